@@ -3,9 +3,9 @@
 
 use pathweave_datapath::rdm::stream::{PREAMBLE_LEN, Preamble, record};
 use pathweave_policy::find_scheme;
-use pathweave_policy::{AnyPolicy, DatagramConfig, Leg, PolicyEnv};
+use pathweave_policy::{AnyPolicy, DatagramConfig, MeasuredSection, PolicyEnv};
 use pathweave_transport::rd::{PeerId, RdConfig, RdQp, SideMessage};
-use pathweave_transport::{Gate, Transport};
+use pathweave_transport::{FreePorts, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Datagram, Framing, SideFrame};
 
@@ -18,7 +18,7 @@ fn queue_pair(own: u32, peer: PeerId) -> RdQp<AnyPolicy> {
         mtu_wire_bytes: 1_100,
         mtu_payload_bytes: 1_000,
         paths: 4,
-        measured: Leg::with_rtt(RTT),
+        measured: MeasuredSection::with_rtt(RTT),
         edge: None,
     };
     let scheme = (find_scheme("erd-dcqcn").expect("a scheme").make)();
@@ -90,7 +90,7 @@ pub fn datagrams(data: &[u8]) {
             let mut bytes = vec![0; message.encoded_len()];
             assert_eq!(message.emit(&mut bytes), bytes.len());
         }
-        while qp.poll_transmit(now, Gate::OPEN).is_some() {}
+        while qp.poll_transmit(now, FreePorts::OPEN).is_some() {}
         rest = &rest[range.end..];
     }
 }

@@ -20,7 +20,7 @@ use world::World;
 const MOST_BYTES: usize = 8 << 10;
 
 /// Returns the schemes of connections or of datagrams.
-fn of(datagrams: bool) -> Vec<fn() -> Scheme> {
+fn schemes_of(datagrams: bool) -> Vec<fn() -> Scheme> {
     let all = schemes().iter().map(|info| info.make);
     all.filter(|make| matches!(make().service, Service::Datagram(_)) == datagrams).collect()
 }
@@ -28,7 +28,7 @@ fn of(datagrams: bool) -> Vec<fn() -> Scheme> {
 /// Selects the scheme by the first byte. The other bytes are the choices.
 fn choices(data: &[u8], datagrams: bool) -> Option<(Scheme, Choices<'_>)> {
     let (first, rest) = data.split_first()?;
-    let schemes = of(datagrams);
+    let schemes = schemes_of(datagrams);
     let make = schemes[usize::from(*first) % schemes.len()];
     Some((make(), Choices::Bytes(&rest[..rest.len().min(MOST_BYTES)])))
 }

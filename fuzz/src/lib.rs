@@ -14,9 +14,9 @@ pub use tagged::tagged;
 
 use std::net::IpAddr;
 
-use pathweave_bypass::ether::frame::{Ends, MAX_HEADERS, Template, parse};
-use pathweave_bypass::ether::{Heard, Local, Message, MessageKind, Resolver};
-use pathweave_shm::{MOST_NOTE_BYTES, Note};
+use pathweave_bypass::ether::frame::{FrameAddresses, MAX_HEADERS, Template, parse};
+use pathweave_bypass::ether::{FrameResult, Local, Message, MessageKind, Resolver};
+use pathweave_shm::{MOST_NOTE_BYTES, MemoryRequest};
 use pathweave_wire::{Packet, Runs, SideFrame, emit};
 
 /// Fuzz target: its name, which is also the folder of its seeds, and its function.
@@ -61,7 +61,7 @@ pub fn xdp_frame(data: &[u8]) {
     let Ok(parsed) = parse(data) else { return };
     let datagram = &data[parsed.datagram.clone()];
     let mac = |at: usize| data[at..at + 6].try_into().expect("six bytes");
-    let ends = Ends { from_mac: mac(6), to_mac: mac(0), from: parsed.from, to: parsed.to };
+    let ends = FrameAddresses { from_mac: mac(6), to_mac: mac(0), from: parsed.from, to: parsed.to };
     let template = Template::new(ends, parsed.ecn).expect("both ends are of the frame's family");
     let mut frame = vec![0; MAX_HEADERS + datagram.len()];
     let len = template.write(datagram, &mut frame).expect("it was in a packet before");
@@ -82,18 +82,18 @@ pub fn link_message(data: &[u8]) {
             IpAddr::V4(_) => IpAddr::from([10, 0, 0, last]),
             IpAddr::V6(_) => IpAddr::from([0xfd00, 0, 0, 0, 0, 0, 0, last.into()]),
         });
-        known.iter().for_each(|host| drop(resolver.step(*host, now)));
-        let message = match (Message::parse(data), resolver.hear(data, now)) {
-            (Ok(None), heard) => return assert_eq!(heard, Heard::Else),
-            (Err(flaw), heard) => return assert_eq!(heard, Heard::Flawed(flaw)),
+        known.iter().for_each(|host| drop(resolver.resolve(*host, now)));
+        let message = match (Message::parse(data), resolver.handle_frame(data, now)) {
+            (Ok(None), heard) => return assert_eq!(heard, FrameResult::Other),
+            (Err(flaw), heard) => return assert_eq!(heard, FrameResult::Flawed(flaw)),
             (Ok(Some(message)), heard) => {
-                let Heard::Message(answer) = heard else { panic!("{heard:?}") };
-                let looks_for_us = message.kind == MessageKind::Asks && message.about == local.address();
+                let FrameResult::Message(answer) = heard else { panic!("{heard:?}") };
+                let looks_for_us = message.kind == MessageKind::Request && message.target == local.address();
                 assert_eq!(answer.is_some(), looks_for_us && message.mac != MAC);
                 message
             }
         };
-        let to = if message.from.is_unspecified() { message.about } else { message.from };
+        let to = if message.from.is_unspecified() { message.target } else { message.from };
         let again = message.emit(MAC, to).expect("of one family");
         assert_eq!(Message::parse(&again), Ok(Some(message)));
     }
@@ -112,7 +112,7 @@ pub fn wire(data: &[u8]) {
 fn check_faithful(packet: &Packet<'_>) {
     let near = 1 << 40;
     let segment = packet.segment(near);
-    assert_eq!(segment, segment.as_carried());
+    assert_eq!(segment, segment.normalized());
     let mut out = vec![0; 70_000];
     let len =
         emit(&segment, packet.route(), packet.payload(), &mut out).expect("what was parsed can be emitted");
@@ -164,7 +164,7 @@ pub fn side_channel(mut data: &[u8]) {
         assert_eq!(frame.emit(&mut again), len);
         match (SideFrame::parse(&again).expect("what was emitted can be parsed").0, frame) {
             (SideFrame::Nack { flow: a, runs: x }, SideFrame::Nack { flow: b, runs: y }) => {
-                assert!(a == b && x.each().eq(y.each()));
+                assert!(a == b && x.iter().eq(y.iter()));
             }
             (again, frame) => assert_eq!(again, frame),
         }
@@ -175,7 +175,7 @@ pub fn side_channel(mut data: &[u8]) {
 /// Decodes a note of a shared-memory lane. An accepted note must encode to the same bytes.
 pub fn note(data: &[u8]) {
     let first = &data[..data.len().min(MOST_NOTE_BYTES)];
-    if let Some((note, behind)) = Note::decode(first, data.len()) {
+    if let Some((note, behind)) = MemoryRequest::decode(first, data.len()) {
         assert_eq!(note.encode().as_slice(), &data[..data.len() - behind]);
     }
 }
@@ -218,13 +218,13 @@ pub fn laps_topology(data: &[u8]) {
 
 /// Parses the paths of LAPS in a network of two switches with a host each, and two switches between them.
 pub fn laps_paths(data: &[u8]) {
-    use pathweave_topo::{Wanted, parse_laps_paths, parse_laps_topology};
+    use pathweave_topo::{RequestedPairs, parse_laps_paths, parse_laps_topology};
     let network = "4 2\n0 4 0 100 1\n1 5 1 100 1\n2 0 2 100 1\n3 0 3 100 1\n4 2 1 100 1\n5 3 1 100 1\n";
     let topology = parse_laps_topology("network", network).expect("a network");
     let text = String::from_utf8_lossy(data);
-    match parse_laps_paths("fuzz", &text, &topology, Wanted::All) {
+    match parse_laps_paths("fuzz", &text, &topology, RequestedPairs::All) {
         Ok(sets) => {
-            let _ = sets.next_hops_in_a_circle(&topology);
+            let _ = sets.find_next_hop_loop(&topology);
         }
         Err(error) => _ = error.to_string(),
     }
@@ -239,7 +239,7 @@ pub fn htsim_topology(data: &[u8]) {
 /// Parses a source-route header. An accepted one can be advanced waypoint by waypoint.
 pub fn source_route(data: &[u8]) {
     let Ok(route) = pathweave_wire::SourceRoute::parse(data) else { return };
-    let left = route.left();
+    let left = route.remaining();
     assert_eq!(route.backwards().count(), route.len());
     let mut bytes = data.to_vec();
     for _ in 0..left {
@@ -250,12 +250,12 @@ pub fn source_route(data: &[u8]) {
 
 /// Parses a file of paths for a small leaf-spine with parallel links.
 pub fn path_file(data: &[u8]) {
-    use pathweave_topo::{Build, LeafSpine, Wanted, parse_path_file};
+    use pathweave_topo::{Build, LeafSpine, RequestedPairs, parse_path_file};
     let network = LeafSpine { leaf_spine_links: 2, ..LeafSpine::new(3, 2, 1) };
     let topology = network.build(".".as_ref()).expect("a leaf-spine");
     let text = text_of(data);
     let pairs = [(pathweave_units::HostId(0), pathweave_units::HostId(1))];
-    match parse_path_file("fuzz", &text, &topology, Wanted::Pairs(&pairs)) {
+    match parse_path_file("fuzz", &text, &topology, RequestedPairs::Pairs(&pairs)) {
         Ok(sets) => assert!(sets.count(pairs[0].0, pairs[0].1) > 0),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -263,10 +263,10 @@ pub fn path_file(data: &[u8]) {
 
 /// Parses a partition file for a small leaf-spine. An accepted one has a part for each node, which the text named.
 pub fn partition_file(data: &[u8]) {
-    use pathweave_topo::{Build, LeafSpine, parse_parts};
+    use pathweave_topo::{Build, LeafSpine, parse_partition};
     let topology = LeafSpine::new(2, 2, 2).build(".".as_ref()).expect("a leaf-spine");
     let text = text_of(data);
-    match parse_parts("fuzz", &text, &topology) {
+    match parse_partition("fuzz", &text, &topology) {
         Ok(parts) => {
             assert_eq!(parts.len(), topology.nodes() as usize);
             let words = || text.split(|c: char| c.is_whitespace() || c == '#');

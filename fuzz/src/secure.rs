@@ -7,9 +7,9 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 
 use pathweave_datapath::secure::{
-    ClusterKey, Established, Features, HandshakeConfig, Hello, Initiator, InitiatorEvent, Kind, Protection,
-    RandomError, Responder, ResponderConfig, ResponderEvent, Rotation, SecureRandom, SessionId,
-    TransportType, kind_of,
+    ClusterKey, Established, Features, HandshakeConfig, Hello, Initiator, InitiatorEvent, Protection,
+    RandomError, Recipient, Responder, ResponderConfig, ResponderEvent, Rotation, SecureRandom, SessionId,
+    TransportType, recipient_of,
 };
 use pathweave_units::{HostId, PathId, QpNum, Time};
 
@@ -72,8 +72,8 @@ impl Pair {
         }
     }
     fn deliver(&mut self, datagram: &[u8]) {
-        match kind_of(datagram) {
-            Kind::ToResponder => self.responder.handle(self.now, self.client, datagram),
+        match recipient_of(datagram) {
+            Recipient::ToResponder => self.responder.handle(self.now, self.client, datagram),
             _ => self.initiator.handle(self.now, datagram),
         }
         self.drain();
@@ -110,7 +110,7 @@ impl Pair {
 }
 
 /// XORs `data` onto a valid message. Zero bytes leave it unchanged.
-fn laid_over(good: &[u8], data: &[u8]) -> Vec<u8> {
+fn xor_onto(good: &[u8], data: &[u8]) -> Vec<u8> {
     let changes = data.iter().copied().chain(core::iter::repeat(0));
     good.iter().zip(changes).map(|(byte, change)| byte ^ change).collect()
 }
@@ -126,8 +126,8 @@ pub fn handshake(data: &[u8]) {
         pair.deliver(&next);
     }
     let good = pair.next().expect("a handshake has five messages");
-    let datagram = if mode % 2 == 0 { rest.to_vec() } else { laid_over(&good, rest) };
-    if GOOD.contains(&datagram) {
+    let datagram = if mode % 2 == 0 { rest.to_vec() } else { xor_onto(&good, rest) };
+    if VALID_MESSAGES.contains(&datagram) {
         pair.deliver(&datagram);
         return;
     }
@@ -156,7 +156,7 @@ pub fn handshake(data: &[u8]) {
 }
 
 /// Five messages of a valid handshake.
-static GOOD: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+static VALID_MESSAGES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut pair = Pair::new(Protection::Encrypt, 0);
     let mut messages = vec![];
     while let Some(next) = pair.next() {
@@ -188,11 +188,11 @@ fn established(protection: Protection) -> (Pair, Vec<u8>) {
 /// Opens a frame as it is, and XORed onto a valid one, in every mode. Only the valid frame may open, and it must
 /// still open afterwards.
 pub fn packet_open(data: &[u8]) {
-    let _ = kind_of(data);
+    let _ = recipient_of(data);
     SESSIONS.with_borrow_mut(|sessions| {
         for (pair, good) in sessions {
             let far = &mut pair.far.as_mut().expect("nothing was lost").session;
-            for frame in [data.to_vec(), laid_over(good, data)] {
+            for frame in [data.to_vec(), xor_onto(good, data)] {
                 let mut opened = frame.clone();
                 let outcome = far.open(pair.now, &mut opened);
                 match pair.protection {

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use crate::transport::ours::{Ours, Protection, Server};
-use crate::transport::place::{End, Packets, Place};
+use crate::transport::place::{End, Location, Packets};
 use crate::transport::{Bandwidth, Floor, Latency};
 
 /// Name on the command line and in the report.
@@ -25,7 +25,7 @@ const ROUNDS: usize = 3;
 /// Floor: CPU time of the process itself over AF_XDP, relative to all CPU time over sockets.
 const SHARE: f64 = 0.5;
 /// Floor: bytes per second over shared memory, relative to sockets.
-const TIMES: f64 = 1.5;
+const RATE_RATIO: f64 = 1.5;
 
 /// Carrier of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ impl Carrier {
     }
 
     /// Returns the command-line options of an end.
-    fn options(self, end: End, place: &Place, socket: &Socket) -> Vec<String> {
+    fn options(self, end: End, place: &Location, socket: &Socket) -> Vec<String> {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
         match self {
             Carrier::Sockets => Vec::new(),
@@ -83,7 +83,7 @@ pub(crate) fn run() -> (Value, bool) {
     println!(
         "{NAME}  AF_XDP and DPDK beside UDP sockets, 1 MiB WRITEs on one path, real packets between two network namespaces"
     );
-    let (place, why) = Place::make();
+    let (place, why) = Location::make();
     if let Some(why) = why {
         println!("    note: left out, because {why}");
         return (json!({ "notes": [why] }), true);
@@ -133,9 +133,9 @@ impl Report {
     }
 
     /// Measures all carriers in turns, each with its options at both ends.
-    fn in_turns<T>(
+    fn measure_carriers<T>(
         &mut self,
-        (place, ours, mtu_bytes): (&Place, &Ours, u32),
+        (place, ours, mtu_bytes): (&Location, &Ours, u32),
         more: &[&str],
         mut measure: impl FnMut(Server<'_>) -> Result<T, String>,
     ) -> [Vec<T>; Carrier::ALL.len()] {
@@ -163,14 +163,15 @@ impl Report {
         measured
     }
 
-    fn streams(&mut self, place: &Place, ours: &Ours, mtu_bytes: u32) {
+    fn streams(&mut self, place: &Location, ours: &Ours, mtu_bytes: u32) {
         if let Err(why) = place.set(mtu_bytes, Packets::Real) {
             return self.note(why);
         }
-        let measured = self
-            .in_turns((place, ours, mtu_bytes), &[], |server| server.bandwidth("write", SIZE_BYTES, SECONDS));
+        let measured = self.measure_carriers((place, ours, mtu_bytes), &[], |server| {
+            server.bandwidth("write", SIZE_BYTES, SECONDS)
+        });
         let cost = |stream: &Bandwidth| stream.cpu_ns_per_byte().unwrap_or(f64::MAX);
-        let [sockets, af_xdp, memif] = measured.map(|streams| middle(streams, cost));
+        let [sockets, af_xdp, memif] = measured.map(|streams| median_by(streams, cost));
         for (carrier, stream) in Carrier::ALL.into_iter().zip([&sockets, &af_xdp, &memif]) {
             let Some(stream) = stream else { continue };
             let (all, user) = (cost(stream), stream.user_ns_per_byte().unwrap_or(0.0));
@@ -193,20 +194,20 @@ impl Report {
         if let Some(memif) = memif {
             let what = format!("{mtu_bytes}: bytes a second over sockets, of those over DPDK's memif");
             let measured = sockets.bytes_per_second / memif.bytes_per_second.max(1e-9);
-            self.floors.push(Floor { what, measured, at_most: 1.0 / TIMES });
+            self.floors.push(Floor { what, measured, at_most: 1.0 / RATE_RATIO });
         }
     }
 
-    fn latencies(&mut self, place: &Place, ours: &Ours) {
+    fn latencies(&mut self, place: &Location, ours: &Ours) {
         if let Err(why) = place.set(MTUS_BYTES[0], Packets::Real) {
             return self.note(why);
         }
         for (mode, option) in [("sleeping", None), ("busy poll", Some("--busy-poll"))] {
             let more: Vec<&str> = option.into_iter().collect();
             let measured =
-                self.in_turns((place, ours, MTUS_BYTES[0]), &more, |server| server.latency(SECONDS));
+                self.measure_carriers((place, ours, MTUS_BYTES[0]), &more, |server| server.latency(SECONDS));
             for (carrier, latencies) in Carrier::ALL.into_iter().zip(measured) {
-                let Some(latency) = middle(latencies, |latency: &Latency| latency.typical_us) else {
+                let Some(latency) = median_by(latencies, |latency: &Latency| latency.typical_us) else {
                     continue;
                 };
                 println!("{}", latency.line(&format!("8 B, {mode}, {}", carrier.name())));
@@ -230,7 +231,7 @@ impl Report {
 }
 
 /// Returns the median element by a figure.
-fn middle<T>(mut all: Vec<T>, figure: impl Fn(&T) -> f64) -> Option<T> {
+fn median_by<T>(mut all: Vec<T>, figure: impl Fn(&T) -> f64) -> Option<T> {
     all.sort_by(|a, b| figure(a).total_cmp(&figure(b)));
     let at = all.len() / 2;
     (at < all.len()).then(|| all.swap_remove(at))
@@ -242,8 +243,8 @@ mod tests {
 
     #[test]
     fn the_middle_is_that_by_the_figure() {
-        assert_eq!(middle(vec![3.0, 1.0, 2.0], |value| *value), Some(2.0));
-        assert_eq!(middle(Vec::<f64>::new(), |value| *value), None);
-        assert_eq!(middle(vec![5.0], |value| *value), Some(5.0));
+        assert_eq!(median_by(vec![3.0, 1.0, 2.0], |value| *value), Some(2.0));
+        assert_eq!(median_by(Vec::<f64>::new(), |value| *value), None);
+        assert_eq!(median_by(vec![5.0], |value| *value), Some(5.0));
     }
 }

@@ -5,8 +5,8 @@ use std::hint::black_box;
 
 use pathweave_heap::usage::process_cpu;
 use pathweave_policy::{
-    AnyPolicy, Egress, Feedback, FeedbackKind, Leg, Member, Memo, PathState, PathView, Policy, PolicyCx,
-    PolicyEnv, Sent, Shared, Want, find_scheme,
+    AnyPolicy, Egress, Feedback, FeedbackKind, MeasuredSection, Memo, PathState, PathView, Policy, PolicyCx,
+    PolicyEnv, QueuePairId, SendRequest, Sent, Shared, find_scheme,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub(crate) fn run() -> (Value, bool) {
         let least = |measure: fn(&mut Sender) -> f64| {
             (0..RUNS).map(|_| measure(&mut Sender::new(paths))).fold(f64::INFINITY, f64::min)
         };
-        let (choose, learn) = (least(Sender::choose), least(Sender::learn));
+        let (choose, learn) = (least(Sender::choose), least(Sender::measure_feedback));
         println!("    {paths} paths: {choose:.1} ns to choose, {learn:.1} ns to take in a delay");
         floor.get_or_insert(Floor {
             what: format!("nanoseconds to choose among {paths} paths"),
@@ -65,7 +65,7 @@ impl Sender {
             mtu_wire_bytes: 1_048,
             mtu_payload_bytes: 1_000,
             paths,
-            measured: Leg::with_rtt(Duration::from_us(18)),
+            measured: MeasuredSection::with_rtt(Duration::from_us(18)),
             edge: None,
         };
         let scheme = (find_scheme("laps").expect("LAPS is in the program").make)();
@@ -81,13 +81,13 @@ impl Sender {
             })
             .collect();
         let mut cx = PolicyCx { rng: &mut sender.rng, shared: &mut sender.shared };
-        sender.policy.on_open(Time::ZERO, &Member { qp: QpNum(2), peer: HostId(1) }, &mut cx);
+        sender.policy.on_open(Time::ZERO, &QueuePairId { qp: QpNum(2), peer: HostId(1) }, &mut cx);
         sender.policy.on_paths(Time::ZERO, &views, &mut cx);
-        (0..paths).for_each(|path| sender.hear(path, 4_252_000 + 60_000 * i64::from(path % 72)));
+        (0..paths).for_each(|path| sender.feed_delay(path, 4_252_000 + 60_000 * i64::from(path % 72)));
         sender
     }
 
-    fn hear(&mut self, path: u16, one_way_ps: i64) {
+    fn feed_delay(&mut self, path: u16, one_way_ps: i64) {
         let feedback = Feedback {
             kind: FeedbackKind::Ack { timed: true, marked: false },
             path: PathId(path),
@@ -105,7 +105,7 @@ impl Sender {
 
     /// Returns the CPU nanoseconds of requesting a path and using it.
     fn choose(&mut self) -> f64 {
-        let want = Want {
+        let want = SendRequest {
             psn: 0,
             payload_bytes: 1_000,
             wire_bytes: 1_048,
@@ -137,11 +137,11 @@ impl Sender {
     }
 
     /// Returns the CPU nanoseconds of the feedback of one packet, which changes one delay.
-    fn learn(&mut self) -> f64 {
+    fn measure_feedback(&mut self) -> f64 {
         let start = process_cpu();
         for n in 0..PACKETS {
             let path = (n % u32::from(self.paths)) as u16;
-            self.hear(path, 4_252_000 + i64::from(n * 7_919 % 4_000_000));
+            self.feed_delay(path, 4_252_000 + i64::from(n * 7_919 % 4_000_000));
         }
         each(start)
     }

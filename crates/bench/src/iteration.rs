@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use pathweave_heap::usage::process_cpu;
 use pathweave_scenario::{Changes, Loaded, run};
-use pathweave_sim::{Quiet, SimSpec};
+use pathweave_sim::{NoMonitor, SimSpec};
 use serde_json::{Value, json};
 
 use crate::scaling;
@@ -36,7 +36,7 @@ fn measure(fidelity: &str, threads: u16) -> (Value, f64) {
     let prepared = loaded.and_then(|loaded| loaded.prepare()).expect("benchmarks are valid");
     let spec = SimSpec { threads: NonZeroU16::new(threads), ..prepared.spec };
     let (wall, cpu) = (Instant::now(), process_cpu());
-    let result = run(&spec, &mut Quiet).expect("it was tried");
+    let result = run(&spec, &mut NoMonitor).expect("it was tried");
     let (wall_s, cpu_s) = (wall.elapsed().as_secs_f64(), (process_cpu() - cpu).as_secs_f64());
     let ends = result.jobs.iter().filter_map(|job| job.finish_ps).max();
     let iteration_s = ends.expect("the iteration ends") as f64 / 1e12;

@@ -23,7 +23,7 @@ use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use pathweave_heap::usage::{available_bytes, peak_rss_bytes, process_cpu};
-use pathweave_sim::{Quiet, SimSpec, Simulation};
+use pathweave_sim::{NoMonitor, SimSpec, Simulation};
 use serde_json::{Map, Value, json};
 use workloads::{BENCHES, Bench, LARGEST};
 
@@ -95,7 +95,7 @@ fn one(bench: &Bench, threads: Option<NonZeroU16>) -> Value {
     let set_up_cpu_s = (process_cpu() - start).as_secs_f64();
     let set_up_s = wall.elapsed().as_secs_f64();
     let (wall, start) = (Instant::now(), process_cpu());
-    let result = simulation.run(&mut Quiet);
+    let result = simulation.run(&mut NoMonitor);
     let cpu_s = (process_cpu() - start).as_secs_f64();
     let wall_s = wall.elapsed().as_secs_f64();
     let unfinished = result.flows.iter().filter(|f| f.finish_ps.is_none()).count();

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration as Wall, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pathweave_sim::{Control, Monitor, Snapshot};
+use pathweave_sim::{Monitor, MonitorDecision, Snapshot};
 
 use crate::interrupt::Interrupt;
-use crate::live::Live;
-use crate::options::Bar;
+use crate::live::ProgressFile;
+use crate::options::ProgressBarMode;
 use crate::progress::clock;
 use crate::terminal;
 
@@ -45,12 +45,12 @@ pub(crate) struct Watcher<'a> {
 }
 
 impl Monitor for Watcher<'_> {
-    fn look(&mut self, at: &Snapshot) -> Control {
+    fn look(&mut self, at: &Snapshot) -> MonitorDecision {
         self.batch.update(self.index, Some(at.share_done()));
         if let Some(live) = &self.batch.live {
             live.update(self.index, at.into());
         }
-        if self.interrupt.requested() { Control::Stop } else { Control::Continue }
+        if self.interrupt.requested() { MonitorDecision::Stop } else { MonitorDecision::Continue }
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Batch {
     bar: Option<ProgressBar>,
     state: Mutex<State>,
     quiet: bool,
-    live: Option<Live>,
+    live: Option<ProgressFile>,
 }
 
 struct State {
@@ -78,11 +78,11 @@ const BAR_STEPS: u64 = 1_000;
 
 impl Batch {
     /// Creates a batch. `costs` are the costs of the runs in any unit, `labels` their names.
-    pub(crate) fn new(costs: Vec<f64>, labels: Vec<String>, quiet: bool, show: Bar) -> Self {
+    pub(crate) fn new(costs: Vec<f64>, labels: Vec<String>, quiet: bool, show: ProgressBarMode) -> Self {
         let wanted = match show {
-            Bar::Always => true,
-            Bar::Never => false,
-            Bar::Auto => std::io::stderr().is_terminal(),
+            ProgressBarMode::Always => true,
+            ProgressBarMode::Never => false,
+            ProgressBarMode::Auto => std::io::stderr().is_terminal(),
         };
         let bar = (!quiet && wanted).then(|| {
             let style = ProgressStyle::with_template("{bar:24} {wide_msg}").expect("the template is valid");
@@ -95,7 +95,7 @@ impl Batch {
     }
 
     /// Reports progress to `live`, too.
-    pub(crate) fn telling(self, live: Live) -> Self {
+    pub(crate) fn with_progress_file(self, live: ProgressFile) -> Self {
         Batch { live: Some(live), ..self }
     }
 
@@ -107,7 +107,7 @@ impl Batch {
     /// Sets the fraction of run `index` that is done, or with `None` marks the run as finished.
     pub(crate) fn update(&self, index: usize, part: Option<f64>) {
         if let (Some(live), None) = (&self.live, part) {
-            live.over(index);
+            live.finish_run(index);
         }
         if self.quiet {
             return;

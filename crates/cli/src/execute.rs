@@ -7,14 +7,14 @@ use std::time::Instant;
 use pathweave_heap::usage;
 use pathweave_results::{EndReason, FlowSink, FlowStatus, RunResult, Summary};
 use pathweave_scenario::Loaded;
-use pathweave_sim::{Control, Fidelity, Monitor, RankSimulation, SimSpec, Simulation, Tap};
+use pathweave_sim::{Fidelity, Monitor, MonitorDecision, RankSimulation, SimSpec, Simulation, Tap};
 
 use crate::commands::output;
 use crate::failure::{Failure, Outcome};
 use crate::flow_stream::FlowStream;
 use crate::interrupt::Interrupt;
 use crate::progress::{self, RunProgress};
-use crate::ranks::Company;
+use crate::ranks::RankGroup;
 
 /// Result of a run and its summary.
 pub(crate) struct Finished {
@@ -24,7 +24,7 @@ pub(crate) struct Finished {
 
 /// Observers of a run.
 #[derive(Default)]
-pub(crate) struct Seers<'t> {
+pub(crate) struct Observers<'t> {
     /// Tap for the packets of the run.
     pub(crate) tap: Option<&'t mut dyn Tap>,
     /// Stream for the records of its flows.
@@ -37,7 +37,7 @@ pub(crate) fn execute(
     spec: &SimSpec,
     progress: RunProgress,
     interrupt: &Interrupt,
-    Seers { tap, mut flows }: Seers<'_>,
+    Observers { tap, mut flows }: Observers<'_>,
 ) -> Result<Finished, Failure> {
     let failed = flows.as_ref().map(FlowStream::failed);
     let mut watcher = Watcher { progress, interrupt, failed };
@@ -55,13 +55,13 @@ pub(crate) fn execute(
 }
 
 /// Executes the share of this rank in a run of all ranks. Rank 0 returns the result.
-pub(crate) fn execute_among(
-    company: &mut Company,
+pub(crate) fn execute_rank(
+    company: &mut RankGroup,
     loaded: &Loaded,
     spec: &SimSpec,
     progress: RunProgress,
     interrupt: &Interrupt,
-    Seers { tap, mut flows }: Seers<'_>,
+    Observers { tap, mut flows }: Observers<'_>,
 ) -> Result<Option<Finished>, Failure> {
     let failed = flows.as_ref().map(FlowStream::failed);
     let mut watcher = Watcher { progress, interrupt, failed };
@@ -122,10 +122,10 @@ impl Watcher<'_> {
 }
 
 impl Monitor for Watcher<'_> {
-    fn look(&mut self, at: &pathweave_sim::Snapshot) -> Control {
+    fn look(&mut self, at: &pathweave_sim::Snapshot) -> MonitorDecision {
         self.progress.update(Instant::now(), progress::Snapshot::from(at));
         let failed = self.failed.as_ref().is_some_and(|failed| failed.load(Ordering::Relaxed));
-        if failed || self.interrupt.requested() { Control::Stop } else { Control::Continue }
+        if failed || self.interrupt.requested() { MonitorDecision::Stop } else { MonitorDecision::Continue }
     }
 }
 
@@ -140,7 +140,7 @@ impl Finished {
     }
 
     /// Returns a message about unfinished flows and the reason why the run ended, or `None` if all flows finished.
-    pub(crate) fn complaint(&self) -> Option<String> {
+    pub(crate) fn failure_message(&self) -> Option<String> {
         const SHOWN: usize = 10;
         let run = &self.run;
         let flows = self.summary.measured();
@@ -149,7 +149,7 @@ impl Finished {
             return None;
         }
         let known = run.foreground().filter(|flow| flow.status != FlowStatus::Finished);
-        let known = known.chain(run.streamed.iter().flat_map(|figures| figures.open()));
+        let known = known.chain(run.streamed.iter().flat_map(|figures| figures.unfinished()));
         let detail = match run.info.ended_detail.as_str() {
             "" => String::new(),
             detail => format!(" ({detail})"),

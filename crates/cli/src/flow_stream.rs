@@ -7,7 +7,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use pathweave_results::{
-    FlowFigures, FlowFile, FlowRecord, FlowSink, OutputError, ResultFolder, RunInfo, RunResult,
+    FlowFile, FlowRecord, FlowSink, FlowStats, OutputError, ResultFolder, RunInfo, RunResult,
 };
 use pathweave_sim::{SimSpec, records_can_be_written_singly};
 
@@ -16,7 +16,7 @@ const WAITING: usize = 4;
 
 /// Sink for the flow records of a run.
 pub(crate) struct FlowStream {
-    figures: FlowFigures,
+    figures: FlowStats,
     /// Channel to the writer, or `None` after a write error.
     records: Option<SyncSender<Vec<FlowRecord>>>,
     writer: JoinHandle<Result<FlowFile, OutputError>>,
@@ -25,13 +25,13 @@ pub(crate) struct FlowStream {
 
 impl FlowStream {
     /// Creates a stream to the folder of a run, or `None` if records are needed as a whole.
-    pub(crate) fn alone(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
+    pub(crate) fn for_run(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
         FlowStream::open(spec, |run| folder.flow_file(run).map(Some))
     }
 
     /// Creates a stream to the folder of a comparison, which holds the records of several runs.
-    pub(crate) fn among(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
-        FlowStream::open(spec, |run| folder.flow_file_among(run))
+    pub(crate) fn for_comparison(folder: &ResultFolder, spec: &SimSpec) -> Result<Option<Self>, OutputError> {
+        FlowStream::open(spec, |run| folder.comparison_flow_file(run))
     }
 
     fn open(
@@ -49,7 +49,7 @@ impl FlowStream {
         spec.graph.messages().iter().for_each(|message| counts[message.group.index()] += 1);
         let groups = (0u16..).zip(counts).map(|(group, flows)| (info.role(group), flows));
         let watched = BTreeSet::from_iter(pathweave_sim::followed(spec));
-        let figures = FlowFigures::new(groups, watched, &labels);
+        let figures = FlowStats::new(groups, watched, &labels);
         let (records, written) = sync_channel::<Vec<FlowRecord>>(WAITING);
         let failed = Arc::new(AtomicBool::new(false));
         let fails = failed.clone();

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pathweave_scenario::{Wanted, nearby};
+use pathweave_scenario::{EntryKind, suggest_path};
 
 use crate::failure::Failure;
 
@@ -14,7 +14,7 @@ pub(crate) fn existing(named: &Path, what: &str) -> Result<PathBuf, Failure> {
         Ok(folder) if folder.is_dir() => Ok(folder),
         Ok(_) => refuse("it is not a folder; name the folder that contains it".to_owned()),
         Err(why) if why.kind() == io::ErrorKind::NotFound => {
-            let near = nearby(named, Wanted::Folder);
+            let near = suggest_path(named, EntryKind::Folder);
             let near = near.map_or(String::new(), |near| format!("; nearest: {}", near.display()));
             refuse(format!("there is no such folder{near}"))
         }

@@ -8,15 +8,12 @@ mod execute;
 mod failure;
 mod flow_stream;
 mod folder;
+mod index_page;
 mod interrupt;
-#[cfg(feature = "datapath")]
-mod itself;
-mod landing;
 mod live;
 mod memory;
 mod options;
 mod output;
-mod pace;
 mod progress;
 mod ranks;
 #[cfg(feature = "datapath")]
@@ -24,6 +21,9 @@ mod real;
 #[cfg(not(feature = "datapath"))]
 #[path = "not_real.rs"]
 mod real;
+#[cfg(feature = "datapath")]
+mod self_command;
+mod simulation_speed;
 // This allows its tests to run together with those of the whole program.
 #[cfg(all(test, feature = "datapath"))]
 #[allow(dead_code, reason = "only what tests look at is used")]
@@ -86,13 +86,13 @@ fn several_runs(command: &Command) -> Option<&'static str> {
 /// The caller sets up signals as a program expects them (`SIGINT` ends it, `SIGPIPE` is ignored).
 #[cfg(feature = "datapath")]
 pub fn main_within(started_by: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
-    itself::started_by(started_by);
+    self_command::started_by(started_by);
     main(args)
 }
 
 fn dispatch(command: &Command) -> Result<Outcome, Failure> {
     if let Some(name) = several_runs(command) {
-        ranks::none_for(name)?;
+        ranks::check_started_alone(name)?;
     }
     match command {
         Command::Run(args) => commands::run(args),

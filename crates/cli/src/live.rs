@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wall, Instant, SystemTime};
 
-use pathweave_results::{LivePoint, LiveRun, Progress};
+use pathweave_results::{Progress, ProgressPoint, RunProgress};
 
 use crate::progress::Snapshot;
 
@@ -14,7 +14,7 @@ const EVERY: Wall = Wall::from_millis(500);
 const MOST_RUNS: usize = 64;
 
 /// Progress of the runs of one folder.
-pub(crate) struct Live {
+pub(crate) struct ProgressFile {
     folder: PathBuf,
     started: Instant,
     names: Vec<String>,
@@ -33,7 +33,7 @@ struct State {
     closed: bool,
 }
 
-impl Live {
+impl ProgressFile {
     /// Creates the progress of runs with these names and costs, which may be in any unit. The file is written into
     /// `folder`.
     pub(crate) fn new(
@@ -47,8 +47,14 @@ impl Live {
         let (names, costs): (Vec<_>, Vec<_>) = runs.into_iter().unzip();
         let progress = Progress::new(kind, name.to_owned(), seed, names.len());
         let state = State { progress, numbers: Vec::new(), cost_done: 0.0, next: now, closed: false };
-        let live =
-            Live { folder, started: now, names, costs, keep: kind != "sweep", state: Mutex::new(state) };
+        let live = ProgressFile {
+            folder,
+            started: now,
+            names,
+            costs,
+            keep: kind != "sweep",
+            state: Mutex::new(state),
+        };
         live.write(&mut live.locked());
         live
     }
@@ -61,7 +67,7 @@ impl Live {
             let room = state.numbers.len() < MOST_RUNS;
             room.then(|| {
                 state.numbers.push(index);
-                state.progress.runs.push(LiveRun::new(self.names[index].clone()));
+                state.progress.runs.push(RunProgress::new(self.names[index].clone()));
                 state.numbers.len() - 1
             })
         });
@@ -69,7 +75,7 @@ impl Live {
             let run = &mut state.progress.runs[place];
             run.done = at.done;
             run.flows = at.flows.1;
-            run.add(LivePoint {
+            run.add(ProgressPoint {
                 time_ps: at.simulated.as_ps(),
                 bytes: at.bytes,
                 finished: at.flows.0,
@@ -82,7 +88,7 @@ impl Live {
     }
 
     /// Records the end of run `index`.
-    pub(crate) fn over(&self, index: usize) {
+    pub(crate) fn finish_run(&self, index: usize) {
         let mut state = self.locked();
         state.progress.finished += 1;
         state.cost_done += self.costs[index];
@@ -143,18 +149,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let runs = || vec![("a".to_owned(), 3.0), ("b".to_owned(), 1.0)];
         for (kind, left) in [("comparison", 2), ("sweep", 1)] {
-            let live = Live::new(folder.path().to_owned(), kind, "n", None, runs());
+            let live = ProgressFile::new(folder.path().to_owned(), kind, "n", None, runs());
             assert_eq!(told(folder.path())["done"], 0.0);
             live.update(1, Snapshot { done: 0.5, ..Snapshot::default() });
             live.update(0, Snapshot { done: 0.5, ..Snapshot::default() });
-            live.over(0);
+            live.finish_run(0);
             // Three quarters of the cost is finished, and half of one quarter.
             let file = told(folder.path());
             assert_eq!((file["done"].as_f64(), file["finished"].as_u64()), (Some(0.875), Some(1)));
             assert_eq!(file["runs"].as_array().unwrap().len(), left);
             assert_eq!(file["runs"][0]["name"], "b");
             live.close();
-            live.over(1);
+            live.finish_run(1);
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         }
     }

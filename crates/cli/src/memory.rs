@@ -18,12 +18,12 @@ pub(crate) fn process(spec: &SimSpec, records: Records) -> Process {
 }
 
 fn bytes(bytes: u64) -> String {
-    Quantity::Bytes.show(bytes as f64)
+    Quantity::Bytes.format(bytes as f64)
 }
 
 /// Parameters of a run on this machine: the spec with its number of threads, and a note about this number.
 #[derive(Debug)]
-pub(crate) struct Fit {
+pub(crate) struct ThreadChoice {
     pub(crate) spec: SimSpec,
     pub(crate) note: Option<String>,
 }
@@ -39,7 +39,7 @@ pub(crate) fn fit(
     sharing: usize,
     processes: usize,
     records: Records,
-) -> Result<Fit, String> {
+) -> Result<ThreadChoice, String> {
     let available = available_bytes().map(|bytes| bytes / processes.max(1) as u64);
     fit_into(available, prepared, threads, sharing, records)
 }
@@ -50,19 +50,19 @@ fn fit_into(
     threads: Threads,
     sharing: usize,
     records: Records,
-) -> Result<Fit, String> {
+) -> Result<ThreadChoice, String> {
     let refused = |spec: &SimSpec| refused(&prepared.memory_in(process(spec, records)), available?);
     let most = threads.of(&prepared.spec, sharing);
     let mut spec = most.clone();
     while let Some(why) = refused(&spec) {
-        spec = threads.fewer(&prepared.spec, &spec).ok_or(why)?;
+        spec = threads.halved(&prepared.spec, &spec).ok_or(why)?;
     }
     let number = |spec: &SimSpec| spec.threads.map_or(1, NonZeroU16::get);
     let (now, most) = (number(&spec), number(&most));
     let note = (now < most).then(|| {
         format!("by {now} of {most} threads: by more, the run would take more memory than is available")
     });
-    Ok(Fit { spec, note })
+    Ok(ThreadChoice { spec, note })
 }
 
 fn refused(memory: &Memory, available: u64) -> Option<String> {
@@ -89,57 +89,57 @@ fn refused(memory: &Memory, available: u64) -> Option<String> {
 /// Memory shared by concurrent runs. A run that does not fit together with the current ones waits for them. A run
 /// that does not fit alone is refused.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct MemoryBudget {
     /// Memory available before the first run, in bytes. `None` if it is unknown or not checked.
     all: Option<u64>,
     /// Memory reserved for the current runs, in bytes.
     taken: Mutex<u64>,
-    left: Condvar,
+    released: Condvar,
 }
 
 /// Reason why a run is impossible.
 #[derive(Debug)]
-pub(crate) enum Unfit {
+pub(crate) enum RunRefusal {
     /// The scenario is wrong.
     Scenario(Diagnostics),
     /// The run needs more memory than is available. The text contains advice.
     Memory(String),
 }
 
-impl Unfit {
+impl RunRefusal {
     /// Converts the reason into a failure of a command, for the run named `label`.
     pub(crate) fn of(self, label: &str) -> Failure {
         match self {
-            Unfit::Scenario(findings) => Failure::Scenario(findings),
-            Unfit::Memory(why) => Failure::Input(format!("{label}: {why}")),
+            RunRefusal::Scenario(findings) => Failure::Scenario(findings),
+            RunRefusal::Memory(why) => Failure::Input(format!("{label}: {why}")),
         }
     }
 }
 
-impl std::fmt::Display for Unfit {
+impl std::fmt::Display for RunRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Unfit::Scenario(findings) => findings.fmt(f),
-            Unfit::Memory(why) => why.fmt(f),
+            RunRefusal::Scenario(findings) => findings.fmt(f),
+            RunRefusal::Memory(why) => why.fmt(f),
         }
     }
 }
 
 /// Reservation of memory for a run, released on drop.
 #[derive(Debug)]
-pub(crate) struct Taken<'r> {
-    room: &'r Room,
+pub(crate) struct MemoryReservation<'r> {
+    room: &'r MemoryBudget,
     bytes: u64,
 }
 
-impl Room {
+impl MemoryBudget {
     /// Creates a room of the memory available now, or an unlimited one if runs are forced.
     pub(crate) fn now(forced: bool) -> Self {
-        Room::of(if forced { None } else { available_bytes() })
+        MemoryBudget::of(if forced { None } else { available_bytes() })
     }
 
     fn of(all: Option<u64>) -> Self {
-        Room { all, taken: Mutex::new(0), left: Condvar::new() }
+        MemoryBudget { all, taken: Mutex::new(0), released: Condvar::new() }
     }
 
     /// Reserves memory for the run of a scenario, executed as `on_cores` determines, and waits until it is available.
@@ -148,36 +148,36 @@ impl Room {
         &self,
         loaded: &Loaded,
         on_cores: impl FnOnce(&SimSpec) -> SimSpec,
-    ) -> Result<(SimSpec, Taken<'_>), Unfit> {
-        let drafted = loaded.draft().map_err(Unfit::Scenario)?;
-        let (spec, taken) = self.admit(&drafted, Records::Kept, on_cores)?;
-        loaded.try_out(&spec).map_err(Unfit::Scenario)?;
+    ) -> Result<(SimSpec, MemoryReservation<'_>), RunRefusal> {
+        let drafted = loaded.draft().map_err(RunRefusal::Scenario)?;
+        let (spec, taken) = self.reserve(&drafted, Records::Kept, on_cores)?;
+        loaded.try_out(&spec).map_err(RunRefusal::Scenario)?;
         Ok((spec, taken))
     }
 
     /// Reserves memory for a drafted run like [`Room::prepare`], without building the run.
-    pub(crate) fn admit(
+    pub(crate) fn reserve(
         &self,
         drafted: &Prepared,
         records: Records,
         on_cores: impl FnOnce(&SimSpec) -> SimSpec,
-    ) -> Result<(SimSpec, Taken<'_>), Unfit> {
+    ) -> Result<(SimSpec, MemoryReservation<'_>), RunRefusal> {
         let spec = on_cores(&drafted.spec);
-        let taken = self.take(&drafted.memory_in(process(&spec, records))).map_err(Unfit::Memory)?;
+        let taken = self.take(&drafted.memory_in(process(&spec, records))).map_err(RunRefusal::Memory)?;
         Ok((spec, taken))
     }
 
     /// Reserves memory, and waits until it is available. Returns an error with the reason if it never will be.
-    fn take(&self, memory: &Memory) -> Result<Taken<'_>, String> {
+    fn take(&self, memory: &Memory) -> Result<MemoryReservation<'_>, String> {
         let bytes = memory.total_bytes;
-        let Some(all) = self.all else { return Ok(Taken { room: self, bytes: 0 }) };
+        let Some(all) = self.all else { return Ok(MemoryReservation { room: self, bytes: 0 }) };
         if let Some(why) = refused(memory, all) {
             return Err(format!("{why}; --force runs it all the same"));
         }
         let fits = |taken: &mut u64| *taken + bytes > all;
-        let mut taken = self.left.wait_while(self.taken(), fits).unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.released.wait_while(self.taken(), fits).unwrap_or_else(PoisonError::into_inner);
         *taken += bytes;
-        Ok(Taken { room: self, bytes })
+        Ok(MemoryReservation { room: self, bytes })
     }
 
     fn taken(&self) -> MutexGuard<'_, u64> {
@@ -185,10 +185,10 @@ impl Room {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for MemoryReservation<'_> {
     fn drop(&mut self) {
         *self.room.taken() -= self.bytes;
-        self.room.left.notify_all();
+        self.room.released.notify_all();
     }
 }
 
@@ -227,7 +227,7 @@ mod tests {
     /// Three runs of 10 MB with 25 MB in all: at most two are concurrent, and all three are executed.
     #[test]
     fn runs_side_by_side_wait_for_room() {
-        let room = Room::of(Some(25_000_000));
+        let room = MemoryBudget::of(Some(25_000_000));
         let most = Mutex::new(0);
         std::thread::scope(|scope| {
             for _ in 0..3 {
@@ -242,9 +242,9 @@ mod tests {
             }
         });
         assert!(*most.lock().unwrap() <= 20_000_000 && *room.taken() == 0);
-        let why = Room::of(Some(9_000_000)).take(&memory(1)).map(drop).expect_err("it never fits");
+        let why = MemoryBudget::of(Some(9_000_000)).take(&memory(1)).map(drop).expect_err("it never fits");
         assert!(why.contains("--force"), "{why}");
-        assert!(Room::of(None).take(&memory(1)).is_ok());
+        assert!(MemoryBudget::of(None).take(&memory(1)).is_ok());
     }
 
     /// A run that does not fit is not built. Building this one would give a different error.
@@ -254,12 +254,15 @@ mod tests {
                     kind = \"flows\"\nflows = [{ src = 0, dst = 64, size = \"1KB\" }]\n";
         let loaded = Loaded::parse(text, "a.toml", "", &pathweave_scenario::Changes::default()).unwrap();
         let prepare = |all| {
-            Room::of(all).prepare(&loaded, SimSpec::clone).map(drop).expect_err("65 switches between hosts")
+            MemoryBudget::of(all)
+                .prepare(&loaded, SimSpec::clone)
+                .map(drop)
+                .expect_err("65 switches between hosts")
         };
-        assert!(matches!(prepare(Some(1_000)), Unfit::Memory(why) if why.contains("--force")));
+        assert!(matches!(prepare(Some(1_000)), RunRefusal::Memory(why) if why.contains("--force")));
         for all in [None, Some(u64::MAX)] {
             assert!(
-                matches!(prepare(all), Unfit::Scenario(why) if why.to_string().contains("switches apart"))
+                matches!(prepare(all), RunRefusal::Scenario(why) if why.to_string().contains("switches apart"))
             );
         }
     }
@@ -291,7 +294,7 @@ mod tests {
         assert!(fit(&eight, by(2)).is_err_and(|why| why.contains("--threads")));
         assert_eq!(fit(&eight, by(8)).unwrap().spec.threads, NonZeroU16::new(8));
         let halved = Threads::default()
-            .fewer(&free.spec, &SimSpec { threads: NonZeroU16::new(5), ..free.spec.clone() });
+            .halved(&free.spec, &SimSpec { threads: NonZeroU16::new(5), ..free.spec.clone() });
         assert_eq!(halved.and_then(|spec| spec.threads), NonZeroU16::new(2));
     }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 use clap::{Args, ValueEnum};
 use pathweave_sim::SimSpec;
 
-use crate::memory::Room;
+use crate::memory::MemoryBudget;
 
 /// Changes of a scenario made on the command line.
 #[derive(Args, Debug, Default)]
@@ -30,7 +30,7 @@ pub(crate) struct Threads {
 impl Threads {
     /// Returns the run with half as many threads. Returns `None` if it has one thread, or if these options or the
     /// scenario set the number.
-    pub(crate) fn fewer(self, scenario: &SimSpec, now: &SimSpec) -> Option<SimSpec> {
+    pub(crate) fn halved(self, scenario: &SimSpec, now: &SimSpec) -> Option<SimSpec> {
         let free = self.threads.is_none() && scenario.threads.is_none();
         let half = now.threads.filter(|_| free).and_then(|threads| NonZeroU16::new(threads.get() / 2));
         half.map(|threads| SimSpec { threads: Some(threads), ..now.clone() })
@@ -63,8 +63,8 @@ pub(crate) struct Cores {
 
 impl Cores {
     /// Returns the memory that the runs share.
-    pub(crate) fn room(self) -> Room {
-        Room::now(self.force)
+    pub(crate) fn room(self) -> MemoryBudget {
+        MemoryBudget::now(self.force)
     }
 
     /// Returns the number of concurrent runs, out of `runs`.
@@ -84,7 +84,7 @@ fn cores() -> usize {
 
 /// Output of a command during its runs.
 #[derive(Args, Debug, Default)]
-pub(crate) struct Talk {
+pub(crate) struct OutputOptions {
     /// Print only errors and the path of the report
     #[arg(long, short, conflicts_with = "json")]
     pub(crate) quiet: bool,
@@ -92,8 +92,8 @@ pub(crate) struct Talk {
     #[arg(long)]
     pub(crate) json: bool,
     /// Use of a progress bar. Without one, progress is printed as plain lines on standard error
-    #[arg(long, value_enum, default_value_t = Bar::Auto, value_name = "WHEN")]
-    pub(crate) progress: Bar,
+    #[arg(long, value_enum, default_value_t = ProgressBarMode::Auto, value_name = "WHEN")]
+    pub(crate) progress: ProgressBarMode,
 }
 
 /// Use of colours.
@@ -109,7 +109,7 @@ pub(crate) enum Colour {
 
 /// Use of a progress bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Bar {
+pub(crate) enum ProgressBarMode {
     /// On a terminal
     #[default]
     Auto,

@@ -8,8 +8,8 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pathweave_scenario::units::Time;
 
 use crate::batch::Batch;
-use crate::live::Live;
-use crate::options::{Bar, Talk};
+use crate::live::ProgressFile;
+use crate::options::{OutputOptions, ProgressBarMode};
 use crate::terminal;
 
 /// Interval between plain lines. The first comes after one interval.
@@ -61,7 +61,7 @@ pub(crate) struct RunProgress {
     rate_from: (Instant, u64),
     hops_per_s: f64,
     /// Progress file for `pathweave view`, and the number of this run in it.
-    live: Option<(Arc<Live>, usize)>,
+    live: Option<(Arc<ProgressFile>, usize)>,
 }
 
 enum Show {
@@ -75,11 +75,11 @@ enum Show {
 }
 
 impl Reporter {
-    pub(crate) fn new(talk: &Talk) -> Self {
+    pub(crate) fn new(talk: &OutputOptions) -> Self {
         let bar = match talk.progress {
-            Bar::Always => true,
-            Bar::Never => false,
-            Bar::Auto => std::io::stderr().is_terminal(),
+            ProgressBarMode::Always => true,
+            ProgressBarMode::Never => false,
+            ProgressBarMode::Auto => std::io::stderr().is_terminal(),
         };
         match (talk.quiet, bar) {
             (true, _) => Reporter::Silent,
@@ -87,7 +87,7 @@ impl Reporter {
             (false, true) => {
                 // A bar that is requested explicitly is drawn even into a file.
                 let target = match talk.progress {
-                    Bar::Always => ProgressDrawTarget::term_like(Box::new(indicatif_stderr())),
+                    ProgressBarMode::Always => ProgressDrawTarget::term_like(Box::new(indicatif_stderr())),
                     _ => ProgressDrawTarget::stderr(),
                 };
                 Reporter::Bars(MultiProgress::with_draw_target(target))
@@ -119,7 +119,7 @@ impl Reporter {
     }
 
     /// Prints a line for the user that is not part of the result.
-    pub(crate) fn say(&self, line: &str) {
+    pub(crate) fn print_line(&self, line: &str) {
         match self {
             Reporter::Silent => {}
             Reporter::Lines => terminal::note(line),
@@ -149,7 +149,7 @@ impl RunProgress {
     }
 
     /// Reports the progress to `live`, too, as run `index`.
-    pub(crate) fn telling(self, live: &Arc<Live>, index: usize) -> Self {
+    pub(crate) fn telling(self, live: &Arc<ProgressFile>, index: usize) -> Self {
         RunProgress { live: Some((Arc::clone(live), index)), ..self }
     }
 
@@ -183,7 +183,7 @@ impl RunProgress {
     /// Ends the display of a run. `words` describe how the run ended.
     pub(crate) fn finish(self, words: &str) {
         if let Some((live, index)) = &self.live {
-            live.over(*index);
+            live.finish_run(*index);
         }
         match self.show {
             Show::Silent => {}

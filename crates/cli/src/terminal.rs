@@ -12,7 +12,11 @@ use crate::options::Colour;
 /// fails for another reason, the program prints the error and ends.
 pub(crate) fn out(text: &str) {
     let mut stdout = io::stdout().lock();
-    let Err(why) = stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) else { return };
+    let Err(why) =
+        stdout.write_all(without_control_characters(text).as_bytes()).and_then(|()| stdout.flush())
+    else {
+        return;
+    };
     if why.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(0);
     }
@@ -22,13 +26,13 @@ pub(crate) fn out(text: &str) {
 
 /// Writes a line to standard error. A failure cannot be reported and is ignored.
 pub(crate) fn note(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{}", harmless(line));
+    let _ = writeln!(io::stderr().lock(), "{}", without_control_characters(line));
 }
 
 /// Returns `text` with control characters replaced, because it may contain names of files and text from peers.
 /// Newlines, tabs and colour sequences are kept. Other control characters are replaced by their pictures (U+2400 and
 /// up).
-fn harmless(text: &str) -> Cow<'_, str> {
+fn without_control_characters(text: &str) -> Cow<'_, str> {
     let controls = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(controls) {
         return Cow::Borrowed(text);
@@ -110,12 +114,15 @@ mod tests {
     #[test]
     fn nothing_that_is_printed_controls_the_terminal() {
         assert_eq!(
-            harmless("a\tb\n\u{e9} \u{1b}[1;31mred\u{1b}[0m"),
+            without_control_characters("a\tb\n\u{e9} \u{1b}[1;31mred\u{1b}[0m"),
             "a\tb\n\u{e9} \u{1b}[1;31mred\u{1b}[0m"
         );
         // A title, a cursor movement, a bell, a carriage return, DEL, and a C1 control character.
-        assert_eq!(harmless("\u{1b}]0;x\u{7}"), "\u{241b}]0;x\u{2407}");
-        assert_eq!(harmless("\u{1b}[2Ja\rb\u{7f}\u{9b}"), "\u{241b}[2Ja\u{240d}b\u{2421}\u{fffd}");
-        assert_eq!(harmless("\u{1b}["), "\u{241b}[");
+        assert_eq!(without_control_characters("\u{1b}]0;x\u{7}"), "\u{241b}]0;x\u{2407}");
+        assert_eq!(
+            without_control_characters("\u{1b}[2Ja\rb\u{7f}\u{9b}"),
+            "\u{241b}[2Ja\u{240d}b\u{2421}\u{fffd}"
+        );
+        assert_eq!(without_control_characters("\u{1b}["), "\u{241b}[");
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use pathweave_results::{FctEnd, FctFormat, RunResult, fct, flows_csv, perfetto};
 use pathweave_scenario::units::HostId;
-use pathweave_scenario::{Records, did_you_mean, nearest};
+use pathweave_scenario::{Records, closest_name, suggestion};
 use pathweave_sim::{Capture, CaptureFilter, Fidelity, Frames, SimSpec};
 
 use crate::commands::safe_name;
@@ -238,8 +238,8 @@ fn host(name: &str, spec: &SimSpec) -> Result<HostId, Failure> {
     let by_number = name.parse().ok().filter(|&id: &u32| id < hosts);
     let by_name = names.iter().position(|known| known == name).map(|at| at as u32);
     by_name.or(by_number).map(HostId).ok_or_else(|| {
-        let near = nearest(name, names.iter().map(String::as_str));
-        let near = did_you_mean(near);
+        let near = closest_name(name, names.iter().map(String::as_str));
+        let near = suggestion(near);
         let last = names.last().map_or("", String::as_str);
         Failure::Input(format!(
             "--pcapng-host: no host is \"{name}\"; there are {} to {last}{near}",

@@ -23,12 +23,12 @@ pub enum Error {
     #[error("there is no Verilator (Debian: apt install verilator)")]
     NoVerilator,
     /// Verilator or the compiler reported an error.
-    #[error("{bench} cannot be built:\n{told}")]
+    #[error("{bench} cannot be built:\n{output}")]
     Build {
         /// Name of the bench.
         bench: String,
         /// Output of the failed program.
-        told: String,
+        output: String,
     },
     /// The operating system reported an error.
     #[error(transparent)]
@@ -52,7 +52,7 @@ impl Model {
     /// the last build.
     pub fn build(circuit: &Circuit<'_>) -> Result<Self, Error> {
         let mut program =
-            Command::new(built(circuit)?).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+            Command::new(build_program(circuit)?).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let stimuli = program.stdin.take();
         let responses = BufReader::new(program.stdout.take().expect("it is piped"));
         Ok(Model { program, stimuli, responses, words: circuit.words })
@@ -98,7 +98,7 @@ fn root() -> PathBuf {
 
 /// Returns the program of a circuit, and builds it if necessary. Among tests that run in parallel, one builds and the
 /// others wait.
-fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
+fn build_program(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
     let sources = root().join("hardware/laps");
     let values: String = circuit.parameters.iter().map(|(name, value)| format!("-{name}-{value}")).collect();
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
@@ -108,7 +108,7 @@ fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
     let bench = sources.join(format!("bench/{}_bench.sv", circuit.bench));
-    let modules = needed(&sources, &bench)?;
+    let modules = bench_modules(&sources, &bench)?;
     let driver = sources.join("bench/main.cpp");
     let table = sources.join("exp2.hex").canonicalize()?;
     if is_newer(&program, modules.iter().chain([&bench, &driver, &table]))? {
@@ -144,7 +144,7 @@ fn built(circuit: &Circuit<'_>) -> Result<PathBuf, Error> {
         return Ok(program);
     }
     let told = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
-    Err(Error::Build { bench: circuit.bench.to_owned(), told })
+    Err(Error::Build { bench: circuit.bench.to_owned(), output: told })
 }
 
 /// Copies the object files of Verilator's runtime library. They are the same for all circuits, and take longer to
@@ -163,7 +163,7 @@ fn copy_runtime(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Returns the files of all modules that a bench uses, directly or indirectly.
-fn needed(sources: &Path, bench: &Path) -> io::Result<Vec<PathBuf>> {
+fn bench_modules(sources: &Path, bench: &Path) -> io::Result<Vec<PathBuf>> {
     let mut modules = Vec::new();
     for entry in fs::read_dir(sources)? {
         let path = entry?.path();

@@ -398,7 +398,7 @@ pub enum ConfigError {
         allowed: &'static str,
     },
     /// There is no scheme with this name.
-    #[error("there is no scheme {name:?}{} (there are {all})", pathweave_units::did_you_mean(.nearest.as_deref()))]
+    #[error("there is no scheme {name:?}{} (there are {all})", pathweave_units::suggestion(.nearest.as_deref()))]
     UnknownScheme {
         /// Requested name.
         name: String,

@@ -169,7 +169,7 @@ impl ConnectError {
     /// Converts a handshake failure to the application's error.
     pub(crate) fn of_handshake(peer: SocketAddr, timeout: Duration, error: HandshakeError) -> Self {
         match error {
-            HandshakeError::NoAnswer { .. } | HandshakeError::Unreachable { .. } => {
+            HandshakeError::NoAnswer { .. } | HandshakeError::AddressNotAccepted { .. } => {
                 ConnectError::Unreachable { peer, timeout }
             }
             HandshakeError::Version { ours, theirs } => ConnectError::Version { peer, theirs, ours },

@@ -53,6 +53,7 @@ pub mod backend;
 mod clock;
 mod completion;
 mod config;
+mod crc;
 mod engine;
 mod error;
 mod event;
@@ -67,7 +68,6 @@ mod signals;
 mod state;
 mod stats;
 mod stream;
-mod sum;
 mod threads;
 
 pub use api::{

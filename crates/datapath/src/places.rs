@@ -4,7 +4,7 @@ use crate::region::Slices;
 
 /// Memory to which a handle refers.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct BufferEntry {
     /// The memory, without any byte next to it.
     pub(crate) memory: Slices,
     /// Work request identifier of the application; unused for registered regions.
@@ -14,7 +14,7 @@ pub(crate) struct Place {
 /// Places by handle. A handle contains a slot and its generation, so a stale handle does not match a later occupant
 /// of the slot.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct BufferTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
 }
@@ -22,11 +22,11 @@ pub(crate) struct Places {
 #[derive(Debug, Default)]
 struct Slot {
     generation: u32,
-    place: Option<Place>,
+    place: Option<BufferEntry>,
 }
 
-impl Places {
-    pub(crate) fn insert(&mut self, place: Place) -> u64 {
+impl BufferTable {
+    pub(crate) fn insert(&mut self, place: BufferEntry) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             (self.slots.len() - 1) as u32
@@ -37,7 +37,7 @@ impl Places {
     }
 
     #[inline]
-    pub(crate) fn get(&self, handle: u64) -> Option<&Place> {
+    pub(crate) fn get(&self, handle: u64) -> Option<&BufferEntry> {
         let slot = self.slots.get((handle & 0xffff_ffff) as usize)?;
         slot.place.as_ref().filter(|_| u64::from(slot.generation) == handle >> 32)
     }
@@ -51,7 +51,7 @@ impl Places {
         }
     }
 
-    pub(crate) fn remove(&mut self, handle: u64) -> Option<Place> {
+    pub(crate) fn remove(&mut self, handle: u64) -> Option<BufferEntry> {
         let index = (handle & 0xffff_ffff) as u32;
         let slot = self.slots.get_mut(index as usize)?;
         if u64::from(slot.generation) != handle >> 32 {
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn a_handle_of_the_past_opens_nothing() {
         let region = Region::zeroed(8).unwrap();
-        let place = |wr_id| Place { memory: region.all().into(), wr_id };
-        let mut places = Places::default();
+        let place = |wr_id| BufferEntry { memory: region.all().into(), wr_id };
+        let mut places = BufferTable::default();
         let old = places.insert(place(1));
         assert_eq!(places.get(old).unwrap().wr_id, 1);
         assert_eq!(places.remove(old).unwrap().wr_id, 1);

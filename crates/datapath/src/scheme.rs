@@ -72,7 +72,7 @@ pub(crate) fn suit_datagrams(scheme: &mut Scheme, config: &DeviceConfig) {
         network_rtt,
         host_delay: Span::ZERO,
         base_rtt: network_rtt,
-        held_bdps: 1.0,
+        max_inflight_bdps: 1.0,
         batch_packets: 1,
     });
 }
@@ -81,7 +81,7 @@ fn find_any(name: &str) -> Result<Scheme, ConfigError> {
     if let Some(info) = pathweave_policy::find_scheme(name) {
         return Ok((info.make)());
     }
-    let nearest = pathweave_units::nearest(name, schemes().iter().map(|scheme| scheme.name));
+    let nearest = pathweave_units::closest_name(name, schemes().iter().map(|scheme| scheme.name));
     let all: Vec<&str> = schemes().iter().map(|scheme| scheme.name).collect();
     Err(ConfigError::UnknownScheme { name: name.into(), nearest, all: all.join(", ") })
 }
@@ -148,7 +148,7 @@ pub(crate) fn for_hosts(
         network_rtt: network_rtt(config, round_trip),
         host_delay: span(config.host_delay),
         base_rtt: rtts(&scheme, config, round_trip).base,
-        held_bdps: held(&scheme, config, paths, round_trip),
+        max_inflight_bdps: held(&scheme, config, paths, round_trip),
         batch_packets: batch_packets(config),
     };
     scheme.policy.adapt_to_host(&host);

@@ -17,7 +17,7 @@ use crate::region::{Slice, Slices};
 use crate::secure::Protection;
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats};
-use crate::stream::Stream;
+use crate::stream::EventQueue;
 pub(crate) use crate::threads::{NoRoom, Room};
 use crate::threads::{Parking, Signal};
 
@@ -35,11 +35,11 @@ pub(crate) struct Listening {
     /// Protection domain of accepted connections; `None`: the device's own.
     pub(crate) domain: Option<ProtectionDomain>,
     /// Event stream that receives accepted connections; `None`: they go to the listener.
-    pub(crate) stream: Option<Arc<Stream>>,
+    pub(crate) stream: Option<Arc<EventQueue>>,
 }
 
 /// Request to open a connection.
-pub(crate) struct Dial {
+pub(crate) struct ConnectRequest {
     pub(crate) peer: SocketAddr,
     /// Further addresses of the peer, tried if `peer` does not answer.
     pub(crate) others: Vec<SocketAddr>,
@@ -48,14 +48,14 @@ pub(crate) struct Dial {
     pub(crate) domain: Option<ProtectionDomain>,
     pub(crate) connection: Arc<ConnectionShared>,
     /// Event stream for the connection; `None`: its events go to its own handle.
-    pub(crate) stream: Option<Arc<Stream>>,
+    pub(crate) stream: Option<Arc<EventQueue>>,
 }
 
 /// Request to close a region.
 pub(crate) struct Release {
     pub(crate) rkey: u64,
     /// Stream to notify once nothing accesses the region any more, and the token to report.
-    pub(crate) tell: Option<(Arc<Stream>, u64)>,
+    pub(crate) tell: Option<(Arc<EventQueue>, u64)>,
 }
 
 /// Condition under which a posted request starts.
@@ -68,7 +68,7 @@ pub(crate) enum Start {
 }
 
 /// Peers that may access a region.
-pub(crate) enum Reach {
+pub(crate) enum AccessScope {
     /// Peers of the connections in this domain; `None`: in the device's own.
     Domain(Option<ProtectionDomain>),
     /// The peer of one connection.
@@ -79,7 +79,7 @@ pub(crate) enum Reach {
 pub(crate) enum Command {
     /// Sets whether connections from peers are accepted, and their settings; `None`: they are no longer accepted.
     Listen(Option<Listening>),
-    Connect(Box<Dial>),
+    Connect(Box<ConnectRequest>),
     Post {
         id: ConnectionId,
         wr_id: u64,
@@ -98,7 +98,7 @@ pub(crate) enum Command {
         region: Slice,
         address: u64,
         access: Access,
-        reach: Reach,
+        reach: AccessScope,
     },
     Deregister {
         rkey: u64,
@@ -150,11 +150,11 @@ pub(crate) struct Shared<C = Command, H = Arc<ConnectionShared>> {
 
 impl<C, H> Shared<C, H> {
     pub(crate) fn new(waker: Waker) -> Self {
-        Shared::telling(waker, Arc::default())
+        Shared::with_signal(waker, Arc::default())
     }
 
     /// Creates the state with a signal that may be shared with other loops.
-    pub(crate) fn telling(waker: Waker, signal: Arc<Signal>) -> Self {
+    pub(crate) fn with_signal(waker: Waker, signal: Arc<Signal>) -> Self {
         Shared {
             commands: SegQueue::new(),
             parking: Parking::new(),
@@ -170,7 +170,7 @@ impl<C, H> Shared<C, H> {
 
     /// Signals that a condition the application waits for may have become true. Called by the loop.
     #[inline]
-    pub(crate) fn tell(&self) {
+    pub(crate) fn notify(&self) {
         if self.hook.get().is_some() {
             self.stirred.store(true, Ordering::Relaxed);
         }
@@ -179,13 +179,13 @@ impl<C, H> Shared<C, H> {
 
     /// Returns true if there are events for which the hook has not been called. Called by the loop.
     #[inline]
-    pub(crate) fn has_news(&self) -> bool {
+    pub(crate) fn has_events(&self) -> bool {
         self.stirred.load(Ordering::Relaxed)
     }
 
     /// Calls the hook if there are events for it. Returns `None` if there are none. Called by the loop.
     pub(crate) fn call_hook(&self) -> Option<std::thread::Result<()>> {
-        let hook = self.hook.get().filter(|_| self.has_news())?;
+        let hook = self.hook.get().filter(|_| self.has_events())?;
         self.stirred.store(false, Ordering::Relaxed);
         Some(hook.call())
     }
@@ -206,7 +206,7 @@ impl<C, H> Shared<C, H> {
 
     /// Wakes the thread that drives the loop, and every thread that waits for it, so that they check their conditions
     /// again.
-    pub(crate) fn rouse(&self) {
+    pub(crate) fn interrupt(&self) {
         self.roused.store(true, Ordering::Release);
         if self.parking.must_wake() {
             self.waker.wake();
@@ -380,7 +380,7 @@ mod tests {
     #[test]
     fn a_loop_that_is_roused_does_not_sleep_once() {
         let shared: Shared = Shared::new(Waker::new().unwrap());
-        shared.rouse();
+        shared.interrupt();
         assert!(!shared.park());
         assert!(shared.park());
     }

@@ -7,7 +7,7 @@ use pathweave_policy::PathState;
 use pathweave_transport::{Counters, OrderCounters};
 use pathweave_units::{PathId, Rate};
 
-use crate::engine::watch::{PathProbe, PathRecord};
+use crate::engine::path_monitor::{PathProbe, PathRecord};
 pub use crate::event_loop::outbound::{SendCounters, SendError};
 use crate::secure::SessionCounters;
 

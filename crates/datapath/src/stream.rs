@@ -10,7 +10,7 @@ use crate::error::ConnectError;
 use crate::shared::{ConnectionShared, Side};
 
 /// Event on its way to the application.
-pub(crate) enum News {
+pub(crate) enum QueuedEvent {
     /// A request or a receive has completed.
     Completed { completion: Completion, side: Side, connection: Arc<ConnectionShared> },
     /// A connection is open, whichever end has opened it.
@@ -26,19 +26,19 @@ pub(crate) enum News {
 /// Queue of events in the order of their occurrence. It owns connections, while the shared part of a connection does
 /// not own it. Events that nobody takes are thus dropped with the queue.
 #[derive(Default)]
-pub(crate) struct Stream {
-    news: SegQueue<News>,
+pub(crate) struct EventQueue {
+    news: SegQueue<QueuedEvent>,
     abandoned: AtomicBool,
 }
 
-impl Stream {
+impl EventQueue {
     #[inline]
-    pub(crate) fn push(&self, news: News) {
+    pub(crate) fn push(&self, news: QueuedEvent) {
         self.news.push(news);
     }
 
     #[inline]
-    pub(crate) fn pop(&self) -> Option<News> {
+    pub(crate) fn pop(&self) -> Option<QueuedEvent> {
         self.news.pop()
     }
 
@@ -49,14 +49,17 @@ impl Stream {
         // after the push.
         fence(Ordering::SeqCst);
         std::iter::from_fn(|| self.news.pop()).filter_map(|news| match news {
-            News::Opened(connection) => Some(connection),
-            News::Completed { .. } | News::Refused(_) | News::Closed(_) | News::Released { .. } => None,
+            QueuedEvent::Opened(connection) => Some(connection),
+            QueuedEvent::Completed { .. }
+            | QueuedEvent::Refused(_)
+            | QueuedEvent::Closed(_)
+            | QueuedEvent::Released { .. } => None,
         })
     }
 
     /// Queues an open connection. Returns false if nobody can take it any more; the caller then closes it.
     pub(crate) fn hand_over(&self, connection: Arc<ConnectionShared>) -> bool {
-        self.news.push(News::Opened(connection));
+        self.news.push(QueuedEvent::Opened(connection));
         fence(Ordering::SeqCst);
         !self.abandoned.load(Ordering::Relaxed)
     }
@@ -64,10 +67,10 @@ impl Stream {
 
 /// Fails an attempt to connect and notifies the application once. A peer that has confirmed learns it from its
 /// handshake.
-pub(crate) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&Stream>, error: ConnectError) {
+pub(crate) fn refuse(connection: &Arc<ConnectionShared>, stream: Option<&EventQueue>, error: ConnectError) {
     let first = connection.refused.set(error).is_ok();
     connection.close();
     if let Some(stream) = stream.filter(|_| first && connection.token.is_some()) {
-        stream.push(News::Refused(connection.clone()));
+        stream.push(QueuedEvent::Refused(connection.clone()));
     }
 }

@@ -23,7 +23,7 @@ pub fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
     let bytes = |bytes: Bytes| bytes.get();
     let record = |label: &Label| ActivityLabel {
         activity: label.activity.clone(),
-        part: label.part.clone(),
+        object: label.part.clone(),
         parallelism: label.parallelism.map(parallelism),
         collective: label.collective.map(|collective| CollectiveLabel {
             number: collective.number,
@@ -68,7 +68,7 @@ pub(crate) fn records<'f>(
         let message = &graph.messages()[flow as usize];
         let (group, bytes) = (message.group.0, message.size.get());
         let [job, whole] =
-            [graph.job(TaskId(flow)), graph.whole_job(TaskId(flow))].map(|of| of.map(|job| job.0));
+            [graph.job(TaskId(flow)), graph.parent_job(TaskId(flow))].map(|of| of.map(|job| job.0));
         let is_collective = graph.labels()[label as usize].collective.is_some();
         // If hosts represent others, a representative receives what this host sends.
         let receiver = graph.representative(message.dst);
@@ -101,7 +101,7 @@ pub(crate) fn records<'f>(
     }
     together.sort_unstable_by_key(|(exchange, _)| *exchange);
     all.extend(together.into_iter().map(|(_, whole)| whole));
-    all.extend(overlaid(single));
+    all.extend(merge_overlapping(single));
     all.sort_by_key(|a| (a.host, a.start_ps, a.finish_ps, a.label, a.job));
     all
 }
@@ -116,7 +116,7 @@ fn computations(graph: &MessageGraph, progress: &Progress, end: Time) -> Vec<Act
         (over > start && start < end).then(|| ActivityRecord {
             host: host.0,
             group: compute.job.map_or(0, |job| graph.jobs()[job.index()].group.0),
-            job: graph.whole_job(id).map(|job| job.0),
+            job: graph.parent_job(id).map(|job| job.0),
             kind: ActivityKind::Computation,
             label,
             start_ps: start.as_ps(),
@@ -137,7 +137,7 @@ fn add(whole: &mut ActivityRecord, part: &ActivityRecord) {
 }
 
 /// Merges messages with the same key into one activity while they overlap.
-fn overlaid(mut single: Vec<(Exchange, ActivityRecord)>) -> Vec<ActivityRecord> {
+fn merge_overlapping(mut single: Vec<(Exchange, ActivityRecord)>) -> Vec<ActivityRecord> {
     single.sort_by_key(|(exchange, part)| (*exchange, part.start_ps, part.finish_ps));
     let mut out: Vec<(Exchange, ActivityRecord)> = Vec::new();
     for (exchange, part) in single {

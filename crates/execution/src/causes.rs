@@ -18,7 +18,7 @@ pub(crate) struct Causes {
 }
 
 /// State of a message that has been posted: the sender's, and the time at which the receiver had all of it.
-pub(crate) type Posted<'f> = Option<(&'f Sending, Option<Time>)>;
+pub(crate) type PostedMessage<'f> = Option<(&'f Sending, Option<Time>)>;
 
 impl Causes {
     /// Creates the state before any task has begun.
@@ -28,7 +28,7 @@ impl Causes {
     }
 
     /// Records that `by` was the last predecessor of `task` to end.
-    pub(crate) fn released(&mut self, task: TaskId, by: TaskId) {
+    pub(crate) fn set_cause(&mut self, task: TaskId, by: TaskId) {
         if let Some(cause) = self.of_task.get_mut(task.index()) {
             *cause = by.0;
         }
@@ -36,12 +36,12 @@ impl Causes {
 
     /// Records a computation that could begin at `now` and ends at `end`. If it had to wait for its core, its cause
     /// is the previous computation of that core.
-    pub(crate) fn computes(&mut self, graph: &MessageGraph, task: TaskId, now: Time, end: Time) {
+    pub(crate) fn record_computation(&mut self, graph: &MessageGraph, task: TaskId, now: Time, end: Time) {
         let Task::Compute(compute) = graph.task(task) else { return };
         let Some(core) = compute.core else { return };
         let before = std::mem::replace(&mut self.on_core[core.index()], task.0);
         if end > now.saturating_add(compute.duration) {
-            self.released(task, TaskId(before));
+            self.set_cause(task, TaskId(before));
         }
     }
 
@@ -68,12 +68,12 @@ impl Causes {
         &self,
         graph: &MessageGraph,
         progress: &Progress,
-        posted: impl Fn(u32) -> Posted<'f>,
+        posted: impl Fn(u32) -> PostedMessage<'f>,
     ) -> Vec<CriticalStep> {
-        let walk = Walk { graph, progress, posted };
+        let walk = CriticalPathWalk { graph, progress, posted };
         let mut last: Vec<Option<(Time, TaskId)>> = vec![None; graph.jobs().len()];
         for task in (0..graph.task_count() as u32).map(TaskId) {
-            let Some(job) = graph.whole_job(task) else { continue };
+            let Some(job) = graph.parent_job(task) else { continue };
             if let Some((_, end)) = walk.span(task)
                 && last[job.index()].is_none_or(|(latest, _)| end > latest)
             {
@@ -84,7 +84,7 @@ impl Causes {
         for (last, job) in last.into_iter().zip(0..).map(|(last, job)| (last, JobId(job))) {
             let Some((end, task)) = last.filter(|_| progress.job_end(job).is_some()) else { continue };
             let first = all.len();
-            walk.back(self, job, (end, task), &mut all);
+            walk.walk_back(self, job, (end, task), &mut all);
             all[first..].reverse();
             all[first..].iter_mut().zip(0..).for_each(|(step, number)| step.step = number);
         }
@@ -93,13 +93,13 @@ impl Causes {
 }
 
 /// Walk from the last task of a job back along the causes.
-struct Walk<'a, F> {
+struct CriticalPathWalk<'a, F> {
     graph: &'a MessageGraph,
     progress: &'a Progress,
     posted: F,
 }
 
-impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
+impl<'f, F: Fn(u32) -> PostedMessage<'f>> CriticalPathWalk<'_, F> {
     /// Returns the begin and the end of a task.
     fn span(&self, task: TaskId) -> Option<(Time, Time)> {
         match self.graph.task(task) {
@@ -120,7 +120,7 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
     fn known(&self, cause: TaskId, next: TaskId, begin: Time) -> Option<Time> {
         let (_, end) = self.span(cause)?;
         if let Task::Message(message) = self.graph.task(cause)
-            && self.graph.home(next) != Some(self.graph.representative(message.dst))
+            && self.graph.begin_host(next) != Some(self.graph.representative(message.dst))
         {
             let acked = (self.posted)(cause.0).and_then(|(sending, _)| sending.acked());
             return acked.filter(|&acked| acked <= begin).or(Some(end));
@@ -129,16 +129,16 @@ impl<'f, F: Fn(u32) -> Posted<'f>> Walk<'_, F> {
     }
 
     /// Appends the path that ends with the task `last`, from its end back to the begin of the path.
-    fn back(&self, causes: &Causes, job: JobId, last: (Time, TaskId), all: &mut Vec<CriticalStep>) {
+    fn walk_back(&self, causes: &Causes, job: JobId, last: (Time, TaskId), all: &mut Vec<CriticalStep>) {
         let (mut until, mut task) = last;
         while let Some((begin, _)) = self.span(task) {
             let cause =
-                causes.of(task).filter(|&cause| self.graph.whole_job(cause).is_none_or(|of| of == job));
+                causes.of(task).filter(|&cause| self.graph.parent_job(cause).is_none_or(|of| of == job));
             let known = cause.and_then(|cause| self.known(cause, task, begin));
             all.extend(self.step(job, task, (begin, until)));
             let (Some(cause), Some(known)) = (cause, known) else { return };
             if known < begin {
-                let host = self.graph.home(task).map_or(0, |host| host.0);
+                let host = self.graph.begin_host(task).map_or(0, |host| host.0);
                 all.push(CriticalStep {
                     job: job.0,
                     kind: StepKind::Wait,

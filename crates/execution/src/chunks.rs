@@ -17,20 +17,25 @@ pub fn messages_in_a_chunk(messages: usize) -> usize {
 
 /// A vector of `len` values in chunks. Each value equals `rest` until it is set.
 #[derive(Debug)]
-pub(crate) struct Chunks<T> {
+pub(crate) struct ChunkedVec<T> {
     /// Number of values.
     len: usize,
     /// Value of every index that has not been set.
-    rest: T,
+    default_value: T,
     chunks: Vec<Option<Box<[T]>>>,
     shift: u32,
 }
 
-impl<T> Chunks<T> {
+impl<T> ChunkedVec<T> {
     /// Creates `len` values, each equal to `rest`.
     pub(crate) fn new(len: usize, rest: T) -> Self {
         let shift = shift(len);
-        Chunks { len, rest, chunks: (0..len.div_ceil(1 << shift)).map(|_| None).collect(), shift }
+        ChunkedVec {
+            len,
+            default_value: rest,
+            chunks: (0..len.div_ceil(1 << shift)).map(|_| None).collect(),
+            shift,
+        }
     }
 
     /// Returns the number of values.
@@ -55,15 +60,15 @@ impl<T> Chunks<T> {
 
     /// Returns the chunk of a value and the offset within that chunk.
     #[inline]
-    fn place(&self, index: u32) -> (usize, usize) {
+    fn chunk_and_offset(&self, index: u32) -> (usize, usize) {
         (self.chunk_of(index), index as usize & ((1 << self.shift) - 1))
     }
 
     /// Returns a value: `rest` if it was never set, or if its chunk has been freed.
     #[inline]
     pub(crate) fn get(&self, index: u32) -> &T {
-        let (chunk, place) = self.place(index);
-        self.chunks[chunk].as_ref().map_or(&self.rest, |chunk| &chunk[place])
+        let (chunk, place) = self.chunk_and_offset(index);
+        self.chunks[chunk].as_ref().map_or(&self.default_value, |chunk| &chunk[place])
     }
 
     /// Iterates over all values of the allocated chunks, with their indices. Some of them may never have been set.
@@ -74,8 +79,8 @@ impl<T> Chunks<T> {
 
     /// Returns a value for modification, or `None` if its chunk is not allocated.
     #[inline]
-    pub(crate) fn known_mut(&mut self, index: u32) -> Option<&mut T> {
-        let (chunk, place) = self.place(index);
+    pub(crate) fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        let (chunk, place) = self.chunk_and_offset(index);
         self.chunks[chunk].as_mut().map(|chunk| &mut chunk[place])
     }
 
@@ -85,13 +90,13 @@ impl<T> Chunks<T> {
     }
 }
 
-impl<T: Clone> Chunks<T> {
+impl<T: Clone> ChunkedVec<T> {
     /// Returns a value to be set. Allocates its chunk if necessary.
     #[inline]
-    pub(crate) fn at(&mut self, index: u32) -> &mut T {
-        let (chunk, place) = self.place(index);
+    pub(crate) fn get_or_allocate(&mut self, index: u32) -> &mut T {
+        let (chunk, place) = self.chunk_and_offset(index);
         if self.chunks[chunk].is_none() {
-            let fresh = vec![self.rest.clone(); self.range(chunk).len()];
+            let fresh = vec![self.default_value.clone(); self.range(chunk).len()];
             self.chunks[chunk] = Some(fresh.into());
         }
         &mut self.chunks[chunk].as_mut().expect("it was just made")[place]
@@ -110,16 +115,16 @@ mod tests {
     #[test]
     fn values_are_there_when_they_are_set_and_go_by_chunks() {
         // Two chunks of 8 values, and one of 3.
-        let mut values = Chunks::new(19, 0);
+        let mut values = ChunkedVec::new(19, 0);
         assert_eq!((values.len(), values.chunks(), values.range(2)), (19, 3, 16..19));
-        *values.at(18) = 7;
-        *values.at(1) = 5;
+        *values.get_or_allocate(18) = 7;
+        *values.get_or_allocate(1) = 5;
         assert_eq!([0, 1, 8, 18].map(|index| *values.get(index)), [0, 5, 0, 7]);
-        assert_eq!(values.known_mut(8), None);
+        assert_eq!(values.get_mut(8), None);
         assert_eq!(values.iter().filter(|(_, value)| **value > 0).collect::<Vec<_>>(), [(1, &5), (18, &7)]);
         assert_eq!(values.iter().count(), 8 + 3);
         assert_eq!(values.take(0).map(|chunk| chunk[1]), Some(5));
-        assert!(values.known_mut(1).is_none() && values.take(0).is_none());
+        assert!(values.get_mut(1).is_none() && values.take(0).is_none());
         assert_eq!((*values.get(1), *values.get(18)), (0, 7));
     }
 }

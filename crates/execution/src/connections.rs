@@ -7,7 +7,7 @@ use pathweave_units::HostId;
 use pathweave_workload::{GroupId, Message, MessageGraph};
 use smallvec::SmallVec;
 
-use crate::tally::{ReceiverTally, SenderTally};
+use crate::tally::{ReceiverCounters, SenderCounters};
 
 /// Index of a connection.
 pub type ConnId = u32;
@@ -31,7 +31,7 @@ pub struct Connection<Q> {
     pub queue_pairs: QueuePairs<Q>,
     /// Sender's counters when it last finished a message. `None` before the first and after the last message, so that
     /// a million connections of one message each need no memory for them.
-    sent: Option<Box<SenderTally>>,
+    sent: Option<Box<SenderCounters>>,
     /// Number of packets out of order that the receiver had counted when a message last arrived.
     received_out_of_order: u64,
 }
@@ -55,14 +55,14 @@ impl<Q> Connection<Q> {
     }
 
     /// Stores the sender's counters of now, and returns those of the previous call.
-    pub(crate) fn take_sent(&mut self, now: SenderTally) -> SenderTally {
+    pub(crate) fn replace_sender_counters(&mut self, now: SenderCounters) -> SenderCounters {
         let taken = self.sent.as_deref().copied().unwrap_or_default();
         self.sent = (self.messages_left > 1).then(|| Box::new(now));
         taken
     }
 
     /// Stores the receiver's count of packets out of order, and returns that of the previous call.
-    pub(crate) fn take_received(&mut self, now: &ReceiverTally) -> u64 {
+    pub(crate) fn replace_receiver_count(&mut self, now: &ReceiverCounters) -> u64 {
         std::mem::replace(&mut self.received_out_of_order, now.out_of_order)
     }
 }

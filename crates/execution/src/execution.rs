@@ -10,13 +10,13 @@ use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{MessageGraph, TaskId};
 
 use crate::activities;
-use crate::chunks::Chunks;
+use crate::chunks::ChunkedVec;
 use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::{Receiving, Sending};
 use crate::part::Part;
 use crate::pending::Outstanding;
-use crate::tally::{ReceiverTally, SenderTally};
-use crate::tasks::{Due, Step, Tasks};
+use crate::tally::{ReceiverCounters, SenderCounters};
+use crate::tasks::{ScheduledStep, Step, Tasks};
 
 /// Transport of the messages of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl GroupSpec {
 /// State of a message after a part of it has completed at its sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Completed {
+pub enum PartCompletion {
     /// Other parts have not completed.
     NotYet,
     /// The whole message was acknowledged. Its successors are free.
@@ -116,12 +116,12 @@ pub struct Execution<Q> {
     groups: Vec<GroupSpec>,
     pub(crate) tasks: Tasks,
     /// State of messages at their senders; `None` until posted.
-    pub(crate) sending: Chunks<Option<Sending>>,
+    pub(crate) sending: ChunkedVec<Option<Sending>>,
     /// State of messages at their receivers.
-    pub(crate) receiving: Chunks<Receiving>,
+    pub(crate) receiving: ChunkedVec<Receiving>,
     /// Number of messages of each chunk whose sender is in this part and knows that they have arrived. They do not
     /// change any more.
-    settled: Vec<u32>,
+    acked_in_chunk: Vec<u32>,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
 }
@@ -140,13 +140,13 @@ impl<Q> Execution<Q> {
         notification: Duration,
     ) -> Self {
         let messages = graph.messages().len();
-        let sending = Chunks::new(messages, None);
+        let sending = ChunkedVec::new(messages, None);
         Execution {
             connections,
             groups: groups.to_vec(),
-            settled: vec![0; sending.chunks()],
+            acked_in_chunk: vec![0; sending.chunks()],
             sending,
-            receiving: Chunks::new(messages, Receiving::UNKNOWN),
+            receiving: ChunkedVec::new(messages, Receiving::UNKNOWN),
             tasks: Tasks::new(graph, groups, notification),
             bytes_done: 0,
             flows_done: 0,
@@ -160,8 +160,8 @@ impl<Q> Execution<Q> {
     /// others ([`Execution::take_barriers`], [`Execution::add_barrier`]) and settles them. At the end the first
     /// merges the state of the others ([`Execution::join`]).
     #[must_use]
-    pub fn of_part(mut self, part: Part) -> Self {
-        self.tasks.of_part(part);
+    pub fn with_part(mut self, part: Part) -> Self {
+        self.tasks.restrict_to(part);
         self
     }
 
@@ -181,7 +181,7 @@ impl<Q> Execution<Q> {
     }
 
     /// Merges the state of another part, for records.
-    pub fn join(&mut self, other: &mut Self) {
+    pub fn merge(&mut self, other: &mut Self) {
         self.tasks.join(&other.tasks);
         self.bytes_done += other.bytes_done;
         self.flows_done += other.flows_done;
@@ -193,13 +193,13 @@ impl<Q> Execution<Q> {
         let range = self.sending.range(chunk);
         for (flow, sending) in range.clone().zip(other.sending.take(chunk).into_iter().flatten()) {
             if sending.is_some() {
-                *self.sending.at(flow) = sending;
+                *self.sending.get_or_allocate(flow) = sending;
             }
         }
         for (flow, receiving) in range.zip(other.receiving.take(chunk).into_iter().flatten()) {
             let dst = self.tasks.graph.messages()[flow as usize].dst;
-            if other.tasks.part.as_ref().is_some_and(|part| part.has(dst)) {
-                *self.receiving.at(flow) = receiving;
+            if other.tasks.part.as_ref().is_some_and(|part| part.owns(dst)) {
+                *self.receiving.get_or_allocate(flow) = receiving;
             }
         }
     }
@@ -212,8 +212,8 @@ impl<Q> Execution<Q> {
     /// Removes a chunk of messages from all parts of a run, if none of its messages can change any more. Appends
     /// their records to `records`, in the order of message numbers, and returns true. Afterwards the execution has no
     /// state of these messages, so no job and no activity may need them.
-    pub fn leave(parts: &mut [&mut Self], chunk: usize, records: &mut Vec<FlowRecord>) -> bool {
-        let settled: u32 = parts.iter().map(|part| part.settled[chunk]).sum();
+    pub fn retire_chunk(parts: &mut [&mut Self], chunk: usize, records: &mut Vec<FlowRecord>) -> bool {
+        let settled: u32 = parts.iter().map(|part| part.acked_in_chunk[chunk]).sum();
         let Some((first, others)) = parts.split_first_mut() else { return false };
         if (settled as usize) < first.sending.range(chunk).len() {
             return false;
@@ -232,14 +232,14 @@ impl<Q> Execution<Q> {
 
     /// Returns the next task without predecessors that begins before `end`, as a step.
     #[inline]
-    pub fn root_before(&mut self, end: Time) -> Option<Due> {
+    pub fn root_before(&mut self, end: Time) -> Option<ScheduledStep> {
         self.tasks.root_before(end)
     }
 
     /// Removes and returns the next step that has become known, in the order in which they became known.
     #[inline]
-    pub fn news(&mut self) -> Option<Due> {
-        self.tasks.news()
+    pub fn next_step(&mut self) -> Option<ScheduledStep> {
+        self.tasks.ready_steps()
     }
 
     /// Runs a step that is due. Returns the message to post, if one begins.
@@ -274,7 +274,7 @@ impl<Q> Execution<Q> {
 
     /// At the sender: the message of this record was posted in `parts` parts.
     pub fn posted(&mut self, record: FlowRecord, parts: u16) {
-        *self.sending.at(record.flow) = Some(Sending::new(&record, parts));
+        *self.sending.get_or_allocate(record.flow) = Some(Sending::new(&record, parts));
     }
 
     /// At the sender: the message of this record has no path to its receiver.
@@ -288,72 +288,72 @@ impl<Q> Execution<Q> {
 
     /// At the receiver: a message will arrive in `parts` parts.
     pub fn expected(&mut self, flow: u32, parts: u16) {
-        self.receiving.at(flow).parts_to_deliver = parts;
+        self.receiving.get_or_allocate(flow).parts_to_deliver = parts;
     }
 
     /// At the receiver: a part of a message, of `bytes` bytes, has arrived whole. Returns true if it was the last.
     pub fn part_delivered(&mut self, now: Time, flow: u32, bytes: u64) -> bool {
         self.bytes_done += u128::from(bytes);
-        let whole = self.receiving.at(flow).part_delivered(now);
+        let whole = self.receiving.get_or_allocate(flow).part_delivered(now);
         if whole {
             self.flows_done += 1;
-            self.tasks.over(now, TaskId(flow));
+            self.tasks.task_ended(now, TaskId(flow));
         }
         whole
     }
 
     /// At the receiver: a message has arrived whole. `now` are the counters of its connection.
-    pub fn received(&mut self, flow: u32, now: ReceiverTally) {
+    pub fn received(&mut self, flow: u32, now: ReceiverCounters) {
         let conn = self.connections.of(flow);
-        let taken = self.connections[conn].take_received(&now);
-        self.receiving.at(flow).settle(&now, taken);
+        let taken = self.connections[conn].replace_receiver_count(&now);
+        self.receiving.get_or_allocate(flow).settle(&now, taken);
     }
 
     /// At the receiver: a packet of a message came out of order. Only for connections that do not count such packets.
     pub fn note_out_of_order(&mut self, flow: u32) {
-        self.receiving.at(flow).note_out_of_order();
+        self.receiving.get_or_allocate(flow).note_out_of_order();
     }
 
     /// At the receiver: a packet of a message was lost there.
     pub fn note_lost(&mut self, flow: u32) {
-        self.receiving.at(flow).note_lost();
+        self.receiving.get_or_allocate(flow).note_lost();
     }
 
     /// At the sender: a part of a message has completed.
-    pub fn part_completed(&mut self, now: Time, flow: u32, status: Status) -> Completed {
+    pub fn part_completed(&mut self, now: Time, flow: u32, status: Status) -> PartCompletion {
         let sending = self.sending_mut(flow).expect("a part completes after it was posted");
         if !sending.part_completed(now, status) {
-            return Completed::NotYet;
+            return PartCompletion::NotYet;
         }
         if sending.acked().is_none() {
-            return Completed::Failed;
+            return PartCompletion::Failed;
         }
         self.tasks.acknowledged(now, TaskId(flow));
-        Completed::Acknowledged
+        PartCompletion::Acknowledged
     }
 
     /// At the sender: all parts have completed, and the run need not wait for the message any more. Called once a
     /// message.
     pub fn ended(&mut self, now: Time, flow: u32) {
-        self.tasks.ended(now, TaskId(flow));
+        self.tasks.forget_task(now, TaskId(flow));
     }
 
     /// At the receiver, in place of [`Execution::ended`]: a message without acknowledgements has arrived or is lost.
     /// Returns true on the first call for a message; later calls change nothing.
-    pub fn gave_up(&mut self, now: Time, flow: u32) -> bool {
-        let first = !std::mem::replace(&mut self.receiving.at(flow).given_up, true);
+    pub fn abandon_at_receiver(&mut self, now: Time, flow: u32) -> bool {
+        let first = !std::mem::replace(&mut self.receiving.get_or_allocate(flow).given_up, true);
         if first {
-            self.tasks.ended(now, TaskId(flow));
+            self.tasks.forget_task(now, TaskId(flow));
         }
         first
     }
 
     /// At the sender: a message needs its connection no longer. `now` are the counters of the connection. Returns
     /// true if it was the connection's last message.
-    pub fn done_with(&mut self, flow: u32, now: SenderTally) -> bool {
+    pub fn release_connection(&mut self, flow: u32, now: SenderCounters) -> bool {
         self.settle_sender(flow, now);
         let arrived = self.sending.get(flow).is_some_and(|sending| sending.acked().is_some());
-        self.settled[self.sending.chunk_of(flow)] += u32::from(arrived);
+        self.acked_in_chunk[self.sending.chunk_of(flow)] += u32::from(arrived);
         let conn = self.connections.of(flow);
         let connection = &mut self.connections[conn];
         connection.messages_left -= 1;
@@ -362,10 +362,10 @@ impl<Q> Execution<Q> {
 
     /// The run is over: attributes the counters of connections to the messages that did not end, where `sent` and
     /// `received` return some.
-    pub fn settle_open(
+    pub fn attribute_counters_at_end(
         &mut self,
-        sent: impl Fn(ConnId, &Connection<Q>) -> Option<SenderTally>,
-        received: impl Fn(ConnId, &Connection<Q>) -> Option<ReceiverTally>,
+        sent: impl Fn(ConnId, &Connection<Q>) -> Option<SenderCounters>,
+        received: impl Fn(ConnId, &Connection<Q>) -> Option<ReceiverCounters>,
     ) {
         for flow in 0..self.flows() as u32 {
             let conn = self.connections.of(flow);
@@ -384,14 +384,14 @@ impl<Q> Execution<Q> {
     }
 
     /// Attributes the sender's counters of a message's connection to the message.
-    fn settle_sender(&mut self, flow: u32, now: SenderTally) {
-        if now == SenderTally::default() {
+    fn settle_sender(&mut self, flow: u32, now: SenderCounters) {
+        if now == SenderCounters::default() {
             return;
         }
         let conn = self.connections.of(flow);
-        let taken = self.connections[conn].take_sent(now);
+        let taken = self.connections[conn].replace_sender_counters(now);
         if let Some(sending) = self.sending_mut(flow) {
-            sending.settle(&now, &taken);
+            sending.attribute_counters(&now, &taken);
         }
     }
 
@@ -414,7 +414,7 @@ impl<Q> Execution<Q> {
     }
 
     /// At the sender: a message has been sent, and there will be no acknowledgement of it.
-    pub fn sent_only(&mut self, flow: u32) {
+    pub fn mark_unacknowledged(&mut self, flow: u32) {
         if let Some(sending) = self.sending_mut(flow) {
             sending.acked = Time::MAX;
         }
@@ -429,13 +429,13 @@ impl<Q> Execution<Q> {
     }
 
     fn sending_mut(&mut self, flow: u32) -> Option<&mut Sending> {
-        self.sending.known_mut(flow)?.as_mut()
+        self.sending.get_mut(flow)?.as_mut()
     }
 
     /// Returns the time at which the run ended, if no foreground work is left.
     #[inline]
     pub fn over_since(&self) -> Option<Time> {
-        self.outstanding().over_since()
+        self.outstanding().ended_at()
     }
 
     /// Returns the work that this part waits for, to be summed over all parts.
@@ -509,7 +509,7 @@ impl<Q> Execution<Q> {
         for (index, flow) in self.sending.range(chunk).enumerate() {
             let mut record = self.record(flow);
             if let Some(sending) = senders.next().flatten() {
-                sending.complete(&mut record);
+                sending.fill_record(&mut record);
             }
             if let Some(receivers) = &receivers {
                 receivers[index].complete(&mut record);
@@ -570,11 +570,11 @@ mod tests {
 
     /// Runs every step before `end` in order of time, and posts the messages that begin in two parts. Returns these
     /// messages.
-    fn play(execution: &mut Execution<()>, steps: &mut BTreeSet<Due>, end: Time) -> Vec<u32> {
+    fn play(execution: &mut Execution<()>, steps: &mut BTreeSet<ScheduledStep>, end: Time) -> Vec<u32> {
         let mut posted = Vec::new();
         loop {
             steps.extend(std::iter::from_fn(|| execution.root_before(end)));
-            steps.extend(std::iter::from_fn(|| execution.news()));
+            steps.extend(std::iter::from_fn(|| execution.next_step()));
             let Some(due) = steps.first().copied().filter(|due| due.at < end) else { break };
             steps.remove(&due);
             if let Some(flow) = execution.step(due.at, due.host, due.step) {
@@ -584,21 +584,24 @@ mod tests {
             }
         }
         execution.settle_barriers(end);
-        steps.extend(std::iter::from_fn(|| execution.news()));
+        steps.extend(std::iter::from_fn(|| execution.next_step()));
         posted
     }
 
     fn deliver(execution: &mut Execution<()>, now: Time, flow: u32) {
         assert!(!execution.part_delivered(now, flow, 50));
         assert!(execution.part_delivered(now, flow, 50));
-        execution.received(flow, ReceiverTally::default());
+        execution.received(flow, ReceiverCounters::default());
     }
 
-    fn complete(execution: &mut Execution<()>, now: Time, flow: u32, status: Status) -> Completed {
-        assert_eq!(execution.part_completed(now, flow, Status::Success), Completed::NotYet);
+    fn complete(execution: &mut Execution<()>, now: Time, flow: u32, status: Status) -> PartCompletion {
+        assert_eq!(execution.part_completed(now, flow, Status::Success), PartCompletion::NotYet);
         let completed = execution.part_completed(now, flow, status);
         execution.ended(now, flow);
-        assert!(execution.done_with(flow, SenderTally::default()), "each has a connection of its own");
+        assert!(
+            execution.release_connection(flow, SenderCounters::default()),
+            "each has a connection of its own"
+        );
         completed
     }
 
@@ -617,12 +620,12 @@ mod tests {
         assert_eq!(play(&mut execution, &mut steps, Time::from_us(8)), [second]);
         assert_eq!(
             complete(&mut execution, Time::from_us(6), first, Status::Success),
-            Completed::Acknowledged
+            PartCompletion::Acknowledged
         );
         deliver(&mut execution, Time::from_us(9), second);
         assert_eq!(execution.over_since(), None, "its sender does not know");
         let at = Time::from_us(10);
-        assert_eq!(complete(&mut execution, at, second, Status::Success), Completed::Acknowledged);
+        assert_eq!(complete(&mut execution, at, second, Status::Success), PartCompletion::Acknowledged);
         assert_eq!(execution.over_since(), Some(at), "nobody waits for the background");
         assert_eq!(execution.tasks_left(), 1);
         let job = &execution.job_records()[0];
@@ -689,7 +692,7 @@ mod tests {
         let [first, second, other] = [0, 1, 2].map(|host| from(&execution, host));
         play(&mut execution, &mut BTreeSet::new(), Time::from_us(1));
         let failed = complete(&mut execution, Time::from_us(1), first, Status::RetryExceeded);
-        assert_eq!(failed, Completed::Failed);
+        assert_eq!(failed, PartCompletion::Failed);
         assert_eq!(execution.over_since(), None);
         let _ = complete(&mut execution, Time::from_us(2), other, Status::Flushed);
         assert_eq!(execution.over_since(), Some(Time::from_us(2)));
@@ -710,11 +713,11 @@ mod tests {
         deliver(&mut execution, Time::from_us(3), first);
         assert_eq!(
             complete(&mut execution, Time::from_us(4), first, Status::Success),
-            Completed::Acknowledged
+            PartCompletion::Acknowledged
         );
         execution.dropped(first, Time::from_us(4));
         execution.dropped(first, Time::from_us(5));
-        assert!(!Execution::leave(&mut [&mut execution], 0, &mut Vec::new()));
+        assert!(!Execution::retire_chunk(&mut [&mut execution], 0, &mut Vec::new()));
         assert_eq!(execution.flow_records()[first as usize].dropped_packets, 2);
     }
 

@@ -4,7 +4,7 @@ use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_transport::Status;
 use pathweave_units::Time;
 
-use crate::tally::{ReceiverTally, SenderTally};
+use crate::tally::{ReceiverCounters, SenderCounters};
 
 /// State of a message at its sender, beyond its description in the workload.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -64,7 +64,7 @@ impl Sending {
 
     /// Attributes to this flow the growth of the connection's counters from `taken` to `now`. Of several messages in
     /// flight together, each event counts for exactly one flow, so that sums over flows are correct.
-    pub(crate) fn settle(&mut self, now: &SenderTally, taken: &SenderTally) {
+    pub(crate) fn attribute_counters(&mut self, now: &SenderCounters, taken: &SenderCounters) {
         self.sent_packets = grown(now.sent, taken.sent);
         self.retransmitted_packets = grown(now.retransmitted, taken.retransmitted);
         self.timeouts = grown(now.timeouts, taken.timeouts);
@@ -80,7 +80,7 @@ impl Sending {
     }
 
     /// Adds the sender's state to a record made from the workload.
-    pub(crate) fn complete(&self, record: &mut FlowRecord) {
+    pub(crate) fn fill_record(&self, record: &mut FlowRecord) {
         record.start_ps = self.start_ps;
         record.acked_ps = self.acked().map(Time::as_ps);
         record.ideal_fct_ps = self.ideal_fct_ps;
@@ -137,7 +137,7 @@ impl Receiving {
 
     /// Attributes the growth of the connection's counters to this flow. The first `taken` packets out of order count
     /// for other flows.
-    pub(crate) fn settle(&mut self, now: &ReceiverTally, taken: u64) {
+    pub(crate) fn settle(&mut self, now: &ReceiverCounters, taken: u64) {
         self.out_of_order_packets = grown(now.out_of_order, taken);
         self.out_of_order_max = u32::try_from(now.out_of_order_max).unwrap_or(u32::MAX);
     }
@@ -181,7 +181,7 @@ mod tests {
 
     fn record((sending, receiving): (Sending, Receiving)) -> FlowRecord {
         let mut record = FlowRecord::default();
-        sending.complete(&mut record);
+        sending.fill_record(&mut record);
         receiving.complete(&mut record);
         record
     }
@@ -201,12 +201,12 @@ mod tests {
 
     #[test]
     fn messages_under_way_together_count_each_event_once() {
-        let sent = |sent, retransmitted| SenderTally { sent, retransmitted, ..SenderTally::default() };
-        let received = |out_of_order| ReceiverTally { out_of_order, out_of_order_max: 7 };
+        let sent = |sent, retransmitted| SenderCounters { sent, retransmitted, ..SenderCounters::default() };
+        let received = |out_of_order| ReceiverCounters { out_of_order, out_of_order_max: 7 };
         let at = [(sent(10, 0), received(1)), (sent(25, 3), received(1)), (sent(32, 3), received(5))];
         let counts = at.windows(2).map(|pair| {
             let mut flow = flow(1);
-            flow.0.settle(&pair[1].0, &pair[0].0);
+            flow.0.attribute_counters(&pair[1].0, &pair[0].0);
             flow.1.settle(&pair[1].1, pair[0].1.out_of_order);
             let record = record(flow);
             let sent = (record.sent_packets, record.retransmitted_packets);

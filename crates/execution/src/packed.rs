@@ -10,7 +10,7 @@ use crate::flow::{Receiving, Sending};
 
 /// The part's state from which records are made.
 #[derive(BorshDeserialize)]
-struct Known {
+struct PackedState {
     progress: Progress,
     /// Tasks with their causes: each task, and the predecessor whose end released it last.
     causes: Vec<(TaskId, TaskId)>,
@@ -29,7 +29,7 @@ impl<Q> Execution<Q> {
     pub fn pack(&self, out: &mut impl io::Write) -> io::Result<()> {
         let graph = &self.tasks.graph;
         let here = |flow: u32| {
-            self.tasks.part.as_ref().is_none_or(|part| part.has(graph.messages()[flow as usize].dst))
+            self.tasks.part.as_ref().is_none_or(|part| part.owns(graph.messages()[flow as usize].dst))
         };
         let receiving = self.receiving.iter().map(|(flow, receiving)| (flow, *receiving));
         let receiving: Vec<(u32, Receiving)> =
@@ -46,22 +46,22 @@ impl<Q> Execution<Q> {
     ///
     /// # Errors
     /// `packed` was not written by [`Execution::pack`], or belongs to another workload.
-    pub fn join_packed(&mut self, packed: &mut impl io::Read) -> io::Result<()> {
-        let known = Known::deserialize_reader(packed)?;
+    pub fn merge_packed(&mut self, packed: &mut impl io::Read) -> io::Result<()> {
+        let known = PackedState::deserialize_reader(packed)?;
         let unknown = || io::Error::new(io::ErrorKind::InvalidData, "a message of another workload");
-        self.tasks.progress.join(&self.tasks.graph, &known.progress);
+        self.tasks.progress.merge(&self.tasks.graph, &known.progress);
         for (task, by) in known.causes {
-            self.tasks.causes.released(task, by);
+            self.tasks.causes.set_cause(task, by);
         }
         self.bytes_done += known.bytes_done;
         self.flows_done += known.flows_done as usize;
         let messages = self.flows() as u32;
         let of_this = |flow: u32| (flow < messages).then_some(flow).ok_or_else(unknown);
         for (flow, sending) in known.sending {
-            *self.sending.at(of_this(flow)?) = Some(sending);
+            *self.sending.get_or_allocate(of_this(flow)?) = Some(sending);
         }
         for (flow, receiving) in known.receiving {
-            *self.receiving.at(of_this(flow)?) = receiving;
+            *self.receiving.get_or_allocate(of_this(flow)?) = receiving;
         }
         Ok(())
     }

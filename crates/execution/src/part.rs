@@ -20,12 +20,12 @@ impl Part {
 
     /// Returns true if the host belongs to this part.
     #[inline]
-    pub fn has(&self, host: HostId) -> bool {
+    pub fn owns(&self, host: HostId) -> bool {
         self.of_host[host.index()] == self.number
     }
 
     /// Returns true if this part owns the barriers.
-    pub(crate) fn is_first(&self) -> bool {
+    pub(crate) fn owns_barriers(&self) -> bool {
         self.number == 0
     }
 }

@@ -10,7 +10,7 @@ use crate::execution::GroupSpec;
 /// over when the count is zero: tasks that depend on a failed one never become free. If no group is in the
 /// background, every task counts.
 #[derive(Clone, Debug)]
-pub(crate) struct Pending {
+pub(crate) struct ForegroundWork {
     /// True for each background group; empty if no group is in the background.
     background: Vec<bool>,
     /// The count. In one part of a run it may be negative, because a task or notification added in one part can be
@@ -36,25 +36,25 @@ impl Outstanding {
     /// Adds the work of another part.
     #[inline]
     #[must_use]
-    pub fn and(self, other: Outstanding) -> Outstanding {
+    pub fn merged(self, other: Outstanding) -> Outstanding {
         Outstanding { left: self.left + other.left, last_end: self.last_end.max(other.last_end) }
     }
 
     /// Returns the time at which the run ended, if no foreground work is left. Valid for the sum over all parts only.
     #[inline]
-    pub fn over_since(self) -> Option<Time> {
+    pub fn ended_at(self) -> Option<Time> {
         (self.left == 0).then_some(self.last_end)
     }
 }
 
-impl Pending {
+impl ForegroundWork {
     /// Counts the tasks without predecessors, which are free from the start.
     pub(crate) fn new(graph: &MessageGraph, groups: &[GroupSpec]) -> Self {
         let mut background: Vec<bool> = groups.iter().map(|group| group.role == Role::Background).collect();
         if !background.contains(&true) {
             background.clear();
         }
-        let mut pending = Pending { background, left: 0, last_end: Time::ZERO };
+        let mut pending = ForegroundWork { background, left: 0, last_end: Time::ZERO };
         let tasks = (0..graph.task_count() as u32).map(TaskId);
         tasks.filter(|&id| graph.predecessors(id) == 0).for_each(|id| pending.add(graph, id));
         pending

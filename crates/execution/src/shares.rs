@@ -4,7 +4,7 @@ use pathweave_transport::part_bytes;
 
 /// The part of a message that one queue pair carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct MessagePart {
     /// Offset of the part in the message, in bytes.
     pub offset: u64,
     /// Length of the part in bytes.
@@ -13,13 +13,13 @@ pub struct Share {
 
 /// Divides a message of `size` bytes over `queue_pairs` queue pairs, in their order. If the message has fewer bytes
 /// than there are queue pairs, the last ones carry nothing.
-pub fn shares(size: u64, queue_pairs: usize) -> impl ExactSizeIterator<Item = Share> {
+pub fn shares(size: u64, queue_pairs: usize) -> impl ExactSizeIterator<Item = MessagePart> {
     let parts = (queue_pairs as u64).min(size.max(1)) as u32;
     let mut offset = 0;
     (0..parts).map(move |part| {
         let len = part_bytes(size, u64::from(part), u64::from(parts));
         offset += len;
-        Share { offset: offset - len, len }
+        MessagePart { offset: offset - len, len }
     })
 }
 

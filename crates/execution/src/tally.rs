@@ -4,7 +4,7 @@ use pathweave_transport::{Counters, OrderCounters};
 
 /// Counters of a sender, summed over the queue pairs of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SenderTally {
+pub struct SenderCounters {
     pub(crate) sent: u64,
     pub(crate) retransmitted: u64,
     pub(crate) timeouts: u64,
@@ -16,13 +16,13 @@ pub struct SenderTally {
 
 /// Counters of a receiver, summed over the queue pairs of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReceiverTally {
+pub struct ReceiverCounters {
     pub(crate) out_of_order: u64,
     /// Largest reordering degree so far.
     pub(crate) out_of_order_max: u64,
 }
 
-impl SenderTally {
+impl SenderCounters {
     /// Adds the counters of one queue pair.
     pub fn add(&mut self, counters: &Counters, order: &OrderCounters) {
         self.sent += counters.data_sent;
@@ -35,7 +35,7 @@ impl SenderTally {
     }
 }
 
-impl ReceiverTally {
+impl ReceiverCounters {
     /// Adds the counters of one queue pair.
     pub fn add(&mut self, counters: &Counters) {
         self.out_of_order += counters.out_of_order_packets();

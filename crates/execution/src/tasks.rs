@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use pathweave_results::{ActivityRecord, CriticalStep, JobRecord};
 use pathweave_units::{Duration, HostId, Time};
-use pathweave_workload::{Job, JobId, JobSpans, Learns, MessageGraph, Moment, Progress, TaskId};
+use pathweave_workload::{Job, JobId, JobSpans, MessageGraph, Moment, Notice, Progress, TaskId};
 
 use crate::activities;
-use crate::causes::{Causes, Posted};
+use crate::causes::{Causes, PostedMessage};
 use crate::execution::GroupSpec;
 use crate::flow::Sending;
 use crate::part::Part;
-use crate::pending::Pending;
+use crate::pending::ForegroundWork;
 
 /// An event of a task at a host.
 #[derive(
@@ -37,7 +37,7 @@ pub enum Step {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, borsh::BorshSerialize, borsh::BorshDeserialize,
 )]
-pub struct Due {
+pub struct ScheduledStep {
     /// Time of the step.
     pub at: Time,
     /// Host at which the step takes place.
@@ -55,11 +55,11 @@ pub(crate) struct Tasks {
     pub(crate) progress: Progress,
     pub(crate) causes: Causes,
     /// Steps at hosts that the caller has not taken yet, in the order in which they became known.
-    news: VecDeque<Due>,
+    news: VecDeque<ScheduledStep>,
     /// Steps of barriers, which belong to no host.
     barriers: BinaryHeap<Reverse<(Time, Step)>>,
     /// Work that the run still waits for.
-    pub(crate) pending: Pending,
+    pub(crate) pending: ForegroundWork,
     /// The part of the run that this is, or `None` if one execution drives all hosts.
     pub(crate) part: Option<Part>,
 }
@@ -72,15 +72,15 @@ impl Tasks {
             causes: Causes::new(&graph),
             news: VecDeque::new(),
             barriers: BinaryHeap::new(),
-            pending: Pending::new(&graph, groups),
+            pending: ForegroundWork::new(&graph, groups),
             graph,
             part: None,
         }
     }
 
     /// Restricts the tasks to those of `part`.
-    pub(crate) fn of_part(&mut self, part: Part) {
-        if !part.is_first() {
+    pub(crate) fn restrict_to(&mut self, part: Part) {
+        if !part.owns_barriers() {
             self.pending.of_other_part();
         }
         self.part = Some(part);
@@ -103,7 +103,7 @@ impl Tasks {
 
     /// Merges the progress and the causes of another part.
     pub(crate) fn join(&mut self, other: &Tasks) {
-        self.progress.join(&self.graph, &other.progress);
+        self.progress.merge(&self.graph, &other.progress);
         self.causes.join(&other.causes);
     }
 
@@ -111,20 +111,20 @@ impl Tasks {
     /// first part.
     #[inline]
     pub(crate) fn next(&self) -> Option<Time> {
-        let first = self.part.as_ref().is_none_or(Part::is_first);
+        let first = self.part.as_ref().is_none_or(Part::owns_barriers);
         let barrier = self.barrier().filter(|_| first);
         self.progress.next_root(&self.graph).into_iter().chain(barrier).min()
     }
 
     /// Returns the next task of this part that has no predecessors and begins before `end`.
     #[inline]
-    pub(crate) fn root_before(&mut self, end: Time) -> Option<Due> {
+    pub(crate) fn root_before(&mut self, end: Time) -> Option<ScheduledStep> {
         while let Some((task, at)) = self.progress.pop_root(&self.graph, end) {
             let step = Step::Begin(task);
-            match (self.graph.home(task), &self.part) {
-                (Some(host), Some(part)) if !part.has(host) => {}
-                (None, Some(part)) if !part.is_first() => {}
-                (Some(host), _) => return Some(Due { at, host, step }),
+            match (self.graph.begin_host(task), &self.part) {
+                (Some(host), Some(part)) if !part.owns(host) => {}
+                (None, Some(part)) if !part.owns_barriers() => {}
+                (Some(host), _) => return Some(ScheduledStep { at, host, step }),
                 (None, _) => self.barriers.push(Reverse((at, step))),
             }
         }
@@ -132,7 +132,7 @@ impl Tasks {
     }
 
     /// Removes and returns the next step that has become known.
-    pub(crate) fn news(&mut self) -> Option<Due> {
+    pub(crate) fn ready_steps(&mut self) -> Option<ScheduledStep> {
         self.news.pop_front()
     }
 
@@ -150,19 +150,19 @@ impl Tasks {
     pub(crate) fn step(&mut self, now: Time, host: Option<HostId>, step: Step) -> Option<u32> {
         match step {
             Step::Told { task, by } => {
-                self.told(now, host, task, by);
+                self.notify(now, host, task, by);
                 self.pending.remove(now, &self.graph, task);
             }
             Step::Begin(task) => match self.progress.begin(&self.graph, task, now) {
                 None => return Some(task.0),
                 Some(end) => {
-                    self.causes.computes(&self.graph, task, now, end);
+                    self.causes.record_computation(&self.graph, task, now, end);
                     self.push(end, host, Step::Computed(task));
                 }
             },
             Step::Computed(task) => {
-                self.over(now, task);
-                self.ended(now, task);
+                self.task_ended(now, task);
+                self.forget_task(now, task);
             }
         }
         None
@@ -170,31 +170,31 @@ impl Tasks {
 
     /// Records that a message has arrived or a computation has ended, and informs its successors, now or by
     /// notification.
-    pub(crate) fn over(&mut self, now: Time, task: TaskId) {
-        self.progress.over(&self.graph, task, now);
-        self.inform(now, task, Moment::Delivery);
+    pub(crate) fn task_ended(&mut self, now: Time, task: TaskId) {
+        self.progress.task_ended(&self.graph, task, now);
+        self.notify_successors(now, task, Moment::Delivery);
     }
 
     /// Records that a message has been acknowledged, and informs the successors of its completion, now or by
     /// notification.
     pub(crate) fn acknowledged(&mut self, now: Time, message: TaskId) {
-        self.inform(now, message, Moment::Completion);
+        self.notify_successors(now, message, Moment::Completion);
     }
 
     /// Removes a task from the work that the run waits for.
-    pub(crate) fn ended(&mut self, now: Time, task: TaskId) {
+    pub(crate) fn forget_task(&mut self, now: Time, task: TaskId) {
         self.pending.remove(now, &self.graph, task);
     }
 
-    fn inform(&mut self, now: Time, task: TaskId, moment: Moment) {
+    fn notify_successors(&mut self, now: Time, task: TaskId, moment: Moment) {
         if !self.graph.has_dependencies() {
             return;
         }
         let graph = self.graph.clone();
-        for (next, learns) in graph.informed(task, moment) {
+        for (next, learns) in graph.notified_tasks(task, moment) {
             match learns {
-                Learns::AtOnce => self.told(now, graph.home(next), next, task),
-                Learns::ByNotification(host) => {
+                Notice::AtOnce => self.notify(now, graph.begin_host(next), next, task),
+                Notice::ByNotification(host) => {
                     self.pending.add(&graph, next);
                     self.push(
                         now.saturating_add(self.notification),
@@ -202,7 +202,7 @@ impl Tasks {
                         Step::Told { task: next, by: task },
                     );
                 }
-                Learns::AsBarrier => {
+                Notice::AsBarrier => {
                     self.pending.add(&graph, next);
                     self.push(now, None, Step::Told { task: next, by: task });
                 }
@@ -211,9 +211,9 @@ impl Tasks {
     }
 
     /// Records that the host of `task` knows the end of the predecessor `by`.
-    fn told(&mut self, now: Time, host: Option<HostId>, task: TaskId, by: TaskId) {
-        if let Some(at) = self.progress.told(&self.graph, task, now) {
-            self.causes.released(task, by);
+    fn notify(&mut self, now: Time, host: Option<HostId>, task: TaskId, by: TaskId) {
+        if let Some(at) = self.progress.predecessor_ended(&self.graph, task, now) {
+            self.causes.set_cause(task, by);
             self.pending.add(&self.graph, task);
             self.push(at, host, Step::Begin(task));
         }
@@ -221,14 +221,14 @@ impl Tasks {
 
     fn push(&mut self, at: Time, host: Option<HostId>, step: Step) {
         match host {
-            Some(host) => self.news.push_back(Due { at, host, step }),
+            Some(host) => self.news.push_back(ScheduledStep { at, host, step }),
             None => self.barriers.push(Reverse((at, step))),
         }
     }
 
     /// Returns the number of tasks that are not done.
     pub(crate) fn left(&self) -> usize {
-        self.progress.left()
+        self.progress.unfinished()
     }
 
     /// Returns the activities of hosts until `end`. `posted` yields each posted message with its sender's state and
@@ -242,7 +242,7 @@ impl Tasks {
     }
 
     /// Returns the critical path of each job. `posted` returns the state of a message if it was posted.
-    pub(crate) fn critical_steps<'f>(&self, posted: impl Fn(u32) -> Posted<'f>) -> Vec<CriticalStep> {
+    pub(crate) fn critical_steps<'f>(&self, posted: impl Fn(u32) -> PostedMessage<'f>) -> Vec<CriticalStep> {
         self.causes.paths(&self.graph, &self.progress, posted)
     }
 

@@ -24,7 +24,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         header: &'a Header,
         room: &'a mut Option<Header>,
     ) -> Result<&'a Header, DropReason> {
-        self.look_at(now, egress, header)?;
+        self.prepare_egress(now, egress, header)?;
         if self.switches.trims {
             return self.admit_or_trim(now, switch, egress, header, room);
         }
@@ -42,13 +42,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         egress: PortId,
         header: &Header,
     ) -> Result<(), DropReason> {
-        self.look_at(now, egress, header)?;
+        self.prepare_egress(now, egress, header)?;
         self.admit(now, switch, egress, header)
     }
 
     /// Checks the hop limit and the link of the egress port, and brings the port up to date.
     #[inline(always)]
-    fn look_at(&mut self, now: Time, egress: PortId, header: &Header) -> Result<(), DropReason> {
+    fn prepare_egress(&mut self, now: Time, egress: PortId, header: &Header) -> Result<(), DropReason> {
         if header.links() > MAX_HOPS {
             return Err(DropReason::Loop);
         }
@@ -71,8 +71,8 @@ impl<P: Copy, const C: usize> Transit<P, C> {
                 return Err(DropReason::Buffer);
             }
         }
-        if self.switches.take_in(switch, header.ingress(), class, bytes) {
-            self.consider_pause(now, switch, header.ingress(), class);
+        if self.switches.account_in(switch, header.ingress(), class, bytes) {
+            self.pause_if_over(now, switch, header.ingress(), class);
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
 
     /// Pauses the upstream port if the exact account is over the threshold, as the lazy account is.
     #[cold]
-    fn consider_pause(&mut self, now: Time, switch: u32, ingress: PortId, class: usize) {
+    fn pause_if_over(&mut self, now: Time, switch: u32, ingress: PortId, class: usize) {
         if self.switches.held[ingress as usize].lossy {
             return;
         }

@@ -6,19 +6,19 @@ use crate::config::{EcmpHash, Forwarding, PfcThreshold, SwitchConfig};
 use crate::fabric::Fabric;
 use crate::forwarding::{Balancer, Balancing, ManyLeaves, SwitchRoutes};
 use crate::impairments::Impairments;
-use crate::journal::Journal;
-use crate::lines::Lines;
+use crate::journal::EventLog;
 use crate::link::LinkSpec;
+use crate::links::Wires;
 use crate::marking::Marker;
 use crate::middlebox::Middleboxes;
 use crate::packet::{Contents, PortId};
 use crate::port::{Port, WAN};
+use crate::ports_and_links::Lines;
 use crate::scheduling::Scheduler;
-use crate::switch::{Held, Switch, Switches};
+use crate::switch::{IngressAccount, Switch, Switches};
 use crate::transit::{PAUSE_FRAME_BYTES, Transit};
 use crate::trim::Trimmer;
 use crate::window::Window;
-use crate::wires::Wires;
 
 /// A cable between two nodes. Hosts have the lowest node numbers.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +143,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         assert!(config.classes() <= C, "built for {C} classes, configured with {}", config.classes());
         assert_eq!(routes.len(), switches as usize);
         let mut wires = Wires::new(hosts, switches, map.len());
-        let mut held = vec![Held::NOTHING; map.len() as usize];
+        let mut held = vec![IngressAccount::NOTHING; map.len() as usize];
         let mut by_port: Vec<Option<Port<C>>> = (0..map.len()).map(|_| None).collect();
         for (index, cable) in cables.iter().enumerate() {
             let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn, &config.trim);
@@ -241,7 +241,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 },
                 middleboxes: Middleboxes::none(),
                 contents: Contents::new(),
-                journal: Journal::new(map.len() as usize),
+                journal: EventLog::new(map.len() as usize),
                 trimmer: Trimmer::new(&config.trim, dice, map.len() as usize).map(Box::new),
                 events: 0,
             },

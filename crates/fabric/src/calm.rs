@@ -6,12 +6,12 @@
 
 use pathweave_units::Time;
 
-use crate::lines::{Lines, as_queued, served};
+use crate::links::Wires;
 use crate::packet::Header;
 use crate::port::Port;
-use crate::switch::{Held, Switches};
+use crate::ports_and_links::{Lines, as_queued, served};
+use crate::switch::{IngressAccount, Switches};
 use crate::window::Window;
-use crate::wires::Wires;
 
 /// Number of ports by which prefetching runs ahead.
 pub(crate) const PORTS_AHEAD: usize = 3;
@@ -19,7 +19,7 @@ pub(crate) const PORTS_AHEAD: usize = 3;
 /// Departures from a port in the window, and the accounts that they reduce.
 struct Departures<'a, const C: usize> {
     /// Accounts of the switch, by ingress port.
-    held: &'a mut [Held<C>],
+    held: &'a mut [IngressAccount<C>],
     first: usize,
     packets: u64,
     bytes: u64,
@@ -28,7 +28,7 @@ struct Departures<'a, const C: usize> {
 impl<const C: usize> Departures<'_, C> {
     #[inline(always)]
     fn put(&mut self, wires: &mut Wires, port: &mut Port<C>, header: &Header) {
-        wires.put(port, header);
+        wires.transmit(port, header);
         self.packets += 1;
         self.bytes += u64::from(header.wire_bytes());
         let account = &mut self.held[header.ingress() as usize - self.first];
@@ -104,7 +104,7 @@ pub(crate) fn run_calm<const C: usize>(
         loop {
             let arrival = arrivals.next_at(index as u64);
             let until = arrival.map_or(last, Header::arrival);
-            while let Some(eligible) = port.serves_by(until) {
+            while let Some(eligible) = port.eligible_by(until) {
                 let class = lines.scheduler.next_class(id, port, eligible);
                 let header = served(&mut lines.marker, &lines.wires.specs, id, port, class);
                 departures.put(&mut lines.wires, port, &header);
@@ -113,7 +113,7 @@ pub(crate) fn run_calm<const C: usize>(
             let mut room = None;
             let header = as_queued(&mut lines.marker, &lines.wires.specs, id, port, header, &mut room);
             let class = usize::from(header.class());
-            if port.is_turn_of(class, until) {
+            if port.starts_at_once(class, until) {
                 departures.put(&mut lines.wires, port, header);
             } else {
                 port.push(class, header);

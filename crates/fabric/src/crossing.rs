@@ -9,18 +9,18 @@ use borsh::BorshDeserialize;
 use pathweave_units::Time;
 
 use crate::fabric::Fabric;
-use crate::forwarding::Note;
+use crate::forwarding::PacketState;
 use crate::packet::{Header, PortId};
 
 /// Packets that move into another part of the fabric.
 #[derive(borsh::BorshSerialize)]
-pub struct Crossings<P> {
+pub struct PartTransfer<P> {
     /// Headers of the packets on their links, in the order of each link.
     packets: Vec<Header>,
     /// Contents of the packets that have one, in the same order.
     contents: Vec<P>,
     /// State that switches keep for a packet, with the index of the packet in `packets`, ascending.
-    notes: Vec<(u32, Note)>,
+    notes: Vec<(u32, PacketState)>,
     /// Destination nodes, each with the time of its first arrival.
     due: Vec<(u32, Time)>,
 }
@@ -28,13 +28,13 @@ pub struct Crossings<P> {
 /// Number of packets by which prefetching runs ahead.
 const AHEAD: usize = 6;
 
-impl<P> Default for Crossings<P> {
+impl<P> Default for PartTransfer<P> {
     fn default() -> Self {
-        Crossings { packets: Vec::new(), contents: Vec::new(), notes: Vec::new(), due: Vec::new() }
+        PartTransfer { packets: Vec::new(), contents: Vec::new(), notes: Vec::new(), due: Vec::new() }
     }
 }
 
-impl<P> Crossings<P> {
+impl<P> PartTransfer<P> {
     /// Returns true if there are no packets.
     pub fn is_empty(&self) -> bool {
         self.due.is_empty()
@@ -77,7 +77,7 @@ fn read_list<T: BorshDeserialize>(from: &mut &[u8], list: &mut Vec<T>) -> borsh:
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Moves the packets on the links into `ports` to `crossings`. The ports are all ports of `node`, which belongs
     /// to another part. Returns the time of the first arrival, or [`Time::MAX`] if there is no packet.
-    pub fn hand_over(&mut self, node: u32, ports: &[PortId], crossings: &mut Crossings<P>) -> Time {
+    pub fn hand_over(&mut self, node: u32, ports: &[PortId], crossings: &mut PartTransfer<P>) -> Time {
         let wires = &mut self.transit.lines.wires;
         let due = std::mem::replace(&mut wires.due[node as usize], Time::MAX);
         if due == Time::MAX {
@@ -110,7 +110,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Accepts the packets that another part has handed over, and empties `crossings`.
-    pub fn take_over(&mut self, crossings: &mut Crossings<P>) {
+    pub fn take_over(&mut self, crossings: &mut PartTransfer<P>) {
         let (lines, keeps_notes) = (&mut self.transit.lines, self.balancing.keeps_notes());
         let mut contents = crossings.contents.drain(..);
         let mut notes = crossings.notes.drain(..).peekable();
@@ -132,7 +132,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         crossings.packets.clear();
         for (node, due) in crossings.due.drain(..) {
-            lines.wires.due_by(node, due);
+            lines.wires.advance_due(node, due);
         }
     }
 }

@@ -67,7 +67,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         debug_assert!(transit.lines.ports[port as usize].node == header.src().0);
         let header = header.with_content(transit.contents.insert(content));
         if transit.lines.ports[port as usize].is(DOWN) {
-            return self.send_into_the_void(now, port, &header);
+            return self.send_on_dead_link(now, port, &header);
         }
         transit.advance(now, port);
         transit.enqueue(now, port, &header);
@@ -129,8 +129,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Makes a host due at `at` or earlier.
     #[inline(always)]
-    pub fn host_due_by(&mut self, host: HostId, at: Time) {
-        self.transit.lines.wires.due_by(host.0, at);
+    pub fn make_host_due(&mut self, host: HostId, at: Time) {
+        self.transit.lines.wires.advance_due(host.0, at);
     }
 
     /// Sets the time at which a host is due. All its events before `at` have been executed.

@@ -8,9 +8,9 @@ use crate::event::{DropReason, Step};
 use crate::fabric::Fabric;
 use crate::forwarding::SwitchRoutes;
 use crate::link::LinkSpec;
-use crate::middlebox::{ExternalConfig, Lens, Place};
+use crate::middlebox::{ContentAccess, ExternalConfig, SwitchPosition};
 use crate::packet::{Header, PortId};
-use crate::port::{BOXED, DOWN, STORM};
+use crate::port::{DOWN, HAS_MIDDLEBOX, STORM};
 use crate::ring::Ring;
 use crate::source_route::SourceRoutes;
 
@@ -22,7 +22,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             self.set_down(end, true);
             self.transit.lines.wires.links[self.transit.lines.ports[end as usize].peer as usize].lose_all();
             self.drop_queued(now, end);
-            self.forget_pauses(now, end);
+            self.clear_pauses(now, end);
         }
     }
 
@@ -51,7 +51,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Loses a packet on a dead link. The transmitter is busy as long as if the link were up.
     #[cold]
-    pub(crate) fn send_into_the_void(&mut self, now: Time, port_id: PortId, header: &Header) {
+    pub(crate) fn send_on_dead_link(&mut self, now: Time, port_id: PortId, header: &Header) {
         let busy_for = self.transit.lines.spec(port_id).time_for(header.wire_bytes());
         let port = &mut self.transit.lines.ports[port_id as usize];
         port.tx_free = port.tx_free.max(now) + busy_for;
@@ -74,7 +74,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Stops a port from marking. Used for ports of a switch that is part of a host.
-    pub fn leave_unmarked(&mut self, port: PortId) {
+    pub fn disable_marking(&mut self, port: PortId) {
         self.transit.lines.ports[port as usize].leave_unmarked();
     }
 
@@ -115,12 +115,18 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Makes the switches of senders choose among these explicit paths, under LetFlow, CONGA and ConWeave.
-    pub fn set_explicit_ways(&mut self, routes: Arc<SourceRoutes>) {
+    pub fn set_explicit_paths(&mut self, routes: Arc<SourceRoutes>) {
         self.balancing.set_explicit(routes);
     }
 
     /// Attaches a middlebox to an external switch. Must be called before anything is sent.
-    pub fn attach_middlebox(&mut self, switch: u32, config: &ExternalConfig, lens: Lens<P>, place: Place) {
+    pub fn attach_middlebox(
+        &mut self,
+        switch: u32,
+        config: &ExternalConfig,
+        lens: ContentAccess<P>,
+        place: SwitchPosition,
+    ) {
         self.transit.attach_middlebox(switch, config, lens, place);
     }
 
@@ -131,11 +137,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             switch.routes = routes;
         }
         let ports = &self.transit.lines.ports;
-        self.balancing.use_ways(|port| !ports[port as usize].is(DOWN));
+        self.balancing.update_usable_paths(|port| !ports[port as usize].is(DOWN));
     }
 
     fn drop_queued(&mut self, now: Time, port_id: PortId) {
-        if self.transit.lines.ports[port_id as usize].is(BOXED) {
+        if self.transit.lines.ports[port_id as usize].is(HAS_MIDDLEBOX) {
             self.transit.give_up_controlled(port_id);
         }
         let switch = self.transit.lines.switch_of(port_id);
@@ -154,7 +160,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     }
 
     /// Clears the pause state at both ends of a failed link. A pause storm survives.
-    fn forget_pauses(&mut self, now: Time, port_id: PortId) {
+    fn clear_pauses(&mut self, now: Time, port_id: PortId) {
         let port = &mut self.transit.lines.ports[port_id as usize];
         if port.paused != 0 && !port.is(STORM) {
             port.paused = 0;

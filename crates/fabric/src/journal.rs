@@ -7,16 +7,16 @@ use crate::packet::{Contents, Header, PortId};
 use crate::port::PortStats;
 
 /// Log of rare events, and their counts by port. Frequent events are counted in the ports and by the marker.
-pub(crate) struct Journal<P> {
+pub(crate) struct EventLog<P> {
     pub(crate) log: Vec<FabricEvent<P>>,
     pub(crate) stats: Vec<PortStats>,
     /// Time since which each port has had a paused class; [`Time::MAX`] if it has none.
     pub(crate) paused_since: Vec<Time>,
 }
 
-impl<P: Copy> Journal<P> {
+impl<P: Copy> EventLog<P> {
     pub(crate) fn new(ports: usize) -> Self {
-        Journal {
+        EventLog {
             log: Vec::new(),
             stats: vec![PortStats::default(); ports],
             paused_since: vec![Time::MAX; ports],

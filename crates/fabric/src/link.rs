@@ -28,7 +28,7 @@ impl Link {
 
     /// Returns the number of slots for packets, used or not.
     pub(crate) fn places(&self) -> usize {
-        self.packets.places()
+        self.packets.slots()
     }
 
     /// Prefetches the next packets to arrive.

@@ -4,7 +4,7 @@ use pathweave_units::{HostId, Time};
 
 use crate::event::{FabricEventKind, Step};
 use crate::packet::{Header, PFC_RESUME, PortId};
-use crate::port::{BOXED, CONTROLLED, STORM};
+use crate::port::{CONTROLLED, HAS_MIDDLEBOX, STORM};
 use crate::transit::Transit;
 
 impl<P: Copy, const C: usize> Transit<P, C> {
@@ -31,7 +31,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         if port.paused == 0 {
             self.journal.pause_begins(now, id);
         }
-        port.paused |= 1 << class | if port.is(BOXED) { CONTROLLED } else { 0 };
+        port.paused |= 1 << class | if port.is(HAS_MIDDLEBOX) { CONTROLLED } else { 0 };
         self.journal.note(now, id, FabricEventKind::Paused(class));
     }
 
@@ -42,7 +42,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             return Step::Done;
         }
         port.paused &= !(1 << class);
-        if port.is(BOXED) && port.paused == CONTROLLED {
+        if port.is(HAS_MIDDLEBOX) && port.paused == CONTROLLED {
             port.paused = 0;
         }
         // The paused class could not be served before this instant.

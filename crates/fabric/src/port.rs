@@ -14,7 +14,7 @@ pub(crate) const LISTED: u8 = 1 << 1;
 pub(crate) const STORM: u8 = 1 << 2;
 
 /// The switch of the port has a middlebox.
-pub(crate) const BOXED: u8 = 1 << 3;
+pub(crate) const HAS_MIDDLEBOX: u8 = 1 << 3;
 /// The link of the port leads to another site.
 pub(crate) const WAN: u8 = 1 << 4;
 
@@ -118,7 +118,7 @@ impl<const C: usize> Port<C> {
     /// Returns true if a packet of this class that arrives at `now` is served at once. The port is up to date: if its
     /// transmitter is free, no eligible packet waits. So the packet is served unless its class is paused.
     #[inline(always)]
-    pub(crate) fn is_turn_of(&mut self, class: usize, now: Time) -> bool {
+    pub(crate) fn starts_at_once(&mut self, class: usize, now: Time) -> bool {
         let idle = self.tx_free <= now;
         self.tx_free = if idle { now } else { self.tx_free };
         idle & (self.paused >> class & 1 == 0)
@@ -126,7 +126,7 @@ impl<const C: usize> Port<C> {
 
     /// Returns the eligible classes, if a service begins up to `now`.
     #[inline(always)]
-    pub(crate) fn serves_by(&self, now: Time) -> Option<u8> {
+    pub(crate) fn eligible_by(&self, now: Time) -> Option<u8> {
         let eligible = self.eligible();
         // One branch for both conditions, because each alone is unpredictable.
         if (eligible == 0) | (self.tx_free > now) { None } else { Some(eligible) }

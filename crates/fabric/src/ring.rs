@@ -27,7 +27,7 @@ impl<T: Copy> Ring<T> {
     }
 
     /// Returns the number of slots, used or not.
-    pub(crate) fn places(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.places.len()
     }
 

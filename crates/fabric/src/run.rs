@@ -105,10 +105,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             }
         }
         if HASH {
-            return self.transit.finish(last, switch);
+            return self.transit.serve_to_end_of_window(last, switch);
         }
         self.transit.run_clock(&mut self.balancing, last, switch);
-        self.transit.finish(last, switch).min(self.balancing.balancer.alarm(switch))
+        self.transit.serve_to_end_of_window(last, switch).min(self.balancing.balancer.alarm(switch))
     }
 
     /// Simulates a switch with a middlebox through the window. Returns the time of its next event other than an

@@ -9,7 +9,7 @@ pub(crate) const MAX_HOPS: u8 = 64;
 /// Ingress account of a port: bytes in the switch's buffer that arrived *in* by it. Stored apart from the port, since
 /// a hop uses the queues of one port and the account of another.
 #[derive(Clone, Debug)]
-pub(crate) struct Held<const C: usize> {
+pub(crate) struct IngressAccount<const C: usize> {
     pub(crate) bytes: [u32; C],
     /// Classes for which the peer is paused, one bit each.
     pub(crate) xoff_sent: u8,
@@ -17,15 +17,16 @@ pub(crate) struct Held<const C: usize> {
     pub(crate) lossy: bool,
 }
 
-impl<const C: usize> Held<C> {
-    pub(crate) const NOTHING: Held<C> = Held { bytes: [0; C], xoff_sent: 0, lossy: false };
+impl<const C: usize> IngressAccount<C> {
+    pub(crate) const NOTHING: IngressAccount<C> =
+        IngressAccount { bytes: [0; C], xoff_sent: 0, lossy: false };
 }
 
 /// All switches of a fabric, and the rules of their buffers.
 pub(crate) struct Switches<const C: usize> {
     pub(crate) each: Vec<Switch>,
     /// Ingress account of each port.
-    pub(crate) held: Vec<Held<C>>,
+    pub(crate) held: Vec<IngressAccount<C>>,
     /// True if a full buffer pauses the upstream ports, false if it drops.
     pub(crate) pfc: bool,
     /// Distance below its threshold to which an account must fall before the peer resumes.
@@ -55,7 +56,7 @@ impl<const C: usize> Switches<C> {
     /// Adds a packet to the buffer. Returns true if its ingress account is now over the threshold and the peer is not
     /// paused.
     #[inline(always)]
-    pub(crate) fn take_in(&mut self, switch: u32, ingress: PortId, class: usize, bytes: u32) -> bool {
+    pub(crate) fn account_in(&mut self, switch: u32, ingress: PortId, class: usize, bytes: u32) -> bool {
         let at = &mut self.each[switch as usize];
         at.used_bytes += u64::from(bytes);
         let limit = at.xoff_limit_bytes(at.used_bytes);
@@ -67,7 +68,7 @@ impl<const C: usize> Switches<C> {
 
     /// Removes a packet from the buffer. Returns true if the peer is paused and may have to be resumed.
     #[inline(always)]
-    pub(crate) fn let_out(&mut self, switch: u32, ingress: PortId, class: usize, bytes: u32) -> bool {
+    pub(crate) fn account_out(&mut self, switch: u32, ingress: PortId, class: usize, bytes: u32) -> bool {
         self.each[switch as usize].used_bytes -= u64::from(bytes);
         let held = &mut self.held[ingress as usize];
         held.bytes[class] -= bytes;

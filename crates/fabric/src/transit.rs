@@ -2,11 +2,11 @@
 
 use pathweave_units::{HostId, PathId, Time};
 
-use crate::journal::Journal;
-use crate::lines::{Lines, as_queued, served};
+use crate::journal::EventLog;
 use crate::middlebox::Middleboxes;
 use crate::packet::{Contents, Header, PFC, PFC_RESUME, PortId};
-use crate::port::{BOXED, DOWN};
+use crate::port::{DOWN, HAS_MIDDLEBOX};
+use crate::ports_and_links::{Lines, as_queued, served};
 use crate::switch::Switches;
 use crate::trim::Trimmer;
 
@@ -19,7 +19,7 @@ pub(crate) struct Transit<P, const C: usize> {
     pub(crate) switches: Switches<C>,
     pub(crate) middleboxes: Middleboxes<P>,
     pub(crate) contents: Contents<P>,
-    pub(crate) journal: Journal<P>,
+    pub(crate) journal: EventLog<P>,
     /// Present if switches trim.
     pub(crate) trimmer: Option<Box<Trimmer>>,
     /// Number of arrivals at switches, and of services that were separate events.
@@ -35,7 +35,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let mut room = None;
         let header = as_queued(&mut self.lines.marker, &self.lines.wires.specs, id, port, header, &mut room);
         let class = usize::from(header.class());
-        if port.is_turn_of(class, now) {
+        if port.starts_at_once(class, now) {
             self.transmit(now, id, header);
         } else {
             port.push(class, header);
@@ -45,17 +45,17 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     /// Starts every service of a port that begins up to `now`.
     #[inline(always)]
     pub(crate) fn advance(&mut self, now: Time, id: PortId) {
-        if self.lines.ports[id as usize].serves_by(now).is_some() {
+        if self.lines.ports[id as usize].eligible_by(now).is_some() {
             self.serve_backlog(now, id);
         }
     }
 
     #[inline(never)]
     fn serve_backlog(&mut self, now: Time, id: PortId) {
-        if self.lines.ports[id as usize].is(BOXED) {
+        if self.lines.ports[id as usize].is(HAS_MIDDLEBOX) {
             return self.serve_boxed_port(now, id);
         }
-        while let Some(eligible) = self.lines.ports[id as usize].serves_by(now) {
+        while let Some(eligible) = self.lines.ports[id as usize].eligible_by(now) {
             let lines = &mut self.lines;
             let port = &mut lines.ports[id as usize];
             let class = lines.scheduler.next_class(id, port, eligible);
@@ -68,7 +68,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, id: PortId, header: &Header) {
         let port = &mut self.lines.ports[id as usize];
-        self.lines.wires.put(port, header);
+        self.lines.wires.transmit(port, header);
         port.sent_bytes += u64::from(header.wire_bytes());
         port.sent_packets += 1;
         self.lines.packet_hops += 1;
@@ -83,7 +83,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     #[inline(always)]
     pub(crate) fn release(&mut self, now: Time, switch: u32, header: &Header) {
         let (ingress, class) = (header.ingress(), usize::from(header.class()));
-        if self.switches.let_out(switch, ingress, class, u32::from(header.wire_bytes())) {
+        if self.switches.account_out(switch, ingress, class, u32::from(header.wire_bytes())) {
             self.consider_resume(now, switch, ingress, class);
         }
     }
@@ -107,7 +107,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let mut header = Header::new(HostId(0), HostId(0), path, u32::from(PAUSE_FRAME_BYTES), 0, false);
         header.set(PFC | kind);
         port.tx_free = port.tx_free.max(now);
-        self.lines.wires.put(port, &header);
+        self.lines.wires.transmit(port, &header);
     }
 
     /// Brings every port of a switch up to `now`.
@@ -131,7 +131,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     }
 
     /// Starts the services that begin up to `last`. Returns the time of the next one.
-    pub(crate) fn finish(&mut self, last: Time, switch: u32) -> Time {
+    pub(crate) fn serve_to_end_of_window(&mut self, last: Time, switch: u32) -> Time {
         self.serve_on_time(last, switch);
         let mut next = Time::MAX;
         for id in self.switches.each[switch as usize].ports() {

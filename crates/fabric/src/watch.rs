@@ -9,7 +9,7 @@ use crate::packet::PortId;
 
 /// A failure of PFC.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PfcTrouble {
+pub enum PfcFailure {
     /// Each of these egress ports is paused by a switch that cannot drain because the next one is paused.
     Deadlock(Vec<PortId>),
     /// This egress port has been paused without interruption for this long.
@@ -32,16 +32,16 @@ pub struct PausedPort {
 
 /// Result of a look.
 #[derive(Debug)]
-pub struct PfcLook {
+pub struct PfcCheck {
     stuck: Vec<PortId>,
-    storm: Option<PfcTrouble>,
+    storm: Option<PfcFailure>,
 }
 
 impl PfcWatch {
     /// Examines all paused ports of a fabric, as reported by its parts ([`Fabric::paused_ports`]). A deadlock is a
     /// cycle of ports that were paused and have sent nothing since the previous look, so the interval between looks
     /// is `deadlock_after`.
-    pub fn look(&mut self, paused: impl IntoIterator<Item = PausedPort>, storm_after: Duration) -> PfcLook {
+    pub fn check(&mut self, paused: impl IntoIterator<Item = PausedPort>, storm_after: Duration) -> PfcCheck {
         let paused: BTreeMap<PortId, PausedPort> = paused.into_iter().map(|port| (port.port, port)).collect();
         let mut storm: Option<&PausedPort> = None;
         for port in paused.values() {
@@ -57,11 +57,11 @@ impl PfcWatch {
         let stuck: Vec<PortId> =
             sent_now.iter().filter(|(p, n)| self.sent_before.get(p) == Some(n)).map(|(&p, _)| p).collect();
         self.sent_before = sent_now;
-        PfcLook { stuck, storm: storm.map(|port| PfcTrouble::Storm(port.port, port.paused_for)) }
+        PfcCheck { stuck, storm: storm.map(|port| PfcFailure::Storm(port.port, port.paused_for)) }
     }
 }
 
-impl PfcLook {
+impl PfcCheck {
     /// Returns the paused ports that have sent nothing since the previous look.
     pub fn stuck(&self) -> &[PortId] {
         &self.stuck
@@ -69,13 +69,13 @@ impl PfcLook {
 
     /// Returns the failure, if there is one. `waits` are the pairs of stuck ports that wait for each other
     /// ([`Fabric::waits_for`]).
-    pub fn trouble(self, waits: impl IntoIterator<Item = (PortId, PortId)>) -> Option<PfcTrouble> {
+    pub fn trouble(self, waits: impl IntoIterator<Item = (PortId, PortId)>) -> Option<PfcFailure> {
         let mut successors: BTreeMap<PortId, Vec<PortId>> = BTreeMap::new();
         for (port, next) in waits {
             successors.entry(port).or_default().push(next);
         }
         let successors = |port| successors.get(&port).cloned().unwrap_or_default();
-        find_cycle(&self.stuck, successors).map(PfcTrouble::Deadlock).or(self.storm)
+        find_cycle(&self.stuck, successors).map(PfcFailure::Deadlock).or(self.storm)
     }
 }
 

@@ -2,11 +2,11 @@
 
 use pathweave_units::Time;
 
-use crate::lines::LINKS_AHEAD;
 use crate::link::Link;
+use crate::links::LONGEST_WINDOW;
 use crate::packet::{Header, LOST, PFC, PortId};
+use crate::ports_and_links::LINKS_AHEAD;
 use crate::switch::{MAX_HOPS, Switch};
-use crate::wires::LONGEST_WINDOW;
 
 /// Packets that arrive at the current switch before the end of the window. Kept to reuse its memory.
 pub(crate) struct Window<const C: usize> {
@@ -24,7 +24,7 @@ pub(crate) struct Window<const C: usize> {
     /// Bytes for each egress port, once [counted](Window::count_by_egress).
     pub(crate) to_bytes: Vec<u64>,
     /// True if an arrival or the switch is out of the ordinary, so that the window must be executed in order of time.
-    rough: bool,
+    irregular: bool,
 }
 
 const INDEX_BITS: u32 = 24;
@@ -43,12 +43,12 @@ impl<const C: usize> Window<C> {
             came_bytes: Vec::new(),
             bytes: 0,
             to_bytes: Vec::new(),
-            rough: false,
+            irregular: false,
         }
     }
 
     pub(crate) fn is_rough(&self) -> bool {
-        self.rough
+        self.irregular
     }
 
     /// Moves the packets that arrive at a switch before `end` from its links into the window. Returns the time of the
@@ -61,7 +61,7 @@ impl<const C: usize> Window<C> {
         self.order.clear();
         self.came_bytes.clear();
         self.bytes = 0;
-        self.rough = false;
+        self.irregular = false;
         let mut next = Time::MAX;
         let links = &mut links[first as usize..][..ports];
         for index in 0..ports {
@@ -83,19 +83,19 @@ impl<const C: usize> Window<C> {
                 self.order.push(egress << EGRESS_SHIFT | since << INDEX_BITS | self.arrivals.len() as u64);
                 self.arrivals.push(header);
             }
-            self.rough |= flags & (LOST | PFC) != 0;
+            self.irregular |= flags & (LOST | PFC) != 0;
             self.bytes += came_bytes.iter().map(|&bytes| u64::from(bytes)).sum::<u64>();
             self.came_bytes.push(came_bytes);
             next = next.min(link.next_arrival());
         }
-        self.rough |= at.links_down > 0 || ports >> (64 - EGRESS_SHIFT) != 0;
+        self.irregular |= at.links_down > 0 || ports >> (64 - EGRESS_SHIFT) != 0;
         next
     }
 
     /// Counts the bytes for each egress port, if ports were stored and all arrivals have one.
     pub(crate) fn count_by_egress(&mut self) {
         self.to_bytes.clear();
-        if self.rough {
+        if self.irregular {
             return;
         }
         self.to_bytes.resize(self.came_bytes.len(), 0);

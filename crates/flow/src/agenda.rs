@@ -60,7 +60,7 @@ impl Event {
 /// Priority queue of events by time. Events for the current time are stored separately, so that they need not pass
 /// through the heap of future events.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
+pub(crate) struct EventQueue {
     /// Time and code of future events.
     later: BinaryHeap<Reverse<u128>>,
     /// Codes of events at time `now`.
@@ -68,7 +68,7 @@ pub(crate) struct Agenda {
     now: u64,
 }
 
-impl Agenda {
+impl EventQueue {
     /// Adds an event at time `at`, which must not be before the current time.
     pub(crate) fn push(&mut self, at: Time, event: Event) {
         let (at, code) = (at.as_ps(), event.code());
@@ -131,13 +131,13 @@ mod tests {
     fn events_of_an_instant_are_in_their_order_whenever_they_became_known() {
         let us = Time::from_us;
         let events = [5, 3, 9].map(|message| Event::Acknowledged { message });
-        let mut agenda = Agenda::default();
+        let mut agenda = EventQueue::default();
         agenda.push(us(2), events[0]);
         agenda.push(us(1), events[2]);
         assert_eq!(agenda.next(), us(1));
         agenda.begin(us(1));
         agenda.push(us(2), events[1]);
-        let take = |agenda: &mut Agenda| {
+        let take = |agenda: &mut EventQueue| {
             let code = agenda.first()?;
             agenda.pop(code);
             Some(Event::from_code(code))

@@ -1,26 +1,26 @@
 //! Engine of a run: executes the workload over flows that share links, from one event time to the next.
 
-use pathweave_execution::{Due, Execution, Step};
+use pathweave_execution::{Execution, ScheduledStep, Step};
 use pathweave_results::EndReason;
-use pathweave_sim::{Control, Monitor, SimError, SimSpec, Snapshot};
+use pathweave_sim::{Monitor, MonitorDecision, SimError, SimSpec, Snapshot};
 use pathweave_units::{Duration, Time};
 use pathweave_workload::Task;
 
-use crate::agenda::{Agenda, Event};
-use crate::gauge::Level;
+use crate::agenda::{Event, EventQueue};
+use crate::gauge::LinkLoad;
 use crate::heap::IndexedHeap;
-use crate::lane::{Lane, Service};
-use crate::ledger::Ledger;
+use crate::lane::{SendQueue, Service};
+use crate::ledger::LinkBytes;
 use crate::model::Model;
 use crate::network::Network;
-use crate::outside::Marks;
-use crate::queue::{Law, PortQueue};
-use crate::recovery::Recovering;
+use crate::queue::{PortQueue, QueueConstants};
+use crate::recovery::RecoveringFlows;
 use crate::refuse;
 use crate::short::ShortLoads;
 use crate::sizes::Sizes;
-use crate::slow::Slow;
+use crate::slow::SlowRecovery;
 use crate::solver::{FlowId, ResourceId, Solver, Use};
+use crate::validity::ValidityChecks;
 
 /// Number of events between two calls of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
@@ -33,36 +33,36 @@ pub(crate) struct Engine<'a> {
     pub(crate) solver: Solver,
     /// Execution of the workload. Its queue pairs are lanes.
     pub(crate) execution: Execution<u32>,
-    pub(crate) agenda: Agenda,
-    pub(crate) lanes: Vec<Lane>,
+    pub(crate) agenda: EventQueue,
+    pub(crate) lanes: Vec<SendQueue>,
     pub(crate) free_lanes: Vec<u32>,
     /// Services by flow of the solver.
     pub(crate) services: Vec<Option<Service>>,
     pub(crate) completions: IndexedHeap,
     pub(crate) sizes: Sizes,
-    pub(crate) law: Law,
+    pub(crate) law: QueueConstants,
     /// Queues by resource.
     pub(crate) queues: Vec<PortQueue>,
     pub(crate) shorts: ShortLoads,
     /// Traffic by class: up from its switch, and down to it.
-    pub(crate) levels: Vec<[Level; 2]>,
+    pub(crate) levels: Vec<[LinkLoad; 2]>,
     /// Traffic sent by each pair of the network.
-    pub(crate) levels_of_pairs: Vec<Level>,
+    pub(crate) levels_of_pairs: Vec<LinkLoad>,
     /// Rate controls by timers. `recovering` is used if messages begin together or wait for each other, `slow` if
     /// they begin at random.
-    pub(crate) recovering: Recovering,
-    pub(crate) slow: Slow,
-    pub(crate) ledger: Ledger,
-    pub(crate) marks: Marks,
+    pub(crate) recovering: RecoveringFlows,
+    pub(crate) slow: SlowRecovery,
+    pub(crate) ledger: LinkBytes,
+    pub(crate) validity: ValidityChecks,
     pub(crate) uses: Vec<Use>,
     pub(crate) touched_flows: Vec<FlowId>,
     pub(crate) touched_resources: Vec<ResourceId>,
     next_change: usize,
     pub(crate) events: u64,
     /// Latest end of the run, with its reason.
-    pub(crate) until: (Time, EndReason),
+    pub(crate) deadline: (Time, EndReason),
     /// Latest time whose events have already been recorded.
-    pub(crate) known: Time,
+    pub(crate) recorded_until: Time,
 }
 
 impl<'a> Engine<'a> {
@@ -77,14 +77,15 @@ impl<'a> Engine<'a> {
         let spread: Vec<_> = models.iter().map(|model| model.spread).collect();
         let mut solver = Solver::default();
         let network = Network::new(spec, ways, (&spread, efficiency), &mut solver);
-        let law = models.iter().map(|model| model.law).reduce(Law::or).expect("messages have groups");
+        let law =
+            models.iter().map(|model| model.law).reduce(QueueConstants::max).expect("messages have groups");
         let mut engine = Engine {
             spec,
-            marks: Marks::new(spec, &models),
+            validity: ValidityChecks::new(spec, &models),
             models,
             solver,
             execution,
-            agenda: Agenda::default(),
+            agenda: EventQueue::default(),
             lanes: Vec::new(),
             free_lanes: Vec::new(),
             services: Vec::new(),
@@ -93,19 +94,19 @@ impl<'a> Engine<'a> {
             law,
             queues: Vec::new(),
             shorts: ShortLoads::default(),
-            levels: vec![[Level::default(); 2]; network.gauges.len()],
-            levels_of_pairs: vec![Level::default(); network.pairs.len()],
-            recovering: Recovering::default(),
-            slow: Slow::default(),
-            ledger: Ledger::new(&network),
+            levels: vec![[LinkLoad::default(); 2]; network.gauges.len()],
+            levels_of_pairs: vec![LinkLoad::default(); network.pairs.len()],
+            recovering: RecoveringFlows::default(),
+            slow: SlowRecovery::default(),
+            ledger: LinkBytes::new(&network),
             network,
             uses: Vec::new(),
             touched_flows: Vec::new(),
             touched_resources: Vec::new(),
             next_change: 0,
             events: 0,
-            until: (spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span), EndReason::TimeLimit),
-            known: Time::ZERO,
+            deadline: (spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span), EndReason::TimeLimit),
+            recorded_until: Time::ZERO,
         };
         engine.on_network();
         Ok(engine)
@@ -132,7 +133,7 @@ impl<'a> Engine<'a> {
             {
                 break (EndReason::Completed, over);
             }
-            let (until, why) = self.until;
+            let (until, why) = self.deadline;
             if next > until {
                 break (why, until);
             }
@@ -140,10 +141,10 @@ impl<'a> Engine<'a> {
                 break (EndReason::Stalled, now);
             }
             now = next;
-            self.instant(now);
+            self.process_time(now);
             if self.events - looked_at >= MONITOR_EVERY {
                 looked_at = self.events;
-                if monitor.look(&self.snapshot(now)) == Control::Stop {
+                if monitor.look(&self.snapshot(now)) == MonitorDecision::Stop {
                     self.stop(now, EndReason::Interrupted);
                 }
             }
@@ -157,15 +158,15 @@ impl<'a> Engine<'a> {
 
     /// Ends the run at the first time after all recorded events.
     fn stop(&mut self, now: Time, why: EndReason) {
-        let at = self.known.max(now);
-        if at < self.until.0 {
-            self.until = (at, why);
+        let at = self.recorded_until.max(now);
+        if at < self.deadline.0 {
+            self.deadline = (at, why);
         }
     }
 
     /// Returns the time of the next event.
     fn next(&self) -> Time {
-        let changes = self.network.ways.changes();
+        let changes = self.network.routes.changes();
         let change = changes.get(self.next_change).map_or(Time::MAX, |change| change.at);
         let agenda = self.agenda.next();
         let completion = self.completions.first().map_or(Time::MAX, |(at, _)| Time::from_ps(at));
@@ -181,7 +182,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Handles all events of one time, then solves for the rates from then on.
-    fn instant(&mut self, now: Time) {
+    fn process_time(&mut self, now: Time) {
         self.agenda.begin(now);
         self.change(now);
         while let Some((at, flow)) = self.completions.first()
@@ -222,19 +223,19 @@ impl<'a> Engine<'a> {
         }
         if self.execution.next().is_some_and(|at| at <= now) {
             self.execution.settle_barriers(after);
-            self.take_news();
+            self.schedule_steps();
         }
         self.settle(now);
     }
 
     fn change(&mut self, now: Time) {
         let due = self.next_change;
-        while let Some(&change) = self.network.ways.changes().get(self.next_change)
+        while let Some(&change) = self.network.routes.changes().get(self.next_change)
             && change.at <= now
         {
             self.next_change += 1;
             self.events += 1;
-            self.network.ways.apply(now, change.action);
+            self.network.routes.apply(now, change.action);
         }
         if self.next_change > due {
             self.rebuild(now);
@@ -242,8 +243,8 @@ impl<'a> Engine<'a> {
     }
 
     /// Schedules the steps of tasks that have become known.
-    pub(crate) fn take_news(&mut self) {
-        while let Some(Due { at, step, .. }) = self.execution.news() {
+    pub(crate) fn schedule_steps(&mut self) {
+        while let Some(ScheduledStep { at, step, .. }) = self.execution.next_step() {
             self.agenda.push(at, Event::Step(step));
         }
     }
@@ -269,9 +270,9 @@ impl<'a> Engine<'a> {
         // Steps of barriers are settled inside the execution and never appear here.
         let Some(home) = home else { return };
         if let Some(message) = self.execution.step(now, home, step) {
-            self.begin(now, message);
+            self.post(now, message);
         }
-        self.take_news();
+        self.schedule_steps();
     }
 
     fn snapshot(&self, now: Time) -> Snapshot {

@@ -6,7 +6,7 @@
 //! messages that are run is its rate divided by that number.
 
 use pathweave_fabric::PortId;
-use pathweave_sim::Ways;
+use pathweave_sim::PacketFreeNetwork;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_workload::Folding;
 
@@ -17,14 +17,15 @@ pub(crate) struct Orbits {
     of: Vec<u32>,
     /// Size of the orbit, by its lowest thing.
     sizes: Vec<u32>,
-    order: u32,
+    group_order: u32,
 }
 
 impl Orbits {
     /// Computes the orbits of `things` things under a group of `order` symmetries. `carried` has pairs of a thing and
     /// its image.
     pub(crate) fn new(things: usize, order: u32, carried: impl IntoIterator<Item = (u32, u32)>) -> Self {
-        let mut orbits = Orbits { of: (0..things as u32).collect(), sizes: vec![0; things], order };
+        let mut orbits =
+            Orbits { of: (0..things as u32).collect(), sizes: vec![0; things], group_order: order };
         for (a, b) in carried {
             let (a, b) = (orbits.root(a), orbits.root(b));
             orbits.of[a.max(b) as usize] = a.min(b);
@@ -47,21 +48,21 @@ impl Orbits {
     }
 
     /// Returns the representative of a thing.
-    pub(crate) fn of(&self, thing: u32) -> u32 {
+    pub(crate) fn representative(&self, thing: u32) -> u32 {
         self.of[thing as usize]
     }
 
     /// Returns the part of a thing's capacity available to the messages that are run: the orbit's size over the order
     /// of the group.
-    pub(crate) fn part(&self, thing: u32) -> f64 {
-        f64::from(self.sizes[self.of(thing) as usize]) / f64::from(self.order)
+    pub(crate) fn capacity_factor(&self, thing: u32) -> f64 {
+        f64::from(self.sizes[self.representative(thing) as usize]) / f64::from(self.group_order)
     }
 }
 
 /// Returns the pairs of egress ports that the workload's symmetries map to each other.
 pub(crate) fn carried_ports(
     folding: &Folding,
-    ways: &Ways<'_>,
+    ways: &PacketFreeNetwork<'_>,
     topology: &Topology,
 ) -> Vec<(PortId, PortId)> {
     let mut carried = Vec::new();
@@ -87,7 +88,7 @@ mod tests {
         // Cycles: 0, 2 and 4; 1 and 3; 5 alone.
         let carried = [(0, 2), (2, 4), (4, 0), (1, 3), (3, 1), (5, 5)];
         let orbits = Orbits::new(6, 6, carried);
-        assert_eq!([0, 1, 2, 3, 4, 5].map(|thing| orbits.of(thing)), [0, 1, 0, 1, 0, 5]);
-        assert_eq!((orbits.part(4), orbits.part(3)), (0.5, 1.0 / 3.0));
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|thing| orbits.representative(thing)), [0, 1, 0, 1, 0, 5]);
+        assert_eq!((orbits.capacity_factor(4), orbits.capacity_factor(3)), (0.5, 1.0 / 3.0));
     }
 }

@@ -7,7 +7,7 @@ use pathweave_fabric::PortId;
 use pathweave_sim::{Chooser, PathUse};
 use pathweave_units::{Duration, PathId, Time};
 
-use crate::recovery::Pace;
+use crate::recovery::RateControl;
 use crate::solver::FlowId;
 
 /// Part of a message, sent by one queue pair.
@@ -20,23 +20,23 @@ pub(crate) struct Part {
 
 /// Sending side of a queue pair.
 #[derive(Default)]
-pub(crate) struct Lane {
+pub(crate) struct SendQueue {
     pub(crate) conn: ConnId,
     /// Index of the pair in the network.
     pub(crate) pair: u32,
     /// Path of the lane, if all packets of a message take a single one.
-    pub(crate) single: Option<Single>,
+    pub(crate) single: Option<SinglePath>,
     pub(crate) waiting: VecDeque<Part>,
     pub(crate) serving: Option<FlowId>,
     /// Rate control that increases by timers.
-    pub(crate) pace: Pace,
+    pub(crate) pace: RateControl,
     /// Time at which the last short message has left.
     pub(crate) free_at: Time,
     /// True if an event at `free_at` or a change of the network will resume the lane.
     pub(crate) waits_until_free: bool,
 }
 
-impl Lane {
+impl SendQueue {
     /// Returns the paths that a message of the lane uses.
     pub(crate) fn used(&self) -> PathUse {
         if self.single.is_some() { PathUse::One } else { PathUse::All }
@@ -50,7 +50,7 @@ impl Lane {
 }
 
 /// Single path of a lane.
-pub(crate) struct Single {
+pub(crate) struct SinglePath {
     pub(crate) path: PathId,
     /// Egress ports of the path. Empty if it leads nowhere.
     pub(crate) route: Vec<PortId>,
@@ -63,7 +63,7 @@ pub(crate) struct Single {
 #[repr(C)]
 pub(crate) struct Service {
     /// Bytes of `wire` that are left to send.
-    pub(crate) left: f64,
+    pub(crate) remaining_bytes: f64,
     /// Rate in bytes per picosecond, since the time `since`.
     pub(crate) rate: f64,
     pub(crate) since: Time,
@@ -76,10 +76,10 @@ pub(crate) struct Service {
     pub(crate) group: u16,
     pub(crate) lane: u32,
     /// Rate to which a slow rate control recovers, and the time since when the flow is limited.
-    pub(crate) remembers: f64,
+    pub(crate) remembered_rate: f64,
     pub(crate) limited_since: Time,
     /// Largest rate: that of both ends.
-    pub(crate) line: f64,
+    pub(crate) max_rate: f64,
     pub(crate) part: Part,
     /// Size on the wire in bytes.
     pub(crate) wire: f64,
@@ -91,23 +91,23 @@ pub(crate) struct Service {
     /// Bytes of acknowledgements per byte sent.
     pub(crate) acks: f64,
     /// Bytes of `wire` that the ledger has.
-    pub(crate) counted: f64,
+    pub(crate) ledger_bytes: f64,
 }
 
 impl Service {
     /// Advances the service to `now`.
     pub(crate) fn advance(&mut self, now: Time) {
         let span = (now.as_ps() - self.since.as_ps()) as f64;
-        self.left = (self.left - self.rate * self.efficiency * span).max(0.0);
+        self.remaining_bytes = (self.remaining_bytes - self.rate * self.efficiency * span).max(0.0);
         self.since = now;
     }
 
     /// Returns the time of its end at the current rate, or `None` if nothing gets through.
-    pub(crate) fn ends(&self) -> Option<u64> {
+    pub(crate) fn end_time(&self) -> Option<u64> {
         let rate = self.rate * self.efficiency;
-        if self.left <= 0.0 {
+        if self.remaining_bytes <= 0.0 {
             return Some(self.since.as_ps());
         }
-        (rate > 0.0).then(|| self.since.as_ps().saturating_add((self.left / rate).ceil() as u64))
+        (rate > 0.0).then(|| self.since.as_ps().saturating_add((self.remaining_bytes / rate).ceil() as u64))
     }
 }

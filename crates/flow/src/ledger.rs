@@ -3,12 +3,12 @@
 use pathweave_fabric::PortId;
 use pathweave_units::HostId;
 
-use crate::lane::Lane;
+use crate::lane::SendQueue;
 use crate::network::Network;
 
 /// Bytes that crossed each link.
 #[derive(Debug)]
-pub(crate) struct Ledger {
+pub(crate) struct LinkBytes {
     /// Bytes by egress port.
     pub(crate) by_port: Vec<f64>,
     /// Bytes by pair of the network: sprayed bytes that are not yet distributed over the links between switches, and
@@ -16,9 +16,9 @@ pub(crate) struct Ledger {
     by_pair: Vec<(f64, f64)>,
 }
 
-impl Ledger {
+impl LinkBytes {
     pub(crate) fn new(network: &Network<'_>) -> Self {
-        Ledger {
+        LinkBytes {
             by_port: vec![0.0; network.resource_of.len()],
             by_pair: vec![(0.0, 0.0); network.pairs.len()],
         }
@@ -28,7 +28,7 @@ impl Ledger {
     pub(crate) fn add(
         &mut self,
         network: &Network<'_>,
-        lane: &Lane,
+        lane: &SendQueue,
         (src, dst): (HostId, HostId),
         (bytes, acks): (f64, f64),
     ) {
@@ -40,7 +40,7 @@ impl Ledger {
             Some(single) => single.route.iter().for_each(|&port| cross(port, bytes)),
             None => {
                 let pair = &network.pairs[lane.pair as usize];
-                let first = network.ways.ports().ports(src.0).start;
+                let first = network.routes.ports().ports(src.0).start;
                 pair.first.iter().for_each(|&(port, share)| cross(first + PortId::from(port), bytes * share));
                 pair.last.iter().for_each(|&(port, share)| cross(network.port_to(dst, port), bytes * share));
                 let (there, back) = &mut self.by_pair[lane.pair as usize];

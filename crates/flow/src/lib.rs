@@ -12,7 +12,6 @@
 //! is valid.
 
 mod agenda;
-mod carry;
 mod engine;
 mod fold;
 mod gauge;
@@ -21,7 +20,6 @@ mod lane;
 mod ledger;
 mod model;
 mod network;
-mod outside;
 mod queue;
 mod records;
 mod recovery;
@@ -31,12 +29,14 @@ mod short;
 mod sizes;
 mod slow;
 mod solver;
+mod transport;
+mod validity;
 mod walk;
 mod wanted;
 
-pub use outside::FEW;
 use pathweave_results::RunResult;
 use pathweave_sim::{Monitor, SimError, SimSpec};
+pub use validity::MAX_SMALL_RUN_MESSAGES;
 
 use crate::engine::Engine;
 

@@ -1,18 +1,18 @@
 //! Model of the schemes of a run as fluids.
 
 use pathweave_fabric::config::Shares;
-use pathweave_policy::fluid::{Recovery, Spread};
-use pathweave_sim::{GroupSpec, SimSpec, Ways};
+use pathweave_policy::fluid::{RateRecovery, Spread};
+use pathweave_sim::{GroupSpec, PacketFreeNetwork, SimSpec};
 
-use crate::queue::Law;
+use crate::queue::QueueConstants;
 
 /// Model of the messages of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Model {
     pub(crate) spread: Spread,
     pub(crate) collides: Collides,
-    pub(crate) law: Law,
-    pub(crate) recovery: Option<Recovery>,
+    pub(crate) law: QueueConstants,
+    pub(crate) recovery: Option<RateRecovery>,
     /// Number of data packets per acknowledgement.
     pub(crate) packets_an_ack: u64,
 }
@@ -27,7 +27,7 @@ pub(crate) enum Collides {
 }
 
 /// Returns the models by group.
-pub(crate) fn models(spec: &SimSpec, ways: &Ways<'_>) -> Vec<Model> {
+pub(crate) fn models(spec: &SimSpec, ways: &PacketFreeNetwork<'_>) -> Vec<Model> {
     let switches = ways.forwarding();
     let of_group = |group: &GroupSpec| {
         let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
@@ -47,7 +47,7 @@ pub(crate) fn models(spec: &SimSpec, ways: &Ways<'_>) -> Vec<Model> {
         Model {
             spread,
             collides,
-            law: Law::of(&fluid.control),
+            law: QueueConstants::of(&fluid.control),
             recovery: fluid.control.recovery,
             packets_an_ack: scheme.acks.packets_an_ack(spec.host.mtu.get()),
         }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pathweave_fabric::PortId;
-use pathweave_sim::{PathProfile, SimSpec, Ways};
+use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
 use pathweave_workload::Folding;
@@ -18,7 +18,7 @@ use smallvec::SmallVec;
 use crate::fold::{Orbits, carried_ports};
 use crate::solver::{ResourceId, Solver, Use};
 use crate::walk::{Capacities, Walker, bytes_a_ps};
-use crate::wanted::{PairOfClasses, Wanted};
+use crate::wanted::{ClassPairs, PairOfClasses};
 
 /// Marks a port without a resource.
 pub(crate) const NONE: ResourceId = ResourceId::MAX;
@@ -39,11 +39,11 @@ pub(crate) struct Pair {
     /// Sender's ports.
     pub(crate) first: Ports,
     /// Resources between the hosts' switches.
-    pub(crate) between: Vec<Between>,
+    pub(crate) between: Vec<CoreUse>,
     /// Receiver's ports.
     pub(crate) last: Ports,
     /// Fraction of the bytes that is lost.
-    pub(crate) lost: f64,
+    pub(crate) lost_fraction: f64,
     /// Index into [`Network::profiles`] of the hops when idle. `None` if there is no route.
     pub(crate) profile: Option<u32>,
     /// Indices of the [`Gauge`]s of both classes, if the hosts have one port each, at different switches.
@@ -52,7 +52,7 @@ pub(crate) struct Pair {
 
 /// Links that share a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Between {
+pub(crate) struct CoreUse {
     pub(crate) resource: ResourceId,
     /// Fraction of a message that crosses one of the links.
     pub(crate) share: f64,
@@ -62,11 +62,11 @@ pub(crate) struct Between {
 
 /// Links from a switch with hosts to other switches, in one direction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Gauge {
+pub(crate) struct SwitchLinks {
     /// Total capacity in bytes per picosecond.
     pub(crate) capacity: f64,
     /// Mean capacity of one link in bytes per picosecond.
-    pub(crate) of_one: f64,
+    pub(crate) link_capacity: f64,
     /// Number of links.
     pub(crate) links: f64,
 }
@@ -77,12 +77,12 @@ pub(crate) enum Detail {
     /// Every link, because some traffic takes single paths.
     EachLink,
     /// Links that can be filled, with one resource for equivalent links. Used if all traffic is sprayed.
-    WhatBinds,
+    BottleneckLinks,
 }
 
 /// Network of a run.
 pub(crate) struct Network<'a> {
-    pub(crate) ways: Ways<'a>,
+    pub(crate) routes: PacketFreeNetwork<'a>,
     topology: &'a Topology,
     detail: Detail,
     /// Share of the links' capacity that is used.
@@ -96,18 +96,18 @@ pub(crate) struct Network<'a> {
     /// Capacity in bytes per picosecond, by resource.
     pub(crate) capacity: Vec<f64>,
     class_of: Vec<u32>,
-    wanted: Wanted,
+    wanted: ClassPairs,
     /// Pairs, by index in `wanted`.
     pub(crate) pairs: Vec<Pair>,
     pub(crate) profiles: Vec<PathProfile>,
     /// Links of switches, by class.
-    pub(crate) gauges: Vec<Gauge>,
-    folding: Option<Folded>,
+    pub(crate) gauges: Vec<SwitchLinks>,
+    folding: Option<FoldedNetwork>,
     walker: Walker<'a>,
 }
 
 /// Representatives, if the graph contains only some of the hosts that symmetries map to each other.
-struct Folded {
+struct FoldedNetwork {
     order: u32,
     /// Pairs of ports that symmetries map to each other.
     carried: Vec<(PortId, PortId)>,
@@ -117,8 +117,8 @@ struct Folded {
     resources: Orbits,
 }
 
-impl Folded {
-    fn new(folding: &Folding, ways: &Ways<'_>, topology: &Topology, class_of: &[u32]) -> Self {
+impl FoldedNetwork {
+    fn new(folding: &Folding, ways: &PacketFreeNetwork<'_>, topology: &Topology, class_of: &[u32]) -> Self {
         let order = folding.order();
         let carried = carried_ports(folding, ways, topology);
         let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
@@ -126,7 +126,7 @@ impl Folded {
         let of_classes = folding.symmetries().iter().flat_map(|symmetry| {
             hosts.clone().map(|host| (class_of[host.index()], class_of[symmetry.host(host).index()]))
         });
-        Folded {
+        FoldedNetwork {
             order,
             ports: Orbits::new(ports, order, carried.iter().copied()),
             classes: Orbits::new(classes_of(class_of), order, of_classes),
@@ -141,25 +141,30 @@ impl<'a> Network<'a> {
     /// the solver.
     pub(crate) fn new(
         spec: &'a SimSpec,
-        ways: Ways<'a>,
+        ways: PacketFreeNetwork<'a>,
         (spread, efficiency): (&[Spread], f64),
         solver: &mut Solver,
     ) -> Self {
         let topology = &*spec.topology;
         let class_of = classes(topology);
-        let wanted = Wanted::new(&spec.graph, &class_of, spread);
+        let wanted = ClassPairs::new(&spec.graph, &class_of, spread);
         let folding = spec.graph.folding();
-        let folding = folding.map(|folding| Folded::new(folding, &ways, topology, &class_of));
-        let detail =
-            if spread.iter().any(|spread| spread.is_single()) { Detail::EachLink } else { Detail::WhatBinds };
+        let folding = folding.map(|folding| FoldedNetwork::new(folding, &ways, topology, &class_of));
+        let detail = if spread.iter().any(|spread| spread.is_single()) {
+            Detail::EachLink
+        } else {
+            Detail::BottleneckLinks
+        };
         let mut gauges = gauges(topology, &class_of);
-        if let Some(Folded { classes, .. }) = &folding {
-            (0..).zip(&mut gauges).for_each(|(class, gauge)| gauge.capacity *= classes.part(class));
+        if let Some(FoldedNetwork { classes, .. }) = &folding {
+            (0..)
+                .zip(&mut gauges)
+                .for_each(|(class, gauge)| gauge.capacity *= classes.capacity_factor(class));
         }
         let ports = ways.ports().ports(topology.nodes() - 1).end;
         let other_end = (0..ports).map(|port| other_end(&ways, topology, port)).collect();
         let mut network = Network {
-            ways,
+            routes: ways,
             topology,
             detail,
             efficiency,
@@ -181,13 +186,13 @@ impl<'a> Network<'a> {
 
     /// Rebuilds resources and pairs for the current links and routes. The solver must have no flow.
     pub(crate) fn rebuild(&mut self, solver: &mut Solver) {
-        let Network { ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
+        let Network { routes: ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
         walker.forget();
         let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
         let rates = port_rates(ways, topology, (ports, *efficiency));
         let representative = ways.with_capacities(|capacities| match detail {
             Detail::EachLink => (0..ports as PortId).map(Some).collect(),
-            Detail::WhatBinds => {
+            Detail::BottleneckLinks => {
                 representatives(ways, topology, walker, capacities, wanted, class_of, (&rates, *efficiency))
             }
         });
@@ -201,7 +206,7 @@ impl<'a> Network<'a> {
         self.at_switch.clear();
         self.capacity.clear();
         self.resource_of = vec![NONE; rates.len()];
-        let hosts_end = self.ways.ports().ports(self.topology.hosts() - 1).end;
+        let hosts_end = self.routes.ports().ports(self.topology.hosts() - 1).end;
         for (port, of) in (0..).zip(representative) {
             if *of == Some(port) {
                 self.resource_of[port as usize] = solver.add_resource(rates[port as usize]);
@@ -216,7 +221,7 @@ impl<'a> Network<'a> {
         }
         self.fold_resources(solver);
         for link in 0..self.topology.links().len() {
-            let (a, b) = self.ways.ports().ends(link);
+            let (a, b) = self.routes.ports().ends(link);
             let [a, b] = [a, b].map(|port| {
                 (representative[port as usize] == Some(port), self.folded(self.resource_of[port as usize]))
             });
@@ -234,7 +239,7 @@ impl<'a> Network<'a> {
         let carried = carried.filter(|of| !of.contains(&NONE)).map(|[a, b]| (a, b));
         folding.resources = Orbits::new(self.capacity.len(), folding.order, carried);
         for (resource, capacity) in (0..).zip(&mut self.capacity) {
-            *capacity *= folding.resources.part(resource);
+            *capacity *= folding.resources.capacity_factor(resource);
             solver.set_capacity(resource, *capacity);
         }
     }
@@ -242,7 +247,7 @@ impl<'a> Network<'a> {
     /// Returns the representative of a resource.
     fn folded(&self, resource: ResourceId) -> ResourceId {
         match &self.folding {
-            Some(folding) if resource != NONE => folding.resources.of(resource),
+            Some(folding) if resource != NONE => folding.resources.representative(resource),
             _ => resource,
         }
     }
@@ -254,15 +259,17 @@ impl<'a> Network<'a> {
 
     /// Converts the bytes by port of the messages that are run to the bytes of all messages.
     pub(crate) fn unfold(&self, by_port: &mut [f64]) {
-        let Some(Folded { ports, .. }) = &self.folding else { return };
+        let Some(FoldedNetwork { ports, .. }) = &self.folding else { return };
         let mut sums = vec![0.0; by_port.len()];
-        (0..).zip(&*by_port).for_each(|(port, bytes)| sums[ports.of(port) as usize] += bytes);
+        (0..).zip(&*by_port).for_each(|(port, bytes)| sums[ports.representative(port) as usize] += bytes);
         let whole = (0..).zip(by_port);
-        whole.for_each(|(port, bytes)| *bytes = sums[ports.of(port) as usize] / ports.part(port));
+        whole.for_each(|(port, bytes)| {
+            *bytes = sums[ports.representative(port) as usize] / ports.capacity_factor(port)
+        });
     }
 
     fn find_pairs(&mut self) {
-        let Network { ways, topology, walker, wanted, resource_of, folding, other_end, .. } = self;
+        let Network { routes: ways, topology, walker, wanted, resource_of, folding, other_end, .. } = self;
         self.pairs.clear();
         self.profiles.clear();
         let mut known = HashMap::new();
@@ -271,7 +278,7 @@ impl<'a> Network<'a> {
                 wanted.list.iter().enumerate()
             {
                 let walk = walker.walk(ways, capacities, spread, number, (src, dst));
-                let mut pair = Pair { lost: walk.lost, ..Pair::default() };
+                let mut pair = Pair { lost_fraction: walk.lost, ..Pair::default() };
                 for &(port, share) in walk.crossed {
                     let (node, peer) = ways.ends(port);
                     let number = |node: u32, port: PortId| (port - ways.ports().ports(node).start) as u16;
@@ -283,7 +290,7 @@ impl<'a> Network<'a> {
                     } else if resource != NONE {
                         match pair.between.iter_mut().find(|known| known.resource == resource) {
                             Some(known) => known.all += share,
-                            None => pair.between.push(Between { resource, share, all: share }),
+                            None => pair.between.push(CoreUse { resource, share, all: share }),
                         }
                     }
                 }
@@ -299,9 +306,11 @@ impl<'a> Network<'a> {
                 let leaf = |host: HostId| topology.ports(host.into())[0].peer;
                 let apart = leaf(src) != leaf(dst) && pair.first.len() == 1 && pair.last.len() == 1;
                 pair.gauges = apart.then_some((from, to));
-                if let Some(Folded { resources, classes, .. }) = folding {
+                if let Some(FoldedNetwork { resources, classes, .. }) = folding {
                     fold_between(&mut pair.between, resources);
-                    pair.gauges = pair.gauges.map(|(from, to)| (classes.of(from), classes.of(to)));
+                    pair.gauges = pair
+                        .gauges
+                        .map(|(from, to)| (classes.representative(from), classes.representative(to)));
                 }
                 self.pairs.push(pair);
             }
@@ -317,21 +326,21 @@ impl<'a> Network<'a> {
     pub(crate) fn sprayed(&self, pair: u32, (src, dst): (HostId, HostId), uses: &mut Vec<Use>) {
         let pair = &self.pairs[pair as usize];
         uses.clear();
-        let from = self.ways.ports().ports(src.0).start;
+        let from = self.routes.ports().ports(src.0).start;
         for &(port, share) in &pair.first {
             uses.push(Use { resource: self.resource(from + PortId::from(port)), share });
         }
         for &(port, share) in &pair.last {
             uses.push(Use { resource: self.resource(self.port_to(dst, port)), share });
         }
-        for &Between { resource, share, .. } in &pair.between {
+        for &CoreUse { resource, share, .. } in &pair.between {
             uses.push(Use { resource, share });
         }
     }
 
     /// Returns the egress port of the switch at the other end of a host's port.
     pub(crate) fn port_to(&self, host: HostId, port: u16) -> PortId {
-        self.other_end(self.ways.ports().ports(host.0).start + PortId::from(port))
+        self.other_end(self.routes.ports().ports(host.0).start + PortId::from(port))
     }
 
     /// Stores in `uses` the resources of a route, given as egress ports.
@@ -342,12 +351,12 @@ impl<'a> Network<'a> {
 
     /// Returns the egress ports of packets on a path. Empty if they do not arrive.
     pub(crate) fn route(&self, src: HostId, dst: HostId, path: PathId) -> Vec<PortId> {
-        let route = self.ways.route(src, dst, path).unwrap_or_default();
+        let route = self.routes.route(src, dst, path).unwrap_or_default();
         // Routing has not yet converged after the latest failures.
         let alive = |port: &PortId| {
-            let (node, _) = self.ways.ends(*port);
-            let number = (*port - self.ways.ports().ports(node).start) as usize;
-            self.ways.link(self.topology.ports(NodeId(node))[number].link).0
+            let (node, _) = self.routes.ends(*port);
+            let number = (*port - self.routes.ports().ports(node).start) as usize;
+            self.routes.link(self.topology.ports(NodeId(node))[number].link).0
         };
         if route.iter().all(alive) { route } else { Vec::new() }
     }
@@ -360,7 +369,7 @@ impl<'a> Network<'a> {
         amounts: &[(f64, f64)],
         mut body: impl FnMut(PortId, PortId, (f64, f64)),
     ) {
-        let Network { ways, walker, wanted, other_end, .. } = self;
+        let Network { routes: ways, walker, wanted, other_end, .. } = self;
         ways.with_capacities(|capacities| {
             for (number, (pair, amounts)) in wanted.list.iter().zip(amounts).enumerate() {
                 if amounts.0 == 0.0 {
@@ -386,9 +395,9 @@ impl<'a> Network<'a> {
 }
 
 /// Replaces resources by their representatives and merges equal ones.
-fn fold_between(between: &mut Vec<Between>, resources: &Orbits) {
+fn fold_between(between: &mut Vec<CoreUse>, resources: &Orbits) {
     for one in &mut *between {
-        one.resource = resources.of(one.resource);
+        one.resource = resources.representative(one.resource);
     }
     between.sort_by_key(|one| one.resource);
     between.dedup_by(|next, first| {
@@ -432,7 +441,7 @@ fn classes_of(class_of: &[u32]) -> usize {
 }
 
 /// Returns by class the links of its first switch to other switches.
-fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
+fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<SwitchLinks> {
     let mut seen = BTreeSet::new();
     let firsts = (0..).map(HostId).zip(class_of).filter(|(_, class)| seen.insert(**class));
     let gauge = |(host, _): (HostId, &u32)| {
@@ -441,12 +450,16 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<Gauge> {
         let up = ports.iter().filter(|port| !topology.is_host(port.peer));
         let rates: Vec<f64> = up.map(|port| bytes_a_ps(topology.link(port.link).rate)).collect();
         let (capacity, links): (f64, _) = (rates.iter().sum(), (rates.len() as f64).max(1.0));
-        Gauge { capacity, of_one: capacity / links, links }
+        SwitchLinks { capacity, link_capacity: capacity / links, links }
     };
     firsts.map(gauge).collect()
 }
 
-fn port_rates(ways: &Ways<'_>, topology: &Topology, (ports, efficiency): (usize, f64)) -> Vec<f64> {
+fn port_rates(
+    ways: &PacketFreeNetwork<'_>,
+    topology: &Topology,
+    (ports, efficiency): (usize, f64),
+) -> Vec<f64> {
     let mut rates = vec![0.0; ports];
     for link in 0..topology.links().len() {
         let (alive, rate) = ways.link(pathweave_topo::LinkId(link as u32));
@@ -458,7 +471,7 @@ fn port_rates(ways: &Ways<'_>, topology: &Topology, (ports, efficiency): (usize,
     rates
 }
 
-fn other_end(ways: &Ways<'_>, topology: &Topology, port: PortId) -> PortId {
+fn other_end(ways: &PacketFreeNetwork<'_>, topology: &Topology, port: PortId) -> PortId {
     let (node, _) = ways.ends(port);
     let at = topology.ports(NodeId(node))[(port - ways.ports().ports(node).start) as usize];
     ways.ports().ports(at.peer.0).start + PortId::from(at.peer_port)
@@ -466,11 +479,11 @@ fn other_end(ways: &Ways<'_>, topology: &Topology, port: PortId) -> PortId {
 
 /// Returns by egress port its representative, or `None` if the port cannot be filled.
 fn representatives(
-    ways: &Ways<'_>,
+    ways: &PacketFreeNetwork<'_>,
     topology: &Topology,
     walker: &mut Walker<'_>,
     capacities: &mut Capacities<'_>,
-    wanted: &Wanted,
+    wanted: &ClassPairs,
     class_of: &[u32],
     (rates, efficiency): (&[f64], f64),
 ) -> Vec<Option<PortId>> {
@@ -484,7 +497,7 @@ fn representatives(
         of_class[class_of[host.index()] as usize] += efficiency * rate;
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let mut from_sources = Most::new(rates.len());
+    let mut from_sources = MaxLoad::new(rates.len());
     for (number, &PairOfClasses { spread, from, to, ends }) in wanted.list.iter().enumerate() {
         let walk = walker.walk(ways, capacities, spread, number, ends);
         let random = mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ (spread as u64 + 1));
@@ -498,7 +511,7 @@ fn representatives(
         }
     }
     // Computes the same bound from the receivers' side.
-    let mut to_receivers = Most::new(rates.len());
+    let mut to_receivers = MaxLoad::new(rates.len());
     let mut by_receiver: Vec<_> = wanted.list.iter().enumerate().collect();
     by_receiver.sort_unstable_by_key(|(_, pair)| (pair.spread, pair.to, pair.from));
     for (number, &PairOfClasses { spread, to, ends, .. }) in by_receiver {
@@ -533,7 +546,7 @@ fn representatives(
 
 /// Upper bound on the traffic over each port: the sum over classes of the rate at which the hosts of the class can
 /// send, times the largest fraction that crosses the port.
-struct Most {
+struct MaxLoad {
     sum: Vec<f64>,
     of_class: Vec<f64>,
     touched: Vec<PortId>,
@@ -541,9 +554,9 @@ struct Most {
     rate: f64,
 }
 
-impl Most {
+impl MaxLoad {
     fn new(ports: usize) -> Self {
-        Most {
+        MaxLoad {
             sum: vec![0.0; ports],
             of_class: vec![0.0; ports],
             touched: Vec::new(),

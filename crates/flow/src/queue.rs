@@ -1,7 +1,7 @@
 //! Queues at ports as short messages meet them. Short messages are sent whole before any feedback, so they wait in
 //! queues and do not share the rate.
 
-use pathweave_policy::fluid::Control;
+use pathweave_policy::fluid::ControlModel;
 use pathweave_units::Time;
 
 /// Share of its rate at which a port drains bursts at least. Long messages give way.
@@ -9,24 +9,28 @@ const LEAST_DRAIN: f64 = 0.2;
 
 /// Time constants of queues in picoseconds, each the maximum over the schemes of the run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Law {
+pub(crate) struct QueueConstants {
     pub(crate) standing: f64,
-    pub(crate) unaware: f64,
+    pub(crate) feedback_delay: f64,
     drain: f64,
 }
 
-impl Law {
+impl QueueConstants {
     /// Returns the constants of a scheme.
-    pub(crate) fn of(control: &Control) -> Self {
+    pub(crate) fn of(control: &ControlModel) -> Self {
         let ps = |span: pathweave_units::Duration| span.as_ps() as f64;
-        Law { standing: ps(control.standing), unaware: ps(control.unaware), drain: ps(control.drain) }
+        QueueConstants {
+            standing: ps(control.standing),
+            feedback_delay: ps(control.feedback_delay),
+            drain: ps(control.drain),
+        }
     }
 
     /// Returns the larger value of each constant.
-    pub(crate) fn or(self, other: Law) -> Self {
-        Law {
+    pub(crate) fn max(self, other: QueueConstants) -> Self {
+        QueueConstants {
             standing: self.standing.max(other.standing),
-            unaware: self.unaware.max(other.unaware),
+            feedback_delay: self.feedback_delay.max(other.feedback_delay),
             drain: self.drain.max(other.drain),
         }
     }
@@ -49,7 +53,7 @@ pub(crate) struct PortQueue {
 
 impl PortQueue {
     /// Advances the queue to `now` with the recorded flows.
-    pub(crate) fn advance(&mut self, now: Time, capacity: f64, law: &Law) {
+    pub(crate) fn advance(&mut self, now: Time, capacity: f64, law: &QueueConstants) {
         let span = (now.as_ps() - self.since) as f64;
         self.since = now.as_ps();
         if span == 0.0 || (self.standing == 0.0 && self.burst == 0.0 && self.limited < 2) {
@@ -78,8 +82,8 @@ impl PortQueue {
 
     /// Records the begin of a long message over the port. It starts at line rate, without feedback from the queue for
     /// a while.
-    pub(crate) fn long_message(&mut self, bytes: f64, capacity: f64, law: &Law) {
-        self.standing += bytes.min(law.unaware * capacity) * (self.load / capacity).min(1.0);
+    pub(crate) fn long_message(&mut self, bytes: f64, capacity: f64, law: &QueueConstants) {
+        self.standing += bytes.min(law.feedback_delay * capacity) * (self.load / capacity).min(1.0);
     }
 
     /// Adds the bytes of a short message.
@@ -123,7 +127,8 @@ pub(crate) fn decay(x: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const LAW: Law = Law { standing: 10_000.0, unaware: 20_000.0, drain: 50_000.0 };
+    const LAW: QueueConstants =
+        QueueConstants { standing: 10_000.0, feedback_delay: 20_000.0, drain: 50_000.0 };
 
     #[test]
     fn decay_is_nearly_exponential() {

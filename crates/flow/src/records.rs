@@ -17,7 +17,7 @@ impl Engine<'_> {
         self.count_all(end);
         self.ledger.flush(&mut self.network);
         self.network.unfold(&mut self.ledger.by_port);
-        let mut outside = self.marks.reasons(end);
+        let mut outside = self.validity.reasons(end);
         if self.solver.cut_short > 0 {
             outside.push(format!(
                 "rates were left unfinished at {} instants, whose changes spread over too many links",
@@ -39,8 +39,8 @@ impl Engine<'_> {
                 simulated_ps: end.as_ps(),
                 events: self.events,
                 ended,
-                outside,
-                stands_for: spec.graph.folding().map(Folding::order),
+                model_limits_exceeded: outside,
+                ranks_represented: spec.graph.folding().map(Folding::order),
                 ..spec.run_info()
             },
             nodes: spec.node_infos(),
@@ -55,7 +55,7 @@ impl Engine<'_> {
     }
 
     fn links(&self, end: Time) -> Vec<LinkTotals> {
-        let ways = &self.network.ways;
+        let ways = &self.network.routes;
         let mut rates = vec![Rate::ZERO; self.ledger.by_port.len()];
         for (number, link) in (0..).zip(self.spec.topology.links()) {
             let (a, b) = ways.ports().ends(LinkId(number).index());

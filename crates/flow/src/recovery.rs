@@ -2,12 +2,12 @@
 //! its rate is cut below its share, by half its estimate of congestion. The estimate makes the first cut a half, and
 //! later cuts smaller after times without congestion. The rate then recovers step by step.
 
-use pathweave_policy::fluid::Recovery;
+use pathweave_policy::fluid::RateRecovery;
 use pathweave_units::{Duration, Time};
 
-use crate::lane::{Lane, Service};
+use crate::lane::{SendQueue, Service};
 use crate::model::Model;
-use crate::queue::{Law, decay};
+use crate::queue::{QueueConstants, decay};
 use crate::solver::{FlowId, ResourceId, Solver};
 
 /// Relative excess of the flows' demand over a port's capacity below which no queue builds that marks.
@@ -16,14 +16,14 @@ const LEAST_EXCESS: f64 = 0.1;
 /// Smallest interval between steps, which bounds their number.
 const LEAST_INTERVAL: Duration = Duration::from_us(1);
 /// Growth of the congestion estimate while a queue marks.
-const GROWN: f64 = 0.04;
+const ALPHA_GAIN: f64 = 0.04;
 /// Number of cuts of a flow that had the whole line, and the upper bound for any flow.
 const CUTS_OF_LINE: f64 = 4.0;
 const MOST_CUTS: f64 = 2.0;
 
 /// Rate control of a queue pair.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct RateControl {
     /// Largest rate in bytes per picosecond. Infinite until it is first limited.
     pub(crate) limit: f64,
     /// Rate to which it returns.
@@ -39,10 +39,10 @@ pub(crate) struct Pace {
     alpha_at: Time,
 }
 
-impl Default for Pace {
+impl Default for RateControl {
     fn default() -> Self {
         let infinite = f64::INFINITY;
-        Pace {
+        RateControl {
             limit: infinite,
             target: infinite,
             step_at: Time::MAX,
@@ -54,9 +54,9 @@ impl Default for Pace {
     }
 }
 
-impl Pace {
+impl RateControl {
     /// Performs the increases that are due, and returns the rate from `now` on.
-    pub(crate) fn advance(&mut self, now: Time, line: f64, recovery: &Recovery) -> f64 {
+    pub(crate) fn advance(&mut self, now: Time, line: f64, recovery: &RateRecovery) -> f64 {
         while self.step_at <= now {
             let step = (self.limit + recovery.step * line).max((self.limit + self.target) / 2.0);
             self.limit = step.min(line);
@@ -77,31 +77,31 @@ impl Pace {
         now: Time,
         (demand, share): (f64, f64),
         round_trip: f64,
-        (law, recovery): (&Law, &Recovery),
+        (law, recovery): (&QueueConstants, &RateRecovery),
     ) -> (Time, Time) {
         let excess = demand - 1.0;
         let built = law.standing / excess;
         let queue = law.standing + excess * round_trip;
-        let drained = queue / (1.0 - kept(self.alpha_by(now, recovery), share)).max(1e-3);
+        let drained = queue / (1.0 - rate_after_cuts(self.alpha_by(now, recovery), share)).max(1e-3);
         let after = |span: f64| now + Duration::from_ps(span as u64);
         (after(built + drained), after(built) + recovery.interval)
     }
 
     /// Returns the estimate of congestion, which decays over time.
-    fn alpha_by(&self, now: Time, recovery: &Recovery) -> f64 {
+    fn alpha_by(&self, now: Time, recovery: &RateRecovery) -> f64 {
         if self.alpha_at == Time::MAX {
             return self.alpha;
         }
         let span = (now.as_ps() - self.alpha_at.as_ps()) as f64;
-        self.alpha * decay(span / recovery.forgets.as_ps() as f64)
+        self.alpha * decay(span / recovery.estimate_decay.as_ps() as f64)
     }
 
     /// Cuts the rate, for a flow that is limited to `rate`.
-    fn cut(&mut self, now: Time, rate: f64, line: f64, recovery: &Recovery) {
-        self.alpha = (self.alpha_by(now, recovery) + GROWN).min(1.0);
+    fn cut(&mut self, now: Time, rate: f64, line: f64, recovery: &RateRecovery) {
+        self.alpha = (self.alpha_by(now, recovery) + ALPHA_GAIN).min(1.0);
         self.alpha_at = now;
         self.target = self.limit.min(line);
-        self.limit = rate * kept(self.alpha, rate / line);
+        self.limit = rate * rate_after_cuts(self.alpha, rate / line);
         self.step_at = self.next_step;
         self.cut_at = Time::MAX;
     }
@@ -110,34 +110,34 @@ impl Pace {
 /// Returns the fraction of its rate that cuts leave to a flow with this share of the line. Each cut is by half of the
 /// estimate. The number of cuts is the number of marked packets until notifications arrive: at a half of the line,
 /// one more than necessary.
-fn kept(alpha: f64, share: f64) -> f64 {
+fn rate_after_cuts(alpha: f64, share: f64) -> f64 {
     let cuts = (CUTS_OF_LINE * share).min(MOST_CUTS);
     let (first, second) = (cuts.min(1.0), (cuts - 1.0).max(0.0));
     (1.0 - first * alpha / 2.0) * (1.0 - second * alpha / 2.0)
 }
 
 /// Flows whose rate control is below full rate.
-pub(crate) struct Recovering {
+pub(crate) struct RecoveringFlows {
     flows: Vec<FlowId>,
     /// Time of the next step.
     pub(crate) due: Time,
 }
 
-impl Default for Recovering {
+impl Default for RecoveringFlows {
     fn default() -> Self {
-        Recovering { flows: Vec::new(), due: Time::MAX }
+        RecoveringFlows { flows: Vec::new(), due: Time::MAX }
     }
 }
 
-impl Recovering {
+impl RecoveringFlows {
     /// Records a new rate of a flow that others limit at a switch port.
     pub(crate) fn note(
         &mut self,
         now: Time,
         (flow, service): (FlowId, &Service),
-        (lane, recovery): (&mut Lane, &Recovery),
+        (lane, recovery): (&mut SendQueue, &RateRecovery),
         (solver, at): (&Solver, ResourceId),
-        law: &Law,
+        law: &QueueConstants,
     ) {
         let pace = &mut lane.pace;
         if now < pace.next_step || pace.cut_at != Time::MAX {
@@ -149,7 +149,7 @@ impl Recovering {
         }
         let round_trip = 2.0 * service.base.as_ps() as f64;
         let (cut_at, step_at) =
-            pace.congested(now, (demand, solver.rate(flow) / service.line), round_trip, (law, recovery));
+            pace.congested(now, (demand, solver.rate(flow) / service.max_rate), round_trip, (law, recovery));
         // If the queue lasts until the next increase, the cut has no visible effect.
         if cut_at < step_at {
             (pace.cut_at, pace.next_step) = (cut_at, step_at);
@@ -159,7 +159,7 @@ impl Recovering {
     }
 
     /// Records the start of a flow on a queue pair that was limited before.
-    pub(crate) fn begins(&mut self, flow: FlowId, pace: &mut Pace) {
+    pub(crate) fn begins(&mut self, flow: FlowId, pace: &mut RateControl) {
         pace.cut_at = Time::MAX;
         if pace.step_at != Time::MAX {
             self.flows.push(flow);
@@ -171,7 +171,7 @@ impl Recovering {
     pub(crate) fn tick(
         &mut self,
         now: Time,
-        (services, lanes): (&[Option<Service>], &mut [Lane]),
+        (services, lanes): (&[Option<Service>], &mut [SendQueue]),
         (models, at_switch): (&[Model], &[bool]),
         solver: &mut Solver,
     ) {
@@ -182,16 +182,16 @@ impl Recovering {
             let Some(service) = &services[flow as usize] else { return false };
             let Some(recovery) = models[usize::from(service.group)].recovery else { return false };
             let pace = &mut lanes[service.lane as usize].pace;
-            pace.advance(now, service.line, &recovery);
+            pace.advance(now, service.max_rate, &recovery);
             if pace.cut_at <= now {
                 let congested = |at: ResourceId| solver.demand_now(at) >= 1.0 + LEAST_EXCESS;
                 if solver.limiting(flow).is_some_and(|at| at_switch[at as usize] && congested(at)) {
-                    pace.cut(now, solver.rate(flow), service.line, &recovery);
+                    pace.cut(now, solver.rate(flow), service.max_rate, &recovery);
                 } else {
                     pace.cut_at = Time::MAX;
                 }
             }
-            solver.set_limit(flow, pace.limit.min(service.line));
+            solver.set_limit(flow, pace.limit.min(service.max_rate));
             let next = pace.step_at.min(pace.cut_at);
             due = due.min(next);
             next != Time::MAX
@@ -202,7 +202,7 @@ impl Recovering {
 
 #[cfg(test)]
 mod tests {
-    use pathweave_policy::fluid::Control;
+    use pathweave_policy::fluid::ControlModel;
 
     use super::*;
 
@@ -213,9 +213,9 @@ mod tests {
     /// after the cut, the rate is half-way back.
     #[test]
     fn a_cut_by_hand() {
-        let (recovery, law) = (Recovery::BY_TIMER, Law::of(&Control::BY_NOTIFICATIONS));
+        let (recovery, law) = (RateRecovery::BY_TIMER, QueueConstants::of(&ControlModel::BY_NOTIFICATIONS));
         let us = |us: f64| Time::from_ps((us * 1e6) as u64);
-        let mut pace = Pace::default();
+        let mut pace = RateControl::default();
         let (cut_at, step_at) = pace.congested(Time::ZERO, (2.0, 0.5), 10e6, (&law, &recovery));
         assert_eq!(step_at, us(36.0 + 300.0));
         assert!((cut_at.as_ps() as f64 - (36.0 + 46.0 / 0.75) * 1e6).abs() < 2.0, "{cut_at:?}");
@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(pace.advance(us(335.0), LINE, &recovery), pace.limit);
         assert!((pace.advance(us(336.0), LINE, &recovery) / LINE - 0.5625).abs() < 1e-9, "{pace:?}");
         // The estimate decays by a factor of e per 256 us since the cut.
-        let faded = pace.alpha_by(cut_at + recovery.forgets, &recovery);
+        let faded = pace.alpha_by(cut_at + recovery.estimate_decay, &recovery);
         assert!((faded - 0.368).abs() < 0.006, "{faded}");
         // It recovers the full rate and stays there.
         assert_eq!(pace.advance(us(9e3), LINE, &recovery), LINE);
@@ -236,10 +236,10 @@ mod tests {
     /// interval, no link idles.
     #[test]
     fn many_slow_flows_leave_no_room() {
-        assert_eq!([0.5, 0.25, 0.125].map(|share| kept(1.0, share)), [0.25, 0.5, 0.75]);
-        let (recovery, law) = (Recovery::BY_TIMER, Law::of(&Control::BY_NOTIFICATIONS));
+        assert_eq!([0.5, 0.25, 0.125].map(|share| rate_after_cuts(1.0, share)), [0.25, 0.5, 0.75]);
+        let (recovery, law) = (RateRecovery::BY_TIMER, QueueConstants::of(&ControlModel::BY_NOTIFICATIONS));
         let (cut_at, step_at) =
-            Pace::default().congested(Time::ZERO, (16.0, 1.0 / 16.0), 10e6, (&law, &recovery));
+            RateControl::default().congested(Time::ZERO, (16.0, 1.0 / 16.0), 10e6, (&law, &recovery));
         assert!(cut_at > step_at);
     }
 }

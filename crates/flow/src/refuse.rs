@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_execution::Connections;
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
-use pathweave_sim::{Blame, RouteChoice, SimError, SimSpec, Ways};
+use pathweave_sim::{ErrorSource, PacketFreeNetwork, RouteChoice, SimError, SimSpec};
 use pathweave_topo::NodeId;
 use pathweave_units::Forwarding;
 
 use crate::model::{Model, models};
 use crate::walk::bytes_a_ps;
 
-fn refused(blame: Blame, why: &str, instead: &str) -> SimError {
+fn refused(blame: ErrorSource, why: &str, instead: &str) -> SimError {
     SimError::Fidelity {
         blame,
         message: format!("{why}, which run.fidelity = \"flow\" does not model"),
@@ -22,7 +22,7 @@ fn refused(blame: Blame, why: &str, instead: &str) -> SimError {
 
 /// Accepted run: its routes and models, and the queue pairs that messages share.
 pub(crate) struct Admitted<'a> {
-    pub(crate) ways: Ways<'a>,
+    pub(crate) ways: PacketFreeNetwork<'a>,
     pub(crate) models: Vec<Model>,
     pub(crate) connections: Connections<u32>,
 }
@@ -33,7 +33,7 @@ pub(crate) struct Admitted<'a> {
 /// Features that depend on packets, and errors that also apply to packets.
 pub(crate) fn admit(spec: &SimSpec) -> Result<Admitted<'_>, SimError> {
     check(spec)?;
-    let (ways, connections) = Ways::new(spec)?;
+    let (ways, connections) = PacketFreeNetwork::new(spec)?;
     let models = models(spec, &ways);
     check_network(spec, &ways, &models)?;
     Ok(Admitted { ways, models, connections })
@@ -43,7 +43,7 @@ pub(crate) fn admit(spec: &SimSpec) -> Result<Admitted<'_>, SimError> {
 fn check(spec: &SimSpec) -> Result<(), SimError> {
     if !matches!(spec.routing, RouteChoice::Switches) {
         let why = "explicit paths carry the packets";
-        return Err(refused(Blame::Routing, why, "leave out `routing`"));
+        return Err(refused(ErrorSource::Routing, why, "leave out `routing`"));
     }
     let observe = &spec.observe;
     for (is_set, field, why) in [
@@ -56,13 +56,13 @@ fn check(spec: &SimSpec) -> Result<(), SimError> {
         (spec.verify, "run.verify", "the placement of packets is verified"),
     ] {
         if is_set {
-            return Err(refused(Blame::Field(field), why, &format!("leave out {field}")));
+            return Err(refused(ErrorSource::Field(field), why, &format!("leave out {field}")));
         }
     }
     if let Some(link) = spec.topology.links().iter().find(|link| link.error_rate > 0.0) {
         let [a, b] = [link.a, link.b].map(|node: NodeId| spec.topology.node_name(node).into_owned());
         let why = format!("the link of {a} and {b} loses packets");
-        return Err(refused(Blame::Topology, &why, "set its error rate to 0"));
+        return Err(refused(ErrorSource::Topology, &why, "set its error rate to 0"));
     }
     check_schemes(spec)?;
     check_faults(spec)
@@ -81,7 +81,7 @@ fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
         };
         let why = format!("scheme \"{}\" {why}", named.name);
         return Err(refused(
-            Blame::Scheme(named.name.clone()),
+            ErrorSource::Scheme(named.name.clone()),
             &why,
             "choose another scheme, such as \"udmp\"",
         ));
@@ -93,7 +93,7 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
     let goes_back = spec.groups.iter().map(|group| &spec.schemes[usize::from(group.scheme)]);
     let goes_back = goes_back.clone().find(|named| named.scheme.recovery.goes_back());
     for (index, fault) in spec.faults.iter().enumerate() {
-        let refuse = |why: &str| Err(refused(Blame::Fault(index), why, "leave out this fault"));
+        let refuse = |why: &str| Err(refused(ErrorSource::Fault(index), why, "leave out this fault"));
         match fault {
             FaultConfig::LinkRate { .. } => {}
             FaultConfig::LinkDown { .. } | FaultConfig::LinkFlap { .. } | FaultConfig::SwitchDown { .. } => {
@@ -116,10 +116,10 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
 }
 
 /// Refuses features that schemes and switches show: detours, and buffers that overflow without flow control.
-fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<(), SimError> {
+fn check_network(spec: &SimSpec, ways: &PacketFreeNetwork<'_>, models: &[Model]) -> Result<(), SimError> {
     if spec.graph.folding().is_some() && models.iter().any(|model| model.spread.is_single()) {
         return Err(SimError::Fidelity {
-            blame: Blame::Field("run.fold"),
+            blame: ErrorSource::Field("run.fold"),
             message:
                 "ranks that are alike are run once, and switches choose single paths, which tell them apart"
                     .to_owned(),
@@ -128,7 +128,7 @@ fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<()
     }
     if ways.forwarding().kind == Some(Forwarding::Ugal) {
         let asks = spec.schemes.iter().find(|named| named.scheme.forwarding == Some(Forwarding::Ugal));
-        let blame = asks.map_or(Blame::Kind, |named| Blame::Scheme(named.name.clone()));
+        let blame = asks.map_or(ErrorSource::Kind, |named| ErrorSource::Scheme(named.name.clone()));
         return Err(refused(blame, "switches send packets by detours (\"ugal\")", "choose another scheme"));
     }
     if spec.switch.pfc.enabled {
@@ -142,7 +142,7 @@ fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<()
     }
     for ((host, group), senders) in senders {
         let link = spec.topology.link(spec.topology.ports(host.into())[0].link);
-        let burst = models[group.index()].law.unaware * bytes_a_ps(link.rate) * senders.len() as f64;
+        let burst = models[group.index()].law.feedback_delay * bytes_a_ps(link.rate) * senders.len() as f64;
         let buffer = spec.switch.buffer.get() as f64;
         if burst > buffer {
             let why = format!(
@@ -152,7 +152,7 @@ fn check_network(spec: &SimSpec, ways: &Ways<'_>, models: &[Model]) -> Result<()
                 burst / 1e3,
                 spec.switch.buffer
             );
-            return Err(refused(Blame::Field("switch.pfc"), &why, "set switch.pfc.enabled to true"));
+            return Err(refused(ErrorSource::Field("switch.pfc"), &why, "set switch.pfc.enabled to true"));
         }
     }
     Ok(())

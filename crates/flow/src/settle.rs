@@ -26,14 +26,14 @@ impl Engine<'_> {
             service.rate = rate;
             if let Some(recovery) = models[usize::from(service.group)].recovery {
                 let limiting = || solver.limiting(flow).filter(|&at| network.at_switch[at as usize]);
-                if self.marks.open {
+                if self.validity.open {
                     slow.note(now, (flow, service), solver);
                 } else if let Some(at) = limiting() {
                     let lane = &mut lanes[service.lane as usize];
                     recovering.note(now, (flow, service), (lane, &recovery), (solver, at), &self.law);
                 }
             }
-            match service.ends() {
+            match service.end_time() {
                 Some(end) => completions.set(flow, end),
                 None => completions.remove(flow),
             }
@@ -45,10 +45,10 @@ impl Engine<'_> {
             self.queues[at].advance(now, network.capacity[at], &self.law);
             self.queues[at].note(limited, solver.load(resource));
             if network.at_switch[at] {
-                self.marks.look(now, resource, limited, solver.demand(resource));
-                if limited >= 2 && self.marks.compares_paths() {
+                self.validity.record_port(now, resource, limited, solver.demand(resource));
+                if limited >= 2 && self.validity.compares_paths() {
                     let services = solver.users(resource).filter_map(|flow| services[flow as usize].as_ref());
-                    self.marks.paths(services.map(|service| service.base.as_ps()));
+                    self.validity.paths(services.map(|service| service.base.as_ps()));
                 }
             }
         }

@@ -5,11 +5,11 @@ use pathweave_units::{Duration, Time};
 use crate::solver::{ResourceId, Solver};
 
 /// Length of the averaging window.
-const OVER: Duration = Duration::from_us(50);
+const WINDOW: Duration = Duration::from_us(50);
 /// Relative change of the capacity below which the solver is not updated.
 const NOTICED: f64 = 0.02;
 /// Share of a capacity that flows keep at least.
-const LEFT: f64 = 0.05;
+const MIN_FLOW_SHARE: f64 = 0.05;
 
 /// Bytes of short messages by resource.
 pub(crate) struct ShortLoads {
@@ -47,7 +47,7 @@ impl ShortLoads {
             self.list.push(resource);
         }
         if self.due == Time::MAX {
-            self.due = now + OVER;
+            self.due = now + WINDOW;
         }
     }
 
@@ -57,17 +57,17 @@ impl ShortLoads {
         for resource in std::mem::take(&mut self.list) {
             let at = resource as usize;
             let capacity = capacities[at];
-            let load = std::mem::take(&mut self.bytes[at]) / OVER.as_ps() as f64;
+            let load = std::mem::take(&mut self.bytes[at]) / WINDOW.as_ps() as f64;
             if (load - self.taken[at]).abs() > NOTICED * capacity || load == 0.0 {
                 self.taken[at] = load;
-                solver.set_capacity(resource, (capacity - load).max(LEFT * capacity));
+                solver.set_capacity(resource, (capacity - load).max(MIN_FLOW_SHARE * capacity));
             }
             self.listed[at] = self.taken[at] > 0.0;
             if self.listed[at] {
                 kept.push(resource);
             }
         }
-        self.due = if kept.is_empty() { Time::MAX } else { now + OVER };
+        self.due = if kept.is_empty() { Time::MAX } else { now + WINDOW };
         self.list = kept;
     }
 }

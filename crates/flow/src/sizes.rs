@@ -23,17 +23,17 @@ pub(crate) struct Size {
 
 /// Rate of a path.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+struct PathRate {
     /// Bytes per picosecond that all paths together carry.
     rate: f64,
     slower: Rate,
 }
 
-impl Line {
+impl PathRate {
     /// Returns the rate of a path whose links have this share of their capacity.
     fn of(profile: &PathProfile, share: f64) -> Self {
         let slower = profile.most;
-        Line { rate: share * bytes_a_ps(slower), slower }
+        PathRate { rate: share * bytes_a_ps(slower), slower }
     }
 }
 
@@ -54,7 +54,7 @@ type Key = (u32, PathUse, u64);
 #[derive(Clone, Debug)]
 struct Path {
     ideal: IdealPath<PathProfile>,
-    line: Line,
+    line: PathRate,
     back: Duration,
 }
 
@@ -70,7 +70,7 @@ impl Sizes {
         let (mtu, framing, verb) = (self.host.mtu.get() as u16, self.host.framing, self.host.verb);
         let of = |profile: &PathProfile, used| {
             let profile = profile.clone().used(used);
-            let (line, back) = (Line::of(&profile, share), profile.one_way(self.ack_bytes));
+            let (line, back) = (PathRate::of(&profile, share), profile.one_way(self.ack_bytes));
             Path { ideal: IdealPath::new(profile, mtu, framing, verb), line, back }
         };
         self.paths = profiles

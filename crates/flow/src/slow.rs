@@ -19,31 +19,34 @@ const FORGETS: Duration = Duration::from_us(100);
 const MARGIN: f64 = 0.02;
 
 /// Flows that recover.
-pub(crate) struct Slow {
+pub(crate) struct SlowRecovery {
     flows: Vec<FlowId>,
     /// Time of the next step.
     pub(crate) due: Time,
 }
 
-impl Default for Slow {
+impl Default for SlowRecovery {
     fn default() -> Self {
-        Slow { flows: Vec::new(), due: Time::MAX }
+        SlowRecovery { flows: Vec::new(), due: Time::MAX }
     }
 }
 
-impl Slow {
+impl SlowRecovery {
     /// Records a new rate of a flow in service.
     pub(crate) fn note(&mut self, now: Time, (flow, service): (FlowId, &mut Service), solver: &mut Solver) {
         let (rate, limit) = (solver.rate(flow), solver.limit(flow));
         if rate * (1.0 + MARGIN) < limit {
             if service.limited_since == Time::MAX {
-                service.remembers = limit;
+                service.remembered_rate = limit;
             } else {
                 forget(now, service, rate);
             }
             service.limited_since = now;
             solver.set_higher_limit(flow, rate * (1.0 + MARGIN));
-        } else if rate >= limit * (1.0 - 1e-9) && limit < service.line && service.limited_since != Time::MAX {
+        } else if rate >= limit * (1.0 - 1e-9)
+            && limit < service.max_rate
+            && service.limited_since != Time::MAX
+        {
             forget(now, service, rate);
             service.limited_since = Time::MAX;
             if self.due == Time::MAX {
@@ -60,11 +63,11 @@ impl Slow {
             let Some(service) = &services[flow as usize] else { return false };
             let limit = solver.limit(flow);
             // The flow is limited again, or has its full rate.
-            if service.limited_since != Time::MAX || limit >= service.line {
+            if service.limited_since != Time::MAX || limit >= service.max_rate {
                 return false;
             }
-            let step = (limit + STEP * service.line).max((limit + service.remembers) / 2.0);
-            solver.set_limit(flow, step.min(service.line));
+            let step = (limit + STEP * service.max_rate).max((limit + service.remembered_rate) / 2.0);
+            solver.set_limit(flow, step.min(service.max_rate));
             self.due = self.due.min(now + INTERVAL);
             true
         });
@@ -75,5 +78,5 @@ impl Slow {
 fn forget(now: Time, service: &mut Service, rate: f64) {
     let span = (now.as_ps() - service.limited_since.as_ps()) as f64;
     let kept = decay(span / FORGETS.as_ps() as f64);
-    service.remembers = rate + (service.remembers - rate).max(0.0) * kept;
+    service.remembered_rate = rate + (service.remembered_rate - rate).max(0.0) * kept;
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use pathweave_fabric::PortId;
-use pathweave_sim::Ways;
+use pathweave_sim::PacketFreeNetwork;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, Rate, Spread};
 
@@ -58,7 +58,7 @@ impl<'a> Walker<'a> {
     /// Returns the walk with this number, from `src` to `dst`.
     pub(crate) fn walk(
         &mut self,
-        ways: &Ways<'_>,
+        ways: &PacketFreeNetwork<'_>,
         capacities: &mut Capacities<'_>,
         spread: Spread,
         number: usize,
@@ -82,7 +82,7 @@ impl<'a> Walker<'a> {
 
     fn walk_anew(
         &mut self,
-        ways: &Ways<'_>,
+        ways: &PacketFreeNetwork<'_>,
         capacities: &mut Capacities<'_>,
         spread: Spread,
         (src, dst): (HostId, HostId),
@@ -95,7 +95,7 @@ impl<'a> Walker<'a> {
         for _ in 0..MOST_LINKS {
             while let Some(node) = self.here.pop() {
                 let mass = std::mem::take(&mut self.arriving[node.index()]);
-                self.weigh(ways, capacities, spread, (node, dst));
+                self.collect_weights(ways, capacities, spread, (node, dst));
                 let all: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
                 if all == 0.0 {
                     self.lost += mass;
@@ -119,9 +119,9 @@ impl<'a> Walker<'a> {
     }
 
     /// Collects the ports by which a node forwards, with weights.
-    fn weigh(
+    fn collect_weights(
         &mut self,
-        ways: &Ways<'_>,
+        ways: &PacketFreeNetwork<'_>,
         capacities: &mut Capacities<'_>,
         spread: Spread,
         (node, dst): (NodeId, HostId),
@@ -144,7 +144,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    fn cross(&mut self, ways: &Ways<'_>, (node, port): (NodeId, u16), mass: f64, dst: HostId) {
+    fn cross(&mut self, ways: &PacketFreeNetwork<'_>, (node, port): (NodeId, u16), mass: f64, dst: HostId) {
         let at = self.topology.ports(node)[usize::from(port)];
         if !ways.link(at.link).0 {
             self.lost += mass;

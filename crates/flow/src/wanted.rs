@@ -18,18 +18,18 @@ pub(crate) struct PairOfClasses {
 
 /// Pairs of classes that exchange messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct ClassPairs {
     /// Pairs in ascending order.
     pub(crate) list: Vec<PairOfClasses>,
     /// Index of each pair in the list. Used for lookups only, so that its iteration order has no effect.
     index: foldhash::HashMap<u64, u32>,
 }
 
-impl Wanted {
+impl ClassPairs {
     /// Collects the pairs of a workload. `spread` gives the spreading of each group's messages. If hosts represent
     /// others, it includes pairs that are not on the graph.
     pub(crate) fn new(graph: &MessageGraph, class_of: &[u32], spread: &[Spread]) -> Self {
-        let mut wanted = Wanted::default();
+        let mut wanted = ClassPairs::default();
         for message in graph.messages() {
             wanted.add(class_of, spread[message.group.index()], (message.src, message.dst));
         }

@@ -29,25 +29,25 @@ pub fn process_user_cpu() -> Duration {
 
 /// Returns the largest resident memory of the process so far, bytes; 0 if unknown. Concurrent runs share it.
 pub fn peak_rss_bytes() -> u64 {
-    kilobytes(&read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:").unwrap_or(0)
+    parse_kib_line(&read_to_string("/proc/self/status").unwrap_or_default(), "VmHWM:").unwrap_or(0)
 }
 
 /// Returns the memory that this process could still allocate, bytes: the free memory of the machine, limited by the
 /// remainder of its control group. `None` if the system does not report it.
 pub fn available_bytes() -> Option<u64> {
-    let of_machine = kilobytes(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
-    Some(of_group().map_or(of_machine, |of_group| of_machine.min(of_group)))
+    let of_machine = parse_kib_line(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:")?;
+    Some(cgroup_available_bytes().map_or(of_machine, |of_group| of_machine.min(of_group)))
 }
 
 /// Parses a line such as "VmRSS:   1234 kB" and returns its value in bytes.
-fn kilobytes(text: &str, field: &str) -> Option<u64> {
+fn parse_kib_line(text: &str, field: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix(field))?;
     line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()?.checked_mul(1_024)
 }
 
 /// Returns the smallest remainder under the memory limits of this process's control groups (version 2), if there are
 /// any.
-fn of_group() -> Option<u64> {
+fn cgroup_available_bytes() -> Option<u64> {
     let groups = read_to_string("/proc/self/cgroup").ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let number = |name: String| read_to_string(name).ok()?.trim().parse::<u64>().ok();
@@ -68,9 +68,9 @@ mod tests {
     #[test]
     fn lines_are_found_by_their_field() {
         let text = "VmPeak:\t    9 kB\nVmHWM:\t  2048 kB\nThreads:\t1\n";
-        assert_eq!(kilobytes(text, "VmHWM:"), Some(2_048 * 1_024));
-        assert_eq!(kilobytes(text, "VmRSS:"), None);
-        assert_eq!(kilobytes("VmHWM: many kB", "VmHWM:"), None);
+        assert_eq!(parse_kib_line(text, "VmHWM:"), Some(2_048 * 1_024));
+        assert_eq!(parse_kib_line(text, "VmRSS:"), None);
+        assert_eq!(parse_kib_line("VmHWM: many kB", "VmHWM:"), None);
     }
 
     #[cfg(target_os = "linux")]

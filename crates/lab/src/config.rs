@@ -8,7 +8,7 @@ impl Settings {
     /// Creates settings with the marking and queues of the simulator's switches. The queue size is the share of a
     /// switch's memory that one lossy egress queue may take when it is the only one: `alpha / (1 + alpha)` (Choudhury
     /// and Hahne, 1998).
-    pub fn of_switch(switch: &SwitchConfig, rate_scale: RateScale) -> Settings {
+    pub fn from_switch_config(switch: &SwitchConfig, rate_scale: RateScale) -> Settings {
         let share = switch.egress_alpha / (1.0 + switch.egress_alpha);
         let queue_bytes = (switch.buffer.get() as f64 * share) as u64;
         Settings {
@@ -42,13 +42,13 @@ mod tests {
 
     #[test]
     fn the_simulators_defaults() {
-        let settings = Settings::of_switch(&SwitchConfig::default(), RateScale::FULL);
+        let settings = Settings::from_switch_config(&SwitchConfig::default(), RateScale::FULL);
         assert_eq!(settings.queue_bytes, Settings::DEFAULT_QUEUE_BYTES);
         let reference = Some(Rate::from_gbps(100));
         let marking = Marking { kmin_bytes: 400_000, kmax_bytes: 1_600_000, pmax_ppm: 200_000, reference };
         assert_eq!(settings.marking, Some(marking));
         let off =
             SwitchConfig { ecn: EcnConfig { enabled: false, ..Default::default() }, ..Default::default() };
-        assert_eq!(Settings::of_switch(&off, RateScale::FULL).marking, None);
+        assert_eq!(Settings::from_switch_config(&off, RateScale::FULL).marking, None);
     }
 }

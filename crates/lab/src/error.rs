@@ -91,32 +91,32 @@ pub enum LabError {
 }
 
 /// Adds a description of the operation to an error of the operating system.
-pub(crate) trait Doing<T> {
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T, LabError>;
+pub(crate) trait WithContext<T> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, LabError>;
 }
 
-impl<T, E: Answer> Doing<T> for Result<T, E> {
-    fn doing(self, what: impl FnOnce() -> String) -> Result<T, LabError> {
+impl<T, E: IntoSystemError> WithContext<T> for Result<T, E> {
+    fn context(self, what: impl FnOnce() -> String) -> Result<T, LabError> {
         self.map_err(|why| LabError::System { doing: what(), why: why.answer() })
     }
 }
 
 /// Conversion of an error of the operating system from any interface.
-pub(crate) trait Answer {
+pub(crate) trait IntoSystemError {
     fn answer(self) -> SystemError;
 }
 
-impl Answer for SystemError {
+impl IntoSystemError for SystemError {
     fn answer(self) -> SystemError {
         self
     }
 }
-impl Answer for io::Error {
+impl IntoSystemError for io::Error {
     fn answer(self) -> SystemError {
         self.into()
     }
 }
-impl Answer for nix::errno::Errno {
+impl IntoSystemError for nix::errno::Errno {
     fn answer(self) -> SystemError {
         io::Error::from(self).into()
     }
@@ -131,7 +131,7 @@ impl LabError {
         /// Number of names shown if none is similar.
         const SHOWN: usize = 8;
         let known: Vec<&str> = known.into_iter().collect();
-        let nearest = pathweave_units::nearest(name, known.iter().copied()).map(str::to_owned);
+        let nearest = pathweave_units::closest_name(name, known.iter().copied()).map(str::to_owned);
         let all = known.iter().take(SHOWN).map(|&other| other.to_owned()).collect();
         LabError::Unknown { kind, name: name.to_owned(), nearest, all }
     }
@@ -139,7 +139,7 @@ impl LabError {
 
 fn hint(nearest: &Option<String>, all: &[String]) -> String {
     match (nearest, all) {
-        (Some(name), _) => pathweave_units::did_you_mean(Some(name)),
+        (Some(name), _) => pathweave_units::suggestion(Some(name)),
         (None, []) => "; there is none".to_owned(),
         (None, all) => format!("; there are: {}", all.join(", ")),
     }

@@ -12,7 +12,7 @@ use pathweave_linux::netlink::SystemError;
 use pathweave_topo::NodeId;
 
 use crate::application::HostName;
-use crate::error::{Doing, LabError};
+use crate::error::{LabError, WithContext};
 use crate::lab::Lab;
 
 impl Lab {
@@ -23,8 +23,8 @@ impl Lab {
         if let Err(why) = self.enter(node) {
             return why;
         }
-        show_own_devices();
-        become_program(program, arguments)
+        mount_sysfs();
+        exec_program(program, arguments)
     }
 
     /// Replaces this process with a program on a host, as programs of a cluster see it: with the host's own name, and
@@ -39,35 +39,35 @@ impl Lab {
         if let Err(why) = self.enter(host.node) {
             return why;
         }
-        show_own_devices();
-        match take_name(&host.name, names) {
-            Ok(()) => become_program(program, arguments),
+        mount_sysfs();
+        match set_host_identity(&host.name, names) {
+            Ok(()) => exec_program(program, arguments),
             Err(why) => why,
         }
     }
 }
 
-fn become_program(program: &OsStr, arguments: &[impl AsRef<OsStr>]) -> LabError {
+fn exec_program(program: &OsStr, arguments: &[impl AsRef<OsStr>]) -> LabError {
     let why = Command::new(program).args(arguments).exec();
     LabError::System { doing: format!("run {}", program.display()), why: SystemError::from(why) }
 }
 
 /// Gives this process its own host name and list of hosts.
-fn take_name(name: &str, names: &Path) -> Result<(), LabError> {
+fn set_host_identity(name: &str, names: &Path) -> Result<(), LabError> {
     const NAMES: &str = "/etc/hosts";
     let none = None::<&str>;
     unshare(CloneFlags::CLONE_NEWUTS)
         .and_then(|()| sethostname(name))
-        .doing(|| format!("take the host name {name}"))?;
+        .context(|| format!("take the host name {name}"))?;
     unshare(CloneFlags::CLONE_NEWNS)
         // Mounts of this process stay private; those of the parent still propagate.
         .and_then(|()| mount(none, "/", none, MsFlags::MS_SLAVE | MsFlags::MS_REC, none))
         .and_then(|()| mount(Some(names), NAMES, none, MsFlags::MS_BIND, none))
-        .doing(|| format!("show {} as {NAMES}", names.display()))
+        .context(|| format!("show {} as {NAMES}", names.display()))
 }
 
 /// Mounts the namespace's own `/sys`. Failures are ignored: a process that may not mount still has the network.
-fn show_own_devices() {
+fn mount_sysfs() {
     let none = None::<&str>;
     let _ = unshare(CloneFlags::CLONE_NEWNS)
         // Mounts of this process stay private; those of the parent still propagate.

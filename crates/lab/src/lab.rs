@@ -6,8 +6,9 @@ use std::net::Ipv4Addr;
 use pathweave_topo::{LinkId, NodeId, Routing, TopoError};
 use pathweave_units::{HostId, Rate};
 
-use crate::error::{Doing, LabError};
-use crate::find;
+use crate::create::{self, CreatedLab};
+use crate::discovery;
+use crate::error::{LabError, WithContext};
 use crate::name::LabName;
 use crate::os::device::{self, Counters, index_of_port};
 use crate::os::netns::Namespace;
@@ -16,7 +17,6 @@ use crate::plan::Plan;
 use crate::processes::{self, Process};
 use crate::programs::Programs;
 use crate::settings::MIN_RATE;
-use crate::up::{self, Made};
 
 /// Real network in namespaces of this machine.
 ///
@@ -100,8 +100,8 @@ impl Lab {
     /// Creates a lab. After an error, or once `stop` returns true, everything that was created is removed.
     ///
     /// The process needs the privileges to administer networks and mounts; see [`Workplace`](crate::Workplace).
-    pub fn make(plan: Plan, stop: &dyn Fn() -> bool) -> Result<Lab, LabError> {
-        let Made { notes, programs } = up::make(&plan, stop)?;
+    pub fn create(plan: Plan, stop: &dyn Fn() -> bool) -> Result<Lab, LabError> {
+        let CreatedLab { notes, programs } = create::make(&plan, stop)?;
         Ok(Lab {
             plan,
             closed: BTreeSet::new(),
@@ -114,7 +114,7 @@ impl Lab {
 
     /// Opens a lab that any process has created.
     pub fn open(lab: &LabName) -> Result<Lab, LabError> {
-        let found = find::read(lab, &find::namespaces_of(lab)?)?;
+        let found = discovery::read(lab, &discovery::namespaces_of(lab)?)?;
         Ok(Lab {
             plan: found.plan,
             closed: found.closed,
@@ -126,8 +126,8 @@ impl Lab {
     }
 
     /// Returns the only existing lab, for commands that name none.
-    pub fn only() -> Result<LabName, LabError> {
-        let mut names = find::namespaces()?.into_keys();
+    pub fn single() -> Result<LabName, LabError> {
+        let mut names = discovery::namespaces()?.into_keys();
         match (names.next(), names.next()) {
             (Some(lab), None) => Ok(lab),
             (None, _) => Err(LabError::NoLab),
@@ -143,24 +143,25 @@ impl Lab {
     /// Returns all existing labs by name.
     pub fn all() -> Result<Vec<Listing>, LabError> {
         let listing = |(lab, namespaces): (LabName, Vec<Namespace>)| {
-            let state = find::read(&lab, &namespaces).map_err(|why| why.to_string()).map(|found| Summary {
-                topology: found.plan.topology().name().to_owned(),
-                hosts: found.plan.topology().hosts(),
-                switches: found.plan.topology().switches().len(),
-                links: found.plan.topology().links().len(),
-                down: found.closed.iter().map(|&link| found.plan.topology().link_name(link)).collect(),
-                rate_scale: found.plan.settings().rate_scale,
-            });
+            let state =
+                discovery::read(&lab, &namespaces).map_err(|why| why.to_string()).map(|found| Summary {
+                    topology: found.plan.topology().name().to_owned(),
+                    hosts: found.plan.topology().hosts(),
+                    switches: found.plan.topology().switches().len(),
+                    links: found.plan.topology().links().len(),
+                    down: found.closed.iter().map(|&link| found.plan.topology().link_name(link)).collect(),
+                    rate_scale: found.plan.settings().rate_scale,
+                });
             let processes = processes::in_namespaces(&identities(&namespaces));
             Listing { lab, namespaces: namespaces.len(), processes, state }
         };
-        Ok(find::namespaces()?.into_iter().map(listing).collect())
+        Ok(discovery::namespaces()?.into_iter().map(listing).collect())
     }
 
     /// Removes a lab, complete or not, and ends the processes that run in it.
     pub fn remove(lab: &LabName) -> Result<Removed, LabError> {
-        let namespaces = find::namespaces_of(lab)?;
-        let processes = processes::end_all(&identities(&namespaces))?;
+        let namespaces = discovery::namespaces_of(lab)?;
+        let processes = processes::terminate_all(&identities(&namespaces))?;
         // Removes all namespaces, and reports the first failure.
         let results: Vec<Result<(), LabError>> = namespaces.iter().map(Namespace::remove).collect();
         results.into_iter().collect::<Result<(), _>>()?;
@@ -237,16 +238,16 @@ impl Lab {
             let planned = &node.ports[usize::from(port)];
             let rate = self.rates.get(&link).copied().unwrap_or(planned.rate);
             // Replacing the queue resets its count of drops.
-            let queues = queue::list(netlink).doing(|| format!("read the queues of {}", node.name))?;
+            let queues = queue::list(netlink).context(|| format!("read the queues of {}", node.name))?;
             let dropped =
                 queues.iter().find(|queue| queue.device == index).map_or(0, |queue| queue.dropped_packets);
             *self.dropped.entry((id, port)).or_default() += dropped;
             let done = if self.closed.contains(&link) {
-                queue::close(netlink, index)
+                queue::install_drop_all(netlink, index)
             } else {
-                queue::open(netlink, index, &up::shape(&self.plan, node, rate))
+                queue::install_token_bucket(netlink, index, &create::token_bucket(&self.plan, node, rate))
             };
-            done.doing(|| format!("change port {} of {}", planned.device, node.name))?;
+            done.context(|| format!("change port {} of {}", planned.device, node.name))?;
         }
         Ok(())
     }
@@ -255,7 +256,7 @@ impl Lab {
     pub fn reroute(&self) -> Result<(), LabError> {
         let routing = Routing::compute(self.plan.topology(), &|link| !self.closed.contains(&link));
         let nodes = (0..self.plan.topology().nodes()).map(NodeId);
-        nodes.into_iter().try_for_each(|node| up::set_routes(&self.plan, &routing, node))
+        nodes.into_iter().try_for_each(|node| create::set_routes(&self.plan, &routing, node))
     }
 
     /// Makes a link lose packets in both directions with a probability, 0.0 to 1.0. Works only in the process that
@@ -272,7 +273,7 @@ impl Lab {
         for (node, port) in self.plan.ends(link) {
             let node = self.plan.node(node);
             let netlink = &mut Namespace::named(&node.namespace).netlink()?;
-            programs.treat(netlink, &self.plan, node, port, probability)?;
+            programs.set_loss(netlink, &self.plan, node, port, probability)?;
         }
         Ok(())
     }
@@ -289,8 +290,8 @@ impl Lab {
         let node = self.plan.node(id);
         let netlink = &mut Namespace::named(&node.namespace).netlink()?;
         let doing = || format!("read the counters of {}", node.name);
-        let devices = device::list(netlink).doing(doing)?;
-        let queues = queue::list(netlink).doing(doing)?;
+        let devices = device::list(netlink).context(doing)?;
+        let queues = queue::list(netlink).context(doing)?;
         let of_port = |(port, number): (&crate::plan::PortPlan, u16)| {
             let index = index_of_port(number);
             let device = devices.iter().find(|device| device.index == index);

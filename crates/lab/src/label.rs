@@ -34,7 +34,7 @@ pub(crate) struct NodeLabel {
 
 /// End of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum End {
+pub(crate) enum LinkEnd {
     A,
     B,
 }
@@ -43,14 +43,14 @@ pub(crate) enum End {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct LinkLabel {
     pub(crate) link: LinkId,
-    pub(crate) end: End,
+    pub(crate) end: LinkEnd,
     pub(crate) rate: Rate,
     pub(crate) delay: Duration,
     pub(crate) error_rate: f64,
 }
 
 impl LinkLabel {
-    pub(crate) fn new(id: LinkId, end: End, link: &Link) -> LinkLabel {
+    pub(crate) fn new(id: LinkId, end: LinkEnd, link: &Link) -> LinkLabel {
         LinkLabel { link: id, end, rate: link.rate, delay: link.delay, error_rate: link.error_rate }
     }
 }
@@ -83,8 +83,8 @@ impl fmt::Display for LinkLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LinkLabel { link, end, rate, delay, error_rate } = self;
         let end = match end {
-            End::A => "a",
-            End::B => "b",
+            LinkEnd::A => "a",
+            LinkEnd::B => "b",
         };
         write!(f, "{LINK}={} end={end} rate={rate} delay={delay} errors={error_rate}", link.0)
     }
@@ -158,8 +158,8 @@ impl FromStr for LinkLabel {
             return Err(NoLabel);
         }
         let end = match value::<String>(text, "end")?.as_str() {
-            "a" => End::A,
-            "b" => End::B,
+            "a" => LinkEnd::A,
+            "b" => LinkEnd::B,
             _ => return Err(NoLabel),
         };
         Ok(LinkLabel {
@@ -196,7 +196,7 @@ mod tests {
         );
         let link = LinkLabel {
             link: LinkId(3),
-            end: End::B,
+            end: LinkEnd::B,
             rate: Rate::from_gbps(100),
             delay: Duration::from_us(1),
             error_rate: 0.0,
@@ -255,7 +255,7 @@ mod tests {
 
             let link = LinkLabel {
                 link: LinkId(node),
-                end: End::A,
+                end: LinkEnd::A,
                 rate: Rate::from_bps(bps),
                 delay: Duration::from_ps(delay_ps),
                 error_rate,

@@ -36,8 +36,9 @@
 
 mod application;
 mod config;
+mod create;
+mod discovery;
 mod error;
-mod find;
 mod inside;
 mod lab;
 mod label;
@@ -51,21 +52,22 @@ mod run;
 mod schedule;
 mod settings;
 mod source;
-mod up;
 
 pub use application::{
-    Application, Ended, HostName, PROVIDER_LIBRARY, RemoteCommand, Signals, attend, host_names,
+    Application, CommandResult, HostName, PROVIDER_LIBRARY, RemoteCommand, Signals, host_names,
+    wait_for_command,
 };
 pub use error::LabError;
 pub use lab::{Lab, LinkState, Listing, PortCounters, Removed, Summary};
 pub use name::LabName;
 pub use os::device::Counters;
 pub use pathweave_linux::netlink::SystemError;
-pub use plan::{MAX_LAB_LINKS, MAX_LAB_NODES, NodePlan, Plan, PortPlan, Role, RoutePlan};
-pub use privilege::{KEEPER_ARGUMENTS, Workplace, keep_workplace, missing_privileges};
+pub use plan::{MAX_LAB_LINKS, MAX_LAB_NODES, NodePlan, NodeRole, Plan, PortPlan, RoutePlan};
+pub use privilege::{KEEPER_ARGUMENTS, LabNamespaces, keep_workplace, missing_privileges};
 pub use processes::Process;
 pub use run::{
-    HostPort, LabRun, Load, OpenDevice, Seen, fitting_scale, foreseen_shortage, over_sockets, run,
+    HostPort, LabRun, Load, OpenDevice, RunProgress, capacity_warning, over_sockets, recommended_rate_scale,
+    run,
 };
 pub use schedule::{Change, Schedule};
 pub use settings::{MTU_BYTES, Marking, QUEUE_BYTES, RateScale, Settings, SuperPackets};

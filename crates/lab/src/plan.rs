@@ -11,7 +11,7 @@ use pathweave_topo::{LinkId, NodeId, Routing, Topology};
 use pathweave_units::{HostId, Rate};
 
 use crate::error::LabError;
-use crate::label::{End, LinkLabel, NodeLabel};
+use crate::label::{LinkEnd, LinkLabel, NodeLabel};
 use crate::name::LabName;
 use crate::settings::{MIN_RATE, Settings};
 
@@ -40,7 +40,7 @@ pub struct NodePlan {
     /// Name of the network namespace.
     pub namespace: String,
     /// Role of the node.
-    pub role: Role,
+    pub role: NodeRole,
     /// Only address of the node, on the loopback device.
     pub address: Ipv4Addr,
     /// Ports in the topology's order.
@@ -49,7 +49,7 @@ pub struct NodePlan {
 
 /// Role of a node in forwarding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum NodeRole {
     /// Forwards nothing.
     Host,
     /// Forwards packets. Chooses among equal-cost routes by a hash with this seed.
@@ -66,7 +66,7 @@ pub struct PortPlan {
     pub device: String,
     /// Link at the port.
     pub link: LinkId,
-    pub(crate) end: End,
+    pub(crate) end: LinkEnd,
     pub(crate) mac: Mac,
     /// Node at the other end.
     pub peer: NodeId,
@@ -150,7 +150,7 @@ impl Plan {
         let ports = self.node(a).ports.iter().zip(0..);
         let (port, number) = ports
             .into_iter()
-            .find(|(port, _)| port.link == link && port.end == End::A)
+            .find(|(port, _)| port.link == link && port.end == LinkEnd::A)
             .expect("the topology gave node a of a link a port to it");
         [(a, number), (port.peer, port.peer_port)]
     }
@@ -195,8 +195,8 @@ impl NodePlan {
     ) -> Result<NodePlan, LabError> {
         let name = topology.node_name(node).into_owned();
         let ports = topology.ports(node).iter().enumerate().map(|(number, port)| {
-            let end = if port.is_a { End::A } else { End::B };
-            let other = if port.is_a { End::B } else { End::A };
+            let end = if port.is_a { LinkEnd::A } else { LinkEnd::B };
+            let other = if port.is_a { LinkEnd::B } else { LinkEnd::A };
             PortPlan {
                 device: format!("p{number}"),
                 link: port.link,
@@ -211,8 +211,8 @@ impl NodePlan {
         Ok(NodePlan {
             namespace: lab.namespace(&name)?,
             role: match topology.switch_index(node) {
-                None => Role::Host,
-                Some(index) => Role::Switch { hash_seed: hash_seed(index as u32) },
+                None => NodeRole::Host,
+                Some(index) => NodeRole::Switch { hash_seed: hash_seed(index as u32) },
             },
             address: address(topology, node),
             ports: ports.collect(),
@@ -240,9 +240,9 @@ fn address(topology: &Topology, node: NodeId) -> Ipv4Addr {
 }
 
 /// Returns a locally administered hardware address: the link's number, then the end.
-fn mac(link: LinkId, end: End) -> Mac {
+fn mac(link: LinkId, end: LinkEnd) -> Mac {
     let [_, b1, b2, b3] = link.0.to_be_bytes();
-    [0x02, 0x70, b1, b2, b3, if end == End::A { 0x0a } else { 0x0b }]
+    [0x02, 0x70, b1, b2, b3, if end == LinkEnd::A { 0x0a } else { 0x0b }]
 }
 
 /// Returns the hash seed of a switch by multiplicative hashing (Knuth): seeds of consecutive switches are not
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn a_small_leaf_spine() {
         let plan = plan(leaf_spine(2));
-        let routing = Routing::whole(plan.topology());
+        let routing = Routing::all_links_up(plan.topology());
         let mut text = String::new();
         for (node, id) in plan.nodes().iter().zip((0..).map(NodeId)) {
             text += &format!("{} {}", node.namespace, node.address);
@@ -306,7 +306,7 @@ mod tests {
         let mut seen = BTreeSet::new();
         for (node, id) in plan.nodes().iter().zip((0..).map(NodeId)) {
             assert!(seen.insert(node.namespace.clone()) && seen.insert(node.address.to_string()));
-            if let Role::Switch { hash_seed } = node.role {
+            if let NodeRole::Switch { hash_seed } = node.role {
                 assert!(hash_seed != 0 && seen.insert(format!("seed {hash_seed}")));
             }
             for (port, number) in node.ports.iter().zip(0u16..) {
@@ -335,7 +335,7 @@ mod tests {
             [[switch]]\nname = \"s\"\n[[link]]\na = \"gpu/0\"\nb = \"s\"\ncount = 2\n[[link]]\na = \"gpu/1\"\nb = \"s\"\n";
         let two_ports = plan(parse_topology_file("f.toml", file).unwrap());
         check(&two_ports);
-        let routing = Routing::whole(two_ports.topology());
+        let routing = Routing::all_links_up(two_ports.topology());
         assert_eq!(two_ports.routes(&routing, NodeId(0))[0].ports, [0, 1]);
         assert_eq!(two_ports.node(NodeId(0)).namespace, "pw.t.gpu%2F0");
     }

@@ -17,8 +17,8 @@ use nix::sched::{CloneFlags, setns, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getegid, geteuid, pause, setsid};
 
-use crate::error::{Doing, LabError};
-use crate::find;
+use crate::discovery;
+use crate::error::{LabError, WithContext};
 use crate::os::netns;
 
 /// CAP_NET_ADMIN and CAP_SYS_ADMIN as bits of the effective set (capabilities(7)).
@@ -30,13 +30,13 @@ const READY: &str = "ready";
 
 /// Namespaces that contain the labs visible to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workplace {
+pub enum LabNamespaces {
     /// The machine's own list of network namespaces.
     Machine,
     /// Namespaces of the user, which this process has entered.
     User {
         /// Process that keeps the namespaces alive.
-        keeper: u32,
+        namespace_holder: u32,
     },
     /// The user has no workplace, and so no labs.
     None,
@@ -58,23 +58,23 @@ fn lacking(status: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.join(" and "))
 }
 
-impl Workplace {
+impl LabNamespaces {
     /// Enters the workplace if there is one. Must be called before the process starts a thread: the kernel allows
     /// only single-threaded processes to change their user namespace.
-    pub fn enter() -> Result<Workplace, LabError> {
+    pub fn enter() -> Result<LabNamespaces, LabError> {
         if missing_privileges().is_none() {
-            return Ok(Workplace::Machine);
+            return Ok(LabNamespaces::Machine);
         }
-        let Some(keeper) = keepers().into_iter().min() else { return Ok(Workplace::None) };
+        let Some(keeper) = keepers().into_iter().min() else { return Ok(LabNamespaces::None) };
         join(keeper)?;
-        Ok(Workplace::User { keeper })
+        Ok(LabNamespaces::User { namespace_holder: keeper })
     }
 
     /// Enters the workplace, and creates one if there is none. `keeper` is the command that runs [`keep_workplace`]:
     /// this program with [`KEEPER_ARGUMENTS`] as its last ones.
-    pub fn enter_or_make(keeper: &mut Command) -> Result<Workplace, LabError> {
-        match Workplace::enter()? {
-            Workplace::None => {}
+    pub fn enter_or_create(keeper: &mut Command) -> Result<LabNamespaces, LabError> {
+        match LabNamespaces::enter()? {
+            LabNamespaces::None => {}
             found => return Ok(found),
         }
         let own = start(keeper)?;
@@ -84,13 +84,15 @@ impl Workplace {
             end(own)?;
         }
         join(first)?;
-        Ok(Workplace::User { keeper: first })
+        Ok(LabNamespaces::User { namespace_holder: first })
     }
 
     /// Ends the workplace if it has no more labs.
     pub fn close_if_empty(self) -> Result<(), LabError> {
         match self {
-            Workplace::User { keeper } if find::namespaces()?.is_empty() => end(keeper),
+            LabNamespaces::User { namespace_holder: keeper } if discovery::namespaces()?.is_empty() => {
+                end(keeper)
+            }
             _ => Ok(()),
         }
     }
@@ -107,7 +109,7 @@ pub fn keep_workplace() -> Result<std::convert::Infallible, LabError> {
     let mut out = std::io::stdout();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
-        .doing(|| "tell that the workplace is there".to_owned())?;
+        .context(|| "tell that the workplace is there".to_owned())?;
     made?;
     loop {
         pause();
@@ -172,10 +174,10 @@ fn is_keepers(line: &[u8]) -> bool {
 fn start(keeper: &mut Command) -> Result<u32, LabError> {
     let doing = || "start the process that keeps the workplace".to_owned();
     let keeper = keeper.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-    let mut child = keeper.spawn().doing(doing)?;
+    let mut child = keeper.spawn().context(doing)?;
     let mut line = String::new();
     if let Some(out) = child.stdout.take() {
-        BufReader::new(out).read_line(&mut line).doing(doing)?;
+        BufReader::new(out).read_line(&mut line).context(doing)?;
     }
     match line.trim() {
         READY => Ok(child.id()),
@@ -189,14 +191,16 @@ fn start(keeper: &mut Command) -> Result<u32, LabError> {
 
 fn join(keeper: u32) -> Result<(), LabError> {
     let doing = || format!("enter the workplace of process {keeper}");
-    let open = |kind: &str| fs::File::open(format!("/proc/{keeper}/ns/{kind}")).doing(doing);
+    let open = |kind: &str| fs::File::open(format!("/proc/{keeper}/ns/{kind}")).context(doing);
     let (user, mounts) = (open("user")?, open("mnt")?);
-    setns(user, CloneFlags::CLONE_NEWUSER).doing(doing)?;
+    setns(user, CloneFlags::CLONE_NEWUSER).context(doing)?;
     let folder = std::env::current_dir();
-    setns(mounts, CloneFlags::CLONE_NEWNS).doing(doing)?;
+    setns(mounts, CloneFlags::CLONE_NEWNS).context(doing)?;
     // Entering other mounts changes the working folder to their root, so the original one is restored.
     match folder {
-        Ok(folder) => std::env::set_current_dir(&folder).doing(|| format!("return to {}", folder.display())),
+        Ok(folder) => {
+            std::env::set_current_dir(&folder).context(|| format!("return to {}", folder.display()))
+        }
         Err(_) => Ok(()),
     }
 }
@@ -204,7 +208,7 @@ fn join(keeper: u32) -> Result<(), LabError> {
 fn end(keeper: u32) -> Result<(), LabError> {
     match kill(Pid::from_raw(keeper.cast_signed()), Signal::SIGTERM) {
         Ok(()) | Err(Errno::ESRCH) => Ok(()),
-        Err(why) => Err(why).doing(|| format!("end the workplace's process {keeper}")),
+        Err(why) => Err(why).context(|| format!("end the workplace's process {keeper}")),
     }
 }
 

@@ -46,7 +46,7 @@ fn name_of(pid: u32) -> String {
 }
 
 /// Ends all processes in these namespaces with SIGTERM and, if needed, SIGKILL. Returns the processes that existed.
-pub(crate) fn end_all(namespaces: &BTreeSet<(u64, u64)>) -> Result<Vec<Process>, LabError> {
+pub(crate) fn terminate_all(namespaces: &BTreeSet<(u64, u64)>) -> Result<Vec<Process>, LabError> {
     let all = in_namespaces(namespaces);
     for signal in [Signal::SIGTERM, Signal::SIGKILL] {
         let left = in_namespaces(namespaces);

@@ -125,7 +125,7 @@ impl Schedule {
     }
 
     /// Applies the changes that are due at once, so that they precede all traffic. Returns the rest, to be played.
-    pub(crate) fn begin(&self, lab: &mut Lab) -> Result<Schedule, LabError> {
+    pub(crate) fn apply_initial(&self, lab: &mut Lab) -> Result<Schedule, LabError> {
         let (now, later) = self.divided();
         now.iter().try_for_each(|(_, change)| change.make(lab))?;
         Ok(later)
@@ -138,7 +138,7 @@ impl Schedule {
     }
 
     /// Applies the changes in real time, counted from now, until none is left or `stop` returns true.
-    pub fn play(&self, lab: &mut Lab, stop: &dyn Fn() -> bool) -> Result<(), LabError> {
+    pub fn run(&self, lab: &mut Lab, stop: &dyn Fn() -> bool) -> Result<(), LabError> {
         let start = Instant::now();
         for (at, change) in &self.changes {
             loop {

@@ -125,7 +125,7 @@ fn nothing_is_left_and_names_are_taken_once() {
     let lab = TestLab::new(fabric(2), settings());
     let name = lab.0.plan().lab().clone();
     let plan = || Plan::new(name.clone(), fabric(2), settings()).unwrap();
-    assert!(matches!(Lab::make(plan(), &|| false), Err(LabError::Exists(_))));
+    assert!(matches!(Lab::create(plan(), &|| false), Err(LabError::Exists(_))));
     assert_eq!(leftovers(&name).len(), 8, "the first is untouched");
     let listed = Lab::all().unwrap().into_iter().find(|listing| listing.lab == name).unwrap();
     let summary = listed.state.unwrap();
@@ -149,7 +149,7 @@ fn an_interrupted_maker_takes_everything_back() {
         let plan = Plan::new(unique_name(), fabric(2), settings()).unwrap();
         let name = plan.lab().clone();
         let stop = || left.replace(left.get() - 1) == 0;
-        assert!(matches!(Lab::make(plan, &stop), Err(LabError::Interrupted)), "after {steps} steps");
+        assert!(matches!(Lab::create(plan, &stop), Err(LabError::Interrupted)), "after {steps} steps");
         assert_eq!(leftovers(&name), [""; 0], "after {steps} steps");
     }
 }
@@ -165,7 +165,7 @@ fn a_name_in_the_way_rolls_back() {
     let in_the_way = Path::new("/run/netns").join(format!("pw.{name}.leaf1"));
     std::fs::create_dir_all("/run/netns").unwrap();
     std::fs::write(&in_the_way, "").unwrap();
-    assert!(matches!(Lab::make(plan, &|| false), Err(LabError::Exists(_))));
+    assert!(matches!(Lab::create(plan, &|| false), Err(LabError::Exists(_))));
     assert_eq!(leftovers(&name), [format!("pw.{name}.leaf1")]);
     let listed = Lab::all().unwrap().into_iter().find(|listing| listing.lab == name).unwrap();
     assert!(listed.state.unwrap_err().contains("is incomplete (node leaf1 has no namespace)"));

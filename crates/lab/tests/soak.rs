@@ -62,7 +62,7 @@ fn device(lab: &Lab, host: NodeId, protection: Protection) -> Device {
 
 /// Fault of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Trouble {
+enum LinkFault {
     /// The link loses all packets.
     Link,
     /// The interface at one end is down, and its routes are removed.
@@ -71,8 +71,8 @@ enum Trouble {
     Mtu,
 }
 
-impl Trouble {
-    const ALL: [Trouble; 3] = [Trouble::Link, Trouble::Interface, Trouble::Mtu];
+impl LinkFault {
+    const ALL: [LinkFault; 3] = [LinkFault::Link, LinkFault::Interface, LinkFault::Mtu];
 }
 
 /// Largest number of faulty links at a time, of eight. With more there is no path for seconds, and schemes with
@@ -93,23 +93,23 @@ fn change(lab: &Lab, (node, port): (NodeId, u16), what: impl FnOnce(&mut LinkMes
         let mut message = LinkMessage::default();
         message.attributes.push(LinkAttribute::IfName(device.clone()));
         what(&mut message);
-        Netlink::open().unwrap().change(RouteNetlinkMessage::SetLink(message), 0)
+        Netlink::open().unwrap().request(RouteNetlinkMessage::SetLink(message), 0)
     });
     done.unwrap().unwrap();
 }
 
 /// Starts or ends a fault of a link.
-fn set(lab: &mut Lab, link: LinkId, trouble: Trouble, state: LinkState) {
+fn set(lab: &mut Lab, link: LinkId, trouble: LinkFault, state: LinkState) {
     let ends = lab.plan().ends(link);
     match trouble {
-        Trouble::Link => lab.set_link(link, state).unwrap(),
-        Trouble::Mtu => {
+        LinkFault::Link => lab.set_link(link, state).unwrap(),
+        LinkFault::Mtu => {
             let bytes = if state == LinkState::Up { MTU_BYTES } else { FALLEN_MTU_BYTES };
             ends.into_iter().for_each(|end| {
                 change(lab, end, |message| message.attributes.push(LinkAttribute::Mtu(bytes)));
             });
         }
-        Trouble::Interface => {
+        LinkFault::Interface => {
             change(lab, ends[0], |message| {
                 message.header.change_mask = LinkFlags::Up;
                 message.header.flags =
@@ -136,14 +136,14 @@ fn chaos(lab: &mut Lab, seed: u64, done: &AtomicBool) -> Changes {
         if let Some(trouble) = ended {
             set(lab, link, trouble, LinkState::Up);
         } else {
-            let trouble = Trouble::ALL[rng.below(Trouble::ALL.len() as u32) as usize];
+            let trouble = LinkFault::ALL[rng.below(LinkFault::ALL.len() as u32) as usize];
             set(lab, link, trouble, LinkState::Down);
             troubled.insert(link, trouble);
             changes.0[trouble as usize] += 1;
         }
         // No route can be created over an interface that is down, and one that was down has lost its routes.
-        let may = !troubled.values().any(|trouble| *trouble == Trouble::Interface);
-        if may && (ended == Some(Trouble::Interface) || rng.chance(0.3)) {
+        let may = !troubled.values().any(|trouble| *trouble == LinkFault::Interface);
+        if may && (ended == Some(LinkFault::Interface) || rng.bernoulli(0.3)) {
             lab.reroute().unwrap();
         }
         std::thread::sleep(Duration::from_millis(u64::from(5 + rng.below(300))));
@@ -309,7 +309,7 @@ fn soak(time: Duration) -> Vec<u64> {
         drop(stop);
         chaos.join().unwrap()
     });
-    println!("troubles of links, {:?}: {:?}; slowest connections: {slowest:?}", Trouble::ALL, changes.0);
+    println!("troubles of links, {:?}: {:?}; slowest connections: {slowest:?}", LinkFault::ALL, changes.0);
     assert!(bytes > 0 && retransmitted > 0 && changes.0.iter().all(|times| *times > 0), "{changes:?}");
     resident
 }

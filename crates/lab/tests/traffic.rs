@@ -39,7 +39,7 @@ fn a_collective_runs_to_its_end() {
     for scheme in ["ecmp", "qp-scaling"] {
         let spec = spec(scheme, topology());
         let mut most = 0;
-        let look = &mut |seen: pathweave_lab::Seen| {
+        let look = &mut |seen: pathweave_lab::RunProgress| {
             most = seen.bytes_done.max(most);
             true
         };

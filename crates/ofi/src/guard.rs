@@ -8,7 +8,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::errno::{FI_EIO, FI_EOTHER};
-use crate::log::{Level, say};
+use crate::log::{Level, log};
 
 /// Error of a call: a positive number of `rdma/fi_errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +18,12 @@ pub(crate) struct Errno(pub(crate) i32);
 /// ignore the error number and wait forever.
 #[cold]
 pub(crate) fn refused(errno: i32, what: impl Display) -> Errno {
-    say(Level::Warn, format_args!("a call is refused with error {errno}: {what}"));
+    log(Level::Warn, format_args!("a call is refused with error {errno}: {what}"));
     Errno(errno)
 }
 
 /// Result of a call.
-pub(crate) type Answer<T = ()> = Result<T, Errno>;
+pub(crate) type FiResult<T = ()> = Result<T, Errno>;
 
 /// Number of forks between this process and the one that loaded the library.
 static GENERATION: AtomicU32 = AtomicU32::new(0);
@@ -42,7 +42,7 @@ impl Process {
 
     /// Returns FI_EIO in a child process.
     #[inline]
-    pub(crate) fn check(self) -> Answer {
+    pub(crate) fn check(self) -> FiResult {
         if self.is_this() { Ok(()) } else { Err(Errno(FI_EIO)) }
     }
 
@@ -61,23 +61,23 @@ pub(crate) fn forked() {
 /// Runs the body of an entry that returns a non-negative number. Converts errors and panics to negative
 /// numbers.
 #[inline]
-pub(crate) fn count(body: impl FnOnce() -> Answer<isize>) -> isize {
+pub(crate) fn count(body: impl FnOnce() -> FiResult<isize>) -> isize {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(count)) => count,
         Ok(Err(error)) => -(error.0 as isize),
-        Err(_) => struck(),
+        Err(_) => on_panic(),
     }
 }
 
 /// Runs the body of an entry that only succeeds or fails.
 #[inline]
-pub(crate) fn status(body: impl FnOnce() -> Answer) -> c_int {
+pub(crate) fn status(body: impl FnOnce() -> FiResult) -> c_int {
     count(|| body().map(|()| 0)) as c_int
 }
 
 #[cold]
-fn struck() -> isize {
-    say(Level::Warn, format_args!("a bug struck in a call; it fails with FI_EOTHER"));
+fn on_panic() -> isize {
+    log(Level::Warn, format_args!("a bug struck in a call; it fails with FI_EOTHER"));
     -(FI_EOTHER as isize)
 }
 

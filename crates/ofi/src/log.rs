@@ -29,14 +29,14 @@ fn wanted(level: Level) -> bool {
 }
 
 /// Writes a message if the variable enables its level.
-pub(crate) fn say(level: Level, message: Arguments<'_>) {
+pub(crate) fn log(level: Level, message: Arguments<'_>) {
     if wanted(level) {
         write(message);
     }
 }
 
 /// Writes a message whatever the level, but once per process, because applications repeat their requests.
-pub(crate) fn say_once(message: &str) {
+pub(crate) fn log_once(message: &str) {
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if said.len() < MOST_REMEMBERED && said.insert(message.to_owned()) {
         write(format_args!("{message}"));

@@ -8,25 +8,25 @@ use pathweave_datapath::{CloseReason, Opcode, PostError, RegionError, Status};
 
 /// Reason why a measurement did not complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum MeasureError {
     /// A request completed with an error.
     Request { opcode: Opcode, status: Status, reason: Option<CloseReason> },
     /// The peer has closed the connection.
     Closed,
     /// Nothing arrived from the peer for this long.
-    Silent(Duration),
+    Timeout(Duration),
     /// The peer sent a message that violates the protocol.
-    Nonsense(String),
+    Protocol(String),
     /// The peer refused the measurement.
     Refused(String),
     /// Local failure, for instance of memory or of the device.
-    Own(String),
+    Local(String),
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for MeasureError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Broken::Request { opcode, status, reason } => {
+            MeasureError::Request { opcode, status, reason } => {
                 write!(f, "a {opcode:?} failed: {status:?}")?;
                 match reason {
                     Some(CloseReason::PeerSilent) => f.write_str(" (the other end no longer answers)"),
@@ -34,32 +34,32 @@ impl fmt::Display for Broken {
                     _ => Ok(()),
                 }
             }
-            Broken::Closed => f.write_str("the other end has closed the connection"),
-            Broken::Silent(span) => write!(f, "nothing was heard for {span:?}"),
-            Broken::Nonsense(what) => write!(f, "the other end does not speak as expected: {what}"),
-            Broken::Refused(why) => write!(f, "the server refuses: {why}"),
-            Broken::Own(what) => f.write_str(what),
+            MeasureError::Closed => f.write_str("the other end has closed the connection"),
+            MeasureError::Timeout(span) => write!(f, "nothing was heard for {span:?}"),
+            MeasureError::Protocol(what) => write!(f, "the other end does not speak as expected: {what}"),
+            MeasureError::Refused(why) => write!(f, "the server refuses: {why}"),
+            MeasureError::Local(what) => f.write_str(what),
         }
     }
 }
 
-impl From<PostError> for Broken {
+impl From<PostError> for MeasureError {
     fn from(why: PostError) -> Self {
         match why {
-            PostError::Closed => Broken::Closed,
-            why => Broken::Own(why.to_string()),
+            PostError::Closed => MeasureError::Closed,
+            why => MeasureError::Local(why.to_string()),
         }
     }
 }
 
-impl From<RegionError> for Broken {
+impl From<RegionError> for MeasureError {
     fn from(why: RegionError) -> Self {
-        Broken::Own(why.to_string())
+        MeasureError::Local(why.to_string())
     }
 }
 
-impl From<RdmPostError> for Broken {
+impl From<RdmPostError> for MeasureError {
     fn from(why: RdmPostError) -> Self {
-        Broken::Own(why.to_string())
+        MeasureError::Local(why.to_string())
     }
 }

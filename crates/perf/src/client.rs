@@ -2,15 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use crate::broken::Broken;
+use crate::broken::MeasureError;
 use crate::clients::draw_number;
 use crate::connection::Connections;
 use crate::console::{Console, Failure, Progress, Service};
 use crate::datagram::Datagrams;
-use crate::end::{Came, End, Mark, Part, Said};
-use crate::meet::{Asks, ClientOptions, LONGEST_SILENCE, LOOK_EVERY, Meets};
+use crate::end::{Baseline, Came, Control, End, Part};
+use crate::meet::{CHECK_INTERVAL, ClientOptions, Connect, Request, SILENCE_TIMEOUT};
+use crate::report::{self, Ended, Figures, Row, Setup};
 use crate::samples::Samples;
-use crate::show::{self, Ended, Figures, Row, Setup};
 use crate::test::{Directions, Kind, Op, Test};
 
 /// Results of a client's measurements.
@@ -23,9 +23,9 @@ pub struct Report {
     /// Reason why the client ended.
     pub ended: Ended,
     /// Error message, if a measurement failed.
-    pub complaint: Option<String>,
+    pub error: Option<String>,
     /// Description of the messages that arrived with wrong bytes, if there were any.
-    pub wrong: Option<String>,
+    pub wrong_messages: Option<String>,
 }
 
 /// Runs the measurements of a client.
@@ -42,7 +42,11 @@ pub fn measure(options: &ClientOptions, console: &mut dyn Console) -> Result<Rep
     }
 }
 
-fn run<M: Meets>(options: &ClientOptions, console: &mut dyn Console, service: M) -> Result<Report, Failure> {
+fn run<M: Connect>(
+    options: &ClientOptions,
+    console: &mut dyn Console,
+    service: M,
+) -> Result<Report, Failure> {
     let peer = options.server;
     let mut client = Client { options, number: draw_number()?, service, console, setup: None };
     let (mut rows, mut ended, mut complaint) = (Vec::new(), Ended::Done, None);
@@ -52,7 +56,7 @@ fn run<M: Meets>(options: &ClientOptions, console: &mut dyn Console, service: M)
         }
         match client.measure(test, left > 0)? {
             Ok(row) => rows.push(row),
-            Err(Broken::Refused(why)) => {
+            Err(MeasureError::Refused(why)) => {
                 return Err(Failure::Input(format!("{peer} refuses the measurement: {why}")));
             }
             Err(why) => {
@@ -70,11 +74,12 @@ fn run<M: Meets>(options: &ClientOptions, console: &mut dyn Console, service: M)
     let first = works().find_map(|work| work.first_wrong.as_deref()).unwrap_or("");
     let setup = client.setup.as_ref();
     Ok(Report {
-        text: setup.map(|setup| show::text(setup, &rows)),
-        json: setup.map(|setup| show::json(setup, &rows, ended)),
+        text: setup.map(|setup| report::text(setup, &rows)),
+        json: setup.map(|setup| report::json(setup, &rows, ended)),
         ended,
-        complaint,
-        wrong: (wrong > 0).then(|| format!("{wrong} messages arrived with wrong bytes; the first: {first}")),
+        error: complaint,
+        wrong_messages: (wrong > 0)
+            .then(|| format!("{wrong} messages arrived with wrong bytes; the first: {first}")),
     })
 }
 
@@ -87,12 +92,16 @@ struct Client<'a, M> {
     setup: Option<Setup>,
 }
 
-type SideOf<M> = <<M as Meets>::End as End>::Side;
+type SideOf<M> = <<M as Connect>::End as End>::Side;
 
-impl<M: Meets> Client<'_, M> {
-    fn measure(&mut self, test: Test, comes_back: bool) -> Result<Result<Row<SideOf<M>>, Broken>, Failure> {
-        let asks = Asks { test, comes_back, client: self.number };
-        let mut end = match self.service.meet(asks)? {
+impl<M: Connect> Client<'_, M> {
+    fn measure(
+        &mut self,
+        test: Test,
+        comes_back: bool,
+    ) -> Result<Result<Row<SideOf<M>>, MeasureError>, Failure> {
+        let asks = Request { test, comes_back, client: self.number };
+        let mut end = match self.service.agree(asks)? {
             Ok(end) => end,
             Err(why) => return Ok(Err(why)),
         };
@@ -102,9 +111,9 @@ impl<M: Meets> Client<'_, M> {
         Ok(self.run(test, &mut end))
     }
 
-    fn run(&mut self, test: Test, end: &mut M::End) -> Result<Row<SideOf<M>>, Broken> {
-        let mark = Mark::now(end);
-        end.say(Said::Start)?;
+    fn run(&mut self, test: Test, end: &mut M::End) -> Result<Row<SideOf<M>>, MeasureError> {
+        let mark = Baseline::now(end);
+        end.send_control(Control::Start)?;
         let samples = match test.kind {
             Kind::Latency => Some(self.ping_pong(test, end, &mark)?),
             Kind::Bandwidth | Kind::Survey => {
@@ -113,14 +122,18 @@ impl<M: Meets> Client<'_, M> {
             }
         };
         let before = mark.side(end, 1);
-        end.say(Said::Finish)?;
+        end.send_control(Control::Finish)?;
         let mut heard = Instant::now();
         let server = loop {
             match end.next()? {
-                None if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
+                None if heard.elapsed() > SILENCE_TIMEOUT => {
+                    return Err(MeasureError::Timeout(SILENCE_TIMEOUT));
+                }
                 None => continue,
-                Some(Came::Said(Said::Report(side))) => break *side,
-                Some(Came::Said(said)) => return Err(Broken::Nonsense(format!("{said:?} after a test"))),
+                Some(Came::Said(Control::Report(side))) => break *side,
+                Some(Came::Said(said)) => {
+                    return Err(MeasureError::Protocol(format!("{said:?} after a test")));
+                }
                 Some(Came::Data | Came::Done) => {}
             }
             heard = Instant::now();
@@ -130,7 +143,7 @@ impl<M: Meets> Client<'_, M> {
             Directions::One => before,
             Directions::Both => mark.side(end, 1),
         };
-        end.say(Said::Bye)?;
+        end.send_control(Control::Bye)?;
         // The time of a message is half a round trip. A READ is one message with the length of a round trip.
         let factor = if test.op == Op::Read { 1.0 } else { 0.5 };
         let latency = samples.and_then(|samples| samples.latency(factor));
@@ -144,7 +157,12 @@ impl<M: Meets> Client<'_, M> {
     }
 
     /// Keeps the window full until the test is done.
-    fn stream(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<(), Broken> {
+    fn stream(
+        &mut self,
+        test: Test,
+        end: &mut M::End,
+        mark: &Baseline<SideOf<M>>,
+    ) -> Result<(), MeasureError> {
         let time = self.time(test);
         let (mut heard, mut shown) = (Instant::now(), Instant::now());
         loop {
@@ -154,13 +172,15 @@ impl<M: Meets> Client<'_, M> {
             }
             match next(end)? {
                 Some(_) => heard = Instant::now(),
-                None if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
+                None if heard.elapsed() > SILENCE_TIMEOUT => {
+                    return Err(MeasureError::Timeout(SILENCE_TIMEOUT));
+                }
                 None => {}
             }
             if time.is_some_and(|time| mark.elapsed() >= time) {
                 end.tally_mut().stop();
             }
-            if shown.elapsed() >= LOOK_EVERY {
+            if shown.elapsed() >= CHECK_INTERVAL {
                 shown = Instant::now();
                 if self.console.is_interrupted() {
                     end.tally_mut().stop();
@@ -171,7 +191,12 @@ impl<M: Meets> Client<'_, M> {
     }
 
     /// Measures one round trip after the other.
-    fn ping_pong(&mut self, test: Test, end: &mut M::End, mark: &Mark<SideOf<M>>) -> Result<Samples, Broken> {
+    fn ping_pong(
+        &mut self,
+        test: Test,
+        end: &mut M::End,
+        mark: &Baseline<SideOf<M>>,
+    ) -> Result<Samples, MeasureError> {
         let time = self.time(test);
         let (mut samples, mut shown) = (Samples::new(), Instant::now());
         loop {
@@ -187,14 +212,14 @@ impl<M: Meets> Client<'_, M> {
                 match next(end)? {
                     Some(Came::Data) if test.op != Op::Read => break,
                     Some(_) if test.op == Op::Read && end.tally().done > before => break,
-                    None if begun.elapsed() > LONGEST_SILENCE => {
-                        return Err(Broken::Silent(LONGEST_SILENCE));
+                    None if begun.elapsed() > SILENCE_TIMEOUT => {
+                        return Err(MeasureError::Timeout(SILENCE_TIMEOUT));
                     }
                     _ => {}
                 }
             }
             samples.add(begun.elapsed().as_nanos() as u64);
-            if shown.elapsed() >= LOOK_EVERY {
+            if shown.elapsed() >= CHECK_INTERVAL {
                 shown = Instant::now();
                 self.show(test, end, samples.count(), mark.elapsed());
             }
@@ -215,9 +240,9 @@ impl<M: Meets> Client<'_, M> {
 }
 
 /// Returns the next event of a running test. Control messages are an error there.
-fn next<E: End>(end: &mut E) -> Result<Option<Came<E::Side>>, Broken> {
+fn next<E: End>(end: &mut E) -> Result<Option<Came<E::Side>>, MeasureError> {
     match end.next()? {
-        Some(Came::Said(said)) => Err(Broken::Nonsense(format!("{said:?} during a test"))),
+        Some(Came::Said(said)) => Err(MeasureError::Protocol(format!("{said:?} during a test"))),
         came => Ok(came),
     }
 }

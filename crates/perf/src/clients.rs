@@ -9,11 +9,11 @@ use pathweave_datapath::secure::{OsRandom, SecureRandom};
 use serde::Serialize;
 
 use crate::console::Failure;
-use crate::show::rule;
-use crate::test::What;
+use crate::report::rule;
+use crate::test::TestSummary;
 
 /// Time after which a client counts as done that announced another measurement and has not requested it.
-const COMES_BACK_WITHIN: Duration = Duration::from_secs(10);
+const RETURN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Largest number of clients that a server without a client limit remembers. It forgets the oldest first.
 const REMEMBERED: usize = 1_000;
@@ -23,7 +23,7 @@ const MOST_MEASUREMENTS: usize = 1_000;
 
 /// Amount of data that a measurement moved, as the server counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub(crate) struct Moved {
+pub(crate) struct Transferred {
     /// Duration from the client's start message to the server's report.
     pub(crate) seconds: f64,
     /// Payload received from the client, each byte counted once.
@@ -49,9 +49,9 @@ pub(crate) enum Ended {
 #[derive(Clone, Debug, Serialize)]
 struct Measurement {
     #[serde(flatten)]
-    what: Option<What>,
+    what: Option<TestSummary>,
     #[serde(flatten)]
-    moved: Moved,
+    moved: Transferred,
     /// Outcome, or `None` if the server ended first.
     ended: Option<Ended>,
 }
@@ -79,7 +79,7 @@ pub(crate) fn draw_number() -> Result<u64, Failure> {
 
 /// Identifies a measurement of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
+pub(crate) struct MeasurementId {
     client: u64,
     measurement: usize,
 }
@@ -87,16 +87,16 @@ pub(crate) struct Ticket {
 /// All clients so far, in the order of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct Clients {
-    most: Option<u64>,
+    max_clients: Option<u64>,
     all: BTreeMap<u64, Client>,
-    came: u64,
+    admitted: u64,
     forgotten: u64,
 }
 
 impl Clients {
     /// Creates the list for a server that ends after `most` clients.
     pub(crate) fn new(most: Option<u64>) -> Self {
-        Clients { most, ..Clients::default() }
+        Clients { max_clients: most, ..Clients::default() }
     }
 
     /// Admits a client's request for a measurement. `number` is from [`draw_number`]. `comes_back` announces another
@@ -104,24 +104,24 @@ impl Clients {
     ///
     /// # Errors
     /// If the server has reached its number of clients, or the client its number of measurements.
-    pub(crate) fn enter(
+    pub(crate) fn admit(
         &mut self,
         number: u64,
         address: SocketAddr,
         comes_back: bool,
-    ) -> Result<Ticket, String> {
+    ) -> Result<MeasurementId, String> {
         let known = self.all.iter().find(|(_, client)| client.number == number);
-        let came = match (known, self.most) {
+        let came = match (known, self.max_clients) {
             (Some((&known, _)), _) => known,
-            (None, Some(most)) if self.came >= most => {
+            (None, Some(most)) if self.admitted >= most => {
                 return Err(format!("the server takes no more than {most} clients (--clients)"));
             }
             (None, most) => {
                 if most.is_none() && self.all.len() >= REMEMBERED {
                     self.forget();
                 }
-                self.came += 1;
-                self.came - 1
+                self.admitted += 1;
+                self.admitted - 1
             }
         };
         let client = self.all.entry(came).or_insert_with(|| Client {
@@ -135,8 +135,8 @@ impl Clients {
             return Err(format!("a client has at most {MOST_MEASUREMENTS} measurements"));
         }
         client.comes_back = comes_back;
-        client.measurements.push(Measurement { what: None, moved: Moved::default(), ended: None });
-        Ok(Ticket { client: came, measurement: client.measurements.len() - 1 })
+        client.measurements.push(Measurement { what: None, moved: Transferred::default(), ended: None });
+        Ok(MeasurementId { client: came, measurement: client.measurements.len() - 1 })
     }
 
     /// Forgets the client that arrived first among those that are done.
@@ -148,14 +148,14 @@ impl Clients {
     }
 
     /// Records that a measurement begins.
-    pub(crate) fn begins(&mut self, ticket: Ticket, what: What) {
+    pub(crate) fn begins(&mut self, ticket: MeasurementId, what: TestSummary) {
         if let Some(client) = self.all.get_mut(&ticket.client) {
             client.measurements[ticket.measurement].what = Some(what);
         }
     }
 
     /// Records the end of a measurement.
-    pub(crate) fn ends(&mut self, ticket: Ticket, ended: Ended, moved: Moved) {
+    pub(crate) fn ends(&mut self, ticket: MeasurementId, ended: Ended, moved: Transferred) {
         // A client with an open measurement is never forgotten.
         let Some(client) = self.all.get_mut(&ticket.client) else { return };
         let measurement = &mut client.measurements[ticket.measurement];
@@ -166,7 +166,7 @@ impl Clients {
 
     /// Returns true if the requested number of clients have come and are done.
     pub(crate) fn are_over(&self) -> bool {
-        self.most.is_some_and(|most| self.came >= most) && self.all.values().all(Client::is_over)
+        self.max_clients.is_some_and(|most| self.admitted >= most) && self.all.values().all(Client::is_over)
     }
 
     /// Returns true if there was any client.
@@ -236,7 +236,7 @@ impl Clients {
 impl Client {
     fn is_over(&self) -> bool {
         let running = self.measurements.iter().any(|one| one.ended.is_none());
-        !running && (!self.comes_back || self.quiet_since.elapsed() >= COMES_BACK_WITHIN)
+        !running && (!self.comes_back || self.quiet_since.elapsed() >= RETURN_TIMEOUT)
     }
 }
 
@@ -244,8 +244,8 @@ impl Client {
 mod tests {
     use super::*;
 
-    const WHAT: What = What { op: "write", kind: "bandwidth", size_bytes: 4_096, depth: 8 };
-    const MOVED: Moved = Moved { seconds: 2.0, received_bytes: 6_000_000, sent_bytes: 1_000_000 };
+    const WHAT: TestSummary = TestSummary { op: "write", kind: "bandwidth", size_bytes: 4_096, depth: 8 };
+    const MOVED: Transferred = Transferred { seconds: 2.0, received_bytes: 6_000_000, sent_bytes: 1_000_000 };
 
     fn at(port: u16) -> (u64, SocketAddr) {
         (port.into(), SocketAddr::from(([10, 0, 0, 1], port)))
@@ -255,14 +255,14 @@ mod tests {
     fn a_client_is_over_with_its_last_measurement_and_no_other_is_let_in() {
         let mut clients = Clients::new(Some(2));
         let [(first, near), (second, far), (third, other)] = [at(1), at(2), at(3)];
-        let one = clients.enter(first, near, true).unwrap();
+        let one = clients.admit(first, near, true).unwrap();
         clients.begins(one, WHAT);
         clients.ends(one, Ended::Done, MOVED);
-        let two = clients.enter(second, far, false).unwrap();
-        assert!(clients.enter(third, other, false).unwrap_err().contains("no more than 2 clients"));
-        clients.ends(two, Ended::Refused, Moved::default());
+        let two = clients.admit(second, far, false).unwrap();
+        assert!(clients.admit(third, other, false).unwrap_err().contains("no more than 2 clients"));
+        clients.ends(two, Ended::Refused, Transferred::default());
         assert!(!clients.are_over(), "the first comes back");
-        let again = clients.enter(first, near, false).unwrap();
+        let again = clients.admit(first, near, false).unwrap();
         assert!(!clients.are_over());
         clients.ends(again, Ended::Done, MOVED);
         assert!(clients.are_over());
@@ -275,12 +275,12 @@ mod tests {
     fn who_breaks_does_not_come_back_and_without_a_number_it_never_ends() {
         let mut clients = Clients::new(Some(1));
         let (number, address) = at(1);
-        let ticket = clients.enter(number, address, true).unwrap();
-        clients.ends(ticket, Ended::Broken, Moved::default());
+        let ticket = clients.admit(number, address, true).unwrap();
+        clients.ends(ticket, Ended::Broken, Transferred::default());
         assert!(clients.are_over());
         let mut any = Clients::new(None);
         for number in 0..3 {
-            let ticket = any.enter(number, address, false).unwrap();
+            let ticket = any.admit(number, address, false).unwrap();
             any.ends(ticket, Ended::Done, MOVED);
         }
         assert!(!any.are_over());
@@ -290,7 +290,7 @@ mod tests {
     fn a_client_is_known_by_its_number_wherever_it_comes_from() {
         let mut clients = Clients::new(Some(1));
         for (port, comes_back) in [(1, true), (2, false)] {
-            let ticket = clients.enter(7, at(port).1, comes_back).unwrap();
+            let ticket = clients.admit(7, at(port).1, comes_back).unwrap();
             clients.ends(ticket, Ended::Done, MOVED);
         }
         assert!(clients.are_over());
@@ -299,17 +299,17 @@ mod tests {
     #[test]
     fn what_is_remembered_is_bounded_and_nobody_under_way_is_forgotten() {
         let mut clients = Clients::new(None);
-        let open = clients.enter(u64::MAX, at(1).1, false).unwrap();
+        let open = clients.admit(u64::MAX, at(1).1, false).unwrap();
         for number in 0..REMEMBERED as u64 + 5 {
-            let ticket = clients.enter(number, at(2).1, false).unwrap();
+            let ticket = clients.admit(number, at(2).1, false).unwrap();
             clients.ends(ticket, Ended::Done, MOVED);
         }
         assert_eq!((clients.all.len(), clients.forgotten), (REMEMBERED, 6));
         clients.ends(open, Ended::Done, MOVED);
         assert!(clients.text().contains("6 clients before these") && clients.text().contains("10.0.0.1:1"));
         for _ in 1..MOST_MEASUREMENTS {
-            clients.enter(u64::MAX, at(1).1, true).unwrap();
+            clients.admit(u64::MAX, at(1).1, true).unwrap();
         }
-        assert!(clients.enter(u64::MAX, at(1).1, true).unwrap_err().contains("at most 1000 measurements"));
+        assert!(clients.admit(u64::MAX, at(1).1, true).unwrap_err().contains("at most 1000 measurements"));
     }
 }

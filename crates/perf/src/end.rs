@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::broken::Broken;
-use crate::clients::Moved;
-use crate::show::Row;
-use crate::tally::Tally;
+use crate::broken::MeasureError;
+use crate::clients::Transferred;
+use crate::report::Row;
+use crate::tally::Counters;
 use crate::test::Kind;
 use crate::work::{Watch, Work};
 
@@ -20,12 +20,12 @@ pub(crate) enum Came<S> {
     /// A message of this end completed, or an event without further meaning occurred.
     Done,
     /// A control message of the peer arrived.
-    Said(Said<S>),
+    Said(Control<S>),
 }
 
 /// Control message after client and server have agreed on the measurement.
 #[derive(Debug)]
-pub(crate) enum Said<S> {
+pub(crate) enum Control<S> {
     /// Client: the measurement begins.
     Start,
     /// Client: it has sent its last message.
@@ -39,15 +39,15 @@ pub(crate) enum Said<S> {
 /// One end: keeps receives posted and messages in flight, and checks bytes.
 pub(crate) trait End {
     type Side: Part;
-    fn tally(&self) -> &Tally;
-    fn tally_mut(&mut self) -> &mut Tally;
+    fn tally(&self) -> &Counters;
+    fn tally_mut(&mut self) -> &mut Counters;
     /// Posts messages until the window is full.
-    fn post(&mut self) -> Result<(), Broken>;
+    fn post(&mut self) -> Result<(), MeasureError>;
     /// Sends the next message.
-    fn post_one(&mut self) -> Result<(), Broken>;
+    fn post_one(&mut self) -> Result<(), MeasureError>;
     /// Returns the next event, and waits a short time for it.
-    fn next(&mut self) -> Result<Option<Came<Self::Side>>, Broken>;
-    fn say(&mut self, said: Said<Self::Side>) -> Result<(), Broken>;
+    fn next(&mut self) -> Result<Option<Came<Self::Side>>, MeasureError>;
+    fn send_control(&mut self, said: Control<Self::Side>) -> Result<(), MeasureError>;
     fn stats(&self) -> Option<<Self::Side as Part>::Stats>;
     /// Returns the payload received, each byte counted once, and the payload sent.
     fn moved_bytes(&self) -> (u64, u64);
@@ -82,21 +82,21 @@ pub(crate) fn share(of: u64, total: u64) -> f64 {
 }
 
 /// Appends a line with two values.
-pub(crate) fn two(text: &mut String, width: usize, name: &str, figures: [impl std::fmt::Display; 2]) {
+pub(crate) fn append_pair(text: &mut String, width: usize, name: &str, figures: [impl std::fmt::Display; 2]) {
     let [client, server] = figures;
     let _ = writeln!(text, " {name:<width$} {client:>14} {server:>14}");
 }
 
 /// State of the counters when a measurement began.
-pub(crate) struct Mark<S: Part> {
+pub(crate) struct Baseline<S: Part> {
     watch: Watch,
     stats: Option<S::Stats>,
 }
 
-impl<S: Part> Mark<S> {
+impl<S: Part> Baseline<S> {
     pub(crate) fn now(end: &impl End<Side = S>) -> Self {
         let stats = end.stats();
-        Mark { watch: Watch::now(), stats }
+        Baseline { watch: Watch::now(), stats }
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -113,16 +113,16 @@ impl<S: Part> Mark<S> {
 pub(crate) struct Running<E: End> {
     pub(crate) end: E,
     /// Counters before the client can begin. Its READs are served without any action of this end.
-    mark: Mark<E::Side>,
+    mark: Baseline<E::Side>,
     phase: Phase,
     /// Payload moved before the client could begin. Data may arrive before the client's start message.
     before: (u64, u64),
     /// Time at which the client's start message arrived.
     begun: Option<Instant>,
     /// Payload moved until the report was sent to the client.
-    moved: Option<Moved>,
+    moved: Option<Transferred>,
     /// Largest number of measurements that the server had at a time.
-    others: usize,
+    concurrent_max: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,13 +139,13 @@ enum Phase {
 
 impl<E: End> Running<E> {
     pub(crate) fn new(end: E) -> Self {
-        let (mark, before) = (Mark::now(&end), end.moved_bytes());
-        Running { end, mark, phase: Phase::Waiting, before, begun: None, moved: None, others: 1 }
+        let (mark, before) = (Baseline::now(&end), end.moved_bytes());
+        Running { end, mark, phase: Phase::Waiting, before, begun: None, moved: None, concurrent_max: 1 }
     }
 
     /// Records the number of measurements that the server has.
     pub(crate) fn note_others(&mut self, count: usize) {
-        self.others = self.others.max(count);
+        self.concurrent_max = self.concurrent_max.max(count);
     }
 
     /// Returns true if the report has been sent to the client.
@@ -157,21 +157,21 @@ impl<E: End> Running<E> {
     ///
     /// # Errors
     /// If the measurement has failed.
-    pub(crate) fn go_on(&mut self, came: Came<E::Side>, count: usize) -> Result<(), Broken> {
+    pub(crate) fn handle(&mut self, came: Came<E::Side>, count: usize) -> Result<(), MeasureError> {
         let test = self.end.tally().test;
         match came {
-            Came::Said(Said::Start) => {
-                (self.others, self.phase, self.begun) = (count, Phase::Running, Some(Instant::now()));
+            Came::Said(Control::Start) => {
+                (self.concurrent_max, self.phase, self.begun) = (count, Phase::Running, Some(Instant::now()));
             }
             Came::Data if test.kind == Kind::Latency => self.end.post_one()?,
-            Came::Said(Said::Finish) => {
+            Came::Said(Control::Finish) => {
                 self.phase = Phase::Finishing;
                 if test.iterations.is_none() || test.kind == Kind::Latency {
                     self.end.tally_mut().stop();
                 }
             }
-            Came::Said(Said::Bye) if self.is_over() => {}
-            Came::Said(said) => return Err(Broken::Nonsense(format!("a client says {said:?}"))),
+            Came::Said(Control::Bye) if self.is_over() => {}
+            Came::Said(said) => return Err(MeasureError::Protocol(format!("a client says {said:?}"))),
             Came::Data | Came::Done => {}
         }
         if matches!(self.phase, Phase::Running | Phase::Finishing) {
@@ -180,21 +180,21 @@ impl<E: End> Running<E> {
         if self.phase == Phase::Finishing && self.end.tally().is_done() {
             self.phase = Phase::Over;
             self.moved = Some(self.moved_now());
-            let side = self.mark.side(&self.end, self.others);
-            self.end.say(Said::Report(Box::new(side)))?;
+            let side = self.mark.side(&self.end, self.concurrent_max);
+            self.end.send_control(Control::Report(Box::new(side)))?;
         }
         Ok(())
     }
 
     /// Returns the payload moved, if the report has been sent to the client.
-    pub(crate) fn moved(&self) -> Option<Moved> {
+    pub(crate) fn moved(&self) -> Option<Transferred> {
         self.moved
     }
 
     /// Returns the payload moved since the client began.
-    pub(crate) fn moved_now(&self) -> Moved {
+    pub(crate) fn moved_now(&self) -> Transferred {
         let ((received, sent), (received_before, sent_before)) = (self.end.moved_bytes(), self.before);
-        Moved {
+        Transferred {
             seconds: self.begun.map_or(0.0, |begun| begun.elapsed().as_secs_f64()),
             received_bytes: received.saturating_sub(received_before),
             sent_bytes: sent.saturating_sub(sent_before),

@@ -5,17 +5,17 @@ use std::time::Duration;
 
 use pathweave_datapath::DeviceConfig;
 
-use crate::broken::Broken;
+use crate::broken::MeasureError;
 use crate::console::{Console, Failure, Health, Service};
 use crate::end::End;
-use crate::show::Setup;
+use crate::report::Setup;
 use crate::test::Test;
 use pathweave_bypass::Carrier;
 
 /// Interval at which an end checks the clock, the user's interrupt and the progress.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
+pub(crate) const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Time without any event after which a server that still answers counts as failed.
-pub(crate) const LONGEST_SILENCE: Duration = Duration::from_secs(60);
+pub(crate) const SILENCE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Options of a client.
 #[derive(Clone, Debug)]
@@ -40,7 +40,7 @@ pub struct ClientOptions {
 
 /// Request of a client to a server.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asks {
+pub(crate) struct Request {
     pub(crate) test: Test,
     /// True if the client will request another measurement.
     pub(crate) comes_back: bool,
@@ -49,13 +49,13 @@ pub(crate) struct Asks {
 }
 
 /// Service over which a client reaches servers.
-pub(crate) trait Meets {
+pub(crate) trait Connect {
     type End: End;
     /// Agrees with the server on a measurement.
     ///
     /// # Errors
     /// The outer error means that the server cannot be reached, the inner one that it can.
-    fn meet(&mut self, asks: Asks) -> Result<Result<Self::End, Broken>, Failure>;
+    fn agree(&mut self, asks: Request) -> Result<Result<Self::End, MeasureError>, Failure>;
     /// Describes the set-up of both ends.
     fn setup(&self, end: &Self::End, console: &dyn Console) -> Setup;
     fn health(&self, end: &Self::End) -> Health;

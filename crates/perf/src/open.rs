@@ -19,7 +19,7 @@ pub(crate) fn open(
     console: &dyn Console,
 ) -> Result<Device, Failure> {
     let opened = pathweave_bypass::open(config, carrier).map_err(|why| match why {
-        CarrierError::Device(why) => opening(why),
+        CarrierError::Device(why) => open_error(why),
         CarrierError::Xdp(why) => Failure::Input(format!("--backend af-xdp: {why}")),
         CarrierError::Dpdk(why) => Failure::Input(format!("--backend dpdk: {why}")),
     })?;
@@ -30,7 +30,7 @@ pub(crate) fn open(
 }
 
 /// Translates an error of opening a device into the words of the options.
-pub(crate) fn opening(why: OpenError) -> Failure {
+pub(crate) fn open_error(why: OpenError) -> Failure {
     match why {
         OpenError::Config(why) => wrong_setting(&why),
         why => Failure::Input(why.to_string()),
@@ -59,7 +59,7 @@ pub(crate) fn connect(
     let of = queue_pairs_of(scheme).map_err(|why| wrong_setting(&why))?;
     let tag = RandomState::new().hash_one(std::process::id());
     let connect = |index| {
-        let said = if of == 1 { Vec::new() } else { Member { tag, index, of }.encode() };
+        let said = if of == 1 { Vec::new() } else { Member { tag, index, count: of }.encode() };
         device.connect_any(peer, others, scheme, &[&said, hello].concat()).map_err(|why| match why {
             ConnectError::Config(why) => wrong_setting(&why),
             ConnectError::LinkMtu { .. } => {

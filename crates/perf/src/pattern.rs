@@ -2,7 +2,7 @@
 
 use pathweave_datapath::{Region, RegionError};
 
-use crate::broken::Broken;
+use crate::broken::MeasureError;
 
 /// Bytes processed at a time. They stay in the cache.
 const CHUNK_BYTES: usize = 32 << 10;
@@ -44,7 +44,7 @@ impl Pattern {
     ///
     /// # Errors
     /// If the bytes are not within the region.
-    pub(crate) fn spoil(
+    pub(crate) fn fill_inverted(
         &mut self,
         region: &Region,
         start: usize,
@@ -128,8 +128,9 @@ fn mixed(number: u64, word: u64) -> u64 {
 ///
 /// # Errors
 /// If there is not enough memory.
-pub(crate) fn region(bytes: u64) -> Result<Region, Broken> {
-    let len = usize::try_from(bytes).map_err(|_| Broken::Own(format!("no memory for {bytes} bytes")))?;
+pub(crate) fn region(bytes: u64) -> Result<Region, MeasureError> {
+    let len =
+        usize::try_from(bytes).map_err(|_| MeasureError::Local(format!("no memory for {bytes} bytes")))?;
     Ok(Region::zeroed(len)?)
 }
 
@@ -159,7 +160,7 @@ mod tests {
         let len = 64 * CHUNK_BYTES;
         let (region, mut pattern, mut turns) = (Region::zeroed(len).unwrap(), Pattern::new(), 0);
         pattern.fill(&region, 0, len, 1, || turns += 1).unwrap();
-        pattern.spoil(&region, 0, len, 1, || turns += 1).unwrap();
+        pattern.fill_inverted(&region, 0, len, 1, || turns += 1).unwrap();
         pattern.fill(&region, 0, len, 2, || ()).unwrap();
         assert_eq!(pattern.first_wrong(&region, 0, len, 2, || turns += 1), Ok(None));
         assert_eq!(turns, 3 * 64 / CHUNKS_A_TURN);
@@ -172,7 +173,7 @@ mod tests {
         for number in 0..1_000 {
             pattern.fill(&region, 0, 64, number, || ()).unwrap();
             alike += usize::from(pattern.first_wrong(&region, 0, 64, number + 1, || ()) != Ok(Some(0)));
-            pattern.spoil(&region, 0, 64, number, || ()).unwrap();
+            pattern.fill_inverted(&region, 0, 64, number, || ()).unwrap();
             assert_eq!(pattern.first_wrong(&region, 0, 64, number, || ()), Ok(Some(0)));
         }
         // Of 1,000 random bytes about 4 equal their counterpart.

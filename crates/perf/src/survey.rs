@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use pathweave_datapath::{ConnectionStats, DeviceConfig, PathState, WaitError};
 use serde::Serialize;
 
-use crate::broken::Broken;
+use crate::broken::MeasureError;
 use crate::clients::draw_number;
 use crate::connection::{ConnectionEnd, meet};
 use crate::console::{Console, Failure};
-use crate::meet::Asks;
+use crate::meet::Request;
 use crate::open;
+use crate::report::Ended;
 use crate::samples::{Latency, Samples};
-use crate::show::Ended;
 use crate::test::{Check, Directions, Kind, Op, Test};
 use pathweave_bypass::Carrier;
 
@@ -135,8 +135,8 @@ pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, 
         directions: Directions::One,
         check: Check::Off,
     };
-    let broken = |why: Broken| Failure::Input(format!("{peer}: {why}"));
-    let asks = Asks { test, comes_back: false, client: draw_number()? };
+    let broken = |why: MeasureError| Failure::Input(format!("{peer}: {why}"));
+    let asks = Request { test, comes_back: false, client: draw_number()? };
     let mut ready = meet(&device, (peer, &[]), SCHEME, asks, timeout)?.map_err(broken)?;
     open::note_paths(&ready.connection, wanted, console);
     let mut samples = vec![Samples::new(); usize::from(ready.connection.info().paths)];
@@ -159,13 +159,13 @@ pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, 
         wait(&mut ready, Duration::from_millis(10), 0, console).map_err(broken)?;
         note(ready.connection.stats().as_ref(), &mut replies, &mut samples);
     }
-    let stats = ready.connection.stats().ok_or_else(|| broken(Broken::Closed))?;
+    let stats = ready.connection.stats().ok_or_else(|| broken(MeasureError::Closed))?;
     let protection = ready.connection.info().protection.to_string();
     Ok(Survey { server: peer, protection, ended, paths: surveyed(&stats, sent, &replies, &samples) })
 }
 
 /// Sends one probe per path and as many messages, and waits for answers until the interval ends.
-fn round(ready: &mut ConnectionEnd, interval: Duration, console: &dyn Console) -> Result<(), Broken> {
+fn round(ready: &mut ConnectionEnd, interval: Duration, console: &dyn Console) -> Result<(), MeasureError> {
     ready.connection.probe_paths();
     wait(ready, interval, ready.connection.info().paths.into(), console)
 }
@@ -177,7 +177,7 @@ fn wait(
     span: Duration,
     messages: u64,
     console: &dyn Console,
-) -> Result<(), Broken> {
+) -> Result<(), MeasureError> {
     const LOOK_EVERY: Duration = Duration::from_millis(100);
     let begun = Instant::now();
     let mut left_to_send = messages;
@@ -195,8 +195,8 @@ fn wait(
                 ready.flow.complete(&ready.connection, completion)?;
             }
             Err(WaitError::Timeout(_)) => {}
-            Err(WaitError::ConnectionClosed(_)) => return Err(Broken::Closed),
-            Err(why) => return Err(Broken::Own(why.to_string())),
+            Err(WaitError::ConnectionClosed(_)) => return Err(MeasureError::Closed),
+            Err(why) => return Err(MeasureError::Local(why.to_string())),
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::test::{Check, Directions, Kind, Op, Role, Test};
 use crate::work::{Watch, Work};
 
 /// Counters of posted, completed and received messages of one end, independent of the service.
-pub(crate) struct Tally {
+pub(crate) struct Counters {
     pub(crate) test: Test,
     role: Role,
     pub(crate) pattern: Pattern,
@@ -23,9 +23,9 @@ pub(crate) struct Tally {
     meter: Meter,
 }
 
-impl Tally {
+impl Counters {
     pub(crate) fn new(test: Test, role: Role) -> Self {
-        Tally {
+        Counters {
             test,
             role,
             pattern: Pattern::new(),
@@ -86,7 +86,7 @@ impl Tally {
     }
 
     /// Counts a checked message of the peer. Returns the number to report once it reaches `enough`.
-    pub(crate) fn owes(&mut self, enough: u64) -> Option<u64> {
+    pub(crate) fn count_checked(&mut self, enough: u64) -> Option<u64> {
         self.owed += 1;
         (self.owed >= enough).then(|| std::mem::take(&mut self.owed))
     }

@@ -20,7 +20,7 @@ const SPARE_RECEIVES: u64 = 8;
 
 /// Description of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct What {
+pub(crate) struct TestSummary {
     /// Operation: `send`, `write` or `read`.
     pub(crate) op: &'static str,
     /// Kind: `bandwidth`, `latency` or `survey`.
@@ -117,8 +117,8 @@ pub(crate) struct Hello {
 
 impl Test {
     /// Returns the description that a server reports.
-    pub(crate) fn what(&self) -> What {
-        What {
+    pub(crate) fn what(&self) -> TestSummary {
+        TestSummary {
             op: match self.op {
                 Op::Send => "send",
                 Op::Write => "write",

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use pathweave_policy::{
-    Egress, Feedback, FeedbackKind, Grant, Leg, Member, Memo, Policy, PolicyCx, PolicyEnv, Sent, Shared,
-    Want, find_scheme, schemes,
+    Egress, Feedback, FeedbackKind, Grant, MeasuredSection, Memo, Policy, PolicyCx, PolicyEnv, QueuePairId,
+    SendRequest, Sent, Shared, find_scheme, schemes,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 
@@ -28,7 +28,7 @@ fn env(paths: u16) -> PolicyEnv {
         mtu_wire_bytes: 1_250,
         mtu_payload_bytes: 1_172,
         paths,
-        measured: Leg { base_rtt: Duration::from_us(12), links: 4 },
+        measured: MeasuredSection { base_rtt: Duration::from_us(12), links: 4 },
         edge: None,
     }
 }
@@ -41,7 +41,7 @@ fn choice_among(paths: u16) -> f64 {
     let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());
     let mut policy = scheme.policy.build(&env, &mut rng);
     let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
-    policy.on_open(Time::ZERO, &Member { qp: QpNum(2), peer: HostId(1) }, &mut cx);
+    policy.on_open(Time::ZERO, &QueuePairId { qp: QpNum(2), peer: HostId(1) }, &mut cx);
     let now = Time::from_us(1);
     for path in 0..paths {
         let one_way_ps = 5_000_000 + 500_000 * i64::from(path);
@@ -58,7 +58,7 @@ fn choice_among(paths: u16) -> f64 {
         };
         policy.on_feedback(now, &feedback, &mut cx);
     }
-    let want = Want {
+    let want = SendRequest {
         psn: 0,
         payload_bytes: 1_172,
         wire_bytes: 1_250,
@@ -93,14 +93,14 @@ fn nanoseconds(scheme: &str) -> f64 {
     let env = env(scheme.paths);
     let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());
     let mut policy = scheme.policy.build(&env, &mut rng);
-    let member = Member { qp: QpNum(2), peer: HostId(1) };
+    let member = QueuePairId { qp: QpNum(2), peer: HostId(1) };
     policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
     let mut flying = VecDeque::with_capacity(256);
     let (mut now, mut psn) = (Time::ZERO, 0);
     let started = Instant::now();
     while psn < PACKETS {
         let inflight_packets = flying.len() as u32;
-        let want = Want {
+        let want = SendRequest {
             psn,
             payload_bytes: 1_172,
             wire_bytes: 1_250,

@@ -56,7 +56,7 @@ impl AckClock {
             return Some(oldest);
         }
         let free = self.released().map(|at| self.ring[at].path).find(|path| egress.is_free(*path));
-        Some(free.unwrap_or_else(|| self.settle(oldest, egress)))
+        Some(free.unwrap_or_else(|| self.move_to_free_port(oldest, egress)))
     }
     /// Returns the positions in the ring of the releases, oldest first.
     fn released(&self) -> impl Iterator<Item = usize> + use<> {
@@ -65,18 +65,18 @@ impl AckClock {
     }
     /// Returns the path of the next packet that may take any path.
     #[inline]
-    pub fn spray(&self) -> PathId {
+    pub fn random_path(&self) -> PathId {
         self.spray
     }
     /// Records that the packet that took [`AckClock::spray`] has left.
     #[inline]
-    pub fn sprayed(&mut self, rng: &mut Rng) {
+    pub fn commit_random_path(&mut self, rng: &mut Rng) {
         self.spray = self.paths.draw(rng);
     }
     /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
     #[inline]
-    pub fn settle(&self, path: PathId, egress: Egress) -> PathId {
-        self.paths.settle(path, egress)
+    pub fn move_to_free_port(&self, path: PathId, egress: Egress) -> PathId {
+        self.paths.move_to_free_port(path, egress)
     }
     /// Excludes `path` from the choice for the next packet that may take any path, if there is another.
     pub fn avoid(&mut self, path: PathId, rng: &mut Rng) {
@@ -91,7 +91,7 @@ impl AckClock {
     pub fn release(&mut self, path: PathId, packets: u32, rng: &mut Rng) -> u32 {
         let mut taken = 0;
         for _ in 0..packets {
-            let to = if rng.chance(self.explore) {
+            let to = if rng.bernoulli(self.explore) {
                 self.paths.draw(rng)
             } else {
                 self.paths.keep_or_draw(path, rng)
@@ -219,13 +219,13 @@ mod tests {
             .map(|id| PathView::new(PathId(id), if id == 2 { PathState::Down } else { PathState::Up }))
             .collect();
         clock.on_paths(&views, &mut rng);
-        assert!(clock.spray() != PathId(2));
+        assert!(clock.random_path() != PathId(2));
         clock.release(PathId(2), 1, &mut rng);
         let paths = drain(&mut clock);
         assert!(paths.len() == 5 && !paths.contains(&2), "{paths:?}");
         for _ in 0..50 {
             clock.avoid(PathId(1), &mut rng);
-            assert!(![1, 2].contains(&clock.spray().0));
+            assert!(![1, 2].contains(&clock.random_path().0));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::PathView;
 
 /// Behaviour of switches whose buffer is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WhenFull {
+pub enum FullBufferAction {
     /// Switches pause their upstream senders in time (PFC).
     Pause,
     /// Switches drop packets.
@@ -20,7 +20,7 @@ pub enum WhenFull {
 #[derive(Clone, Copy, Debug)]
 pub struct FabricEnv<'a> {
     /// Behaviour of its switches when their buffers are full.
-    pub when_full: WhenFull,
+    pub when_full: FullBufferAction,
     /// Path on which a full packet takes longest when idle, if known. Computed only if [`Adapt::wants_longest_path`]
     /// returns true.
     pub longest_path: Option<&'a PathView>,
@@ -48,7 +48,7 @@ pub struct HostEnv {
     pub base_rtt: Duration,
     /// Amount of data that may be in flight, in units of `line_rate * base_rtt`: one bandwidth-delay product of the
     /// network, or enough to cover the delay of hosts, as far as it fits into caches.
-    pub held_bdps: f64,
+    pub max_inflight_bdps: f64,
     /// Number of full packets to one peer on one path that a host sends at little more than the cost of one, at least
     /// 1.
     pub batch_packets: u8,
@@ -72,7 +72,7 @@ pub trait Adapt {
     /// Chooses open parameters for a simulated fabric.
     fn adapt_to_fabric(&mut self, _fabric: &FabricEnv<'_>) {}
     /// Returns true if the configuration uses [`FabricEnv::longest_path`].
-    fn wants_longest_path(&self) -> bool {
+    fn uses_longest_path(&self) -> bool {
         false
     }
     /// Returns the treatment of the delay of hosts.

@@ -3,13 +3,13 @@
 use core::ops::Range;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time, TrimmedAt};
-use pathweave_wire::{Control, Measures, Notices};
+use pathweave_wire::{Control, Measurement, NoticePermission};
 
-use crate::{Egress, Member, Shared};
+use crate::{Egress, QueuePairId, Shared};
 
 /// Packet that the endpoint would send next.
 #[derive(Clone, Copy, Debug)]
-pub struct Want {
+pub struct SendRequest {
     /// PSN of the packet.
     pub psn: u64,
     /// Payload bytes.
@@ -35,7 +35,7 @@ pub struct Want {
 pub enum Grant {
     /// Send the packet now, on this path.
     Send(PathId),
-    /// Send a control packet of the scheme on this path ([`Policy::compose`] creates it), then poll again.
+    /// Send a control packet of the scheme on this path ([`Policy::make_control`] creates it), then poll again.
     Control(PathId),
     /// Send a copy of this packet, which is not yet acknowledged, on this path, then poll again. A copy is not a
     /// retransmission: the packets in flight stay the same.
@@ -122,15 +122,15 @@ pub enum FeedbackKind {
     },
     /// A switch on the path has replied for the network behind it. `rtt` is the round-trip time to the switch.
     /// Nothing is acknowledged; `psn` and `memo` are meaningless.
-    Midway,
+    EdgeRtt,
     /// The acknowledgement of a packet that another one has reported before: a measurement of its path and nothing
     /// else. Only under [`Recovery::PathOrder`](crate::Recovery::PathOrder), which processes the acknowledgements of
     /// each path separately.
-    Echo,
+    PathSample,
     /// A packet arrived that was already accounted for: a copy that the policy requested, the original after a
     /// retransmission or a copy, or a packet that another acknowledgement reported before. `path`, `rtt` and
     /// `one_way_ps` are those of this arrival. Copies that the network makes are not reported.
-    Heard {
+    Duplicate {
         /// True if it was marked Congestion Experienced.
         marked: bool,
     },
@@ -138,7 +138,7 @@ pub enum FeedbackKind {
     /// transmission.
     Late,
     /// The receiver reports whether it accepts notices. `path`, `psn` and `memo` are meaningless.
-    Notices(Notices),
+    NoticeFlow(NoticePermission),
 }
 
 /// Feedback on a packet.
@@ -171,12 +171,12 @@ pub struct Outgoing {
     /// Content of the packet.
     pub control: Control,
     /// Treatment of the packet by the network.
-    pub treatment: Treatment,
+    pub treatment: ControlClass,
 }
 
 /// Treatment of a policy's control packet by the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Treatment {
+pub enum ControlClass {
     /// Same as data: in the class of data, and marked Congestion Experienced where data would be.
     AsData,
     /// In the class of data, which it measures, but never marked.
@@ -208,9 +208,9 @@ impl ControlFeedback {
     /// nothing to send. Returns `None` for requests, and for timestamps in the future.
     pub fn new(now: Time, control: Control, path: PathId) -> Option<Self> {
         let (sent_at, received_at) = match control.measures() {
-            Measures::Path { sent_at, received_at } => (sent_at, received_at),
-            Measures::Part { sent_at } => (sent_at, sent_at),
-            Measures::Nothing => return None,
+            Measurement::Path { sent_at, received_at } => (sent_at, received_at),
+            Measurement::Part { sent_at } => (sent_at, sent_at),
+            Measurement::Nothing => return None,
         };
         Some(ControlFeedback {
             control,
@@ -224,8 +224,8 @@ impl ControlFeedback {
 
     /// Returns the equivalent [`Feedback`] for congestion control, if the packet measures the round trip to a switch.
     pub fn midway(&self) -> Option<Feedback> {
-        matches!(self.control.measures(), Measures::Part { .. }).then_some(Feedback {
-            kind: FeedbackKind::Midway,
+        matches!(self.control.measures(), Measurement::Part { .. }).then_some(Feedback {
+            kind: FeedbackKind::EdgeRtt,
             path: self.path,
             psn: 0,
             memo: Memo::default(),
@@ -306,25 +306,25 @@ pub struct PolicyEnv {
     pub paths: u16,
     /// Section of the network that round-trip times measure: to the peer and back, unless a policy defines it
     /// otherwise.
-    pub measured: Leg,
+    pub measured: MeasuredSection,
     /// Section to the switch that replies for the network behind it ([`FeedbackKind::Midway`]), if there is one.
-    pub edge: Option<Leg>,
+    pub edge: Option<MeasuredSection>,
 }
 
 /// A section of the fabric, measured there and back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
-pub struct Leg {
+pub struct MeasuredSection {
     /// Round-trip time when the fabric is idle.
     pub base_rtt: Duration,
     /// Links in one direction; 0 if unknown.
     pub links: u8,
 }
 
-impl Leg {
+impl MeasuredSection {
     /// Creates a section of unknown length.
     pub const fn with_rtt(base_rtt: Duration) -> Self {
-        Leg { base_rtt, links: 0 }
+        MeasuredSection { base_rtt, links: 0 }
     }
 }
 
@@ -363,17 +363,23 @@ pub struct SendWindow {
 pub trait Policy {
     /// Called once, before any other call, when the queue pair opens. A policy that shares state with others of the
     /// endpoint joins them here.
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>);
     /// Called last, when the queue pair closes. Packets in flight get no more feedback.
     fn on_close(&mut self, cx: &mut PolicyCx<'_>);
     /// Returns whether this packet may leave now, and on which path. The packet has left only once
     /// [`Policy::on_sent`] is called.
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant;
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant;
     /// Commits a granted packet.
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo;
     /// Creates a granted control packet, which leaves on this path now. `in_flight` is the range of PSNs from the
     /// first unacknowledged one to the next new one.
-    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing;
+    fn make_control(
+        &mut self,
+        now: Time,
+        path: PathId,
+        in_flight: Range<u64>,
+        cx: &mut PolicyCx<'_>,
+    ) -> Outgoing;
     /// Commits a granted copy of `wire_bytes`.
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>);
     /// Processes feedback on one packet.
@@ -395,5 +401,5 @@ pub trait Policy {
     fn window(&self) -> Option<SendWindow>;
     /// Returns the path of a packet that loss recovery sends regardless of the window. Has the meaning of the path of
     /// [`Policy::poll_send`]. Called only on policies that have a window.
-    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId;
+    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId;
 }

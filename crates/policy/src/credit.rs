@@ -278,18 +278,18 @@ impl CreditConfig {
     /// Adapts the window to software hosts.
     pub fn adapt_to_host(&mut self, host: &HostEnv) {
         if let Window::Bdp(bdp) = &mut self.window {
-            *bdp = (*bdp * host.held_bdps).clamp(0.01, 1e3);
+            *bdp = (*bdp * host.max_inflight_bdps).clamp(0.01, 1e3);
         }
     }
 
     /// Computes the terms of a queue pair whose host's own link has rate `link`.
-    pub fn terms(&self, env: &PolicyEnv, link: Rate) -> CreditTerms {
+    pub fn terms(&self, env: &PolicyEnv, link: Rate) -> CreditParams {
         let quantum_bytes = match self.quantum {
             Quantum::Bytes(bytes) => bytes.get() as u32,
             Quantum::Packet => env.mtu_wire_bytes,
         };
         let most = MOST_QUANTA * u64::from(quantum_bytes);
-        CreditTerms {
+        CreditParams {
             config: *self,
             quantum_bytes,
             // At least one packet, or nothing would ever leave.
@@ -305,7 +305,7 @@ impl CreditConfig {
 
 /// Terms of a queue pair, computed from its [`CreditConfig`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CreditTerms {
+pub struct CreditParams {
     /// Configuration from which the terms were computed.
     pub config: CreditConfig,
     /// Bytes of a quantum.
@@ -324,7 +324,7 @@ pub struct CreditTerms {
     byte_ps: f64,
 }
 
-impl CreditTerms {
+impl CreditParams {
     /// Returns the time from a grant of `quanta` quanta to the next grant.
     pub fn interval(&self, quanta: u64) -> Duration {
         let bytes = match self.config.cost {
@@ -352,7 +352,7 @@ impl CreditTerms {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Leg;
+    use crate::MeasuredSection;
     use std::string::ToString;
 
     fn env(mtu_wire_bytes: u32) -> PolicyEnv {
@@ -363,7 +363,7 @@ mod tests {
             mtu_wire_bytes,
             mtu_payload_bytes: mtu_wire_bytes - 64,
             paths: 64,
-            measured: Leg::with_rtt(base_rtt),
+            measured: MeasuredSection::with_rtt(base_rtt),
             edge: None,
         }
     }

@@ -139,7 +139,7 @@ impl Egress {
     /// Returns `path` if its port is free or none is. Otherwise returns its inner path at a free port, if that path
     /// is usable. Ports are tried in order from the path's own.
     #[inline]
-    pub fn settle(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {
+    pub fn move_to_free_port(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {
         if self.ports.is_one() || self.is_free(path) { path } else { self.move_to_free(path, usable) }
     }
 
@@ -183,12 +183,16 @@ mod tests {
         let ports = PortSet::first(4);
         let all = |_| true;
         // Path 9 is inner path 2 of port 1.
-        assert_eq!(Egress::new(ports, 0b0010).settle(PathId(9), all), PathId(9));
-        assert_eq!(Egress::new(ports, 0b1101).settle(PathId(9), all), PathId(10));
-        assert_eq!(Egress::new(ports, 0b0001).settle(PathId(9), all), PathId(8));
-        assert_eq!(Egress::new(ports, 0b0101).settle(PathId(9), |path| path.0 < 9), PathId(8));
-        assert_eq!(Egress::new(ports, 0b0100).settle(PathId(9), |path| path.0 < 9), PathId(9), "it waits");
-        assert_eq!(Egress::new(ports, 0).settle(PathId(9), all), PathId(9), "no port is free");
-        assert_eq!(Egress::ONE.settle(PathId(9), all), PathId(9));
+        assert_eq!(Egress::new(ports, 0b0010).move_to_free_port(PathId(9), all), PathId(9));
+        assert_eq!(Egress::new(ports, 0b1101).move_to_free_port(PathId(9), all), PathId(10));
+        assert_eq!(Egress::new(ports, 0b0001).move_to_free_port(PathId(9), all), PathId(8));
+        assert_eq!(Egress::new(ports, 0b0101).move_to_free_port(PathId(9), |path| path.0 < 9), PathId(8));
+        assert_eq!(
+            Egress::new(ports, 0b0100).move_to_free_port(PathId(9), |path| path.0 < 9),
+            PathId(9),
+            "it waits"
+        );
+        assert_eq!(Egress::new(ports, 0).move_to_free_port(PathId(9), all), PathId(9), "no port is free");
+        assert_eq!(Egress::ONE.move_to_free_port(PathId(9), all), PathId(9));
     }
 }

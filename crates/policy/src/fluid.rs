@@ -6,7 +6,7 @@ use pathweave_units::Duration;
 pub use pathweave_units::Spread;
 
 /// The spreading of a path picker.
-pub trait Spreads {
+pub trait HasSpread {
     /// Spreading of the picker's packets.
     const SPREAD: Spread;
 }
@@ -14,62 +14,66 @@ pub trait Spreads {
 /// Deviation of a rate control from an ideal one, which gives every flow its fair rate at once and keeps queues
 /// empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Control {
+pub struct ControlModel {
     /// Standing queue at a port where several flows are limited, as the time in which the port sends it.
     pub standing: Duration,
     /// Time for which a new flow sends at line rate before it receives feedback of a queue.
-    pub unaware: Duration,
+    pub feedback_delay: Duration,
     /// Time constant with which a queue drains that is above `standing` or of a single flow.
     pub drain: Duration,
     /// Increase of a flow into free bandwidth; `None` if it takes only a few round-trip times, which counts as
     /// immediate.
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<RateRecovery>,
 }
 
 /// Increase of a flow's rate after a cut. At intervals the rate moves half-way to its value before the cut, and at
 /// least by a fixed step. A cut halves the rate in proportion to an estimate of congestion, which is 1 at first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Recovery {
+pub struct RateRecovery {
     /// Interval between steps, and from a cut to the first step.
     pub interval: Duration,
     /// Smallest step, as a fraction of the line rate.
     pub step: f64,
     /// Time constant with which the estimate of congestion decays without congestion.
-    pub forgets: Duration,
+    pub estimate_decay: Duration,
 }
 
-impl Control {
+impl ControlModel {
     /// Rate or window controlled by delay or by acknowledgements: short queues, fair rates within a few round-trip
     /// times. Fitted to UDMP, whose target is 3 us per queue.
-    pub const BY_DELAY: Control = Control {
+    pub const BY_DELAY: ControlModel = ControlModel {
         standing: Duration::from_us(12),
-        unaware: Duration::from_us(20),
+        feedback_delay: Duration::from_us(20),
         drain: Duration::from_us(50),
         recovery: None,
     };
     /// Window controlled by marks: queues up to the marking threshold, fair rates within a few round-trip times.
-    pub const BY_MARKS: Control = Control {
+    pub const BY_MARKS: ControlModel = ControlModel {
         standing: Duration::from_us(36),
-        unaware: Duration::from_us(25),
+        feedback_delay: Duration::from_us(25),
         drain: Duration::from_us(80),
         recovery: None,
     };
     /// Rate controlled by notifications, with timers for increases: DCQCN's preset "hpcc", whose marking begins at 32
     /// us.
-    pub const BY_NOTIFICATIONS: Control = Control { recovery: Some(Recovery::BY_TIMER), ..Control::BY_MARKS };
+    pub const BY_NOTIFICATIONS: ControlModel =
+        ControlModel { recovery: Some(RateRecovery::BY_TIMER), ..ControlModel::BY_MARKS };
 }
 
-impl Recovery {
+impl RateRecovery {
     /// Recovery of DCQCN's preset "hpcc": a timer of 300 us, steps of 200 Mb/s at 100 Gb/s, and an estimate that
     /// loses a 256th per microsecond.
-    pub const BY_TIMER: Recovery =
-        Recovery { interval: Duration::from_us(300), step: 0.002, forgets: Duration::from_us(256) };
+    pub const BY_TIMER: RateRecovery = RateRecovery {
+        interval: Duration::from_us(300),
+        step: 0.002,
+        estimate_decay: Duration::from_us(256),
+    };
 }
 
 /// The rate control of a congestion control's configuration.
-pub trait Controls {
+pub trait HasControlModel {
     /// Returns the deviation of the rate control from an ideal one.
-    fn control(&self) -> Control;
+    fn control(&self) -> ControlModel;
 }
 
 /// Description of a policy for fluid models.
@@ -78,7 +82,7 @@ pub struct Fluid {
     /// Spreading of the policy's packets; `None` if a program picks paths, whose spreading is unknown.
     pub spread: Option<Spread>,
     /// Rate control of the policy.
-    pub control: Control,
+    pub control: ControlModel,
 }
 
 /// The description of a policy's configuration for fluid models.

@@ -4,7 +4,7 @@
 /// Expands to empty bodies of the named methods. Not for a type that wraps another. `on_timer` includes a
 /// `next_timer` that sets no timer. Applies to [`Policy`](crate::Policy), and to
 /// [`CongestionControl`](crate::cc::CongestionControl) and [`PathPicker`](crate::picker::PathPicker) for the methods
-/// that they have. `compose` is never called on a policy that grants no control packet.
+/// that they have. `make_control` is never called on a policy that grants no control packet.
 ///
 /// ```text
 /// impl Policy for Udmp {
@@ -16,13 +16,13 @@
 macro_rules! ignores {
     ($($method:ident),+ $(,)?) => { $( $crate::ignores!(@ $method); )+ };
     (@ on_open) => {
-        fn on_open(&mut self, _: $crate::units::Time, _: &$crate::Member, _: &mut $crate::PolicyCx<'_>) {}
+        fn on_open(&mut self, _: $crate::units::Time, _: &$crate::QueuePairId, _: &mut $crate::PolicyCx<'_>) {}
     };
     (@ on_close) => {
         fn on_close(&mut self, _: &mut $crate::PolicyCx<'_>) {}
     };
-    (@ compose) => {
-        fn compose(
+    (@ make_control) => {
+        fn make_control(
             &mut self,
             _: $crate::units::Time,
             _: $crate::units::PathId,
@@ -68,7 +68,7 @@ macro_rules! ignores {
         fn path_beyond_window(
             &mut self,
             _: $crate::units::Time,
-            _: &$crate::Want,
+            _: &$crate::SendRequest,
             _: &mut $crate::PolicyCx<'_>,
         ) -> $crate::units::PathId {
             unreachable!("a policy without a window is not asked for what is beyond it")

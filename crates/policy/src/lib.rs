@@ -63,10 +63,10 @@ mod error;
 pub mod fluid;
 mod ignores;
 pub mod laps;
-mod low;
+pub mod late_acks;
+mod low_rtt;
 mod mprdma;
 mod mrc;
-pub mod ooo;
 pub mod peers;
 pub mod picker;
 mod reflex;
@@ -83,24 +83,24 @@ pub mod testing;
 mod udmp;
 mod weave;
 
-pub use adapt::{Adapt, FabricEnv, HostDelay, HostEnv, WhenFull};
+pub use adapt::{Adapt, FabricEnv, FullBufferAction, HostDelay, HostEnv};
 pub use cc::dcqcn::presets;
 pub use contract::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Leg, Memo, Outgoing, PathState, PathView, Policy,
-    PolicyCx, PolicyEnv, SendWindow, Sent, Treatment, Want,
+    ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, MeasuredSection, Memo, Outgoing, PathState,
+    PathView, Policy, PolicyCx, PolicyEnv, SendRequest, SendWindow, Sent,
 };
-pub use credit::{CreditConfig, CreditTerms};
+pub use credit::{CreditConfig, CreditParams};
 pub use dlbf::{
-    Dlbf, DlbfConfig, DlbfCounts, DlbfHost, DlbfScope, DlbfVariant, History, Knowledge, MarkedRate, OnSwitch,
-    PathTable, Sending,
+    Dlbf, DlbfConfig, DlbfCounts, DlbfHost, DlbfScope, DlbfVariant, History, MarkedRate, OnSwitch,
+    PathStatus, PathTable, Sending,
 };
 pub use egress::{Egress, PortSet};
 pub use error::ConfigError;
 pub use mprdma::{Decrease, MpRdma, MpRdmaConfig};
 pub use mrc::{Mrc, MrcConfig};
 pub use pathweave_units::Forwarding;
-pub use peers::Peers;
-pub use reflex::{E2eMode, Reflex, ReflexConfig, with_a_queue};
+pub use peers::PeerKind;
+pub use reflex::{E2eMode, Reflex, ReflexConfig, queued_rtt};
 pub use registry::{AnyPolicy, PolicyConfig};
 pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};
@@ -110,11 +110,11 @@ pub use scheme::{
 };
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{
-    Announce, DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource, Service,
-    SharedReceiveConfig, Slows,
+    Announce, DatagramConfig, Delivery, EethPlace, NotificationScope, Repair, RetryOrder, RttSource, Service,
+    SharedReceiveConfig,
 };
-pub use shared::{Member, Shared};
-pub use split::{Split, SplitConfig};
+pub use shared::{QueuePairId, Shared};
+pub use split::{SplitConfig, SplitPolicy};
 pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
 pub use weave::{PathChoice, Weave, WeaveConfig};
 

@@ -18,11 +18,11 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::ack_clock::AckClock;
 use crate::error::check;
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
-use crate::ooo::OutOfOrder;
+use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
+use crate::late_acks::LateAckDetector;
 use crate::{
     Adapt, ConfigError, Egress, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv,
-    Sent, Want,
+    SendRequest, Sent,
 };
 
 /// Effect of a mark on the window.
@@ -82,7 +82,7 @@ impl Default for MpRdmaConfig {
 
 impl AsFluid for MpRdmaConfig {
     fn as_fluid(&self) -> Fluid {
-        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_MARKS }
+        Fluid { spread: Some(Spread::ByCapacity), control: ControlModel::BY_MARKS }
     }
 }
 
@@ -126,7 +126,7 @@ pub struct MpRdma {
     /// Congestion window in packets, at least 1.
     cwnd: f64,
     clock: AckClock,
-    ooo: OutOfOrder,
+    ooo: LateAckDetector,
     /// Packets that may leave on any path.
     kept: u32,
     /// Unused part of the grants of short packets, in full packets.
@@ -165,7 +165,7 @@ impl MpRdma {
         MpRdma {
             cwnd: f64::from(initial),
             clock: AckClock::new(env.paths, config.explore, rng),
-            ooo: OutOfOrder::new(config.ooo_packets),
+            ooo: LateAckDetector::new(config.ooo_packets),
             kept: initial,
             spare: 0.0,
             resends: 0,
@@ -252,25 +252,25 @@ impl MpRdma {
     #[inline]
     fn grant(&mut self, charge: Charge, path: PathId, egress: Egress) -> Grant {
         self.charge = charge;
-        Grant::Send(self.clock.settle(path, egress))
+        Grant::Send(self.clock.move_to_free_port(path, egress))
     }
 }
 
 impl Policy for MpRdma {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
+    crate::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
-    fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Grant {
         if want.retransmit && self.resends > 0 {
-            return self.grant(Charge::Resend, self.clock.spray(), want.egress);
+            return self.grant(Charge::Resend, self.clock.random_path(), want.egress);
         }
         if let Some(path) = self.clock.next(want.egress) {
             return self.grant(Charge::Release, path, want.egress);
         }
         if self.kept > 0 && (want.inflight_packets < self.cwnd as u32) {
-            return self.grant(Charge::Kept, self.clock.spray(), want.egress);
+            return self.grant(Charge::Kept, self.clock.random_path(), want.egress);
         }
         if want.inflight_packets == 0 {
-            return self.grant(Charge::Start, self.clock.spray(), want.egress);
+            return self.grant(Charge::Start, self.clock.random_path(), want.egress);
         }
         Grant::Blocked
     }
@@ -289,7 +289,7 @@ impl Policy for MpRdma {
             }
         }
         if self.charge != Charge::Release {
-            self.clock.sprayed(cx.rng);
+            self.clock.commit_random_path(cx.rng);
         }
         self.save(sent.wire_bytes);
         if sent.retransmit { RETRANSMITTED } else { Memo::default() }
@@ -303,11 +303,11 @@ impl Policy for MpRdma {
             // No acknowledgement arrived at all: continue with a single packet, and with what is left of the window.
             FeedbackKind::Timeout => self.shrink(1.0),
             FeedbackKind::Cnp
-            | FeedbackKind::Midway
-            | FeedbackKind::Echo
-            | FeedbackKind::Heard { .. }
+            | FeedbackKind::EdgeRtt
+            | FeedbackKind::PathSample
+            | FeedbackKind::Duplicate { .. }
             | FeedbackKind::Late
-            | FeedbackKind::Notices(_) => {}
+            | FeedbackKind::NoticeFlow(_) => {}
         }
     }
 

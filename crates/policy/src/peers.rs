@@ -8,7 +8,7 @@ use pathweave_units::HostId;
 
 /// Meaning of a peer's number, which determines the lifetime of its state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Peers {
+pub enum PeerKind {
     /// A host. Later queue pairs use it again, so the state of its paths outlives queue pairs, as in the publications
     /// of schemes with path tables.
     #[default]
@@ -69,10 +69,10 @@ impl<T> PeerTable<T> {
     }
 
     /// Removes a queue pair from its entry. The entry is removed with its last queue pair, unless peers are hosts.
-    pub fn leave(&mut self, index: PeerIndex, peers: Peers) {
+    pub fn leave(&mut self, index: PeerIndex, peers: PeerKind) {
         let Some(Some(entry)) = self.entries.get_mut(index.0 as usize) else { return };
         entry.members = entry.members.saturating_sub(1);
-        if entry.members == 0 && peers == Peers::Connections {
+        if entry.members == 0 && peers == PeerKind::Connections {
             let key = entry.key;
             self.remove(key);
         }
@@ -147,14 +147,14 @@ mod tests {
 
     #[test]
     fn an_entry_goes_with_the_last_of_a_connection_and_outlives_it_with_a_host() {
-        for (peers, left) in [(Peers::Connections, 0), (Peers::Hosts, 9)] {
+        for (peers, left) in [(PeerKind::Connections, 0), (PeerKind::Hosts, 9)] {
             let mut table = PeerTable::new();
             let both = [of_paths(&mut table, A, 2), of_paths(&mut table, A, 2)];
             table.get_mut(both[0])[0] = 9;
             table.leave(both[0], peers);
             assert_eq!(table.get_mut(both[1])[0], 9, "one is left");
             table.leave(both[1], peers);
-            assert_eq!(table.is_empty(), peers == Peers::Connections);
+            assert_eq!(table.is_empty(), peers == PeerKind::Connections);
             let again = of_paths(&mut table, A, 2);
             assert_eq!(table.get_mut(again)[0], left);
         }
@@ -166,7 +166,7 @@ mod tests {
         let stays = of_paths(&mut table, B, 4);
         for n in 0..10_000 {
             let index = of_paths(&mut table, HostId(100 + n), 1 + (n % 8) as u16);
-            table.leave(index, Peers::Connections);
+            table.leave(index, PeerKind::Connections);
         }
         assert_eq!((table.len(), table.entries.len(), table.get_mut(stays).len()), (1, 2, 4));
     }

@@ -9,12 +9,13 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig, IncreaseOver, SwiftConfig, TimelyConfig};
 use crate::error::check;
-use crate::fluid::{AsFluid, Controls, Fluid};
+use crate::fluid::{AsFluid, Fluid, HasControlModel};
 use crate::picker::{AnyPicker, PickerConfig};
-use crate::split::{Split, SplitConfig};
+use crate::split::{SplitConfig, SplitPolicy};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Leg,
-    Member, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay, HostEnv,
+    MeasuredSection, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest,
+    SendWindow, Sent,
 };
 
 /// Effect of the peer's acknowledgements on the congestion control of a flow to another site.
@@ -63,7 +64,7 @@ const CHANCE_PACKETS: u64 = 8;
 /// packets of time `packet`, which may collide by chance. In Reflex's evaluation, with 3.25 us to the edge and 6.27
 /// us for the round trip, these are 5.2 and 10.0 us; the paper sets 5 and 10 (table I). Hosts and external switches
 /// use this value.
-pub fn with_a_queue(idle: Duration, packet: Duration) -> Duration {
+pub fn queued_rtt(idle: Duration, packet: Duration) -> Duration {
     idle + (idle * 3 / 5).max(packet * CHANCE_PACKETS)
 }
 
@@ -71,10 +72,10 @@ pub fn with_a_queue(idle: Duration, packet: Duration) -> Duration {
 const HIGH_OVER_LOW: u64 = 10;
 
 /// Returns the congestion control with thresholds that fit the round trip to the edge.
-fn near(cc: &CcConfig, edge: Leg, packet: Duration) -> CcConfig {
+fn edge_thresholds(cc: &CcConfig, edge: MeasuredSection, packet: Duration) -> CcConfig {
     match cc {
         CcConfig::Timely(timely) => {
-            let t_low = with_a_queue(edge.base_rtt, packet);
+            let t_low = queued_rtt(edge.base_rtt, packet);
             CcConfig::Timely(TimelyConfig {
                 t_low: Some(t_low),
                 t_high: Some(t_low * HIGH_OVER_LOW),
@@ -103,8 +104,8 @@ impl Adapt for ReflexConfig {
             cc.adapt_to_fabric(fabric);
         }
     }
-    fn wants_longest_path(&self) -> bool {
-        self.cc.wants_longest_path()
+    fn uses_longest_path(&self) -> bool {
+        self.cc.uses_longest_path()
     }
     fn host_delay(&self) -> HostDelay {
         self.cc.host_delay()
@@ -131,16 +132,18 @@ impl ReflexConfig {
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Reflex {
         let packet = env.line_rate.time_for(u64::from(env.mtu_wire_bytes));
         let (cc, measured) = match env.edge {
-            Some(edge) => (self.edge_cc.clone().unwrap_or_else(|| near(&self.cc, edge, packet)), edge),
+            Some(edge) => {
+                (self.edge_cc.clone().unwrap_or_else(|| edge_thresholds(&self.cc, edge, packet)), edge)
+            }
             None => (self.cc.clone(), env.measured),
         };
         let split = SplitConfig { cc, picker: self.picker.clone() };
         Reflex {
             inner: split.build(&PolicyEnv { measured, ..*env }, rng),
-            fed: env.edge.map(|edge| Fed {
+            fed: env.edge.map(|edge| EdgeFeedback {
                 mode: self.e2e_mode,
                 idle_rtt: edge.base_rtt,
-                hold_for: self.hold_for.unwrap_or_else(|| with_a_queue(edge.base_rtt, packet)),
+                hold_for: self.hold_for.unwrap_or_else(|| queued_rtt(edge.base_rtt, packet)),
                 echo: None,
             }),
         }
@@ -150,14 +153,14 @@ impl ReflexConfig {
 /// State of one direction of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Reflex {
-    inner: Split<AnyCc, AnyPicker>,
+    inner: SplitPolicy<AnyCc, AnyPicker>,
     /// `None` if no edge replies.
-    fed: Option<Fed>,
+    fed: Option<EdgeFeedback>,
 }
 
 /// Feedback from the edge.
 #[derive(Clone, Copy, Debug)]
-struct Fed {
+struct EdgeFeedback {
     mode: E2eMode,
     idle_rtt: Duration,
     hold_for: Duration,
@@ -165,11 +168,11 @@ struct Fed {
     echo: Option<(Time, Duration)>,
 }
 
-impl Fed {
+impl EdgeFeedback {
     /// Returns the feedback that the congestion control receives instead of `feedback`.
     fn translate(&mut self, now: Time, feedback: &Feedback) -> Feedback {
         match (feedback.kind, self.mode) {
-            (FeedbackKind::Midway, mode) => {
+            (FeedbackKind::EdgeRtt, mode) => {
                 self.echo = Some((now, feedback.rtt));
                 // An echo acknowledges nothing. If acknowledgements clock increases, an echo must not cause one.
                 Feedback { backlogged: feedback.backlogged && mode == E2eMode::None, ..*feedback }
@@ -188,22 +191,28 @@ impl Fed {
 }
 
 impl Policy for Reflex {
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.inner.on_open(now, member, cx);
     }
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
         self.inner.on_close(cx);
     }
     #[inline]
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         self.inner.poll_send(now, want, cx)
     }
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
         self.inner.on_sent(now, sent, cx)
     }
-    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
-        self.inner.compose(now, path, in_flight, cx)
+    fn make_control(
+        &mut self,
+        now: Time,
+        path: PathId,
+        in_flight: Range<u64>,
+        cx: &mut PolicyCx<'_>,
+    ) -> Outgoing {
+        self.inner.make_control(now, path, in_flight, cx)
     }
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         self.inner.on_copy_sent(now, psn, path, wire_bytes, cx);
@@ -240,7 +249,7 @@ impl Policy for Reflex {
     fn window(&self) -> Option<SendWindow> {
         self.inner.window()
     }
-    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
         self.inner.path_beyond_window(now, want, cx)
     }
 }
@@ -255,14 +264,14 @@ mod tests {
 
     /// A flow to another site: round-trip times of 1,012 us to the peer and 6.27 us to the edge.
     fn env(edge: bool) -> PolicyEnv {
-        let edge = edge.then_some(Leg { base_rtt: Duration::from_ns(6_270), links: 3 });
+        let edge = edge.then_some(MeasuredSection { base_rtt: Duration::from_ns(6_270), links: 3 });
         PolicyEnv {
             line_rate: Rate::from_gbps(100),
             base_rtt: US(1_012),
             mtu_wire_bytes: 1_048,
             mtu_payload_bytes: 1_000,
             paths: 1,
-            measured: Leg { base_rtt: US(1_012), links: 7 },
+            measured: MeasuredSection { base_rtt: US(1_012), links: 7 },
             edge,
         }
     }
@@ -306,8 +315,8 @@ mod tests {
     /// A rate cut by two echoes of 200 us: 1 - 0.8 x (1 - 100 / 200) = 0.6.
     fn slowed_down(mode: E2eMode) -> Reflex {
         let mut reflex = reflex(mode, true);
-        feed(&mut reflex, FeedbackKind::Midway, 2_000, US(200));
-        feed(&mut reflex, FeedbackKind::Midway, 2_005, US(200));
+        feed(&mut reflex, FeedbackKind::EdgeRtt, 2_000, US(200));
+        feed(&mut reflex, FeedbackKind::EdgeRtt, 2_005, US(200));
         assert!((gbps(&reflex) - 60.0).abs() < 1e-3);
         reflex
     }
@@ -340,9 +349,10 @@ mod tests {
 
     #[test]
     fn by_default_thresholds_are_those_of_the_way_to_the_edge() {
-        let way = |rtt_ns| Leg { base_rtt: Duration::from_ns(rtt_ns), links: 3 };
+        let way = |rtt_ns| MeasuredSection { base_rtt: Duration::from_ns(rtt_ns), links: 3 };
         let packet = Duration::from_ns(84);
-        let CcConfig::Timely(fed) = near(&CcConfig::Timely(TimelyConfig::default()), way(6_270), packet)
+        let CcConfig::Timely(fed) =
+            edge_thresholds(&CcConfig::Timely(TimelyConfig::default()), way(6_270), packet)
         else {
             panic!("it is TIMELY")
         };
@@ -351,8 +361,10 @@ mod tests {
         assert_eq!(fed.t_high, Some(Duration::from_ns(100_320)));
         assert_eq!(fed.min_rtt, Some(Duration::from_ns(6_270)));
         // For a shorter round trip eight packets exceed six tenths of it.
-        assert_eq!(with_a_queue(US(1), packet), Duration::from_ns(1_672));
-        let CcConfig::Swift(fed) = near(&CcConfig::Swift(SwiftConfig::default()), way(6_270), packet) else {
+        assert_eq!(queued_rtt(US(1), packet), Duration::from_ns(1_672));
+        let CcConfig::Swift(fed) =
+            edge_thresholds(&CcConfig::Swift(SwiftConfig::default()), way(6_270), packet)
+        else {
             panic!("it is Swift")
         };
         assert_eq!(fed.increase_over, IncreaseOver::Measured);
@@ -362,7 +374,7 @@ mod tests {
     fn an_echo_holds_good_for_as_long_as_configured() {
         let mut reflex = slowed_down(E2eMode::Hold);
         // An acknowledgement counts once in a round trip to the edge, which took 200 us.
-        feed(&mut reflex, FeedbackKind::Midway, 2_300, US(200));
+        feed(&mut reflex, FeedbackKind::EdgeRtt, 2_300, US(200));
         assert!((gbps(&reflex) - 36.0).abs() < 1e-3);
         feed(&mut reflex, ACK, 2_309, US(1_012));
         assert!((gbps(&reflex) - 36.0).abs() < 1e-3, "held: 200 us, so it is too early");
@@ -380,9 +392,9 @@ mod tests {
             AnyCc::Swift(swift) => swift.window_packets(),
             other => panic!("{other:?}"),
         };
-        feed(&mut reflex, FeedbackKind::Midway, 100, US(20));
+        feed(&mut reflex, FeedbackKind::EdgeRtt, 100, US(20));
         let cut = window(&reflex);
-        feed(&mut reflex, FeedbackKind::Midway, 200, US(7));
+        feed(&mut reflex, FeedbackKind::EdgeRtt, 200, US(7));
         assert_eq!(window(&reflex), cut, "below the target, and nothing acknowledged");
         feed(&mut reflex, ACK, 201, US(1_012));
         // The gain is that of a flow that ends at the edge: (1,012 / 6.27)^2 times that of one over the whole

@@ -19,12 +19,12 @@ use crate::mrc::{Mrc, MrcConfig};
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
-use crate::split::{Split, SplitConfig};
+use crate::split::{SplitConfig, SplitPolicy};
 use crate::udmp::{Udmp, UdmpConfig};
 use crate::weave::{Weave, WeaveConfig};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
-    Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Memo, Outgoing,
+    PathView, Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
 };
 
 macro_rules! policies {
@@ -65,8 +65,8 @@ macro_rules! policies {
             fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
                 match self { $( PolicyConfig::$name(config) => config.adapt_to_fabric(fabric) ),* }
             }
-            fn wants_longest_path(&self) -> bool {
-                match self { $( PolicyConfig::$name(config) => config.wants_longest_path() ),* }
+            fn uses_longest_path(&self) -> bool {
+                match self { $( PolicyConfig::$name(config) => config.uses_longest_path() ),* }
             }
             fn host_delay(&self) -> HostDelay {
                 match self { $( PolicyConfig::$name(config) => config.host_delay() ),* }
@@ -77,28 +77,28 @@ macro_rules! policies {
         }
 
         impl Policy for AnyPolicy {
-            fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+            fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_open(now, member, cx) ),* }
             }
             fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyPolicy::$name(policy) => policy.on_close(cx) ),* }
             }
             #[inline]
-            fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+            fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
                 match self { $( AnyPolicy::$name(policy) => policy.poll_send(now, want, cx) ),* }
             }
             #[inline]
             fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
                 match self { $( AnyPolicy::$name(policy) => policy.on_sent(now, sent, cx) ),* }
             }
-            fn compose(
+            fn make_control(
                 &mut self,
                 now: Time,
                 path: PathId,
                 in_flight: Range<u64>,
                 cx: &mut PolicyCx<'_>,
             ) -> Outgoing {
-                match self { $( AnyPolicy::$name(policy) => policy.compose(now, path, in_flight, cx) ),* }
+                match self { $( AnyPolicy::$name(policy) => policy.make_control(now, path, in_flight, cx) ),* }
             }
             fn on_copy_sent(
                 &mut self,
@@ -133,7 +133,7 @@ macro_rules! policies {
             fn window(&self) -> Option<SendWindow> {
                 match self { $( AnyPolicy::$name(policy) => policy.window() ),* }
             }
-            fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+            fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
                 match self { $( AnyPolicy::$name(policy) => policy.path_beyond_window(now, want, cx) ),* }
             }
         }
@@ -142,7 +142,7 @@ macro_rules! policies {
 
 policies! {
     /// A congestion control and a path picker that are independent of each other.
-    Split(Split<AnyCc, AnyPicker>, SplitConfig),
+    Split(SplitPolicy<AnyCc, AnyPicker>, SplitConfig),
     /// UDMP: delay decides rate and, by ACK clocking, path.
     Udmp(Udmp, UdmpConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.

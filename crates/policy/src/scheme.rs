@@ -5,10 +5,10 @@ use pathweave_units::{Bytes, Duration, Forwarding, Rate, Rng};
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
 use crate::error::check;
-use crate::fluid::{AsFluid, Control, Fluid};
+use crate::fluid::{AsFluid, ControlModel, Fluid};
 use crate::{
-    AnyPolicy, ConfigError, CreditConfig, CreditTerms, DlbfConfig, PolicyConfig, PolicyEnv, Reordering,
-    Service, Slows, SplitConfig,
+    AnyPolicy, ConfigError, CreditConfig, CreditParams, DlbfConfig, NotificationScope, PolicyConfig,
+    PolicyEnv, Reordering, Service, SplitConfig,
 };
 
 /// A named preset, or a preset with overrides. In a scenario it is a name (`scheme = "rps"`) or a table. The field
@@ -64,7 +64,7 @@ pub struct DestinationControl {
     pub cnp: CnpPolicy,
     /// Scope of a notification. If it is the queue pair, its policy holds the reaction point, and that of a
     /// destination stays at line rate.
-    pub slows: Slows,
+    pub slows: NotificationScope,
 }
 
 impl Scheme {
@@ -79,7 +79,7 @@ impl Scheme {
     pub fn as_fluid(&self) -> Fluid {
         let fluid = self.policy.as_fluid();
         // After the first window, receiver credit keeps queues as short as congestion control by delay does.
-        if self.credit.is_some() { Fluid { control: Control::BY_DELAY, ..fluid } } else { fluid }
+        if self.credit.is_some() { Fluid { control: ControlModel::BY_DELAY, ..fluid } } else { fluid }
     }
 
     /// Returns an error that names the first invalid field, or the combination that cannot work.
@@ -178,7 +178,7 @@ impl Scheme {
         rtts("recovery.probe_again_rtts", probe_again_rtts)
     }
     /// Returns the credit terms of a queue pair whose host's own link has rate `link`, if receivers grant credit.
-    pub fn credit_terms(&self, env: &PolicyEnv, link: Rate) -> Option<CreditTerms> {
+    pub fn credit_terms(&self, env: &PolicyEnv, link: Rate) -> Option<CreditParams> {
         self.credit.map(|credit| credit.terms(env, link))
     }
     /// Builds the policy of a datagram queue pair, and the rate control of each destination if the scheme has any.
@@ -192,10 +192,10 @@ impl Scheme {
             let fresh = Dcqcn::new(config, env);
             let slows = match &self.service {
                 Service::Datagram(behaviour) => behaviour.slows,
-                _ => Slows::Destination,
+                _ => NotificationScope::Destination,
             };
             control = Some(DestinationControl { fresh, cnp: self.cnp, slows });
-            if slows == Slows::Destination {
+            if slows == NotificationScope::Destination {
                 split.cc = CcConfig::None(UnlimitedConfig::default());
             }
         }

@@ -91,7 +91,7 @@ impl SharedReceiveConfig {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Slows {
+pub enum NotificationScope {
     /// The destination that sent the notification. Messages to other destinations are not slowed.
     #[default]
     Destination,
@@ -136,7 +136,7 @@ pub struct DatagramConfig {
     pub retry_limit: u16,
     /// Scope of a notification, with congestion control "dcqcn". "destination" (default): the destination that sent
     /// it. "queue_pair": all destinations, which share a rate.
-    pub slows: Slows,
+    pub slows: NotificationScope,
 }
 
 impl Default for DatagramConfig {
@@ -151,7 +151,7 @@ impl Default for DatagramConfig {
             eeth: EethPlace::InsideMtu,
             window_packets: 4_096,
             retry_limit: 64,
-            slows: Slows::Destination,
+            slows: NotificationScope::Destination,
         }
     }
 }
@@ -169,7 +169,7 @@ impl DatagramConfig {
     }
     /// Returns true if the announcement of a message of `packets` packets implies that all of them have left. With
     /// rules that use scans it always counts so.
-    pub fn start_says_sent(&self, packets: u32) -> bool {
+    pub fn announcement_implies_sent(&self, packets: u32) -> bool {
         self.repair != Repair::Overtaken || (packets == 1 && self.announce == Announce::FirstPacket)
     }
     /// Returns an error that names the first invalid field.

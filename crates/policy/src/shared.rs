@@ -29,11 +29,11 @@ use core::marker::PhantomData;
 
 use pathweave_units::{HostId, QpNum};
 
-use crate::Peers;
+use crate::PeerKind;
 
 /// Identity of a queue pair, passed when it opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct QueuePairId {
     /// Number of the queue pair at this endpoint.
     pub qp: QpNum,
     /// Peer host.
@@ -41,7 +41,7 @@ pub struct Member {
 }
 
 /// Operations that every kind of shared state must support.
-pub trait Store: Any + fmt::Debug + Send {
+pub trait SharedState: Any + fmt::Debug + Send {
     /// Returns true if the store holds no state of any peer.
     fn is_empty(&self) -> bool;
     /// Removes the state of a peer, in use or not: after a panic the state cannot be trusted.
@@ -49,7 +49,7 @@ pub trait Store: Any + fmt::Debug + Send {
 }
 
 /// Downcasts a store to its kind; `None` if it is of another kind.
-fn of_kind<S: Store>(store: &mut dyn Store) -> Option<&mut S> {
+fn of_kind<S: SharedState>(store: &mut dyn SharedState) -> Option<&mut S> {
     (store as &mut dyn Any).downcast_mut()
 }
 
@@ -84,9 +84,9 @@ pub struct Shared(Option<Box<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    peers: Peers,
+    peers: PeerKind,
     /// Stores by the index in a [`StoreId`]. If peers are connections, a store without members is `None`.
-    stores: Vec<Option<Box<dyn Store>>>,
+    stores: Vec<Option<Box<dyn SharedState>>>,
     /// Queue pairs whose policies must be polled again.
     woken: VecDeque<QpNum>,
 }
@@ -98,18 +98,23 @@ impl Shared {
     }
 
     /// Creates shared state without stores, for an endpoint whose peers are hosts or connections.
-    pub fn for_peers(peers: Peers) -> Self {
+    pub fn for_peers(peers: PeerKind) -> Self {
         match peers {
-            Peers::Hosts => Shared::new(),
-            Peers::Connections => Shared(Some(Box::new(Inner { peers, ..Inner::default() }))),
+            PeerKind::Hosts => Shared::new(),
+            PeerKind::Connections => Shared(Some(Box::new(Inner { peers, ..Inner::default() }))),
         }
     }
 
     /// Returns the store of kind `S` for which `is_mine` returns true, and creates it if there is none. Schemes
     /// distinguish stores by their configuration, so that two schemes of one kind on one host do not mix.
-    pub fn join<S: Store>(&mut self, is_mine: impl Fn(&S) -> bool, make: impl FnOnce() -> S) -> StoreId<S> {
+    pub fn join<S: SharedState>(
+        &mut self,
+        is_mine: impl Fn(&S) -> bool,
+        make: impl FnOnce() -> S,
+    ) -> StoreId<S> {
         let stores = &mut self.0.get_or_insert_default().stores;
-        let is_mine = |any: &mut Box<dyn Store>| of_kind(&mut **any).is_some_and(|store| is_mine(store));
+        let is_mine =
+            |any: &mut Box<dyn SharedState>| of_kind(&mut **any).is_some_and(|store| is_mine(store));
         let found = stores.iter_mut().position(|any| any.as_mut().is_some_and(is_mine));
         let index = found.unwrap_or_else(|| {
             let free = stores.iter().position(Option::is_none).unwrap_or(stores.len());
@@ -125,12 +130,12 @@ impl Shared {
     /// Called when a queue pair that joined a store closes: `leave` removes it from the state of its peer. If peers
     /// are connections, an empty store is removed, too, because configurations of connections differ by their
     /// measurements.
-    pub fn leave<S: Store>(&mut self, id: StoreId<S>, leave: impl FnOnce(&mut S, Peers)) {
+    pub fn leave<S: SharedState>(&mut self, id: StoreId<S>, leave: impl FnOnce(&mut S, PeerKind)) {
         let Some(Inner { peers, stores, .. }) = self.0.as_deref_mut() else { return };
         let Some(slot) = stores.get_mut(id.index as usize) else { return };
         let Some(store) = slot.as_mut().and_then(|any| of_kind::<S>(&mut **any)) else { return };
         leave(store, *peers);
-        if *peers == Peers::Connections && store.is_empty() {
+        if *peers == PeerKind::Connections && store.is_empty() {
             *slot = None;
         }
     }
@@ -141,7 +146,7 @@ impl Shared {
         for slot in stores {
             if let Some(store) = slot {
                 store.forget(peer);
-                if *peers == Peers::Connections && store.is_empty() {
+                if *peers == PeerKind::Connections && store.is_empty() {
                     *slot = None;
                 }
             }
@@ -154,13 +159,13 @@ impl Shared {
     }
 
     /// Returns the meaning of a peer's number.
-    pub fn peers(&self) -> Peers {
-        self.0.as_ref().map_or(Peers::Hosts, |inner| inner.peers)
+    pub fn peers(&self) -> PeerKind {
+        self.0.as_ref().map_or(PeerKind::Hosts, |inner| inner.peers)
     }
 
     /// Returns the store. Panics if `id` is of another endpoint.
     #[inline]
-    pub fn get<S: Store>(&mut self, id: StoreId<S>) -> &mut S {
+    pub fn get<S: SharedState>(&mut self, id: StoreId<S>) -> &mut S {
         let stores = self.0.as_mut().map(|inner| &mut inner.stores);
         let any = stores.and_then(|stores| stores.get_mut(id.index as usize)?.as_mut());
         any.and_then(|any| of_kind(&mut **any)).expect("a store is joined at the endpoint where it is used")
@@ -168,18 +173,18 @@ impl Shared {
 
     /// Has another queue pair's policy polled again after this call, although it is blocked or waits for an instant,
     /// because state that it reads through a store has changed. Queue pairs that no longer exist are skipped.
-    pub fn wake(&mut self, qp: QpNum) {
+    pub fn request_poll(&mut self, qp: QpNum) {
         self.0.get_or_insert_default().woken.push_back(qp);
     }
 
     /// Returns true if [`Shared::take_woken`] would return a queue pair.
     #[inline(always)]
-    pub fn has_woken(&self) -> bool {
+    pub fn has_poll_requests(&self) -> bool {
         matches!(&self.0, Some(inner) if !inner.woken.is_empty())
     }
 
     /// Returns the next queue pair to poll again, in the order of the calls of [`Shared::wake`]. For the endpoint.
-    pub fn take_woken(&mut self) -> Option<QpNum> {
+    pub fn take_poll_requests(&mut self) -> Option<QpNum> {
         self.0.as_mut()?.woken.pop_front()
     }
 }
@@ -196,7 +201,7 @@ mod tests {
         packets: u32,
     }
 
-    impl Store for Count {
+    impl SharedState for Count {
         fn is_empty(&self) -> bool {
             self.packets == 0
         }
@@ -204,7 +209,7 @@ mod tests {
             self.packets = 0;
         }
     }
-    impl Store for Vec<String> {
+    impl SharedState for Vec<String> {
         fn is_empty(&self) -> bool {
             <[String]>::is_empty(self)
         }
@@ -240,11 +245,14 @@ mod tests {
     #[test]
     fn wakes_come_out_once_in_their_order() {
         let mut shared = Shared::new();
-        assert!(!shared.has_woken() && shared.0.is_none(), "nothing is allocated for those who do not share");
-        [5, 3].into_iter().for_each(|qp| shared.wake(QpNum(qp)));
-        assert!(shared.has_woken());
-        assert_eq!([(); 3].map(|()| shared.take_woken()), [Some(QpNum(5)), Some(QpNum(3)), None]);
-        assert!(!shared.has_woken());
+        assert!(
+            !shared.has_poll_requests() && shared.0.is_none(),
+            "nothing is allocated for those who do not share"
+        );
+        [5, 3].into_iter().for_each(|qp| shared.request_poll(QpNum(qp)));
+        assert!(shared.has_poll_requests());
+        assert_eq!([(); 3].map(|()| shared.take_poll_requests()), [Some(QpNum(5)), Some(QpNum(3)), None]);
+        assert!(!shared.has_poll_requests());
     }
 
     #[test]
@@ -256,7 +264,7 @@ mod tests {
 
     #[test]
     fn a_store_that_is_left_empty_goes_where_peers_are_connections() {
-        for (peers, stores) in [(Peers::Connections, 2), (Peers::Hosts, 1_001)] {
+        for (peers, stores) in [(PeerKind::Connections, 2), (PeerKind::Hosts, 1_001)] {
             let mut shared = Shared::for_peers(peers);
             assert_eq!(shared.peers(), peers);
             let stays = join(&mut shared, 0);
@@ -273,7 +281,7 @@ mod tests {
             assert_eq!(shared.get(stays).packets, 5);
             shared.forget(HostId(1));
             let kept = shared.0.as_ref().map(|inner| inner.stores.iter().flatten().count());
-            assert_eq!(kept, Some(if peers == Peers::Hosts { stores } else { 0 }));
+            assert_eq!(kept, Some(if peers == PeerKind::Hosts { stores } else { 0 }));
         }
     }
 

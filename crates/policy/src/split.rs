@@ -3,11 +3,11 @@
 use pathweave_units::{PathId, Rate, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
-use crate::fluid::{AsFluid, Controls, Fluid};
+use crate::fluid::{AsFluid, Fluid, HasControlModel};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Member, Memo,
-    PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Want,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Memo, PathView,
+    Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
 };
 
 /// Congestion control and path selection, decided independently. They can still exchange data: through the halves of
@@ -16,16 +16,16 @@ use crate::{
 // controls.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct Split<C, P> {
+pub struct SplitPolicy<C, P> {
     /// Path picker: decides which path a packet takes.
     pub picker: P,
     /// Congestion control: decides when a packet leaves.
     pub cc: C,
 }
 
-impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
-    crate::ignores!(compose, on_copy_sent);
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+impl<C: CongestionControl, P: PathPicker> Policy for SplitPolicy<C, P> {
+    crate::ignores!(make_control, on_copy_sent);
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.cc.on_open(now, member, cx);
         self.picker.on_open(now, member, cx);
     }
@@ -34,7 +34,7 @@ impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
         self.picker.on_close(cx);
     }
     #[inline]
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         match self.cc.permit(now, want, cx) {
             Permit::Now => Grant::Send(self.picker.pick(now, want, cx)),
             Permit::At(when) => Grant::At(when),
@@ -72,7 +72,7 @@ impl<C: CongestionControl, P: PathPicker> Policy for Split<C, P> {
     fn window(&self) -> Option<SendWindow> {
         self.cc.window()
     }
-    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
         self.picker.pick(now, want, cx)
     }
 }
@@ -99,8 +99,8 @@ impl Adapt for SplitConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);
     }
-    fn wants_longest_path(&self) -> bool {
-        self.cc.wants_longest_path()
+    fn uses_longest_path(&self) -> bool {
+        self.cc.uses_longest_path()
     }
     fn host_delay(&self) -> HostDelay {
         self.cc.host_delay()
@@ -117,8 +117,8 @@ impl SplitConfig {
         self.picker.validate().map_err(|error| error.within("picker"))
     }
     /// Builds the policy of one direction of one queue pair.
-    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, AnyPicker> {
-        Split { cc: self.cc.build(env), picker: self.picker.build(env, rng) }
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> SplitPolicy<AnyCc, AnyPicker> {
+        SplitPolicy { cc: self.cc.build(env), picker: self.picker.build(env, rng) }
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     impl PathPicker for Laps {
         crate::ignores!(on_open, on_close, on_feedback);
-        fn pick(&self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> PathId {
+        fn pick(&self, _: Time, _: &SendRequest, _: &mut PolicyCx<'_>) -> PathId {
             PathId(self.next)
         }
         fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> u32 {
@@ -157,7 +157,7 @@ mod tests {
 
     impl CongestionControl for Follows {
         crate::ignores!(on_open, on_close, on_timer);
-        fn permit(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Permit {
+        fn permit(&mut self, _: Time, _: &SendRequest, _: &mut PolicyCx<'_>) -> Permit {
             Permit::Now
         }
         fn on_sent(&mut self, _: Time, sent: &Sent, _: &mut PolicyCx<'_>) -> u32 {
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn each_part_gets_its_half_of_the_memo_back_and_sees_the_others() {
-        let mut split = Split { picker: Laps::default(), cc: Follows::default() };
+        let mut split = SplitPolicy { picker: Laps::default(), cc: Follows::default() };
         let mut host = Host::new(1);
         for psn in 0..10 {
             let sent = Sent {

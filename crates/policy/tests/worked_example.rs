@@ -13,8 +13,11 @@ use pathweave_units::Rng;
 use two_choices::TwoChoices;
 
 /// Combines the picker with DCQCN, as in `rps`.
-fn two_choices(env: &PolicyEnv, rng: &mut Rng) -> Split<AnyCc, TwoChoices> {
-    Split { cc: CcConfig::Dcqcn(DcqcnConfig::default()).build(env), picker: TwoChoices::new(env.paths, rng) }
+fn two_choices(env: &PolicyEnv, rng: &mut Rng) -> SplitPolicy<AnyCc, TwoChoices> {
+    SplitPolicy {
+        cc: CcConfig::Dcqcn(DcqcnConfig::default()).build(env),
+        picker: TwoChoices::new(env.paths, rng),
+    }
 }
 
 #[test]

@@ -4,14 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use pathweave_policy::cc::{CcConfig, UnlimitedConfig};
-use pathweave_policy::picker::{PickerConfig, Supply};
+use pathweave_policy::picker::{PickerConfig, PickerFactory};
 use pathweave_policy::testing::{Report, Scenario, random_operations};
-use pathweave_policy::{Leg, PolicyEnv, SplitConfig};
+use pathweave_policy::{MeasuredSection, PolicyEnv, SplitConfig};
 use pathweave_units::Duration;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 
-use crate::picker::{PythonPickers, Trouble};
+use crate::picker::{FirstException, PythonPickers};
 
 /// Number of operations in each random sequence.
 const STEPS: u32 = 1_000;
@@ -24,21 +24,21 @@ const STEPS: u32 = 1_000;
 #[pyfunction]
 #[pyo3(signature = (picker, seeds = 12))]
 pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64) -> PyResult<()> {
-    let trouble = Arc::new(Trouble::default());
-    let supply = Supply::new(Arc::new(PythonPickers::new(picker, Arc::clone(&trouble))?));
+    let trouble = Arc::new(FirstException::default());
+    let supply = PickerFactory::new(Arc::new(PythonPickers::new(picker, Arc::clone(&trouble))?));
     let cc = CcConfig::None(UnlimitedConfig::default());
     let policy = SplitConfig { cc, picker: PickerConfig::Supplied(supply) };
     let checked = py.detach(|| {
         for (situation, scenario) in Scenario::all() {
             let run = || guarded(&trouble, situation, || scenario.run(|env, rng| policy.build(env, rng)));
-            if told(&run()?) != told(&run()?) {
+            if observable(&run()?) != observable(&run()?) {
                 let why = "took other paths with the same seed; what is random must come from `self.random`";
                 return Err(PyAssertionError::new_err(format!("situation {situation:?}: the picker {why}")));
             }
         }
         for seed in 0..seeds {
             // In every other run, a switch answers for the network behind it.
-            let edge = (seed % 2 == 1).then_some(Leg::with_rtt(Duration::from_us(4)));
+            let edge = (seed % 2 == 1).then_some(MeasuredSection::with_rtt(Duration::from_us(4)));
             let env = PolicyEnv { edge, ..Scenario::steady().env };
             let run = || random_operations(seed, STEPS, &env, |env, rng| policy.build(env, rng));
             guarded(&trouble, &format!("random operations, seed {seed}"), run)?;
@@ -50,7 +50,7 @@ pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64
 }
 
 /// Runs a situation. Returns an error if the picker raised an exception or broke the contract.
-fn guarded<T>(trouble: &Trouble, situation: &str, run: impl FnOnce() -> T) -> PyResult<T> {
+fn guarded<T>(trouble: &FirstException, situation: &str, run: impl FnOnce() -> T) -> PyResult<T> {
     let outcome = catch_unwind(AssertUnwindSafe(run));
     if let Some(raised) = trouble.take() {
         return Err(raised);
@@ -64,7 +64,7 @@ fn guarded<T>(trouble: &Trouble, situation: &str, run: impl FnOnce() -> T) -> Py
 }
 
 /// Returns the observable results of a run by sender: packets by path, retransmissions, completion time.
-fn told(report: &Report) -> Vec<(Vec<u64>, u64, Option<u64>)> {
+fn observable(report: &Report) -> Vec<(Vec<u64>, u64, Option<u64>)> {
     let sender = |sender: &pathweave_policy::testing::SenderReport| {
         (sender.sent.clone(), sender.retransmitted, sender.done_at.map(pathweave_units::Time::as_ps))
     };

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use pathweave_policy::picker::{MakePicker, PathPicker, PathSet, PickerConfig, ProgramPicker, Supply};
-use pathweave_policy::{Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use pathweave_policy::picker::{MakePicker, PathPicker, PathSet, PickerConfig, PickerFactory, ProgramPicker};
+use pathweave_policy::{Feedback, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent};
 use pathweave_sim::SimSpec;
 use pathweave_units::{PathId, Rng, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -16,19 +16,19 @@ use crate::signals::{self, Packet, QueuePair};
 
 /// First exception that a picker of a run has raised. After it pickers are no longer called, and the run ends.
 #[derive(Debug, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct FirstException {
     raised: Mutex<Option<PyErr>>,
     is_any: AtomicBool,
 }
 
-impl Trouble {
+impl FirstException {
     /// Stores the exception if it is the first one.
-    fn put(&self, error: PyErr) {
+    fn store_first(&self, error: PyErr) {
         self.raised.lock().expect("nobody panics while holding it").get_or_insert(error);
         self.is_any.store(true, Ordering::Release);
     }
     /// Returns true if an exception was raised.
-    pub(crate) fn is_any(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.is_any.load(Ordering::Acquire)
     }
     /// Takes the exception. Pickers are still not called afterwards.
@@ -41,9 +41,9 @@ impl Trouble {
 ///
 /// # Errors
 /// If a scheme decides about rate and path together.
-pub(crate) fn put_into(spec: &mut SimSpec, pickers: PythonPickers) -> PyResult<String> {
+pub(crate) fn replace_pickers(spec: &mut SimSpec, pickers: PythonPickers) -> PyResult<String> {
     let name = pickers.name.clone();
-    let supply = Supply::new(Arc::new(pickers));
+    let supply = PickerFactory::new(Arc::new(pickers));
     for scheme in &mut spec.schemes {
         let Some(picker) = scheme.scheme.policy.picker_mut() else {
             let why = format!(
@@ -67,13 +67,13 @@ pub(crate) fn put_into(spec: &mut SimSpec, pickers: PythonPickers) -> PyResult<S
 pub(crate) struct PythonPickers {
     name: String,
     make: Py<PyAny>,
-    trouble: Arc<Trouble>,
+    trouble: Arc<FirstException>,
 }
 
 impl PythonPickers {
     /// Creates a factory. `make` is a class or another callable that returns pickers. Their exceptions go to
     /// `trouble`.
-    pub(crate) fn new(make: &Bound<'_, PyAny>, trouble: Arc<Trouble>) -> PyResult<Self> {
+    pub(crate) fn new(make: &Bound<'_, PyAny>, trouble: Arc<FirstException>) -> PyResult<Self> {
         if !make.is_callable() {
             let kind = make.get_type().name()?;
             let why = format!(
@@ -106,9 +106,9 @@ impl MakePicker for PythonPickers {
     fn make(&self, env: &PolicyEnv, rng: &mut Rng) -> Box<dyn ProgramPicker> {
         let seed = rng.next_u64();
         // After an exception no pickers are created, because the run is about to end.
-        let made = if self.trouble.is_any() { Ok(None) } else { self.try_make(env, seed).map(Some) };
+        let made = if self.trouble.is_set() { Ok(None) } else { self.try_make(env, seed).map(Some) };
         let callable = made.unwrap_or_else(|error| {
-            self.trouble.put(error);
+            self.trouble.store_first(error);
             None
         });
         Box::new(PythonPicker {
@@ -165,7 +165,7 @@ struct PythonPicker {
     /// change its state when it picks.
     /// its state when it picks.
     picked: Cell<Option<(u64, PathId)>>,
-    trouble: Arc<Trouble>,
+    trouble: Arc<FirstException>,
 }
 
 fn tuple(py: Python<'_>, paths: &PathSet) -> Py<PyTuple> {
@@ -175,8 +175,13 @@ fn tuple(py: Python<'_>, paths: &PathSet) -> Py<PyTuple> {
 
 impl PythonPicker {
     /// Calls Python, unless an exception was raised before. A new exception ends the run, and `fallback` is returned.
-    fn ask<T>(&self, now: Time, fallback: T, call: impl FnOnce(Python<'_>, &Callable) -> PyResult<T>) -> T {
-        let Some(callable) = self.callable.as_ref().filter(|_| !self.trouble.is_any()) else {
+    fn call_python<T>(
+        &self,
+        now: Time,
+        fallback: T,
+        call: impl FnOnce(Python<'_>, &Callable) -> PyResult<T>,
+    ) -> T {
+        let Some(callable) = self.callable.as_ref().filter(|_| !self.trouble.is_set()) else {
             return fallback;
         };
         Python::attach(|py| {
@@ -185,7 +190,7 @@ impl PythonPicker {
                     format!("raised by a picker after {:.3} us of simulated time", now.as_ps() as f64 / 1e6);
                 // If the exception does not accept a note, it is reported without one.
                 let _ = error.value(py).call_method1("add_note", (when,));
-                self.trouble.put(error);
+                self.trouble.store_first(error);
                 fallback
             })
         })
@@ -193,7 +198,7 @@ impl PythonPicker {
 
     /// Converts the result of `pick` to a usable path.
     fn path(&self, returned: &Bound<'_, PyAny>) -> PyResult<PathId> {
-        let all = || match self.paths.are_all() {
+        let all = || match self.paths.dense_len() {
             Some(count) => format!("a path from 0 to {}", count - 1),
             None => format!("one of the usable paths, {}", self.usable),
         };
@@ -207,16 +212,16 @@ impl PythonPicker {
 }
 
 impl PathPicker for PythonPicker {
-    fn on_open(&mut self, _now: Time, _member: &Member, _cx: &mut PolicyCx<'_>) {}
+    fn on_open(&mut self, _now: Time, _member: &QueuePairId, _cx: &mut PolicyCx<'_>) {}
     fn on_close(&mut self, _cx: &mut PolicyCx<'_>) {}
 
-    fn pick(&self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         if let Some((psn, path)) = self.picked.get()
             && psn == want.psn
         {
             return path;
         }
-        let path = self.ask(now, self.paths.get(0), |py, callable| {
+        let path = self.call_python(now, self.paths.get(0), |py, callable| {
             let packet = Packet::wanted(want);
             let returned = callable.pick.bind(py).call1((now.as_ps(), self.usable.bind(py), packet))?;
             self.path(&returned)
@@ -227,7 +232,7 @@ impl PathPicker for PythonPicker {
 
     fn on_sent(&mut self, now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {
         self.picked.set(None);
-        self.ask(now, 0, |py, callable| {
+        self.call_python(now, 0, |py, callable| {
             let Some(on_sent) = &callable.on_sent else { return Ok(0) };
             let memo = on_sent.bind(py).call1((now.as_ps(), sent.path.0, Packet::sent(sent)))?;
             if memo.is_none() {
@@ -243,7 +248,7 @@ impl PathPicker for PythonPicker {
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        self.ask(now, (), |py, callable| {
+        self.call_python(now, (), |py, callable| {
             let Some(on_feedback) = &callable.on_feedback else { return Ok(()) };
             on_feedback.bind(py).call1((now.as_ps(), signals::Feedback::new(feedback))).map(drop)
         });
@@ -253,7 +258,7 @@ impl PathPicker for PythonPicker {
         self.paths = PathSet::usable(paths);
         self.picked.set(None);
         self.usable = Python::attach(|py| tuple(py, &self.paths));
-        self.ask(now, (), |py, callable| {
+        self.call_python(now, (), |py, callable| {
             let Some(on_paths) = &callable.on_paths else { return Ok(()) };
             let known = paths.iter().map(|path| signals::Path::new(path, self.paths.contains(path.id)));
             let known = known.map(|path| Py::new(py, path)).collect::<PyResult<Vec<_>>>()?;
@@ -265,7 +270,7 @@ impl PathPicker for PythonPicker {
 impl Clone for PythonPicker {
     /// Makes a deep copy of the user's object.
     fn clone(&self) -> Self {
-        let copy = self.ask(Time::ZERO, None, |py, callable| {
+        let copy = self.call_python(Time::ZERO, None, |py, callable| {
             let object = py.import("copy")?.call_method1("deepcopy", (&callable.object,))?;
             Callable::new(object).map(Some)
         });

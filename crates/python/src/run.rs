@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use pathweave_heap::usage::{peak_rss_bytes, thread_cpu_s};
 use pathweave_scenario::Loaded;
-use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
+use pathweave_sim::{Monitor, MonitorDecision, SimSpec, Snapshot};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::scenario_error;
-use crate::picker::{self, PythonPickers, Trouble};
+use crate::picker::{self, FirstException, PythonPickers};
 use crate::result::RunResult;
 use crate::scenario::Scenario;
 
 /// Interval at which signals are checked and progress is reported.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Switch that stops runs from another thread.
 #[pyclass(frozen, module = "pathweave._pathweave")]
@@ -62,7 +62,7 @@ pub(crate) struct Progress {
 
 struct Watcher<'a> {
     callback: Option<&'a Py<PyAny>>,
-    trouble: &'a Trouble,
+    trouble: &'a FirstException,
     cancel: Option<&'a Cancel>,
     started: Instant,
     looked: Instant,
@@ -71,7 +71,7 @@ struct Watcher<'a> {
 }
 
 impl Watcher<'_> {
-    fn tell(&self, py: Python<'_>, at: &Snapshot) -> PyResult<()> {
+    fn report_progress(&self, py: Python<'_>, at: &Snapshot) -> PyResult<()> {
         py.check_signals()?;
         let Some(callback) = self.callback else { return Ok(()) };
         let progress = Progress {
@@ -87,19 +87,19 @@ impl Watcher<'_> {
 }
 
 impl Monitor for Watcher<'_> {
-    fn look(&mut self, at: &Snapshot) -> Control {
-        if self.trouble.is_any() || self.cancel.is_some_and(Cancel::cancelled) {
-            return Control::Stop;
+    fn look(&mut self, at: &Snapshot) -> MonitorDecision {
+        if self.trouble.is_set() || self.cancel.is_some_and(Cancel::cancelled) {
+            return MonitorDecision::Stop;
         }
-        if self.looked.elapsed() < LOOK_EVERY {
-            return Control::Continue;
+        if self.looked.elapsed() < CHECK_INTERVAL {
+            return MonitorDecision::Continue;
         }
         self.looked = Instant::now();
-        match Python::attach(|py| self.tell(py, at)) {
-            Ok(()) => Control::Continue,
+        match Python::attach(|py| self.report_progress(py, at)) {
+            Ok(()) => MonitorDecision::Continue,
             Err(error) => {
                 self.raised = Some(error);
-                Control::Stop
+                MonitorDecision::Stop
             }
         }
     }
@@ -127,17 +127,17 @@ pub(crate) fn run(
 ) -> PyResult<RunResult> {
     let (threads, cores) = (positive("threads", threads)?, positive("cores", cores)?);
     let mut prepared = scenario.prepare(py)?;
-    let trouble = Arc::new(Trouble::default());
+    let trouble = Arc::new(FirstException::default());
     if let Some(make) = picker {
         let pickers = PythonPickers::new(make, Arc::clone(&trouble))?;
-        prepared.notes.push(picker::put_into(&mut prepared.spec, pickers)?);
+        prepared.notes.push(picker::replace_pickers(&mut prepared.spec, pickers)?);
     }
     let spec = match (threads, picker) {
         (Some(threads), _) => SimSpec { threads: Some(threads), ..prepared.spec },
         (None, Some(_)) => prepared.spec,
         (None, None) => prepared.spec.on_cores(cores.unwrap_or_else(all_cores)),
     };
-    let watched = Watched { progress: progress.as_ref(), cancel, trouble: &trouble };
+    let watched = RunHooks { progress: progress.as_ref(), cancel, trouble: &trouble };
     let run = simulate(py, &scenario.loaded, &spec, &watched)?;
     Ok(RunResult::new(run, prepared.notes))
 }
@@ -153,13 +153,13 @@ fn all_cores() -> NonZeroU16 {
 }
 
 /// Connection of a run to Python.
-pub(crate) struct Watched<'a> {
+pub(crate) struct RunHooks<'a> {
     /// Callback that gets a `Progress` repeatedly.
     pub(crate) progress: Option<&'a Py<PyAny>>,
     /// Switch that ends the run.
     pub(crate) cancel: Option<&'a Cancel>,
     /// Exception raised by the user's code within the run.
-    pub(crate) trouble: &'a Trouble,
+    pub(crate) trouble: &'a FirstException,
 }
 
 /// Runs the simulation, with progress and timing, while the interpreter's lock is released.
@@ -167,10 +167,10 @@ pub(crate) fn simulate(
     py: Python<'_>,
     loaded: &Loaded,
     spec: &SimSpec,
-    watched: &Watched<'_>,
+    watched: &RunHooks<'_>,
 ) -> PyResult<pathweave_results::RunResult> {
     let now = Instant::now();
-    let Watched { progress, cancel, trouble } = *watched;
+    let RunHooks { progress, cancel, trouble } = *watched;
     let mut watcher =
         Watcher { callback: progress, trouble, cancel, started: now, looked: now, raised: None };
     let (result, cpu_s) = py.detach(|| {

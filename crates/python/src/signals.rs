@@ -1,7 +1,7 @@
 //! Data passed to pickers written in Python.
 
 use pathweave_policy as policy;
-use pathweave_policy::{FeedbackKind, PathState, PathView, PolicyEnv, Sent, Want};
+use pathweave_policy::{FeedbackKind, PathState, PathView, PolicyEnv, SendRequest, Sent};
 use pyo3::prelude::*;
 
 /// Queue pair to which a picker belongs.
@@ -54,7 +54,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    pub(crate) fn wanted(want: &Want) -> Self {
+    pub(crate) fn wanted(want: &SendRequest) -> Self {
         Packet {
             psn: want.psn,
             message: want.msn,
@@ -110,11 +110,11 @@ impl Feedback {
             FeedbackKind::Lost => ("lost", false, false, true),
             FeedbackKind::Trimmed { marked, .. } => ("trimmed", marked, true, true),
             FeedbackKind::Timeout => ("timeout", false, false, true),
-            FeedbackKind::Midway => ("midway", false, true, false),
-            FeedbackKind::Echo => ("echo", false, true, true),
-            FeedbackKind::Heard { marked } => ("heard", marked, true, true),
+            FeedbackKind::EdgeRtt => ("midway", false, true, false),
+            FeedbackKind::PathSample => ("echo", false, true, true),
+            FeedbackKind::Duplicate { marked } => ("heard", marked, true, true),
             FeedbackKind::Late => ("late", false, false, true),
-            FeedbackKind::Notices(_) => ("notices", false, false, false),
+            FeedbackKind::NoticeFlow(_) => ("notices", false, false, false),
         };
         Feedback {
             kind,

@@ -8,16 +8,17 @@ use std::sync::Arc;
 use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_study::sweep::{
-    Dataset, ENGINE, Files, Keep, Outcome, Plan, SweepError, SweepSummary, TableName, pack, task_key,
+    Dataset, ENGINE, Files, Outcome, Plan, StoredFiles, SweepError, SweepSummary, TableName, encode_files,
+    task_key,
 };
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
 use crate::error::scenario_error;
-use crate::picker::Trouble;
+use crate::picker::FirstException;
 use crate::result::to_python;
-use crate::run::{Cancel, Watched, simulate};
+use crate::run::{Cancel, RunHooks, simulate};
 
 /// Sweep: a scenario, the values that its fields take, and the resulting runs.
 #[pyclass(frozen, module = "pathweave._pathweave")]
@@ -85,7 +86,7 @@ impl Sweep {
         let mut cells = Vec::new();
         for cell in &self.plan.cells {
             let dict = PyDict::new(py);
-            for (axis, &at) in self.plan.axes.iter().zip(&cell.at) {
+            for (axis, &at) in self.plan.axes.iter().zip(&cell.value_indices) {
                 dict.set_item(&axis.key, &axis.values[at])?;
             }
             cells.push(dict);
@@ -97,8 +98,10 @@ impl Sweep {
     #[getter]
     fn runs(&self) -> Vec<SweepRun> {
         let tables: Option<Vec<String>> = match &self.plan.keep {
-            Keep::Tables(tables) => Some(tables.iter().map(|table| name_of(*table).to_owned()).collect()),
-            Keep::Whole => None,
+            StoredFiles::Tables(tables) => {
+                Some(tables.iter().map(|table| name_of(*table).to_owned()).collect())
+            }
+            StoredFiles::Whole => None,
         };
         let run = |run: &pathweave_study::sweep::Run| SweepRun {
             key: run.key.clone(),
@@ -154,9 +157,9 @@ impl SweepFolder {
     }
 
     /// Stores the files that `sweep_run` returned for the run `key`.
-    fn put(&self, py: Python<'_>, key: &str, files: BTreeMap<String, Vec<u8>>) -> PyResult<()> {
+    fn store(&self, py: Python<'_>, key: &str, files: BTreeMap<String, Vec<u8>>) -> PyResult<()> {
         let files: Files = files.into_iter().collect();
-        py.detach(|| self.dataset.put(key, &files))
+        py.detach(|| self.dataset.store(key, &files))
             .map(drop)
             .map_err(|why| PyOSError::new_err(why.to_string()))
     }
@@ -198,8 +201,8 @@ pub(crate) fn sweep_run<'py>(
     cancel: Option<&Cancel>,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let keep = match tables {
-        Some(names) => Keep::Tables(names.iter().map(|name| table_of(name)).collect::<PyResult<_>>()?),
-        None => Keep::Whole,
+        Some(names) => StoredFiles::Tables(names.iter().map(|name| table_of(name)).collect::<PyResult<_>>()?),
+        None => StoredFiles::Whole,
     };
     let here = task_key(scenario).map_err(|found| scenario_error(py, &found))?;
     if here != key {
@@ -211,14 +214,14 @@ pub(crate) fn sweep_run<'py>(
     let loaded = Loaded::parse(scenario, "scenario.toml", "", &Changes::default());
     let loaded = loaded.map_err(|found| scenario_error(py, &found))?;
     let prepared = py.detach(|| loaded.prepare()).map_err(|found| scenario_error(py, &found))?;
-    let trouble = Trouble::default();
-    let watched = Watched { progress: None, cancel, trouble: &trouble };
+    let trouble = FirstException::default();
+    let watched = RunHooks { progress: None, cancel, trouble: &trouble };
     let made = catch_unwind(AssertUnwindSafe(|| simulate(py, &loaded, &prepared.spec, &watched)));
     let run = made.map_err(|_| PyRuntimeError::new_err("a bug in the simulator"))??;
     if run.info.ended == EndReason::Interrupted {
         return Ok(None);
     }
-    let files = py.detach(|| pack(key, &run, &Summary::from_run(&run), &keep));
+    let files = py.detach(|| encode_files(key, &run, &Summary::from_run(&run), &keep));
     let dict = PyDict::new(py);
     for (name, content) in files.map_err(|why| PyRuntimeError::new_err(why.to_string()))? {
         dict.set_item(name, PyBytes::new(py, &content))?;

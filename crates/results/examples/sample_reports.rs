@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use pathweave_results::{
-    EndReason, EventKind, EventRecord, FlowStatus, RunResult, Situation, Summary, landing_html, report_html,
+    EndReason, EventKind, EventRecord, FlowStatus, RunResult, SchemeComparison, Summary, landing_html,
+    report_html,
 };
 
 #[path = "../tests/all/support/mod.rs"]
@@ -46,9 +47,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     write("four", &four)?;
     let summaries: Vec<Summary> = four.iter().map(Summary::from_run).collect();
-    let situation = |title, says| Situation {
+    let situation = |title, says| SchemeComparison {
         title,
-        says,
+        description: says,
         report: "four.html".to_owned(),
         runs: four.iter().zip(&summaries).collect(),
     };

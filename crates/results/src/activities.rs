@@ -35,7 +35,7 @@ pub struct ActivityLabel {
     /// The operation: "forward", "all-reduce", "send".
     pub activity: String,
     /// Object of the operation: a layer, a bucket of gradients, a round.
-    pub part: Option<String>,
+    pub object: Option<String>,
     /// Property shared by the ranks that take part.
     pub parallelism: Option<Parallelism>,
     /// The collective that the activity belongs to.
@@ -44,8 +44,8 @@ pub struct ActivityLabel {
 
 impl ActivityLabel {
     /// Returns activity and part in one text: "all-reduce, bucket 3".
-    pub fn words(&self) -> String {
-        match &self.part {
+    pub fn description(&self) -> String {
+        match &self.object {
             Some(part) => format!("{}, {part}", self.activity),
             None => self.activity.clone(),
         }

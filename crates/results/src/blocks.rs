@@ -31,7 +31,7 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// Groups switches by tier and pod, and hosts with the switch of their first link.
-    pub(crate) fn of(run: &RunResult) -> Blocks {
+    pub(crate) fn from_run(run: &RunResult) -> Blocks {
         let mut out = Blocks { blocks: Vec::new(), of_node: vec![0; run.nodes.len()] };
         let mut tiers: BTreeMap<(NodeKind, u8), Vec<u32>> = BTreeMap::new();
         for node in run.nodes.iter().filter(|node| node.kind != NodeKind::Host) {
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn pods_are_blocks_and_hosts_go_with_their_switches() {
         let run = run(6, |tor| Some(tor / 3));
-        let blocks = Blocks::of(&run);
+        let blocks = Blocks::from_run(&run);
         assert_eq!(
             told(&blocks),
             [
@@ -173,21 +173,21 @@ mod tests {
 
     #[test]
     fn without_pods_neighbours_share_a_block_and_many_pods_share_blocks() {
-        let blocks = Blocks::of(&run(40, |_| None));
+        let blocks = Blocks::from_run(&run(40, |_| None));
         assert_eq!(blocks.blocks[0].name, "tor0 to tor1");
         assert_eq!(blocks.blocks.iter().filter(|b| b.kind == NodeKind::Switch && b.tier == 0).count(), RUNS);
         assert_eq!(blocks.blocks.iter().map(|b| b.nodes).sum::<usize>(), 121);
-        let blocks = Blocks::of(&run(100, Some));
+        let blocks = Blocks::from_run(&run(100, Some));
         assert_eq!(blocks.blocks[0].name, "pods 0 to 2, tier 0");
         assert_eq!(blocks.blocks.iter().filter(|b| b.kind == NodeKind::Switch && b.tier == 0).count(), PODS);
         // Some switches of the tier have a pod and others have none.
-        let blocks = Blocks::of(&run(4, |tor| (tor > 0).then_some(tor)));
+        let blocks = Blocks::from_run(&run(4, |tor| (tor > 0).then_some(tor)));
         assert_eq!(blocks.blocks[3].name, "no pod, tier 0");
     }
 
     #[test]
     fn a_run_without_nodes_has_no_blocks() {
-        let blocks = Blocks::of(&RunResult::default());
+        let blocks = Blocks::from_run(&RunResult::default());
         assert!(blocks.blocks.is_empty() && blocks.pairs(&RunResult::default()).is_empty());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::activities::ActivityKind;
 use crate::exposure::exposed_ps;
-use crate::figures::{Key, OfCollectives, Parts};
+use crate::figures::{CollectiveState, CollectiveStats, Key};
 use crate::records::RunResult;
 
 /// A collective operation, assembled from the messages of all its ranks.
@@ -56,7 +56,7 @@ impl CollectiveRecord {
 
 impl CollectiveRecord {
     /// Creates the record from the messages of a collective.
-    fn of(parts: &Parts) -> Self {
+    fn of(parts: &CollectiveState) -> Self {
         let starts = || parts.ranks.iter().map(|(&host, rank)| (rank.start_ps, host));
         let finishes =
             || parts.ranks.iter().filter_map(|(&host, rank)| rank.finish_ps.map(|finish| (finish, host)));
@@ -90,14 +90,14 @@ pub fn collectives(run: &RunResult) -> Vec<CollectiveRecord> {
     match &run.streamed {
         Some(figures) => records(run, figures.collectives()),
         None => {
-            let mut of_flows = OfCollectives::new(&run.labels);
+            let mut of_flows = CollectiveStats::new(&run.labels);
             run.flows.iter().for_each(|flow| of_flows.add(flow));
             records(run, &of_flows)
         }
     }
 }
 
-fn records(run: &RunResult, of_flows: &OfCollectives) -> Vec<CollectiveRecord> {
+fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord> {
     if of_flows.parts.is_empty() {
         return Vec::new();
     }
@@ -109,7 +109,7 @@ fn records(run: &RunResult, of_flows: &OfCollectives) -> Vec<CollectiveRecord> {
             *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
         }
     }
-    let record = |(&key, parts): (&Key, &Parts)| {
+    let record = |(&key, parts): (&Key, &CollectiveState)| {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
         let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
         let (group, job, label) = key;

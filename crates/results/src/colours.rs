@@ -15,7 +15,7 @@ pub const SCHEME_COLOURS: [(u8, u8, u8); 8] = [
 const COUNT: usize = SCHEME_COLOURS.len();
 
 /// Colours of the schemes that are compared most often. The usual baseline is grey.
-const OWN: [(&str, usize); 16] = [
+const SCHEME_COLOUR_NUMBERS: [(&str, usize); 16] = [
     ("ecmp", 7),
     ("rps", 6),
     ("udmp", 0),
@@ -39,11 +39,11 @@ const OWN: [(&str, usize); 16] = [
 /// eight. The first word of a name is its scheme. A variant has the colour of the scheme that its name contains:
 /// `study-laps` and `laps-published` have that of `laps`.
 pub fn scheme_colours(names: &[&str]) -> Vec<usize> {
-    let wishes: Vec<_> = names.iter().map(|name| wish(name)).collect();
+    let wishes: Vec<_> = names.iter().map(|name| preferred_colour(name)).collect();
     let mut colours = vec![None; names.len()];
     let mut taken = [false; COUNT];
     // Names with a colour of their own choose first.
-    for kin in [Kin::Scheme, Kin::Variant, Kin::None] {
+    for kin in [NameMatch::Scheme, NameMatch::Variant, NameMatch::None] {
         for (place, (_, wanted)) in wishes.iter().enumerate().filter(|(_, (of, _))| *of == kin) {
             let free = (*wanted..*wanted + COUNT).map(|colour| colour % COUNT).find(|&colour| !taken[colour]);
             let colour = free.unwrap_or(*wanted);
@@ -56,26 +56,28 @@ pub fn scheme_colours(names: &[&str]) -> Vec<usize> {
 
 /// Relation of a name to the schemes with a colour of their own.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kin {
+enum NameMatch {
     Scheme,
     Variant,
     None,
 }
 
 /// Returns the colour of a name if it is free.
-fn wish(name: &str) -> (Kin, usize) {
+fn preferred_colour(name: &str) -> (NameMatch, usize) {
     let scheme = name.split(' ').next().unwrap_or_default();
-    let own = |name: &str| OWN.iter().find(|(known, _)| *known == name).map(|(_, colour)| *colour);
+    let own = |name: &str| {
+        SCHEME_COLOUR_NUMBERS.iter().find(|(known, _)| *known == name).map(|(_, colour)| *colour)
+    };
     if let Some(colour) = own(scheme) {
-        return (Kin::Scheme, colour);
+        return (NameMatch::Scheme, colour);
     }
     if let Some(colour) = scheme.split('-').find_map(own) {
-        return (Kin::Variant, colour);
+        return (NameMatch::Variant, colour);
     }
     // FNV-1a.
     let hash =
         scheme.bytes().fold(0x811c_9dc5u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    (Kin::None, (hash >> 16) as usize % COUNT)
+    (NameMatch::None, (hash >> 16) as usize % COUNT)
 }
 
 #[cfg(test)]

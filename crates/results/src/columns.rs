@@ -4,7 +4,7 @@
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
 use crate::counters::flow_counters;
 use crate::events::{DropReason, EventKind, EventRecord};
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::{Direction, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
 use crate::series::{SeriesKind, SeriesSample};
 
@@ -176,7 +176,7 @@ macro_rules! flow_columns {
                 "",
                 "The activity that it belongs to, as its workload names it.",
                 Get::Label(
-                    |run| run.labels.iter().map(ActivityLabel::words).collect(),
+                    |run| run.labels.iter().map(ActivityLabel::description).collect(),
                     |f| f.label.map(|label| label as usize),
                 ),
             ),
@@ -417,7 +417,7 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         "",
         "The object of the activity: a layer, a bucket of gradients, a round. Empty if the workload does not name it.",
         Get::Label(
-            |run| run.labels.iter().map(|label| label.part.clone().unwrap_or_default()).collect(),
+            |run| run.labels.iter().map(|label| label.object.clone().unwrap_or_default()).collect(),
             |a| Some(a.label as usize),
         ),
     ),

@@ -5,14 +5,14 @@ use crate::collectives::CollectiveRecord;
 use crate::columns::{Column, Get, column, names, nullable};
 use crate::critical::{CriticalStep, StepKind};
 use crate::exposure::LayerRecord;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 fn activities(run: &RunResult) -> Vec<String> {
     run.labels.iter().map(|label| label.activity.clone()).collect()
 }
 fn parts(run: &RunResult) -> Vec<String> {
-    run.labels.iter().map(|label| label.part.clone().unwrap_or_default()).collect()
+    run.labels.iter().map(|label| label.object.clone().unwrap_or_default()).collect()
 }
 fn parallelisms(run: &RunResult) -> Vec<String> {
     run.labels.iter().map(|label| label.parallelism.map_or("", Parallelism::name).to_owned()).collect()

@@ -1,7 +1,7 @@
 //! Columns of the waits of flows.
 
 use crate::columns::{Column, Get, column, names, nullable};
-use crate::human::ns;
+use crate::format::ns;
 use crate::waits::{WaitKind, WaitRecord};
 
 /// Columns of `waits.parquet`.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord};
 use crate::described::described;
 use crate::exposure::IterationSummary;
-use crate::human::{Quantity, ns};
+use crate::format::{Quantity, ns};
 use crate::names::named_enum;
 use crate::records::{LinkTotals, RunResult};
 
@@ -174,16 +174,16 @@ fn words(
     path: &CriticalPathSummary,
     steps: &[CriticalStep],
 ) -> String {
-    let share = |time_ns: f64| Quantity::Percent.show(time_ns / path.time_ns.max(f64::MIN_POSITIVE));
+    let share = |time_ns: f64| Quantity::Percent.format(time_ns / path.time_ns.max(f64::MIN_POSITIVE));
     let label = |step: &CriticalStep| run.labels.get(step.label? as usize);
-    let part = |step: &CriticalStep| label(step).map(ActivityLabel::words);
+    let part = |step: &CriticalStep| label(step).map(ActivityLabel::description);
     let mut parts: Vec<(f64, String)> = Vec::new();
     let computed = || steps.iter().filter(|step| step.kind == StepKind::Computation);
     if path.computation_ns > 0.0 {
         let all = ranked(computed().map(|step| ((part(step), step.host), ns(step.time_ps()))));
         let most = all.first().map(|((name, host), time)| {
             let name = name.clone().unwrap_or_else(|| "computation without a name".to_owned());
-            format!(", most of it \"{name}\" at {}: {}", node(run, *host), Quantity::TimeNs.show(*time))
+            format!(", most of it \"{name}\" at {}: {}", node(run, *host), Quantity::TimeNs.format(*time))
         });
         parts.push((path.computation_ns, format!("computation{}", most.unwrap_or_default())));
     }
@@ -193,7 +193,7 @@ fn words(
         let all = ranked(of_kind().filter_map(|step| Some((part(step)?, ns(step.time_ps())))));
         let most = match all.as_slice() {
             [] | [_] => String::new(),
-            [(name, time), ..] => format!(", most of it \"{name}\": {}", Quantity::TimeNs.show(*time)),
+            [(name, time), ..] => format!(", most of it \"{name}\": {}", Quantity::TimeNs.format(*time)),
         };
         parts.push((time_ns, format!("{kind}{most}")));
     }
@@ -204,7 +204,7 @@ fn words(
     let large = parts.iter().filter(|(time, _)| *time >= SMALL * path.time_ns);
     let mut sentences: Vec<String> = vec![format!(
         "{}: {}",
-        Quantity::TimeNs.show(path.time_ns),
+        Quantity::TimeNs.format(path.time_ns),
         large.map(|(time, what)| format!("{} {what}", share(*time))).collect::<Vec<_>>().join("; ")
     )];
     sentences.extend(slow_rank(run, computations.of(path.job), steps));
@@ -240,11 +240,11 @@ fn slow_rank(run: &RunResult, of_job: &[&ActivityRecord], steps: &[CriticalStep]
         }
     }
     let (beyond_ps, label, host, times) = worst?;
-    let name = run.labels.get(label as usize)?.words();
+    let name = run.labels.get(label as usize)?.description();
     Some(format!(
         "{} is slow: \"{name}\" takes it {times:.2} times the median of all ranks, {} more",
         node(run, host),
-        Quantity::TimeNs.show(ns(beyond_ps))
+        Quantity::TimeNs.format(ns(beyond_ps))
     ))
 }
 
@@ -265,15 +265,15 @@ fn slow_message(run: &RunResult, path: &CriticalPathSummary, steps: &[CriticalSt
             "; of the links at its ends {} to {} was busiest, {} of the run",
             node(run, link.from_node),
             node(run, link.to_node),
-            Quantity::Percent.show(busy(link))
+            Quantity::Percent.format(busy(link))
         )
     });
     Some(format!(
         "Messages took {} more than on an idle network, most flow {flow} from {} to {}: {}{}",
-        Quantity::TimeNs.show(path.lost_ns),
+        Quantity::TimeNs.format(path.lost_ns),
         node(run, from),
         node(run, to),
-        Quantity::TimeNs.show(ns(message.lost_ps()?)),
+        Quantity::TimeNs.format(ns(message.lost_ps()?)),
         link.unwrap_or_default()
     ))
 }
@@ -294,7 +294,7 @@ mod tests {
     fn the_path_names_the_slow_rank_and_the_slow_message() {
         let label = |activity: &str, part: &str, parallelism| ActivityLabel {
             activity: activity.to_owned(),
-            part: Some(part.to_owned()),
+            object: Some(part.to_owned()),
             parallelism,
             ..ActivityLabel::default()
         };

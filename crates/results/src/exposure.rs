@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::activities::{ActivityKind, ActivityLabel, Parallelism};
 use crate::described::described;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::{Role, RunResult};
 
 /// Returns the exposed time of each activity of a run in picoseconds: the time in which the activity was in progress
@@ -96,7 +96,7 @@ fn same_labels(run: &RunResult) -> Vec<u32> {
     let mut first: BTreeMap<(&str, Option<&str>, Option<Parallelism>), u32> = BTreeMap::new();
     let mut same = Vec::with_capacity(run.labels.len());
     for (label, number) in run.labels.iter().zip(0..) {
-        let ActivityLabel { activity, part, parallelism, .. } = label;
+        let ActivityLabel { activity, object: part, parallelism, .. } = label;
         same.push(*first.entry((activity, part.as_deref(), *parallelism)).or_insert(number));
     }
     same
@@ -231,7 +231,7 @@ mod tests {
     fn run(bars: &[(u32, u32, u64, u64)]) -> RunResult {
         let label = |activity: &str, part: &str, parallelism| ActivityLabel {
             activity: activity.to_owned(),
-            part: Some(part.to_owned()),
+            object: Some(part.to_owned()),
             parallelism,
             ..ActivityLabel::default()
         };

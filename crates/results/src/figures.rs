@@ -10,7 +10,7 @@ use pathweave_units::Rng;
 use crate::activities::ActivityLabel;
 use crate::arrivals::Arrivals;
 use crate::counters::flow_counters;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
 
 /// Largest number of flows drawn at random for a report.
@@ -30,17 +30,17 @@ pub trait FlowSink {
 
 /// State of the flows of a run. It does not depend on the portions in which records are added.
 #[derive(Clone, Debug)]
-pub struct FlowFigures {
-    groups: Vec<OfGroup>,
+pub struct FlowStats {
+    groups: Vec<GroupStats>,
     pub(crate) sample: Sample,
     /// The first few flows of the foreground that did not finish.
     open: Vec<FlowRecord>,
-    collectives: OfCollectives,
+    collectives: CollectiveStats,
 }
 
 /// State of the flows of a group.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OfGroup {
+pub(crate) struct GroupStats {
     role: Role,
     pub(crate) count: u64,
     pub(crate) unfinished: u64,
@@ -145,7 +145,7 @@ pub(crate) struct Sample {
     /// comes first.
     slowest: BTreeMap<(Reverse<u64>, u32), FlowRecord>,
     watched: BTreeSet<u32>,
-    pub(crate) seen: Vec<FlowRecord>,
+    pub(crate) watched_records: Vec<FlowRecord>,
     pub(crate) picked: Vec<FlowRecord>,
     rng: Rng,
 }
@@ -153,7 +153,14 @@ pub(crate) struct Sample {
 impl Sample {
     fn new(watched: BTreeSet<u32>) -> Self {
         let rng = Rng::for_component(SEED, "report flows", 0);
-        Sample { of: 0, slowest: BTreeMap::new(), watched, seen: Vec::new(), picked: Vec::new(), rng }
+        Sample {
+            of: 0,
+            slowest: BTreeMap::new(),
+            watched,
+            watched_records: Vec::new(),
+            picked: Vec::new(),
+            rng,
+        }
     }
 
     /// Iterates over the slowest flows, slowest first.
@@ -174,7 +181,7 @@ impl Sample {
             }
         }
         if self.watched.contains(&flow.flow) {
-            self.seen.push(*flow);
+            self.watched_records.push(*flow);
         }
         self.of += 1;
         if self.picked.len() < PICKED {
@@ -209,13 +216,13 @@ impl Rank {
 
 /// State of a collective, from its messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parts {
+pub(crate) struct CollectiveState {
     pub(crate) flows: u32,
     pub(crate) ranks: BTreeMap<u32, Rank>,
     pub(crate) slowest: Option<(u64, u32)>,
 }
 
-impl Parts {
+impl CollectiveState {
     fn add(&mut self, flow: &FlowRecord) {
         self.flows += 1;
         for (host, sends) in [(flow.src_host, true), (flow.dst_host, false)] {
@@ -236,16 +243,16 @@ pub(crate) type Key = (u16, Option<u32>, u32);
 
 /// State of collectives, from their messages. Each message is added once, in the order of numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OfCollectives {
+pub(crate) struct CollectiveStats {
     /// True for each label of a collective.
     is_collective: Vec<bool>,
-    pub(crate) parts: BTreeMap<Key, Parts>,
+    pub(crate) parts: BTreeMap<Key, CollectiveState>,
 }
 
-impl OfCollectives {
+impl CollectiveStats {
     pub(crate) fn new(labels: &[ActivityLabel]) -> Self {
         let is_collective = labels.iter().map(|label| label.collective.is_some()).collect();
-        OfCollectives { is_collective, parts: BTreeMap::new() }
+        CollectiveStats { is_collective, parts: BTreeMap::new() }
     }
 
     pub(crate) fn knows(&self, label: u32) -> bool {
@@ -259,7 +266,7 @@ impl OfCollectives {
     }
 }
 
-impl FlowFigures {
+impl FlowStats {
     /// Memory retained for a finished flow, in bytes.
     pub const FINISHED_BYTES: usize = size_of::<Finished>();
 
@@ -271,12 +278,12 @@ impl FlowFigures {
         labels: &[ActivityLabel],
     ) -> Self {
         let group =
-            |(role, flows)| OfGroup { role, finished: Vec::with_capacity(flows), ..OfGroup::default() };
-        FlowFigures {
+            |(role, flows)| GroupStats { role, finished: Vec::with_capacity(flows), ..GroupStats::default() };
+        FlowStats {
             groups: groups.into_iter().map(group).collect(),
             sample: Sample::new(watched),
             open: Vec::new(),
-            collectives: OfCollectives::new(labels),
+            collectives: CollectiveStats::new(labels),
         }
     }
 
@@ -288,7 +295,7 @@ impl FlowFigures {
         let mut counts = vec![0; most.max(run.info.groups.len())];
         run.flows.iter().for_each(|flow| counts[usize::from(flow.group)] += 1);
         let groups = (0u16..).zip(counts).map(|(group, flows)| (run.info.role(group), flows));
-        let mut figures = FlowFigures::new(groups, watched.collect(), &[]);
+        let mut figures = FlowStats::new(groups, watched.collect(), &[]);
         run.flows.iter().for_each(|flow| figures.add(flow));
         figures
     }
@@ -325,37 +332,37 @@ impl FlowFigures {
     }
 
     /// Returns the first few flows of the foreground that did not finish.
-    pub fn open(&self) -> &[FlowRecord] {
+    pub fn unfinished(&self) -> &[FlowRecord] {
         &self.open
     }
 
-    pub(crate) fn collectives(&self) -> &OfCollectives {
+    pub(crate) fn collectives(&self) -> &CollectiveStats {
         &self.collectives
     }
 
-    pub(crate) fn all(&self) -> Vec<&OfGroup> {
+    pub(crate) fn all(&self) -> Vec<&GroupStats> {
         self.groups.iter().collect()
     }
 
-    pub(crate) fn foreground(&self) -> Vec<&OfGroup> {
+    pub(crate) fn foreground(&self) -> Vec<&GroupStats> {
         self.groups.iter().filter(|group| group.role == Role::Foreground).collect()
     }
 
     /// Returns the state of a group; empty if the group has no flows.
-    pub(crate) fn group(&self, group: u16) -> Vec<&OfGroup> {
+    pub(crate) fn group(&self, group: u16) -> Vec<&GroupStats> {
         self.groups.get(usize::from(group)).into_iter().collect()
     }
 }
 
 /// Returns a figure of each finished flow of some groups that has it.
-pub(crate) fn values(groups: &[&OfGroup], of: fn(&Finished) -> Option<f64>) -> Vec<f64> {
+pub(crate) fn values(groups: &[&GroupStats], of: fn(&Finished) -> Option<f64>) -> Vec<f64> {
     let mut values = Vec::with_capacity(groups.iter().map(|group| group.finished.len()).sum());
     values.extend(groups.iter().flat_map(|group| &group.finished).filter_map(of));
     values
 }
 
 /// Returns the largest out-of-order degree of each flow of some groups, finished or not.
-pub(crate) fn degrees(groups: &[&OfGroup]) -> Vec<f64> {
+pub(crate) fn degrees(groups: &[&GroupStats]) -> Vec<f64> {
     let mut values = Vec::with_capacity(groups.iter().map(|group| group.count as usize).sum());
     for group in groups {
         values.extend(group.finished.iter().map(|flow| f64::from(flow.ooo_degree_max)));
@@ -366,8 +373,8 @@ pub(crate) fn degrees(groups: &[&OfGroup]) -> Vec<f64> {
 
 impl RunResult {
     /// Returns the state of flows: the streamed one, or else one computed from the records.
-    pub(crate) fn figures(&self) -> Cow<'_, FlowFigures> {
-        self.streamed.as_deref().map_or_else(|| Cow::Owned(FlowFigures::of(self)), Cow::Borrowed)
+    pub(crate) fn figures(&self) -> Cow<'_, FlowStats> {
+        self.streamed.as_deref().map_or_else(|| Cow::Owned(FlowStats::of(self)), Cow::Borrowed)
     }
 }
 
@@ -375,8 +382,8 @@ impl RunResult {
 mod tests {
     use super::*;
 
-    fn figures(flows: &[FlowRecord]) -> FlowFigures {
-        let mut figures = FlowFigures::new([(Role::Foreground, flows.len())], BTreeSet::from([4]), &[]);
+    fn figures(flows: &[FlowRecord]) -> FlowStats {
+        let mut figures = FlowStats::new([(Role::Foreground, flows.len())], BTreeSet::from([4]), &[]);
         flows.iter().for_each(|flow| figures.add(flow));
         figures
     }
@@ -393,7 +400,7 @@ mod tests {
             let inside = numbers.iter().filter(|&&flow| flow / 10_000 == tenth).count();
             assert!((225..375).contains(&inside), "{inside} of tenth {tenth}");
         }
-        assert_eq!(sample.seen.iter().map(|flow| flow.flow).collect::<Vec<_>>(), [4]);
+        assert_eq!(sample.watched_records.iter().map(|flow| flow.flow).collect::<Vec<_>>(), [4]);
         assert_eq!(figures(&flows[..3]).sample.picked, flows[..3]);
     }
 
@@ -412,13 +419,13 @@ mod tests {
         let figures = figures(&flows);
         let slowest: Vec<u32> = figures.sample.slowest().map(|flow| flow.flow).collect();
         assert_eq!((slowest.len(), &slowest[..6]), (SLOWEST, &[1, 3, 4, 0, 2, 5][..]));
-        assert_eq!(figures.open().iter().map(|flow| flow.flow).collect::<Vec<_>>(), [1_005]);
+        assert_eq!(figures.unfinished().iter().map(|flow| flow.flow).collect::<Vec<_>>(), [1_005]);
     }
 
     /// A finished flow keeps 48 bytes. The record is three and a half times as large.
     #[test]
     fn a_finished_flow_takes_little() {
-        assert_eq!(FlowFigures::FINISHED_BYTES, 48);
-        assert!(size_of::<FlowRecord>() >= 3 * FlowFigures::FINISHED_BYTES, "{}", size_of::<FlowRecord>());
+        assert_eq!(FlowStats::FINISHED_BYTES, 48);
+        assert!(size_of::<FlowRecord>() >= 3 * FlowStats::FINISHED_BYTES, "{}", size_of::<FlowRecord>());
     }
 }

@@ -23,7 +23,7 @@ pub struct FlowFile {
 
 impl FlowFile {
     /// Largest number of records that wait in memory.
-    pub const WAITING: usize = ROWS_A_GROUP;
+    pub const MAX_BUFFERED_RECORDS: usize = ROWS_A_GROUP;
 
     /// Creates the file in the folder of a run. `run` must have version, fidelity, labels, names of groups and
     /// schemes, and roles.

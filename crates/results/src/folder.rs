@@ -9,8 +9,8 @@ use parquet::errors::ParquetError;
 use serde::Serialize;
 
 use crate::flow_file::FlowFile;
-use crate::live::Progress;
 use crate::parquet_file::{self, RunTable, table_bytes};
+use crate::progress::Progress;
 use crate::records::RunResult;
 use crate::report;
 use crate::summary::{SCHEMA_NAME, Summary};
@@ -110,7 +110,7 @@ impl ResultFolder {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn flow_file_among(&self, run: RunResult) -> Result<Option<FlowFile>, OutputError> {
+    pub fn comparison_flow_file(&self, run: RunResult) -> Result<Option<FlowFile>, OutputError> {
         let folder = self.partial.join(folder_name(&run.info.name));
         match fs::create_dir(&folder) {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(None),

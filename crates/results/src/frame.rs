@@ -12,7 +12,7 @@ use parquet::schema::types::Type;
 
 /// Named columns of the same length. Every value may be missing.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Frame {
+pub struct DataFrame {
     columns: Vec<(String, Series)>,
 }
 
@@ -37,7 +37,7 @@ impl Series {
     }
 }
 
-impl Frame {
+impl DataFrame {
     /// Adds a column. A number is appended to a name that exists already.
     ///
     /// # Panics
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let mut frame = Frame::default();
+        let mut frame = DataFrame::default();
         frame.add("scheme", Series::Text(vec![Some("rps".into()), None]));
         frame.add("seed", Series::Whole(vec![Some(7), Some(u64::MAX >> 1)]));
         frame.add("seed", Series::Real(vec![None, Some(0.5)]));

@@ -1,6 +1,6 @@
 //! Unformatted tables, which the terminal and the report render.
 
-use crate::human::{Quantity, ratio};
+use crate::format::{Quantity, ratio};
 use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS};
 use crate::records::Role;
 use crate::summary::{FlowSummary, Summary};
@@ -24,14 +24,14 @@ pub(crate) struct Cell {
     pub(crate) value: Option<f64>,
     /// For a ratio: true if the figure is better than that of the first run, false if it is worse. `None` if they are
     /// level, or if neither direction is better.
-    pub(crate) better: Option<bool>,
+    pub(crate) is_better: Option<bool>,
 }
 
 /// Distance from 1 below which ratios are level.
 const LEVEL: f64 = 0.005;
 
 /// Returns true if `value` is better than `base`, false if it is worse.
-fn judged(better: Better, value: f64, base: f64) -> Option<bool> {
+fn compare(better: Better, value: f64, base: f64) -> Option<bool> {
     if (value - base).abs() <= LEVEL * base.abs() {
         return None;
     }
@@ -124,11 +124,11 @@ fn row(
     let dash = || "-".to_owned();
     let mut cells = Vec::new();
     for (i, &value) in values.iter().enumerate() {
-        cells.push(Cell { text: value.map_or_else(dash, |v| quantity.show(v)), value, better: None });
+        cells.push(Cell { text: value.map_or_else(dash, |v| quantity.format(v)), value, is_better: None });
         if let Some(better) = ratios.filter(|_| i > 0) {
             let text = value.zip(base).map_or_else(dash, |(v, base)| ratio(v, base));
-            let better = value.zip(base).and_then(|(v, base)| judged(better, v, base));
-            cells.push(Cell { text, value: None, better });
+            let better = value.zip(base).and_then(|(v, base)| compare(better, v, base));
+            cells.push(Cell { text, value: None, is_better: better });
         }
     }
     Some(Row { label: label.to_owned(), cells })
@@ -140,14 +140,14 @@ mod tests {
 
     #[test]
     fn what_is_better_depends_on_the_figure_and_level_is_neither() {
-        let of = |better, value| judged(better, value, 2.0);
+        let of = |better, value| compare(better, value, 2.0);
         assert_eq!([1.0, 2.009, 2.02].map(|v| of(Better::Lower, v)), [Some(true), None, Some(false)]);
         assert_eq!([1.0, 1.991, 2.02].map(|v| of(Better::Higher, v)), [Some(false), None, Some(true)]);
         assert_eq!(of(Better::Neither, 9.0), None);
-        assert_eq!(judged(Better::Lower, 3.0, 0.0), Some(false), "from nothing to something");
+        assert_eq!(compare(Better::Lower, 3.0, 0.0), Some(false), "from nothing to something");
         let row =
             row("Drops", Quantity::Count, &[Some(4.0), Some(2.0), Some(4.0)], Some(Better::Lower)).unwrap();
-        let moods: Vec<_> = row.cells.iter().map(|cell| cell.better).collect();
+        let moods: Vec<_> = row.cells.iter().map(|cell| cell.is_better).collect();
         assert_eq!(moods, [None, None, Some(true), None, None]);
     }
 }

@@ -1,15 +1,15 @@
 //! Detection of runs dominated by latency rather than by rates. In such runs fabrics of different rates look alike.
 
 use crate::critical::StepKind;
-use crate::figures::FlowFigures;
-use crate::human::{Quantity, ns};
+use crate::figures::FlowStats;
+use crate::format::{Quantity, ns};
 use crate::records::{Direction, RunResult};
 
 /// Share of the time of jobs from which latency dominates.
-pub const LATENCY_RULES: f64 = 0.5;
+pub const LATENCY_DOMINANT_SHARE: f64 = 0.5;
 
 /// Returns the part of the flows' ideal time that is not transmission of their bytes at the rate of a host's link.
-fn share(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
+fn share(run: &RunResult, figures: &FlowStats) -> Option<f64> {
     let mut rates: Vec<u64> = run
         .links
         .iter()
@@ -28,7 +28,7 @@ fn share(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
 }
 
 /// Returns the share of latency in the critical paths of a run's jobs, or `None` without critical paths.
-pub(crate) fn of_jobs(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
+pub(crate) fn of_jobs(run: &RunResult, figures: &FlowStats) -> Option<f64> {
     let time_ns = |kind| {
         run.critical.iter().filter(|step| step.kind == kind).map(|step| ns(step.time_ps())).sum::<f64>()
     };
@@ -41,7 +41,7 @@ pub(crate) fn of_jobs(run: &RunResult, figures: &FlowFigures) -> Option<f64> {
 
 /// Returns a warning if the share of latency in a run's jobs is large.
 pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
-    let of_time = of_jobs.filter(|share| *share >= LATENCY_RULES)?;
+    let of_time = of_jobs.filter(|share| *share >= LATENCY_DOMINANT_SHARE)?;
     let scaled = match least_scale(&run.info.scenario_toml) {
         Some(scale) => {
             format!(" `scale = {scale}` makes sizes and computations small, and leaves latency as it is.")
@@ -51,7 +51,7 @@ pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
     Some(format!(
         "latency rules: {} of the time of its jobs is propagation, hops and notifications, not bytes or computation. \
          Fabrics that differ in rate look alike in it.{scaled}",
-        Quantity::Percent.show((of_time * 100.0).round() / 100.0)
+        Quantity::Percent.format((of_time * 100.0).round() / 100.0)
     ))
 }
 

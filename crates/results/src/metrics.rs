@@ -1,7 +1,7 @@
 //! Rows of every table: label, unit, and access to the figure in the summary. The terminal and the report show these
 //! rows and no others.
 
-use crate::human::Quantity;
+use crate::format::Quantity;
 use crate::records::Direction;
 use crate::summary::{FlowSummary, Summary};
 
@@ -138,51 +138,54 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Jain's index", Plain, |f| f.jain_index).higher(),
     flow("Dropped packets", Count, |f| f.dropped_packets.map(|n| n as f64)),
     flow("Retransmissions", Count, |f| f.retransmitted_packets.map(|n| n as f64)),
-    flow("Copies", Count, |f| f.copied_packets.and_then(if_any)).neither(),
-    flow("Notices", Count, |f| f.notice_packets.and_then(if_any)).neither(),
-    flow("Congestion notifications", Count, |f| f.cnp_packets.and_then(if_any)).neither(),
+    flow("Copies", Count, |f| f.copied_packets.and_then(nonzero)).neither(),
+    flow("Notices", Count, |f| f.notice_packets.and_then(nonzero)).neither(),
+    flow("Congestion notifications", Count, |f| f.cnp_packets.and_then(nonzero)).neither(),
     flow("Timeouts", Count, |f| f.timeouts.map(|n| n as f64)),
-    flow("Out-of-order degree P99", Count, |f| of_any(&f.ooo_degree_packets, |of| of.p99)),
-    flow("Out-of-order degree max", Count, |f| of_any(&f.ooo_degree_packets, |of| of.max)),
+    flow("Out-of-order degree P99", Count, |f| figure_if_any(&f.ooo_degree_packets, |of| of.p99)),
+    flow("Out-of-order degree max", Count, |f| figure_if_any(&f.ooo_degree_packets, |of| of.max)),
 ];
 
 /// Rows about the fabric and the run.
 pub const RUN_METRICS: &[RunMetric] = &[
     run("PFC pauses", Count, |s| s.fabric.pfc_pauses.map(|n| n as f64)),
     run("ECN marks", Count, |s| s.fabric.ecn_marked_packets.map(|n| n as f64)).neither(),
-    run("Trimmed packets", Count, |s| s.fabric.trimmed_packets.and_then(if_any)),
+    run("Trimmed packets", Count, |s| s.fabric.trimmed_packets.and_then(nonzero)),
     run("Drops, all packets", Count, |s| s.fabric.dropped_packets.map(|n| n as f64)),
     run("Largest queue", Bytes, |s| s.fabric.max_queue_bytes.map(|n| n as f64)),
-    run("Flowlets", Count, |s| if_any(s.fabric.balancing.flowlets)).neither(),
-    run("Rerouted by switches", Count, |s| if_any(s.fabric.balancing.reroutes)).neither(),
-    run("Held by switches", Count, |s| if_any(s.fabric.balancing.held_packets)).neither(),
-    run("Overtook and not held", Count, |s| if_any(s.fabric.balancing.unheld_packets)),
-    run("Held and let go too soon", Count, |s| if_any(s.fabric.balancing.late_flushes)),
-    run("Packets between switches", Count, |s| if_any(s.fabric.balancing.message_packets)).neither(),
+    run("Flowlets", Count, |s| nonzero(s.fabric.balancing.flowlets)).neither(),
+    run("Rerouted by switches", Count, |s| nonzero(s.fabric.balancing.reroutes)).neither(),
+    run("Held by switches", Count, |s| nonzero(s.fabric.balancing.held_packets)).neither(),
+    run("Overtook and not held", Count, |s| nonzero(s.fabric.balancing.unheld_packets)),
+    run("Held and let go too soon", Count, |s| nonzero(s.fabric.balancing.late_flushes)),
+    run("Packets between switches", Count, |s| nonzero(s.fabric.balancing.message_packets)).neither(),
     run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
     run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
-    run("Exposed communication mean", TimeNs, |s| some(&s.jobs.exposed_ns)),
+    run("Exposed communication mean", TimeNs, |s| mean_if_any(&s.jobs.exposed_ns)),
     run("Latency of jobs", Percent, |s| s.run.latency_ratio).neither(),
-    run("Algorithm bandwidth mean", RateBps, |s| some(&s.jobs.algorithm_bandwidth_bps)).higher(),
-    run("Bus bandwidth mean", RateBps, |s| some(&s.jobs.bus_bandwidth_bps)).higher(),
+    run("Algorithm bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.algorithm_bandwidth_bps)).higher(),
+    run("Bus bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.bus_bandwidth_bps)).higher(),
     run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)).neither(),
     run("Packet-hops", Count, |s| s.run.packet_hops.map(|n| n as f64)).neither(),
 ];
 
 /// Returns a count that is zero in most runs, or `None` if it is zero.
-fn if_any(count: u64) -> Option<f64> {
+fn nonzero(count: u64) -> Option<f64> {
     (count > 0).then_some(count as f64)
 }
 
 /// Returns a figure of a distribution, or `None` if it has no values.
-fn of_any(of: &crate::stats::Distribution, get: fn(&crate::stats::Distribution) -> f64) -> Option<f64> {
+fn figure_if_any(
+    of: &crate::stats::Distribution,
+    get: fn(&crate::stats::Distribution) -> f64,
+) -> Option<f64> {
     (of.count > 0).then(|| get(of))
 }
 
 /// Returns the mean of a distribution that most runs lack.
-fn some(of: &crate::stats::Distribution) -> Option<f64> {
+fn mean_if_any(of: &crate::stats::Distribution) -> Option<f64> {
     (of.count > 0).then_some(of.mean)
 }
 

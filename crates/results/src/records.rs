@@ -12,8 +12,8 @@ use crate::critical::CriticalStep;
 use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::events::{EventKind, EventRecord};
-use crate::figures::FlowFigures;
-use crate::human::Quantity;
+use crate::figures::FlowStats;
+use crate::format::Quantity;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
@@ -33,7 +33,7 @@ pub struct RunResult {
     /// [`RunResult::figures`].
     pub flows: Vec<FlowRecord>,
     /// State of flows whose records were streamed out.
-    pub streamed: Option<Box<FlowFigures>>,
+    pub streamed: Option<Box<FlowStats>>,
     /// Averages over samples for each group; `groups[i]` is of `info.groups[i]`. Empty without samples.
     pub groups: Vec<GroupTotals>,
     /// Samples over time, in order of time.
@@ -103,11 +103,11 @@ pub struct RunInfo {
     /// Model of the traffic.
     pub fidelity: Fidelity,
     /// With flow fidelity: reasons why the run is outside of the range in which the model was measured, for people.
-    pub outside: Vec<String>,
+    pub model_limits_exceeded: Vec<String>,
     /// With flow fidelity: errors against a packet simulation of the beginning of the run, if one was made.
     pub calibration: Option<Calibration>,
     /// Number of identical ranks that each recorded rank represents, if identical ranks were simulated once.
-    pub stands_for: Option<u32>,
+    pub ranks_represented: Option<u32>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -150,7 +150,7 @@ pub struct Calibration {
 impl Calibration {
     fn label(&self) -> String {
         let Calibration { prefix_ps, held_out, .. } = self;
-        let span = Quantity::TimeNs.show(*prefix_ps as f64 / 1e3);
+        let span = Quantity::TimeNs.format(*prefix_ps as f64 / 1e3);
         let [mean, p99, time] =
             [self.mean_error, self.p99_error, self.time_error.unwrap_or(0.0)].map(|error| 100.0 * error);
         match self.efficiency {
@@ -177,8 +177,9 @@ impl RunInfo {
         match self.fidelity {
             Fidelity::Packet => String::new(),
             Fidelity::Flow => {
-                let folded =
-                    self.stands_for.map(|ranks| format!("; each rank stands for {ranks} that are alike"));
+                let folded = self
+                    .ranks_represented
+                    .map(|ranks| format!("; each rank stands for {ranks} that are alike"));
                 let calibrated = match &self.calibration {
                     None => "uncalibrated".to_owned(),
                     Some(calibration) => calibration.label(),

@@ -9,8 +9,8 @@ use crate::critical::{CriticalPathSummary, critical_paths};
 use crate::departures::Departures;
 use crate::described::{described, kinds};
 use crate::exposure::{IterationSummary, iterations};
-use crate::figures::{Counters, Finished, FlowFigures, OfGroup, degrees, values};
-use crate::human::ns;
+use crate::figures::{Counters, Finished, FlowStats, GroupStats, degrees, values};
+use crate::format::ns;
 use crate::latency;
 use crate::middlebox::MiddleboxTotals;
 use crate::parquet_file::SCHEMA_VERSION;
@@ -256,13 +256,13 @@ impl Summary {
                 seed: info.seed,
                 fidelity: info.fidelity,
                 label: info.label(),
-                outside: info.outside.clone(),
+                outside: info.model_limits_exceeded.clone(),
                 warnings: latency::warning(run, latency_ratio).into_iter().collect(),
                 latency_ratio,
                 time_error: info.calibration.and_then(|calibration| calibration.time_error),
                 mean_error: info.calibration.map(|calibration| calibration.mean_error),
                 p99_error: info.calibration.map(|calibration| calibration.p99_error),
-                stands_for: info.stands_for.map(u64::from),
+                stands_for: info.ranks_represented.map(u64::from),
                 digest: info.digest_hex(),
                 ended: info.ended,
                 ended_detail: info.ended_detail.clone(),
@@ -294,7 +294,7 @@ impl Summary {
 }
 
 /// Returns the figures of each group, including those without flows.
-fn group_summaries(run: &RunResult, figures: &FlowFigures) -> Vec<GroupSummary> {
+fn group_summaries(run: &RunResult, figures: &FlowStats) -> Vec<GroupSummary> {
     let of = |(group, name): (u16, &String)| {
         let flows = figures.group(group);
         let used = flows.iter().flat_map(|flows| &flows.schemes);
@@ -332,7 +332,7 @@ fn job_summary(run: &RunResult) -> JobSummary {
 
 impl FlowSummary {
     /// Computes the figures of the flows of some groups.
-    fn of(run: &RunResult, flows: &[&OfGroup]) -> Self {
+    fn of(run: &RunResult, flows: &[&GroupStats]) -> Self {
         let of_packets = run.of_packets(()).is_some();
         let mut summary = FlowSummary::without_counts(of_packets);
         for group in flows {
@@ -386,7 +386,7 @@ fn bin_of(size_bytes: u64) -> (u64, u64) {
     (above, up_to)
 }
 
-fn by_size(groups: &[&OfGroup]) -> Vec<SizeBin> {
+fn by_size(groups: &[&GroupStats]) -> Vec<SizeBin> {
     let of = |value: fn(&Finished) -> Option<f64>| {
         let mut bins: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
         for flow in groups.iter().flat_map(|group| &group.finished) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::described::{described, kinds};
 use crate::events::EventKind;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::{BalancingTotals, Direction, RunResult};
 use crate::stats::Distribution;
 

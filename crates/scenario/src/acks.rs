@@ -35,18 +35,18 @@ pub(crate) fn packets(size: u64, parts: u64, mtu: u64, acks: &AckPolicy, gap_ps:
 
 /// Number of messages that share the links of a message's hosts: those that start at the same time and at the same
 /// depth of dependencies.
-pub(crate) struct Company {
+pub(crate) struct LinkSharing {
     /// Depth of each message; empty if it is not needed.
     depth: Vec<u32>,
     at: BTreeMap<(HostId, u32, Time, bool), u32>,
 }
 
-impl Company {
+impl LinkSharing {
     /// Counts the messages. The counts are needed only if a scheme acknowledges several packets at once, and stay
     /// empty otherwise.
     pub(crate) fn new(spec: &SimSpec) -> Self {
         let asked = spec.schemes.iter().any(|named| named.scheme.acks.may_wait());
-        let mut company = Company { depth: Vec::new(), at: BTreeMap::new() };
+        let mut company = LinkSharing { depth: Vec::new(), at: BTreeMap::new() };
         if asked {
             company.depth = depths(&spec.graph);
             for (message, &depth) in spec.graph.messages().iter().zip(&company.depth) {

@@ -6,16 +6,18 @@
 
 use pathweave_flow::Efficiency;
 use pathweave_results::{Calibration, EndReason, FlowRecord, RunResult, percentile};
-use pathweave_sim::{Control, Fidelity, Monitor, ObserveConfig, SimError, SimSpec, Snapshot, StopConfig};
+use pathweave_sim::{
+    Fidelity, Monitor, MonitorDecision, ObserveConfig, SimError, SimSpec, Snapshot, StopConfig,
+};
 use pathweave_units::Duration;
 
 /// Largest number of events of the packet simulation: some seconds of one core.
 const EVENTS: u64 = 20_000_000;
 /// Smallest number of messages in each half for a valid fit.
-const FEWEST: usize = 20;
+const MIN_MESSAGES: usize = 20;
 /// Range of the fitted efficiency.
-const LEAST: f64 = 0.5;
-const MOST: f64 = 1.2;
+const MIN_EFFICIENCY: f64 = 0.5;
+const MAX_EFFICIENCY: f64 = 1.2;
 /// Number of fitting iterations. Several are needed, because waits that do not depend on capacity do not scale with
 /// it.
 const ROUNDS: usize = 3;
@@ -32,7 +34,7 @@ type Packets = Option<(u64, bool)>;
 /// Runs flows over links with the fitted efficiency. If the run is interrupted during calibration, it ends there with
 /// no message in progress.
 pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimError> {
-    let mut watch = Watch::new(&mut *monitor);
+    let mut watch = CalibrationMonitor::new(&mut *monitor);
     let measured = measure(spec, &mut watch)?;
     if watch.was_stopped() {
         let first = StopConfig { max_events: Some(1), ..spec.stop };
@@ -48,7 +50,7 @@ pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult
     let mut result = pathweave_flow::run(spec, efficiency, monitor)?;
     result.info.calibration = Some(calibration);
     if pauses > MANY_PAUSES {
-        result.info.outside.push(format!(
+        result.info.model_limits_exceeded.push(format!(
             "switches pause their senders {pauses:.0} times for 1,000 messages in the run of packets that it is measured on"
         ));
     }
@@ -74,40 +76,40 @@ pub(crate) fn of_packets(spec: &SimSpec) -> Option<SimSpec> {
 /// ended.
 fn measure(
     spec: &SimSpec,
-    watch: &mut Watch<'_>,
+    watch: &mut CalibrationMonitor<'_>,
 ) -> Result<Option<(f64, Efficiency, Calibration)>, SimError> {
-    let Some(prefix) = Prefix::new(spec, watch)? else { return Ok(None) };
+    let Some(prefix) = PacketPrefix::new(spec, watch)? else { return Ok(None) };
     Ok(prefix.fit(watch)?.map(|(efficiency, calibration)| (prefix.pauses, efficiency, calibration)))
 }
 
 /// Monitor of the calibration, which asks the run's monitor whether to continue. It reports zero progress, because
 /// the progress of the beginning does not apply to the whole run.
-pub(crate) struct Watch<'m> {
+pub(crate) struct CalibrationMonitor<'m> {
     monitor: &'m mut dyn Monitor,
     stopped: bool,
 }
 
-impl<'m> Watch<'m> {
+impl<'m> CalibrationMonitor<'m> {
     pub(crate) fn new(monitor: &'m mut dyn Monitor) -> Self {
-        Watch { monitor, stopped: false }
+        CalibrationMonitor { monitor, stopped: false }
     }
     pub(crate) fn was_stopped(&self) -> bool {
         self.stopped
     }
 }
 
-impl Monitor for Watch<'_> {
-    fn look(&mut self, at: &Snapshot) -> Control {
+impl Monitor for CalibrationMonitor<'_> {
+    fn look(&mut self, at: &Snapshot) -> MonitorDecision {
         let nothing = Snapshot { until: None, bytes_done: 0, flows_done: 0, ..*at };
-        if self.monitor.look(&nothing) == Control::Stop {
+        if self.monitor.look(&nothing) == MonitorDecision::Stop {
             self.stopped = true;
         }
-        if self.stopped { Control::Stop } else { Control::Continue }
+        if self.stopped { MonitorDecision::Stop } else { MonitorDecision::Continue }
     }
 }
 
 /// Beginning of a run, simulated with packets.
-struct Prefix {
+struct PacketPrefix {
     /// Flow simulation of the beginning.
     spec: SimSpec,
     /// Result of each message in the packet simulation.
@@ -122,10 +124,10 @@ struct Times {
     flows: Vec<f64>,
 }
 
-impl Prefix {
+impl PacketPrefix {
     /// Simulates packets of the beginning. Returns `None` if the scenario allows no packet simulation or too few
     /// messages ended.
-    fn new(spec: &SimSpec, watch: &mut Watch<'_>) -> Result<Option<Self>, SimError> {
+    fn new(spec: &SimSpec, watch: &mut CalibrationMonitor<'_>) -> Result<Option<Self>, SimError> {
         let Some(packets) = of_packets(spec) else { return Ok(None) };
         let result = pathweave_sim::run(&packets, watch)?;
         let end = result.info.simulated_ps;
@@ -133,7 +135,7 @@ impl Prefix {
             result.flows.iter().filter(|flow| flow.finish_ps.is_some()).collect();
         over.sort_by_key(|flow| (flow.start_ps, flow.flow));
         let messages = over.len();
-        if messages < 2 * FEWEST {
+        if messages < 2 * MIN_MESSAGES {
             return Ok(None);
         }
         let mut times = vec![None; result.flows.len()];
@@ -142,7 +144,7 @@ impl Prefix {
         }
         let pauses: u64 = result.links.iter().map(|link| link.pfc_pauses).sum();
         let stop = StopConfig { until: Some(Duration::from_ps(end)), ..spec.stop };
-        Ok(Some(Prefix {
+        Ok(Some(PacketPrefix {
             spec: SimSpec { stop, ..spec.clone() },
             pauses: pauses as f64 * 1e3 / messages as f64,
             packets: times,
@@ -151,11 +153,11 @@ impl Prefix {
 
     /// Returns the efficiency at which flows take as long as packets on average, and the error on held-out messages.
     /// Returns `None` if too few messages end in the flow simulation within the same time.
-    fn fit(&self, watch: &mut Watch<'_>) -> Result<Option<(Efficiency, Calibration)>, SimError> {
+    fn fit(&self, watch: &mut CalibrationMonitor<'_>) -> Result<Option<(Efficiency, Calibration)>, SimError> {
         let mut efficiency = 1.0;
         for _ in 0..ROUNDS {
             let Some(fitted) = self.times(efficiency, false, watch)? else { return Ok(None) };
-            efficiency = (efficiency * (1.0 + fitted.mean_error())).clamp(LEAST, MOST);
+            efficiency = (efficiency * (1.0 + fitted.mean_error())).clamp(MIN_EFFICIENCY, MAX_EFFICIENCY);
         }
         let Some(held_out) = self.times(efficiency, true, watch)? else { return Ok(None) };
         let calibration = Calibration {
@@ -174,7 +176,7 @@ impl Prefix {
         &self,
         efficiency: f64,
         held_out: bool,
-        watch: &mut Watch<'_>,
+        watch: &mut CalibrationMonitor<'_>,
     ) -> Result<Option<Times>, SimError> {
         let result = pathweave_flow::run(&self.spec, Efficiency::new(efficiency), watch)?;
         let both = result.flows.iter().zip(&self.packets).filter_map(|(flow, packets)| {
@@ -193,7 +195,7 @@ impl Times {
             messages.map(|(packets, flows)| (packets as f64, flows as f64)).unzip();
         packets.sort_unstable_by(f64::total_cmp);
         flows.sort_unstable_by(f64::total_cmp);
-        (flows.len() >= FEWEST).then_some(Times { packets, flows })
+        (flows.len() >= MIN_MESSAGES).then_some(Times { packets, flows })
     }
 
     fn mean_error(&self) -> f64 {

@@ -7,7 +7,7 @@ use pathweave_units::Spread;
 use pathweave_workload::{Message, MessageGraph};
 use serde::Serialize;
 
-use crate::acks::{Company, Packets};
+use crate::acks::{LinkSharing, Packets};
 use crate::fold;
 use crate::memory::Memory;
 
@@ -15,18 +15,18 @@ use crate::memory::Memory;
 /// With more hosts, less of their state is in caches.
 const AT_128_HOSTS: f64 = 13e6;
 /// Reduction with each doubling of the hosts.
-const LESS_A_DOUBLING: f64 = 1.1e6;
+const HOPS_LOSS_PER_DOUBLING: f64 = 1.1e6;
 /// Lower limit, for any number of hosts.
-const LEAST: f64 = 3e6;
+const MIN_HOPS_PER_S: f64 = 3e6;
 /// Relative time of a packet-hop if a message uses many queue pairs, compared with one queue pair.
-const DIVIDED: f64 = 2.2;
+const MANY_QP_FACTOR: f64 = 2.2;
 /// Number of messages whose paths are examined. A larger set is sampled evenly.
 const SAMPLED_MESSAGES: usize = 20_000;
 
 /// CPU seconds of a message without its packets: post, completion, record, release of successors.
-const A_MESSAGE_S: f64 = 3e-6;
+const MESSAGE_CPU_S: f64 = 3e-6;
 /// CPU seconds of a message if so many connections are open that their state is in no cache.
-const A_COLD_MESSAGE_S: f64 = 8e-6;
+const COLD_MESSAGE_CPU_S: f64 = 8e-6;
 /// Number of connections from which [`A_COLD_MESSAGE_S`] applies.
 const COLD_FROM: f64 = 10_000.0;
 /// CPU seconds of a computation.
@@ -75,7 +75,7 @@ pub struct Progress {
 
 /// Measurement of the beginning of a run on this machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beginning {
+pub struct MeasuredStart {
     /// Progress early in the run.
     pub first: Progress,
     /// Progress at the end of the measurement.
@@ -98,7 +98,7 @@ impl Estimate {
         if spec.fidelity == Fidelity::Flow {
             return Estimate::of_flows(spec, memory);
         }
-        let company = Company::new(spec);
+        let company = LinkSharing::new(spec);
         let a_hop_s = 1.0 / packet_hops_per_cpu_s(spec.topology.hosts());
         let cost = |index: usize, message: &Message| {
             let hops = finder.pair(message.src, message.dst, 0).map_or(0, |pair| pair.hops);
@@ -110,12 +110,12 @@ impl Estimate {
                 _ => data + acks,
             };
             let packet_hops = packets as f64 * f64::from(hops);
-            let divided = if scheme.queue_pairs > 1 { DIVIDED } else { 1.0 };
+            let divided = if scheme.queue_pairs > 1 { MANY_QP_FACTOR } else { 1.0 };
             [packet_hops, packet_hops * divided * a_hop_s]
         };
         let [packet_hops, of_hops_s] = sum_by_sample(&spec.graph, cost);
         let a_message_s =
-            if footprint.connections as f64 > COLD_FROM { A_COLD_MESSAGE_S } else { A_MESSAGE_S };
+            if footprint.connections as f64 > COLD_FROM { COLD_MESSAGE_CPU_S } else { MESSAGE_CPU_S };
         let cpu_s = of_hops_s
             + a_message_s * spec.graph.messages().len() as f64
             + A_COMPUTATION_S * spec.graph.computes().len() as f64;
@@ -134,8 +134,8 @@ impl Estimate {
     /// Refines the estimate with a measured beginning of a run of `messages`: the remaining work takes as much time
     /// in proportion.
     #[must_use]
-    pub fn measured(self, beginning: &Beginning, messages: u64) -> Self {
-        let Beginning { first, last, whole } = *beginning;
+    pub fn measured(self, beginning: &MeasuredStart, messages: u64) -> Self {
+        let MeasuredStart { first, last, whole } = *beginning;
         let (all, at_first, at_last) = match self.packet_hops {
             Some(packet_hops) => (packet_hops, first.packet_hops, last.packet_hops),
             None => (messages as f64, first.messages, last.messages),
@@ -153,7 +153,7 @@ impl Estimate {
 
     /// Scales the estimate to a machine with `times` the speed of the benchmark machine.
     #[must_use]
-    pub fn at_speed(self, times: f64) -> Self {
+    pub fn scaled_to_speed(self, times: f64) -> Self {
         let (from, to) = self.cpu_range_s;
         Estimate { cpu_s: self.cpu_s / times, cpu_range_s: (from / times, to / times), ..self }
     }
@@ -181,7 +181,7 @@ impl Estimate {
 
 fn packet_hops_per_cpu_s(hosts: u32) -> f64 {
     let doublings = (f64::from(hosts.max(1)) / 128.0).log2().max(0.0);
-    (AT_128_HOSTS - LESS_A_DOUBLING * doublings).max(LEAST)
+    (AT_128_HOSTS - HOPS_LOSS_PER_DOUBLING * doublings).max(MIN_HOPS_PER_S)
 }
 
 /// Sums `cost` over all messages, or extrapolates from an even sample if there are many.
@@ -215,18 +215,18 @@ mod tests {
         };
         let first = Progress { cpu_s: 0.05, ..Progress::default() };
         let last = Progress { cpu_s: 0.15, packet_hops: 1e6, messages: 3.0 };
-        let beginning = Beginning { first, last, whole: false };
+        let beginning = MeasuredStart { first, last, whole: false };
         let measured = usual.clone().measured(&beginning, 6);
         assert!((measured.cpu_s - 1.05).abs() < 1e-9, "{measured:?}");
         assert_eq!(measured.cpu_range_s, range(measured.cpu_s, 1.5));
         // Without packets the progress counts messages: three of six.
         let flows = Estimate { packet_hops: None, ..usual.clone() }.measured(&beginning, 6);
         assert!((flows.cpu_s - 0.25).abs() < 1e-9, "{flows:?}");
-        let whole = usual.clone().measured(&Beginning { whole: true, ..beginning }, 6);
+        let whole = usual.clone().measured(&MeasuredStart { whole: true, ..beginning }, 6);
         assert!((whole.cpu_s - 0.15).abs() < 1e-9, "{whole:?}");
         // Without progress the estimate stays unchanged.
-        assert_eq!(usual.clone().measured(&Beginning { first: last, ..beginning }, 6), usual);
-        assert_eq!(usual.clone().at_speed(0.5).cpu_range_s, (0.5, 2.0));
+        assert_eq!(usual.clone().measured(&MeasuredStart { first: last, ..beginning }, 6), usual);
+        assert_eq!(usual.clone().scaled_to_speed(0.5).cpu_range_s, (0.5, 2.0));
     }
 
     #[test]

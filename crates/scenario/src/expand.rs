@@ -4,7 +4,7 @@
 use pathweave_policy::{find_scheme, schemes};
 use serde::Serialize;
 
-use crate::text::{Diagnostic, FieldPath, Node, Table, Value, nearest, value_of};
+use crate::text::{Diagnostic, FieldPath, Node, Table, Value, closest_name, value_of};
 
 /// Default scheme of a scenario.
 pub(crate) const DEFAULT_SCHEME: &str = "rps";
@@ -12,29 +12,29 @@ pub(crate) const DEFAULT_SCHEME: &str = "rps";
 /// Expands every shorthand in `root`. Appends errors to `found`.
 pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
     let Some(table) = root.as_table_mut() else { return };
-    let own = OwnSchemes::take(table, found);
+    let own = ScenarioSchemes::take(table, found);
     if let Some(topology) = table.get_mut("topology") {
-        keep(topology_preset(topology), found);
+        collect_error(topology_preset(topology), found);
     }
     if let Some(routing) = table.get_mut("routing") {
         routing_kind(routing);
     }
-    let default = || Node::unplaced(Value::Text(DEFAULT_SCHEME.to_owned()));
+    let default = || Node::without_location(Value::Text(DEFAULT_SCHEME.to_owned()));
     let scheme = table.entry("scheme".to_owned()).or_insert_with(default);
-    keep(own.expand(scheme, &FieldPath::root().key("scheme")), found);
+    collect_error(own.expand(scheme, &FieldPath::root().key("scheme")), found);
     let Some(Value::Array(workloads)) = table.get_mut("workload").map(|node| &mut node.value) else { return };
     for (i, workload) in workloads.iter_mut().enumerate() {
         let Some(workload) = workload.as_table_mut() else { continue };
         for field in ["scheme", "between_sites"] {
             if let Some(scheme) = workload.get_mut(field) {
                 let path = FieldPath::root().key("workload").index(i).key(field);
-                keep(own.expand(scheme, &path), found);
+                collect_error(own.expand(scheme, &path), found);
             }
         }
     }
 }
 
-fn keep(result: Result<(), Diagnostic>, found: &mut Vec<Diagnostic>) {
+fn collect_error(result: Result<(), Diagnostic>, found: &mut Vec<Diagnostic>) {
     found.extend(result.err());
 }
 
@@ -63,7 +63,7 @@ fn topology_preset(topology: &mut Node) -> Result<(), Diagnostic> {
         return Err(wrong(format!("`{}` cannot be {}", path.key(field), chosen.value.type_name())));
     };
     let Some(preset) = presets.iter().find(|preset| preset.name == name) else {
-        return Err(wrong(format!("unknown topology preset \"{name}\"")).suggest(nearest(name, names())));
+        return Err(wrong(format!("unknown topology preset \"{name}\"")).suggest(closest_name(name, names())));
     };
     table.remove(field);
     if is_kind {
@@ -84,21 +84,21 @@ fn routing_kind(routing: &mut Node) {
 }
 
 /// Schemes that the scenario defines itself: `[schemes.NAME]`.
-struct OwnSchemes(Table);
+struct ScenarioSchemes(Table);
 
-impl OwnSchemes {
+impl ScenarioSchemes {
     fn take(root: &mut Table, found: &mut Vec<Diagnostic>) -> Self {
         match root.remove("schemes") {
-            Some(Node { value: Value::Table(table), .. }) => OwnSchemes(table),
+            Some(Node { value: Value::Table(table), .. }) => ScenarioSchemes(table),
             Some(other) => {
                 let message = format!("`schemes` cannot be {}", other.value.type_name());
                 let finding = Diagnostic::new(FieldPath::root().key("schemes"), message)
                     .at(other.span)
                     .allowed("expected tables: [schemes.NAME] with a `base`");
                 found.push(finding);
-                OwnSchemes(Table::new())
+                ScenarioSchemes(Table::new())
             }
-            None => OwnSchemes(Table::new()),
+            None => ScenarioSchemes(Table::new()),
         }
     }
 
@@ -188,7 +188,7 @@ impl OwnSchemes {
                 Err(Diagnostic::new(path.clone(), format!("unknown scheme \"{name}\""))
                     .at(node.span.clone())
                     .allowed(format!("schemes: {}", names.join(", ")))
-                    .suggest(nearest(name, names.iter().copied())))
+                    .suggest(closest_name(name, names.iter().copied())))
             }
         }
     }
@@ -196,7 +196,7 @@ impl OwnSchemes {
 
 fn set_name(scheme: &mut Node, name: &str) {
     if let Some(table) = scheme.as_table_mut() {
-        table.insert("name".to_owned(), Node::unplaced(Value::Text(name.to_owned())));
+        table.insert("name".to_owned(), Node::without_location(Value::Text(name.to_owned())));
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
     #[test]
     fn tables_alone_in_a_table_are_choices() {
         fn walk(path: &str, table: &Table, found: &mut std::collections::BTreeSet<String>) {
-            if crate::text::choice(table).is_some() {
+            if crate::text::single_table_key(table).is_some() {
                 found.insert(path.to_owned());
             }
             for (name, node) in table {

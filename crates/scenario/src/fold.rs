@@ -13,7 +13,7 @@ use crate::text::{Diagnostic, FieldPath};
 
 /// Returns the ranks of a workload that the simulation may leave out.
 pub(crate) fn of(scenario: &Scenario, topology: &Arc<Topology>) -> Fold {
-    match (obstacle(scenario), scenario.run.fold) {
+    match (fold_obstacle_reason(scenario), scenario.run.fold) {
         (Some(why), _) => Fold::Never(why),
         (None, model::Fold::Always) => Fold::Always(topology.clone()),
         (None, model::Fold::Auto | model::Fold::Never) => Fold::Large(topology.clone()),
@@ -25,7 +25,7 @@ pub(crate) fn check(scenario: &Scenario, graph: &MessageGraph) -> Result<(), Dia
     if scenario.run.fold != model::Fold::Always || graph.folding().is_some() {
         return Ok(());
     }
-    let why = obstacle(scenario).unwrap_or_else(|| {
+    let why = fold_obstacle_reason(scenario).unwrap_or_else(|| {
         "the kinds of workload whose ranks can be alike are \"collective\", \"simai\" and \"transformer\""
             .to_owned()
     });
@@ -35,7 +35,7 @@ pub(crate) fn check(scenario: &Scenario, graph: &MessageGraph) -> Result<(), Dia
 }
 
 /// Returns the reason why equivalent ranks cannot be folded in this scenario, or `None`.
-fn obstacle(scenario: &Scenario) -> Option<String> {
+fn fold_obstacle_reason(scenario: &Scenario) -> Option<String> {
     let [workload] = &scenario.workload[..] else {
         return Some("several workloads share the network".to_owned());
     };

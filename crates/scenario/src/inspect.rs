@@ -27,7 +27,7 @@ pub struct Inspection {
     /// Size of the traffic.
     pub traffic: TrafficSize,
     /// Lower bounds of the completion time.
-    pub bounds: BoundTimes,
+    pub bounds: LowerBounds,
     /// Estimated cost of a run.
     pub estimate: Estimate,
     /// Estimated memory of a run, by part.
@@ -149,7 +149,7 @@ pub struct GroupSize {
 
 /// Lower bounds of the completion time in simulated time. They count payload only, without headers and propagation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct BoundTimes {
+pub struct LowerBounds {
     /// Time of the busiest host link in nanoseconds, taking the start times of its messages into account.
     pub links_ns: f64,
     /// Time of the longest chain of dependent messages in nanoseconds, each alone on its links.
@@ -169,13 +169,19 @@ impl Prepared {
         let spec = &self.spec;
         let notification = spec.task_notification().expect("it was checked when the run was set up");
         let bounds = Bounds::from_graph(&spec.graph, notification, |host| spec.topology.host_rate(host));
-        Memory::new(spec, &Routing::whole(&spec.topology), &self.footprint, bounds.completion(), process)
+        Memory::new(
+            spec,
+            &Routing::all_links_up(&spec.topology),
+            &self.footprint,
+            bounds.completion(),
+            process,
+        )
     }
 
     /// Inspects the scenario for a run in this process.
     pub fn inspect_in(&self, process: Process) -> Inspection {
         let spec = &self.spec;
-        let routing = Routing::whole(&spec.topology);
+        let routing = Routing::all_links_up(&spec.topology);
         let mut finder = PathFinder::new(&spec.topology, &routing);
         let notification = spec.task_notification().expect("it was checked when the run was set up");
         let bounds = Bounds::from_graph(&spec.graph, notification, |host| spec.topology.host_rate(host));
@@ -188,7 +194,7 @@ impl Prepared {
             memory,
             network: network(&spec.topology, &spec.routing, &mut finder),
             traffic: self.traffic(),
-            bounds: BoundTimes {
+            bounds: LowerBounds {
                 links_ns: ns(bounds.links),
                 chain_ns: ns(bounds.chain),
                 completion_ns: ns(bounds.completion()),

@@ -28,9 +28,9 @@ pub(crate) fn note(spec: &SimSpec) -> Option<String> {
         format!(
             "latency rules: messages of jobs have {} in the mean{scale}, which take {} at a host's rate and {} at least to arrive; \
              fabrics that differ in rate will look alike",
-            Quantity::Bytes.show(mean_bytes),
-            Quantity::TimeNs.show(on_links_ns),
-            Quantity::TimeNs.show(least_ns)
+            Quantity::Bytes.format(mean_bytes),
+            Quantity::TimeNs.format(on_links_ns),
+            Quantity::TimeNs.format(least_ns)
         )
     })
 }

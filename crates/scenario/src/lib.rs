@@ -4,26 +4,26 @@ mod acks;
 mod calibrate;
 pub mod catalogue;
 pub mod convert;
-mod doubt;
 mod estimate;
 mod expand;
 mod fold;
-mod idle;
+mod ineffective_settings;
 mod inspect;
 mod latency;
 mod load;
 mod memory;
 mod model;
+mod outside_check;
 mod prepare;
+mod recovery_windows;
 mod resolved;
 mod run;
 mod schema;
-mod surroundings;
 mod text;
-mod windows;
+mod workload_env;
 
-pub use estimate::{Beginning, Estimate, Progress};
-pub use inspect::{BoundTimes, ExplicitPaths, GroupSize, Inspection, NetworkSize, Paths, Tier, TrafficSize};
+pub use estimate::{Estimate, MeasuredStart, Progress};
+pub use inspect::{ExplicitPaths, GroupSize, Inspection, LowerBounds, NetworkSize, Paths, Tier, TrafficSize};
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process, Records};
 pub use model::{
@@ -36,6 +36,6 @@ pub use prepare::Prepared;
 pub use run::run;
 pub use schema::schema;
 pub use text::{
-    Diagnostic, Diagnostics, Document, FieldPath, Setting, Source, Span, Style, Unknown, Wanted,
-    did_you_mean, nearby, nearest,
+    Diagnostic, Diagnostics, Document, EntryKind, FieldPath, Setting, Source, Span, Style, UnknownName,
+    closest_name, suggest_path, suggestion,
 };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::expand::{DEFAULT_SCHEME, expand};
 use crate::model::Scenario;
 use crate::resolved;
-use crate::text::shape::Shape;
+use crate::text::shape::SchemaCheck;
 use crate::text::{
     Diagnostic, Diagnostics, Document, FieldPath, Node, Setting, Source, Value, parse_document, read_document,
 };
@@ -109,7 +109,7 @@ impl Loaded {
     /// The seed is larger than `i64::MAX`.
     pub fn with_seed(&self, seed: u64) -> Result<Self, Diagnostics> {
         if i64::try_from(seed).is_err() {
-            return Err(self.place(seed_too_large(seed)).into());
+            return Err(self.add_location(seed_too_large(seed)).into());
         }
         let mut other = self.clone();
         other.scenario.seed = seed;
@@ -129,7 +129,7 @@ impl Loaded {
     ///
     /// A file cannot be read.
     pub fn identity(&self) -> Result<String, Diagnostics> {
-        resolved::identity(&self.scenario, &self.base_dir).map_err(Diagnostics::from)
+        resolved::canonical_text(&self.scenario, &self.base_dir).map_err(Diagnostics::from)
     }
 
     fn complete(
@@ -140,13 +140,13 @@ impl Loaded {
     ) -> Result<Self, Diagnostics> {
         let mut found = apply(changes, &mut tree)?;
         if let Some(table) = tree.as_table_mut() {
-            table.entry("name".to_owned()).or_insert_with(|| Node::unplaced(Value::Text(name)));
+            table.entry("name".to_owned()).or_insert_with(|| Node::without_location(Value::Text(name)));
         }
         expand(&mut tree, &mut found);
         // An unknown name leaves a value behind whose shape would be reported a second time.
         let reported: Vec<String> = found.iter().map(|finding| finding.field.to_string()).collect();
-        let shape = Shape::for_type::<Scenario>().check(&tree);
-        found.extend(shape.into_iter().filter(|finding| !covered(&finding.field, &reported)));
+        let shape = SchemaCheck::for_type::<Scenario>().check(&tree);
+        found.extend(shape.into_iter().filter(|finding| !is_already_reported(&finding.field, &reported)));
         Diagnostics::check(found)?;
         let scenario: Scenario = deserialise(&tree)?;
         let findings = scenario.validate().into_iter().map(|finding| tree.place(finding));
@@ -160,13 +160,13 @@ impl Loaded {
     }
 
     /// Adds the source location to an error that was found after loading.
-    pub(crate) fn place(&self, finding: Diagnostic) -> Diagnostic {
+    pub(crate) fn add_location(&self, finding: Diagnostic) -> Diagnostic {
         self.tree.place(finding)
     }
 }
 
 /// Returns true if `field` is one of `reported` or within one of them.
-fn covered(field: &FieldPath, reported: &[String]) -> bool {
+fn is_already_reported(field: &FieldPath, reported: &[String]) -> bool {
     let field = field.to_string();
     reported.iter().any(|outer| {
         let outer = outer.trim_end_matches(".name").trim_end_matches(".preset").trim_end_matches(".base");
@@ -179,7 +179,7 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
     let mut found = Vec::new();
     // `--set scheme.paths=64` changes the default scheme if the scenario names none.
     if let Some(table) = tree.as_table_mut() {
-        let default = || Node::unplaced(Value::Text(DEFAULT_SCHEME.to_owned()));
+        let default = || Node::without_location(Value::Text(DEFAULT_SCHEME.to_owned()));
         table.entry("scheme".to_owned()).or_insert_with(default);
     }
     for setting in &changes.settings {
@@ -190,7 +190,7 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
     };
     // Applied before the settings of `--set` for its fields.
     if let Some(scheme) = &changes.scheme {
-        insert(tree, "scheme", flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));
+        insert(tree, "scheme", node_of_flag(format!("--schemes {scheme}"), Value::Text(scheme.clone())));
     }
     for text in &changes.set {
         let setting = Setting::parse(text)?;
@@ -199,13 +199,14 @@ fn apply(changes: &Changes, tree: &mut Node) -> Result<Vec<Diagnostic>, Diagnost
             .find(|field| changes.scheme.is_some() && setting.is_of(field));
         if let Some(field) = named {
             let help = "name schemes in one of them; --set scheme.FIELD=VALUE changes fields of each";
-            found.push(setting.refused(format!("`{field}` is set beside --schemes")).help(help));
+            found.push(setting.error(format!("`{field}` is set beside --schemes")).help(help));
             continue;
         }
         found.extend(setting.apply(tree).err());
     }
     if let Some(seed) = changes.seed {
-        let given = flag(format!("--seed {seed}"), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
+        let given =
+            node_of_flag(format!("--seed {seed}"), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
         if i64::try_from(seed).is_err() {
             found.push(seed_too_large(seed).at(given.span.clone()));
         }
@@ -221,7 +222,7 @@ fn seed_too_large(seed: u64) -> Diagnostic {
 }
 
 /// Returns the node for a value that a command line flag sets.
-fn flag(text: String, value: Value) -> Node {
+fn node_of_flag(text: String, value: Value) -> Node {
     let source = Source::new("command line", text);
     let span = crate::text::Span::new(&Arc::clone(&source), 0..source.text.len());
     Node { value, key: Some(span.clone()), span: Some(span) }

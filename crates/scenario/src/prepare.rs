@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use pathweave_sim::{Blame, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
-use pathweave_topo::{PathSets, RoutingConfig, TopoError, Topology, Wanted, read_parts};
+use pathweave_sim::{ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
+use pathweave_topo::{PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition};
 use pathweave_units::Rng;
 use pathweave_workload::{
     FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
 };
 
 use crate::fold;
-use crate::idle;
+use crate::ineffective_settings;
 use crate::latency;
 use crate::load::Loaded;
 use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
+use crate::recovery_windows;
 use crate::resolved;
 use crate::run;
-use crate::surroundings::workload_env;
 use crate::text::{Diagnostic, Diagnostics, FieldPath};
-use crate::windows;
+use crate::workload_env::workload_env;
 
 /// Largest number of hosts for which explicit paths of all pairs are computed, not only of those that communicate.
 const SMALL_NETWORK: u32 = 160;
@@ -68,8 +68,8 @@ impl Loaded {
         let topology = self.topology()?;
         self.check_faults(&topology)?;
         let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
-        fold::check(&self.scenario, &graph).map_err(|finding| self.place(finding))?;
-        let idle = idle::notes(&self.scenario, &topology, &graph);
+        fold::check(&self.scenario, &graph).map_err(|finding| self.add_location(finding))?;
+        let idle = ineffective_settings::notes(&self.scenario, &topology, &graph);
         let mut notes: Vec<String> =
             topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();
         let routing = self.routing(&topology, &graph)?;
@@ -82,7 +82,9 @@ impl Loaded {
         }
         if schemes.len() > usize::from(u16::MAX) {
             let message = format!("{} schemes; at most {} are allowed", schemes.len(), u16::MAX);
-            return Err(self.place(Diagnostic::new(FieldPath::root().key("workload"), message)).into());
+            return Err(self
+                .add_location(Diagnostic::new(FieldPath::root().key("workload"), message))
+                .into());
         }
         let scheme_index = |name: Option<&str>| {
             let name = name.unwrap_or(&scenario.scheme.name);
@@ -119,7 +121,7 @@ impl Loaded {
         self.check_followed(spec.graph.messages().len())?;
         // Too short a notification would make every figure of the run wrong.
         spec.task_notification().map_err(|why| self.sim_error(&why))?;
-        notes.extend(windows::notes(scenario, &spec));
+        notes.extend(recovery_windows::notes(scenario, &spec));
         let footprint = Footprint::of(&spec);
         notes.extend(latency::note(&spec));
         Ok(Prepared { spec, notes, footprint })
@@ -136,7 +138,7 @@ impl Loaded {
             flows => format!("its {flows} flows are numbered from 0 to {}", flows - 1),
         };
         let field = FieldPath::root().key("observe").key("follow").index(index);
-        Err(self.place(Diagnostic::new(field, message).allowed(allowed)).into())
+        Err(self.add_location(Diagnostic::new(field, message).allowed(allowed)).into())
     }
 
     /// Builds the network.
@@ -146,15 +148,15 @@ impl Loaded {
     /// The topology is invalid.
     pub fn topology(&self) -> Result<Arc<Topology>, Diagnostics> {
         let built = self.scenario.topology.build(&self.base_dir);
-        built.map(Arc::new).map_err(|why| self.place(topology_error(&why)).into())
+        built.map(Arc::new).map_err(|why| self.add_location(topology_error(&why)).into())
     }
 
     /// Returns the part of each node if a file assigns them.
     fn partition(&self, topology: &Topology) -> Result<Option<Arc<[u16]>>, Diagnostics> {
         let Some(path) = &self.scenario.run.partition else { return Ok(None) };
-        let parts = read_parts(topology, path, &self.base_dir).map_err(|why| {
+        let parts = read_partition(topology, path, &self.base_dir).map_err(|why| {
             let path = FieldPath::root().key("run").key("partition");
-            Diagnostics::from(self.place(Diagnostic::new(path, why.to_string())))
+            Diagnostics::from(self.add_location(Diagnostic::new(path, why.to_string())))
         })?;
         Ok(Some(parts.into()))
     }
@@ -171,7 +173,7 @@ impl Loaded {
                 let all: u64 = pools.values().map(|&hosts| u64::from(hosts)).sum();
                 let message = format!("pools of {all} hosts together, but the topology has {}", env.hosts);
                 let path = FieldPath::root().key("pools").key(name);
-                return Err(self.place(Diagnostic::new(path, message)).into());
+                return Err(self.add_location(Diagnostic::new(path, message)).into());
             }
             let mut members: Vec<u32> = left.drain(..hosts as usize).collect();
             members.sort_unstable();
@@ -193,11 +195,11 @@ impl Loaded {
         // The paths of a small network cost little, and the complete set is more informative. A file need not contain
         // all pairs.
         let all = topology.hosts() <= SMALL_NETWORK && !source.paths.is_file();
-        let wanted = if all { Wanted::All } else { Wanted::Pairs(&pairs) };
+        let wanted = if all { RequestedPairs::All } else { RequestedPairs::Pairs(&pairs) };
         let sets = PathSets::build(&source.paths, topology, &self.base_dir, wanted);
-        let sets = sets.map_err(|why| Diagnostics::from(self.place(paths_error(&why))))?;
+        let sets = sets.map_err(|why| Diagnostics::from(self.add_location(paths_error(&why))))?;
         if let RoutingConfig::NextHops(_) = &self.scenario.routing
-            && let Some((from, to, at)) = sets.next_hops_in_a_circle(topology)
+            && let Some((from, to, at)) = sets.find_next_hop_loop(topology)
         {
             let name = |node| topology.node_name(node).into_owned();
             let message = format!(
@@ -210,7 +212,7 @@ impl Loaded {
             let finding = Diagnostic::new(FieldPath::root().key("routing"), message);
             let advice =
                 "with \"source\" or \"sender-switch\" a packet keeps to one path; or choose other `paths`";
-            return Err(self.place(finding.help(advice)).into());
+            return Err(self.add_location(finding.help(advice)).into());
         }
         Ok(choice(Arc::new(sets)))
     }
@@ -231,17 +233,17 @@ impl Loaded {
             let env = workload.pool.as_ref().map_or(&env, |pool| &pools[pool]);
             if let Err(why) = workload.to_config().generate(env, &mut builder) {
                 let path = FieldPath::root().key("workload").index(i);
-                found.push(self.place(workload_error(&path, workload, &why)));
+                found.push(self.add_location(workload_error(&path, workload, &why)));
             }
         }
         Diagnostics::check(found)?;
         let notes = builder.notes().to_vec();
         let whole = FieldPath::root().key("workload");
-        let graph = builder.finish().map_err(|why| self.place(graph_error(&whole, &why)))?;
+        let graph = builder.finish().map_err(|why| self.add_location(graph_error(&whole, &why)))?;
         if graph.messages().is_empty() {
             let finding = Diagnostic::new(whole.index(0), "the workload sends nothing: it has no message");
             return Err(self
-                .place(finding.help("a longer duration, a higher load or more flows make some"))
+                .add_location(finding.help("a longer duration, a higher load or more flows make some"))
                 .into());
         }
         Ok((Arc::new(graph), notes))
@@ -265,7 +267,7 @@ impl Loaded {
             if let Err(why) = result {
                 let finding =
                     Diagnostic::new(FieldPath::root().key("fault").index(i).key(field), message(&why));
-                found.push(self.place(finding.suggest(nearest_of(&why))));
+                found.push(self.add_location(finding.suggest(nearest_of(&why))));
             }
         }
         Diagnostics::check(found)
@@ -287,10 +289,10 @@ impl Loaded {
             }
             SimError::BufferTooSmall { .. } => Diagnostic::new(root.key("switch.buffer"), why.to_string()),
             SimError::Forwarding { blame, message, advice } => {
-                Diagnostic::new(self.blamed(blame), message).help(*advice)
+                Diagnostic::new(self.field_at_fault(blame), message).help(*advice)
             }
             SimError::Fidelity { blame, message, advice } => {
-                Diagnostic::new(self.blamed(blame), message).help(advice.clone())
+                Diagnostic::new(self.field_at_fault(blame), message).help(advice.clone())
             }
             SimError::Nic { field, value, allowed } => {
                 out_of_range(root.key("network").key(field), value, allowed)
@@ -299,20 +301,20 @@ impl Loaded {
             SimError::Ranks(message) => Diagnostic::new(root.key("run"), message),
             SimError::Network(message) => Diagnostic::new(root.key("topology"), message),
         };
-        self.place(finding).into()
+        self.add_location(finding).into()
     }
 
     /// Returns the field that the scenario sets and that an error is about.
-    fn blamed(&self, blame: &Blame) -> FieldPath {
+    fn field_at_fault(&self, blame: &ErrorSource) -> FieldPath {
         let root = FieldPath::root();
         let routing = root.key("routing");
         match blame {
-            Blame::Kind => root.key("switch.forwarding.kind"),
-            Blame::Topology => root.key("topology"),
-            Blame::Field(field) => root.key(field),
-            Blame::Fault(index) => root.key("fault").index(*index),
-            Blame::Routing => routing,
-            Blame::Scheme(name) => {
+            ErrorSource::Kind => root.key("switch.forwarding.kind"),
+            ErrorSource::Topology => root.key("topology"),
+            ErrorSource::Field(field) => root.key(field),
+            ErrorSource::Fault(index) => root.key("fault").index(*index),
+            ErrorSource::Routing => routing,
+            ErrorSource::Scheme(name) => {
                 let of_workload = |path: &FieldPath| self.is_written(&path.key("scheme"));
                 let mut with_scheme = (0..self.scenario.workload.len())
                     .map(|i| root.key("workload").index(i))

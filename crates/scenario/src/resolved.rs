@@ -19,7 +19,7 @@ pub(crate) fn to_toml(scenario: &Scenario, base_dir: &Path) -> String {
 }
 
 /// Writes the scenario without its name, and with a digest of each file's content in place of the file name.
-pub(crate) fn identity(scenario: &Scenario, base_dir: &Path) -> Result<String, Diagnostic> {
+pub(crate) fn canonical_text(scenario: &Scenario, base_dir: &Path) -> Result<String, Diagnostic> {
     let mut scenario = Scenario { name: String::new(), ..scenario.clone() };
     each_file(&mut scenario, |path| {
         let path = base_dir.join(path);

@@ -4,7 +4,7 @@ use pathweave_flow::Efficiency;
 use pathweave_results::RunResult;
 use pathweave_sim::{Calibrate, Fidelity, Monitor, SimError, SimSpec, Simulation};
 
-use crate::{calibrate, doubt};
+use crate::{calibrate, outside_check};
 
 /// Runs a spec to its end, with packets or with flows as it states. The caller adds wall time and the CPU time of the
 /// calling thread.
@@ -16,7 +16,7 @@ pub fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult, SimEr
         Fidelity::Packet => pathweave_sim::run(spec, monitor),
         Fidelity::Flow => match spec.calibrate {
             Calibrate::Always => calibrate::run(spec, monitor),
-            Calibrate::InDoubt => doubt::run(spec, monitor),
+            Calibrate::InDoubt => outside_check::run(spec, monitor),
             Calibrate::Never => pathweave_flow::run(spec, Efficiency::WHOLE, monitor),
         },
     }

@@ -99,7 +99,7 @@ mod tests {
     /// Editors accept the same files as the program: every shipped scenario, with its shorthands, fits the schema.
     #[test]
     fn shipped_scenarios_fit_the_schema() {
-        let shape = crate::text::shape::Shape::from_schema(schema());
+        let shape = crate::text::shape::SchemaCheck::from_schema(schema());
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
         let mut count = 0;
         for entry in std::fs::read_dir(folder).unwrap() {

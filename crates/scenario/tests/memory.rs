@@ -8,7 +8,7 @@ use std::path::Path;
 
 use allocation_counter::measure;
 use pathweave_scenario::{Changes, Loaded, Process};
-use pathweave_sim::{Quiet, SimSpec, Simulation};
+use pathweave_sim::{NoMonitor, SimSpec, Simulation};
 
 const LEAF_SPINE: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 16\n";
 const FAT_TREE: &str = "[topology]\nkind = \"fat-tree\"\npods = 8\ntors_per_pod = 4\naggs_per_pod = 4\nhosts_per_tor = 4\n\
@@ -31,7 +31,8 @@ fn foreseen_and_found(name: &str, text: &str, set: &[&str]) -> (f64, f64) {
         memory = Some(prepared.memory_in(Process::ONE_THREAD));
         // Allocations of other threads are not counted, so one thread runs all parts in turn.
         let spec = SimSpec { threads: None, ..prepared.spec };
-        let (result, weight) = Simulation::new(&spec).expect("it can be set up").run_and_weigh(&mut Quiet);
+        let (result, weight) =
+            Simulation::new(&spec).expect("it can be set up").run_and_weigh(&mut NoMonitor);
         idle_network = weight.idle_network;
         println!("{name}: {} packet-hops, {weight:?}", result.info.packet_hops);
     });

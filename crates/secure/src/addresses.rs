@@ -17,7 +17,7 @@ const PORT_LEN: usize = 2;
 ///
 /// # Errors
 /// [`HelloError::Addresses`] with all of the addresses.
-pub(crate) fn check(addresses: &[SocketAddr]) -> Result<(), HelloError> {
+pub(crate) fn validate(addresses: &[SocketAddr]) -> Result<(), HelloError> {
     let is_host = |ip: IpAddr| match ip {
         IpAddr::V4(ip) => !ip.is_unspecified() && !ip.is_multicast() && !ip.is_broadcast(),
         // A link-local address is valid only together with a link, which only its host knows.

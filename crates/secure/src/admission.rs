@@ -57,8 +57,8 @@ impl Admission {
     /// # Errors
     ///
     /// [`Refusal::Busy`] or [`Refusal::PeerLimit`] if a limit is reached. Nothing is counted then.
-    pub fn begin(&mut self, peer: IpAddr) -> Result<(), Refusal> {
-        self.room(peer)?;
+    pub fn add_half_open(&mut self, peer: IpAddr) -> Result<(), Refusal> {
+        self.check_limits(peer)?;
         let of_peer = self.peers.get(&group(peer)).copied().unwrap_or_default();
         if of_peer.half_open >= self.limits.half_open_per_peer {
             return Err(Refusal::PeerLimit);
@@ -75,14 +75,14 @@ impl Admission {
     /// # Errors
     ///
     /// As for [`begin`](Admission::begin).
-    pub fn open(&mut self, peer: IpAddr) -> Result<(), Refusal> {
-        self.room(peer)?;
+    pub fn add_open(&mut self, peer: IpAddr) -> Result<(), Refusal> {
+        self.check_limits(peer)?;
         self.total.open += 1;
         self.peers.entry(group(peer)).or_default().open += 1;
         Ok(())
     }
     /// Turns a half-open connection into an open one.
-    pub fn confirm(&mut self, peer: IpAddr) {
+    pub fn promote(&mut self, peer: IpAddr) {
         let of_peer = self.peers.get_mut(&group(peer)).expect("what is confirmed was begun");
         for count in [&mut self.total, of_peer] {
             count.half_open -= 1;
@@ -90,11 +90,11 @@ impl Admission {
         }
     }
     /// Removes a half-open connection.
-    pub fn abandon(&mut self, peer: IpAddr) {
+    pub fn remove_half_open(&mut self, peer: IpAddr) {
         self.remove(peer, |count| count.half_open -= 1);
     }
     /// Removes an open connection.
-    pub fn close(&mut self, peer: IpAddr) {
+    pub fn remove_open(&mut self, peer: IpAddr) {
         self.remove(peer, |count| count.open -= 1);
     }
     /// Returns the number of open connections.
@@ -106,7 +106,7 @@ impl Admission {
         self.total.half_open
     }
 
-    fn room(&self, peer: IpAddr) -> Result<(), Refusal> {
+    fn check_limits(&self, peer: IpAddr) -> Result<(), Refusal> {
         let of_peer = self.peers.get(&group(peer)).copied().unwrap_or_default();
         if of_peer.all() >= self.limits.connections_per_peer {
             return Err(Refusal::PeerLimit);

@@ -13,19 +13,19 @@ use super::random::{RandomError, SecureRandom};
 
 /// Creates and checks cookies. The key lives as long as the process. A cookie of an earlier process is not accepted
 /// and is answered with a new one.
-pub(crate) struct CookieJar {
+pub(crate) struct CookieKey {
     key: hmac::Key,
     lifetime: Duration,
     /// Attempts with cookies made before this time may have been forgotten.
     remembered_from: Time,
 }
 
-impl CookieJar {
+impl CookieKey {
     pub(crate) fn new(random: &mut dyn SecureRandom, lifetime: Duration) -> Result<Self, RandomError> {
         let mut key = Zeroizing::new([0; 32]);
         random.fill(&mut key[..])?;
         let key = hmac::Key::new(hmac::HMAC_SHA256, &key[..]);
-        Ok(CookieJar { key, lifetime, remembered_from: Time::ZERO })
+        Ok(CookieKey { key, lifetime, remembered_from: Time::ZERO })
     }
 
     /// Creates a cookie for this address and attempt. The cookie does not cover the port, which an initiator may
@@ -49,13 +49,13 @@ impl CookieJar {
     }
 
     /// Records that the state of an attempt with a cookie made at `time` has been dropped.
-    pub(crate) fn forget_until(&mut self, time: Time) {
+    pub(crate) fn set_forgotten_until(&mut self, time: Time) {
         self.remembered_from = self.remembered_from.max(time.saturating_add(Duration::from_ns(1)));
     }
 
     /// Returns true if every attempt with a cookie as old as this one is still stored, so that an unknown attempt is
     /// new.
-    pub(crate) fn tells_new(&self, cookie: &Cookie) -> bool {
+    pub(crate) fn proves_new_attempt(&self, cookie: &Cookie) -> bool {
         let (made_at, _) = cookie.split_first_chunk::<8>().expect("a cookie is longer");
         u64::from_be_bytes(*made_at) >= self.remembered_from.as_ns()
     }

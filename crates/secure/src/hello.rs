@@ -78,16 +78,16 @@ impl Features {
     pub const ADDRESSES: Features = Features(2);
 
     /// Returns the features of `self` that are not in `other`.
-    pub const fn without(self, other: Features) -> Features {
+    pub const fn difference(self, other: Features) -> Features {
         Features(self.0 & !other.0)
     }
     /// Returns the features in both sets.
-    pub const fn and(self, other: Features) -> Features {
+    pub const fn intersection(self, other: Features) -> Features {
         Features(self.0 & other.0)
     }
     /// Returns true if `self` contains all features of `other`.
-    pub const fn has(self, other: Features) -> bool {
-        other.without(self).is_empty()
+    pub const fn contains(self, other: Features) -> bool {
+        other.difference(self).is_empty()
     }
     /// Returns true if the set is empty.
     pub const fn is_empty(self) -> bool {
@@ -206,19 +206,19 @@ impl Hello {
         in_range("nic_ports", self.nic_ports.into(), 1, MAX_NIC_PORTS.into())?;
         in_range("qp", self.qp.0.into(), 0, (1 << 24) - 1)?;
         in_range("private_data length", self.private_data.len() as u64, 0, MAX_PRIVATE_DATA_LEN as u64)?;
-        let missing = self.required.without(self.features);
+        let missing = self.required.difference(self.features);
         in_range("required features that are not offered", missing.0.into(), 0, 0)?;
         let allowed = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || b"-+._".contains(&c);
         if !(1..=MAX_SCHEME_LEN).contains(&self.scheme.len()) || !self.scheme.bytes().all(allowed) {
             return Err(HelloError::Scheme(self.scheme.chars().take(2 * MAX_SCHEME_LEN).collect()));
         }
-        addresses::check(&self.addresses)
+        addresses::validate(&self.addresses)
     }
 }
 
 impl HelloMessage {
     /// Creates the message for a hello of this end.
-    pub(crate) fn ours(hello: Hello) -> Self {
+    pub(crate) fn new(hello: Hello) -> Self {
         HelloMessage { hello, versions: VERSIONS.to_vec() }
     }
 
@@ -363,7 +363,7 @@ mod tests {
     }
 
     fn with(options: &[u8]) -> Result<HelloMessage, HelloError> {
-        let mut bytes = HelloMessage::ours(good()).encode(0);
+        let mut bytes = HelloMessage::new(good()).encode(0);
         bytes.extend_from_slice(options);
         HelloMessage::decode(&bytes)
     }
@@ -381,7 +381,7 @@ mod tests {
             let addresses = list.map(|text| text.parse().unwrap()).to_vec();
             let hello = Hello { addresses, ..good() };
             assert_eq!(
-                HelloMessage::decode(&HelloMessage::ours(hello.clone()).encode(0)).unwrap().hello,
+                HelloMessage::decode(&HelloMessage::new(hello.clone()).encode(0)).unwrap().hello,
                 hello
             );
         }
@@ -416,7 +416,7 @@ mod tests {
         assert_eq!(with(&[9, 4, 1]), Err(HelloError::Truncated { len: 1, needed: 4 }));
         assert_eq!(with(&[0, 0, 1]), Err(HelloError::Padding));
         assert_eq!(with(&[2, 1, b'a']), Err(HelloError::OptionCount { option: 2, count: 2 }));
-        let fixed = &HelloMessage::ours(good()).encode(0)[..hello::OPTIONS];
+        let fixed = &HelloMessage::new(good()).encode(0)[..hello::OPTIONS];
         assert_eq!(HelloMessage::decode(fixed), Err(HelloError::OptionCount { option: 1, count: 0 }));
         let len = hello::OPTIONS - 1;
         let truncated = HelloError::Truncated { len, needed: hello::OPTIONS };
@@ -445,7 +445,7 @@ mod tests {
             let error = hello.validate().expect_err(text);
             assert!(error.to_string().starts_with(text), "{error}");
             // A peer's hello is checked by the same rules.
-            assert_eq!(HelloMessage::decode(&HelloMessage::ours(hello).encode(0)), Err(error));
+            assert_eq!(HelloMessage::decode(&HelloMessage::new(hello).encode(0)), Err(error));
         }
     }
 
@@ -456,7 +456,7 @@ mod tests {
             (hello::TRANSPORT, 2, "transport is 2; allowed are 0 to 1"),
             (hello::RESERVED, 1, "reserved byte is 1; allowed are 0 to 0"),
         ] {
-            let mut bytes = HelloMessage::ours(good()).encode(0);
+            let mut bytes = HelloMessage::new(good()).encode(0);
             bytes[at] = value;
             assert_eq!(HelloMessage::decode(&bytes).unwrap_err().to_string(), text);
         }

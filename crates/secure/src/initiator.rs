@@ -5,15 +5,15 @@ use pathweave_units::{Duration, Time};
 
 use super::hello::{Hello, HelloMessage};
 use super::key::ClusterKey;
+use super::key_schedule::Direction;
 use super::layout::{COOKIE_LEN, VERSION, VERSIONS, initiate, message};
 use super::message::{
-    AttemptId, Cookie, CookieMark, Message, emit_confirm, emit_initiate, header, mac_is_right, mark,
+    AttemptId, Cookie, CookiePrefix, Message, cookie_prefix, emit_confirm, emit_initiate, header, verify_mac,
 };
 use super::negotiate::agree;
 use super::noise::{Ephemerals, Noise, OVERHEAD, Role};
 use super::outcome::{Established, HandshakeError, SetupError, check_setup};
 use super::random::SecureRandom;
-use super::schedule::Direction;
 use super::session::{Rotation, Session, SessionConfig};
 use super::timing::{Backoff, HandshakeConfig};
 
@@ -58,7 +58,7 @@ pub struct Initiator {
     retries: u32,
     retries_at_once: u32,
     /// Time of the first answer that was made with another key.
-    doubted: Option<Time>,
+    wrong_key_at: Option<Time>,
     round_trip: Option<Duration>,
     outbox: Option<Vec<u8>>,
     event: Option<InitiatorEvent>,
@@ -66,13 +66,13 @@ pub struct Initiator {
 
 enum State {
     /// Requesting a cookie.
-    AskingForCookie,
+    RequestingCookie,
     /// Requesting the connection.
-    Asking {
+    RequestingConnection {
         noise: Noise,
         /// State of the previous request, which had another cookie. The responder may have accepted it although a
         /// later copy was answered with a Retry.
-        before: Option<Noise>,
+        previous_noise: Option<Noise>,
     },
     Established {
         accept: Vec<u8>,
@@ -112,12 +112,12 @@ impl Initiator {
             ephemerals: Ephemerals::new(random)?,
             cookie,
             request,
-            state: State::AskingForCookie,
+            state: State::RequestingCookie,
             backoff: Backoff::start(now, &config),
             sends: 0,
             retries: 0,
             retries_at_once: 0,
-            doubted: None,
+            wrong_key_at: None,
             round_trip: None,
             outbox: None,
             event: None,
@@ -141,7 +141,9 @@ impl Initiator {
     /// Returns the time for [`on_timer`](Initiator::on_timer), or `None` after the handshake has ended.
     pub fn poll_timeout(&self) -> Option<Time> {
         match self.state {
-            State::AskingForCookie | State::Asking { .. } => Some(self.backoff.due().min(self.deadline())),
+            State::RequestingCookie | State::RequestingConnection { .. } => {
+                Some(self.backoff.due().min(self.deadline()))
+            }
             State::Established { .. } | State::Failed => None,
         }
     }
@@ -149,14 +151,14 @@ impl Initiator {
     /// Handles the timer: retransmits the request, or fails at the deadline.
     pub fn on_timer(&mut self, now: Time) {
         match self.state {
-            State::AskingForCookie | State::Asking { .. } => {}
+            State::RequestingCookie | State::RequestingConnection { .. } => {}
             State::Established { .. } | State::Failed => return,
         }
         if now >= self.deadline() {
-            let error = match (self.doubted, self.retries) {
+            let error = match (self.wrong_key_at, self.retries) {
                 (Some(_), _) => HandshakeError::WrongKey { ours: self.key.fingerprint() },
                 (None, 0 | 1) => HandshakeError::NoAnswer { timeout: self.config.timeout, sends: self.sends },
-                (None, retries) => HandshakeError::Unreachable { retries },
+                (None, retries) => HandshakeError::AddressNotAccepted { retries },
             };
             self.fail(error);
         } else if now >= self.backoff.due() {
@@ -173,19 +175,19 @@ impl Initiator {
             return;
         }
         match (&self.state, parsed) {
-            (State::Asking { .. }, Message::Accept { noise }) => self.on_accept(now, noise),
+            (State::RequestingConnection { .. }, Message::Accept { noise }) => self.on_accept(now, noise),
             // The responder repeats its Accept, with the same bytes, because the Confirm was lost.
             (State::Established { accept, confirm }, Message::Accept { noise }) if accept == noise => {
                 self.outbox = Some(confirm.clone());
             }
             (
-                State::AskingForCookie | State::Asking { .. },
+                State::RequestingCookie | State::RequestingConnection { .. },
                 answer @ (Message::Retry { .. } | Message::Reject { .. } | Message::Versions { .. }),
             ) => {
-                if mac_is_right(datagram, &self.answer_key) {
+                if verify_mac(datagram, &self.answer_key) {
                     self.on_answer(now, answer);
                 } else {
-                    self.doubted.get_or_insert(now);
+                    self.wrong_key_at.get_or_insert(now);
                 }
             }
             _ => {}
@@ -205,9 +207,9 @@ impl Initiator {
         }
     }
 
-    fn on_retry(&mut self, now: Time, refused: &CookieMark, cookie: &Cookie) {
+    fn on_retry(&mut self, now: Time, refused: &CookiePrefix, cookie: &Cookie) {
         // A Retry for an earlier request is ignored: the present request is still in flight.
-        if refused != mark(&self.cookie) || self.retries_at_once >= RETRIES_AT_ONCE {
+        if refused != cookie_prefix(&self.cookie) || self.retries_at_once >= RETRIES_AT_ONCE {
             return;
         }
         self.note_round_trip(now);
@@ -221,26 +223,28 @@ impl Initiator {
             return;
         };
         let padded = initiate::MIN_LEN - initiate::NOISE - OVERHEAD;
-        let said = HelloMessage::ours(self.hello.clone()).encode(padded);
+        let said = HelloMessage::new(self.hello.clone()).encode(padded);
         self.request = emit_initiate(&header, cookie, &noise.write(&said));
-        let before = match core::mem::replace(&mut self.state, State::AskingForCookie) {
-            State::Asking { noise, .. } => Some(noise),
+        let before = match core::mem::replace(&mut self.state, State::RequestingCookie) {
+            State::RequestingConnection { noise, .. } => Some(noise),
             _ => None,
         };
-        self.state = State::Asking { noise, before };
+        self.state = State::RequestingConnection { noise, previous_noise: before };
         self.backoff = Backoff::start(now, &self.config);
         self.send_request();
     }
 
     fn on_accept(&mut self, now: Time, message: &[u8]) {
-        let State::Asking { noise, before } = core::mem::replace(&mut self.state, State::Failed) else {
+        let State::RequestingConnection { noise, previous_noise: before } =
+            core::mem::replace(&mut self.state, State::Failed)
+        else {
             return;
         };
-        let (noise, payload) = match read_by(noise, before, message) {
+        let (noise, payload) = match read_accept(noise, before, message) {
             Ok(read) => read,
             Err(state) => {
                 self.state = state;
-                self.doubted.get_or_insert(now);
+                self.wrong_key_at.get_or_insert(now);
                 return;
             }
         };
@@ -256,7 +260,7 @@ impl Initiator {
             Err(refusal) => return self.fail(HandshakeError::Mismatch(refusal)),
         };
         self.note_round_trip(now);
-        let secrets = noise.finish(agreed.protection);
+        let secrets = noise.derive_secrets(agreed.protection);
         let session = Session::new(
             &secrets,
             Direction::ToResponder,
@@ -293,8 +297,8 @@ impl Initiator {
 
     fn deadline(&self) -> Time {
         let timeout = self.started.saturating_add(self.config.timeout);
-        match self.doubted {
-            Some(doubted) => timeout.min(doubted.saturating_add(self.config.doubt)),
+        match self.wrong_key_at {
+            Some(doubted) => timeout.min(doubted.saturating_add(self.config.wrong_key_grace)),
             None => timeout,
         }
     }
@@ -307,14 +311,16 @@ impl Initiator {
 }
 
 /// Reads an Accept with the state of the request that it answers. Returns the unchanged state if it answers neither.
-fn read_by(mut noise: Noise, before: Option<Noise>, message: &[u8]) -> Result<(Noise, Vec<u8>), State> {
+fn read_accept(mut noise: Noise, before: Option<Noise>, message: &[u8]) -> Result<(Noise, Vec<u8>), State> {
     if let Ok(payload) = noise.read(message) {
         return Ok((noise, payload));
     }
-    let Some(mut earlier) = before else { return Err(State::Asking { noise, before }) };
+    let Some(mut earlier) = before else {
+        return Err(State::RequestingConnection { noise, previous_noise: before });
+    };
     match earlier.read(message) {
         Ok(payload) => Ok((earlier, payload)),
-        Err(_) => Err(State::Asking { noise, before: Some(earlier) }),
+        Err(_) => Err(State::RequestingConnection { noise, previous_noise: Some(earlier) }),
     }
 }
 

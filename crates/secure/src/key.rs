@@ -10,8 +10,8 @@ use aws_lc_rs::hmac;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
+use super::key_schedule::derive;
 use super::random::{RandomError, SecureRandom};
-use super::schedule::derive;
 
 /// Bytes of a cluster key.
 pub const CLUSTER_KEY_LEN: usize = 32;
@@ -159,7 +159,7 @@ impl ClusterKey {
     }
     /// Returns the publicly known key, for [`Protection::Insecure`](super::Protection::Insecure) without a key file.
     /// Ends with protection refuse it.
-    pub fn well_known() -> Self {
+    pub fn public_key_for_insecure() -> Self {
         ClusterKey { secret: Zeroizing::new(*b"pathweave: no key, no protection"), origin: Origin::WellKnown }
     }
     /// Returns true for the publicly known key.
@@ -216,7 +216,7 @@ impl ClusterKey {
     /// # Errors
     ///
     /// [`KeyError::Io`] if the file exists or cannot be written.
-    pub fn write_new(&self, path: &Path) -> Result<(), KeyError> {
+    pub fn create_file(&self, path: &Path) -> Result<(), KeyError> {
         let io_error = |source: io::Error| KeyError::Io { path: path.into(), source };
         let mut file =
             File::options().write(true).create_new(true).mode(0o600).open(path).map_err(io_error)?;
@@ -366,12 +366,12 @@ mod tests {
     fn a_written_key_comes_back_and_is_not_overwritten() {
         let file = Scratch::new("written");
         let key = ClusterKey::generate(&mut OsRandom).unwrap();
-        key.write_new(&file.0).unwrap();
+        key.create_file(&file.0).unwrap();
         let mode = std::fs::metadata(&file.0).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode, 0o600);
         let again = ClusterKey::read(&file.0).unwrap();
         assert_eq!((again.secret, again.origin), (key.secret.clone(), Origin::Secret));
-        let error = ClusterKey::well_known().write_new(&file.0).unwrap_err();
+        let error = ClusterKey::public_key_for_insecure().create_file(&file.0).unwrap_err();
         assert!(matches!(error, KeyError::Io { .. }), "{error}");
     }
 
@@ -425,7 +425,7 @@ mod tests {
         let one = ClusterKey::parse(GOOD).unwrap();
         assert_eq!(one.fingerprint().len(), 8);
         assert_eq!(one.fingerprint(), one.clone().fingerprint());
-        assert_ne!(one.fingerprint(), ClusterKey::well_known().fingerprint());
+        assert_ne!(one.fingerprint(), ClusterKey::public_key_for_insecure().fingerprint());
         assert_ne!(one.noise_psk(), one.secret);
     }
 }

@@ -112,6 +112,7 @@ mod cookie;
 mod hello;
 mod initiator;
 mod key;
+mod key_schedule;
 mod layout;
 mod message;
 mod negotiate;
@@ -120,7 +121,6 @@ mod outcome;
 mod protection;
 mod random;
 mod responder;
-mod schedule;
 mod session;
 mod timing;
 mod window;
@@ -138,15 +138,15 @@ pub use hello::{
 };
 pub use initiator::{Initiator, InitiatorEvent};
 pub use key::{CLUSTER_KEY_LEN, ClusterKey, KeyError, KeyFormatError};
-pub use message::{AttemptId, Kind, kind_of};
-pub use negotiate::{Agreed, Refusal};
+pub use message::{AttemptId, Recipient, recipient_of};
+pub use negotiate::{ConnectionParams, Refusal};
 pub use outcome::{Established, HandshakeError, SetupError};
 pub use protection::{Protection, UnknownProtection};
 pub use random::{OsRandom, RandomError, SecureRandom};
 pub use responder::{AcceptError, RequestId, Responder, ResponderConfig, ResponderCounters, ResponderEvent};
 pub use session::BYTES_A_SEQUENCE;
 pub use session::{
-    MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, OpenError, Opened, PlainTags, Rotation, SealError, Session,
+    CrcSecrets, MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, OpenError, Opened, Rotation, SealError, Session,
     SessionCounters, header_len, overhead,
 };
 pub use timing::HandshakeConfig;

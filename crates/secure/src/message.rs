@@ -18,10 +18,10 @@ pub struct AttemptId(pub(crate) [u8; 8]);
 pub(crate) type Cookie = [u8; COOKIE_LEN];
 
 /// First bytes of the cookie that a Retry refuses; zeros if the request had none.
-pub(crate) type CookieMark = [u8; COOKIE_MARK_LEN];
+pub(crate) type CookiePrefix = [u8; COOKIE_MARK_LEN];
 
 /// Returns the mark of a cookie.
-pub(crate) fn mark(cookie: &Cookie) -> &CookieMark {
+pub(crate) fn cookie_prefix(cookie: &Cookie) -> &CookiePrefix {
     cookie.first_chunk().expect("a cookie is longer")
 }
 
@@ -35,11 +35,11 @@ pub(crate) enum Message<'a> {
         noise: &'a [u8],
     },
     /// Requests a connection in a version that this build does not support.
-    Foreign {
+    UnknownVersion {
         version: u8,
     },
     Retry {
-        refused: &'a CookieMark,
+        refused: &'a CookiePrefix,
         cookie: &'a Cookie,
     },
     Accept {
@@ -99,7 +99,7 @@ impl<'a> Message<'a> {
         match (message_type, version) {
             (message::VERSIONS, _) => return Ok((attempt, Self::parse_versions(bytes)?)),
             (message::INITIATE, VERSION) => {}
-            (message::INITIATE, version) => return Ok((attempt, Message::Foreign { version })),
+            (message::INITIATE, version) => return Ok((attempt, Message::UnknownVersion { version })),
             _ => {}
         }
         if !(message::INITIATE..=message::VERSIONS).contains(&message_type) {
@@ -181,7 +181,7 @@ pub(crate) fn emit_initiate(header: &[u8; common::LEN], cookie: &Cookie, noise: 
 
 pub(crate) fn emit_retry(
     attempt: AttemptId,
-    refused: &CookieMark,
+    refused: &CookiePrefix,
     cookie: &Cookie,
     key: &hmac::Key,
 ) -> Vec<u8> {
@@ -217,7 +217,7 @@ fn with_mac(mut bytes: Vec<u8>, key: &hmac::Key) -> Vec<u8> {
 }
 
 /// Returns true if the last 16 bytes of `bytes` are the MAC of the bytes before them.
-pub(crate) fn mac_is_right(bytes: &[u8], key: &hmac::Key) -> bool {
+pub(crate) fn verify_mac(bytes: &[u8], key: &hmac::Key) -> bool {
     let Some((covered, mac)) = bytes.split_last_chunk::<TAG_LEN>() else { return false };
     verify_slices_are_equal(&hmac::sign(key, covered).as_ref()[..TAG_LEN], mac).is_ok()
 }
@@ -225,7 +225,7 @@ pub(crate) fn mac_is_right(bytes: &[u8], key: &hmac::Key) -> bool {
 /// Recipient of a datagram according to its first bytes, which prove nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum Recipient {
     /// For the [`Responder`](super::Responder).
     ToResponder,
     /// For the [`Initiator`](super::Initiator) with this attempt.
@@ -239,25 +239,27 @@ pub enum Kind {
 }
 
 /// Returns the recipient of a datagram.
-pub fn kind_of(datagram: &[u8]) -> Kind {
+pub fn recipient_of(datagram: &[u8]) -> Recipient {
     match datagram.first() {
         Some(&kind::HANDSHAKE) => match datagram.first_chunk::<{ common::LEN }>() {
             Some(header) => match header[common::TYPE] {
-                message::INITIATE | message::CONFIRM => Kind::ToResponder,
+                message::INITIATE | message::CONFIRM => Recipient::ToResponder,
                 message::RETRY | message::ACCEPT | message::REJECT | message::VERSIONS => {
-                    Kind::ToInitiator(AttemptId(header[common::ATTEMPT..].try_into().expect("eight bytes")))
+                    Recipient::ToInitiator(AttemptId(
+                        header[common::ATTEMPT..].try_into().expect("eight bytes"),
+                    ))
                 }
-                _ => Kind::Unknown,
+                _ => Recipient::Unknown,
             },
-            None => Kind::Unknown,
+            None => Recipient::Unknown,
         },
         Some(&(kind::ENCRYPTED | kind::AUTHENTICATED)) => match datagram.get(data::TO..data::NUMBER) {
             Some(id) => {
-                Kind::Protected(super::SessionId(u32::from_be_bytes(id.try_into().expect("four bytes"))))
+                Recipient::Protected(super::SessionId(u32::from_be_bytes(id.try_into().expect("four bytes"))))
             }
-            None => Kind::Unknown,
+            None => Recipient::Unknown,
         },
-        Some(first) if kind::PLAIN.contains(first) => Kind::Plain,
-        _ => Kind::Unknown,
+        Some(first) if kind::PLAIN.contains(first) => Recipient::Plain,
+        _ => Recipient::Unknown,
     }
 }

@@ -8,7 +8,7 @@ use super::protection::Protection;
 
 /// Parameters on which both ends agreed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Agreed {
+pub struct ConnectionParams {
     /// Version of handshake and packet protection.
     pub version: u8,
     /// Protection of packets.
@@ -131,7 +131,7 @@ impl fmt::Display for Refusal {
 }
 
 /// Combines two valid hellos. The result is the same at both ends, except for the protection that a refusal names.
-pub(crate) fn agree(version: u8, ours: &Hello, theirs: &Hello) -> Result<Agreed, Refusal> {
+pub(crate) fn agree(version: u8, ours: &Hello, theirs: &Hello) -> Result<ConnectionParams, Refusal> {
     if ours.protection != theirs.protection {
         return Err(Refusal::Protection { theirs: ours.protection });
     }
@@ -142,17 +142,17 @@ pub(crate) fn agree(version: u8, ours: &Hello, theirs: &Hello) -> Result<Agreed,
         return Err(Refusal::Scheme);
     }
     let missing =
-        Features(ours.required.without(theirs.features).0 | theirs.required.without(ours.features).0);
+        Features(ours.required.difference(theirs.features).0 | theirs.required.difference(ours.features).0);
     if !missing.is_empty() {
         return Err(Refusal::Features { missing });
     }
-    Ok(Agreed {
+    Ok(ConnectionParams {
         version,
         protection: ours.protection,
         transport: ours.transport,
         scheme: ours.scheme.clone(),
         mtu_payload: ours.mtu_payload.min(theirs.mtu_payload),
         paths: ours.paths.min(theirs.paths),
-        features: ours.features.and(theirs.features),
+        features: ours.features.intersection(theirs.features),
     })
 }

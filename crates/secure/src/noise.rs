@@ -11,11 +11,11 @@ use snow::{Builder, HandshakeState};
 use zeroize::Zeroizing;
 
 use super::key::ClusterKey;
+use super::key_schedule::{Secrets, derive};
 use super::layout::{PUBLIC_LEN, TAG_LEN, common};
 use super::message::Cookie;
 use super::protection::Protection;
 use super::random::{RandomError, SecureRandom};
-use super::schedule::{Secrets, derive};
 
 /// Name of the protocol, which is hashed into the transcript; also in `docs/wire.md`.
 pub(crate) const PROTOCOL: &str = "Noise_NNpsk0_25519_ChaChaPoly_SHA256";
@@ -28,7 +28,7 @@ pub(crate) struct Noise(Box<HandshakeState>);
 
 /// Error for a message that was made with another key or altered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Unproven;
+pub(crate) struct AuthenticationError;
 
 /// Role of an end in the handshake; the initiator sends first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,14 +71,14 @@ impl Noise {
         message
     }
     /// Reads a message and returns its payload. After a failure the same turn may be tried again.
-    pub(crate) fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, Unproven> {
+    pub(crate) fn read(&mut self, message: &[u8]) -> Result<Vec<u8>, AuthenticationError> {
         let mut payload = vec![0; message.len()];
-        let len = self.0.read_message(message, &mut payload).map_err(|_| Unproven)?;
+        let len = self.0.read_message(message, &mut payload).map_err(|_| AuthenticationError)?;
         payload.truncate(len);
         Ok(payload)
     }
     /// Derives the secrets after both messages.
-    pub(crate) fn finish(mut self, protection: Protection) -> Secrets {
+    pub(crate) fn derive_secrets(mut self, protection: Protection) -> Secrets {
         assert!(self.0.is_handshake_finished(), "both messages are through");
         let (to_responder, to_initiator) = self.0.dangerously_get_raw_split();
         let (to_responder, to_initiator) = (Zeroizing::new(to_responder), Zeroizing::new(to_initiator));
@@ -115,7 +115,7 @@ struct Resolver {
 
 impl CryptoResolver for Resolver {
     fn resolve_rng(&self) -> Option<Box<dyn Random>> {
-        Some(Box::new(Once { seed: Some(self.seed.clone()) }))
+        Some(Box::new(OneShotRandom { seed: Some(self.seed.clone()) }))
     }
     fn resolve_dh(&self, choice: &DHChoice) -> Option<Box<dyn Dh>> {
         DefaultResolver.resolve_dh(choice)
@@ -129,11 +129,11 @@ impl CryptoResolver for Resolver {
 }
 
 /// Source that gives its bytes once, since an end makes one ephemeral key.
-struct Once {
+struct OneShotRandom {
     seed: Option<Zeroizing<[u8; PUBLIC_LEN]>>,
 }
 
-impl Random for Once {
+impl Random for OneShotRandom {
     fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), snow::Error> {
         match self.seed.take() {
             Some(seed) if out.len() == seed.len() => {

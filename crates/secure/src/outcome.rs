@@ -4,7 +4,7 @@ use pathweave_units::Duration;
 use thiserror::Error;
 
 use super::hello::{Hello, HelloError};
-use super::negotiate::{Agreed, Refusal};
+use super::negotiate::{ConnectionParams, Refusal};
 use super::random::RandomError;
 use super::session::Session;
 
@@ -14,7 +14,7 @@ pub struct Established {
     /// Protection of the connection's packets.
     pub session: Session,
     /// Parameters on which both ends agreed.
-    pub agreed: Agreed,
+    pub agreed: ConnectionParams,
     /// Hello of the other end.
     pub peer: Hello,
     /// Round-trip time of the handshake, including the computations of both ends. `None` if a message was lost.
@@ -61,7 +61,7 @@ pub enum HandshakeError {
     #[error(
         "the peer asks for proof of our address again and again ({retries} times); is it restarting, or our address changing?"
     )]
-    Unreachable {
+    AddressNotAccepted {
         /// Number of Retries received.
         retries: u32,
     },

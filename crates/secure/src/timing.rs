@@ -13,7 +13,7 @@ pub struct HandshakeConfig {
     pub timeout: Duration,
     /// Time for which an initiator continues after an answer made with another cluster key. It does not fail at once,
     /// because any observer of the packets can send such an answer.
-    pub doubt: Duration,
+    pub wrong_key_grace: Duration,
 }
 
 impl Default for HandshakeConfig {
@@ -23,7 +23,7 @@ impl Default for HandshakeConfig {
             first_retransmit: Duration::from_ms(20),
             max_retransmit: Duration::from_ms(1_000),
             timeout: Duration::from_ms(5_000),
-            doubt: Duration::from_ms(500),
+            wrong_key_grace: Duration::from_ms(500),
         }
     }
 }

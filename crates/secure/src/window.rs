@@ -9,7 +9,7 @@ const WORDS: usize = (REPLAY_WINDOW / 64) as usize;
 
 /// Result of looking a packet number up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ReplayCheck {
     /// Not received yet.
     New,
     /// Received before.
@@ -19,19 +19,19 @@ pub(crate) enum Seen {
 }
 
 /// Received numbers from `highest - 4095` to `highest`, one bit each, at index number modulo 4,096.
-pub(crate) struct Window {
+pub(crate) struct ReplayWindow {
     highest: Option<u64>,
     bits: [u64; WORDS],
 }
 
-impl Window {
+impl ReplayWindow {
     pub(crate) const fn new() -> Self {
-        Window { highest: None, bits: [0; WORDS] }
+        ReplayWindow { highest: None, bits: [0; WORDS] }
     }
 
     /// Reconstructs the packet number of which the wire carries the low 32 bits: the candidate nearest to the next
     /// number (RFC 9000, appendix A.3).
-    pub(crate) fn whole(&self, low: u32) -> u64 {
+    pub(crate) fn full_number(&self, low: u32) -> u64 {
         let next = self.highest.map_or(0, |highest| highest + 1);
         let candidate = next & !u64::from(u32::MAX) | u64::from(low);
         const HALF: u64 = 1 << 31;
@@ -45,18 +45,18 @@ impl Window {
     }
 
     /// Looks a number up without any change, since an unauthenticated packet must not change the state.
-    pub(crate) fn look(&self, number: u64) -> Seen {
+    pub(crate) fn check(&self, number: u64) -> ReplayCheck {
         match self.highest {
             Some(highest) if number <= highest => {
                 if highest - number >= REPLAY_WINDOW {
-                    Seen::TooOld
+                    ReplayCheck::TooOld
                 } else if self.bits[word(number)] & bit(number) != 0 {
-                    Seen::Replayed
+                    ReplayCheck::Replayed
                 } else {
-                    Seen::New
+                    ReplayCheck::New
                 }
             }
-            _ => Seen::New,
+            _ => ReplayCheck::New,
         }
     }
 
@@ -107,33 +107,33 @@ mod tests {
 
     #[test]
     fn the_edge_of_the_window_is_where_it_should_be() {
-        let mut window = Window::new();
+        let mut window = ReplayWindow::new();
         for number in [0, 1, 63, 64, 4_095] {
-            assert_eq!(window.look(number), Seen::New, "{number}");
+            assert_eq!(window.check(number), ReplayCheck::New, "{number}");
             window.insert(number);
-            assert_eq!(window.look(number), Seen::Replayed, "{number}");
+            assert_eq!(window.check(number), ReplayCheck::Replayed, "{number}");
         }
-        assert_eq!(window.look(2), Seen::New, "4,095 packets late is not too late");
+        assert_eq!(window.check(2), ReplayCheck::New, "4,095 packets late is not too late");
         window.insert(4_096);
-        assert_eq!(window.look(0), Seen::TooOld);
-        assert_eq!(window.look(1), Seen::Replayed);
+        assert_eq!(window.check(0), ReplayCheck::TooOld);
+        assert_eq!(window.check(1), ReplayCheck::Replayed);
         window.insert(4_096 + 4_096);
-        assert_eq!(window.look(4_096), Seen::TooOld);
-        assert_eq!(window.look(4_097), Seen::New, "no bit survives a full turn");
+        assert_eq!(window.check(4_096), ReplayCheck::TooOld);
+        assert_eq!(window.check(4_097), ReplayCheck::New, "no bit survives a full turn");
     }
 
     #[test]
     fn whole_numbers_follow_the_highest() {
-        let mut window = Window::new();
-        assert_eq!(window.whole(7), 7);
+        let mut window = ReplayWindow::new();
+        assert_eq!(window.full_number(7), 7);
         // No number is negative, so the first one may be far away.
-        assert_eq!(window.whole(u32::MAX), u64::from(u32::MAX));
+        assert_eq!(window.full_number(u32::MAX), u64::from(u32::MAX));
         window.insert(0xffff_fff0);
-        assert_eq!(window.whole(0xffff_fff0), 0xffff_fff0);
-        assert_eq!(window.whole(5), 0x1_0000_0005);
+        assert_eq!(window.full_number(0xffff_fff0), 0xffff_fff0);
+        assert_eq!(window.full_number(5), 0x1_0000_0005);
         window.insert(0x1_0000_0005);
-        assert_eq!(window.whole(0xffff_ff00), 0xffff_ff00);
-        assert_eq!(window.whole(0x7000_0000), 0x1_7000_0000);
+        assert_eq!(window.full_number(0xffff_ff00), 0xffff_ff00);
+        assert_eq!(window.full_number(0x7000_0000), 0x1_7000_0000);
     }
 
     proptest! {
@@ -148,24 +148,24 @@ mod tests {
                 1..400,
             ),
         ) {
-            let mut window = Window::new();
+            let mut window = ReplayWindow::new();
             let mut all = BTreeSet::new();
             let mut at = start;
             for step in steps {
                 let number = at.saturating_add_signed(step);
                 let highest = all.last().copied();
                 let expected = match highest {
-                    Some(highest) if number + REPLAY_WINDOW <= highest => Seen::TooOld,
-                    _ if all.contains(&number) => Seen::Replayed,
-                    _ => Seen::New,
+                    Some(highest) if number + REPLAY_WINDOW <= highest => ReplayCheck::TooOld,
+                    _ if all.contains(&number) => ReplayCheck::Replayed,
+                    _ => ReplayCheck::New,
                 };
-                prop_assert_eq!(window.look(number), expected, "number {}, highest {:?}", number, highest);
-                if expected == Seen::New {
+                prop_assert_eq!(window.check(number), expected, "number {}, highest {:?}", number, highest);
+                if expected == ReplayCheck::New {
                     window.insert(number);
                     all.insert(number);
                 }
                 at = all.last().copied().unwrap_or(start);
-                prop_assert_eq!(window.whole(number as u32), number, "highest {}", at);
+                prop_assert_eq!(window.full_number(number as u32), number, "highest {}", at);
             }
         }
 
@@ -173,10 +173,10 @@ mod tests {
         fn any_number_is_found_from_its_low_bits_when_near(
             highest in 0u64..1 << 40, ahead in -(1i64 << 31) + 1..1i64 << 31,
         ) {
-            let mut window = Window::new();
+            let mut window = ReplayWindow::new();
             window.insert(highest);
             if let Some(number) = (highest + 1).checked_add_signed(ahead) {
-                prop_assert_eq!(window.whole(number as u32), number);
+                prop_assert_eq!(window.full_number(number as u32), number);
             }
         }
     }

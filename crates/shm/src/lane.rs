@@ -11,18 +11,18 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::meeting::{Apart, Brought, Name, Ticket, hand_over};
-use crate::note::{MOST_NOTE_BYTES, Note};
-use crate::reach::{copy, let_siblings};
-use crate::ring::{Front, Inbound, Outbound, Pushed, Reader, Sort, Writer};
-use crate::segment::{MAIL, READS, READS_NOT, ROOM, Segment, Side};
+use crate::meeting::{CannotShare, ListenerName, OfferedMemory, Ticket, hand_over};
+use crate::note::{MOST_NOTE_BYTES, MemoryRequest};
+use crate::process_copy::{copy, permit_sibling_access};
+use crate::ring::{Front, Inbound, MessageKind, Outbound, Pushed, Reader, Writer};
+use crate::segment::{READS, READS_NOT, Segment, Side, WAKE_ON_MESSAGE, WAKE_ON_SPACE};
 
 /// Largest number of wake-up bytes received per call.
 const BELLS_AT_ONCE: usize = 16;
 
 /// Method of accessing the peer's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copies {
+pub enum CopyMethod {
     /// The kernel copies, if it permits this process to. Otherwise the peer is asked.
     ByKernel,
     /// The peer is asked for the bytes.
@@ -31,9 +31,9 @@ pub enum Copies {
 
 /// Events for which a sleeping side is woken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum WakeEvents {
     /// Messages and notes of the peer.
-    UntilMail,
+    Messages,
     /// Messages and notes, and space in the ring for more of its own notes.
     UntilMailOrRoom,
 }
@@ -51,20 +51,20 @@ pub enum Sent {
 
 /// Result of receiving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum Received {
     /// There is no message.
     Nothing,
     /// Message with its length in bytes.
     Message(usize),
     /// Note. It stays in the ring with the [bytes](Lane::bytes) behind it until [`take_note`](Lane::take_note).
-    Note(Note),
+    Note(MemoryRequest),
     /// The peer violated the protocol.
     Broken,
 }
 
 /// State of the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bell {
+pub enum WakeState {
     /// The peer may have sent messages.
     Rung,
     /// The peer has closed its end, or exited. Its earlier messages are still in the ring.
@@ -74,7 +74,7 @@ pub enum Bell {
 /// Publishes the address and value of a random number in this process, by which the peer finds out whether it can
 /// read our memory. Returns the number.
 fn announce(segment: &Segment, side: Side) -> io::Result<Box<AtomicU64>> {
-    let_siblings();
+    permit_sibling_access();
     let mut number = [0; 8];
     getrandom(&mut number[..], GetRandomFlags::empty())?;
     let number = u64::from_ne_bytes(number);
@@ -86,7 +86,7 @@ fn announce(segment: &Segment, side: Side) -> io::Result<Box<AtomicU64>> {
 }
 
 /// One end of a lane between two processes. Dropping it closes it, and the peer is notified.
-pub struct Lane {
+pub struct ShmChannel {
     side: Side,
     outbound: Outbound,
     inbound: Inbound,
@@ -110,31 +110,31 @@ struct Pending {
     len: usize,
 }
 
-impl Lane {
+impl ShmChannel {
     /// Creates a lane and hands it to the process that issued the ticket. It can be used at once, and the peer finds
     /// the messages sent before it takes the lane.
     ///
     /// # Errors
     /// [`Apart`] if the processes cannot share memory. They then use the network.
-    pub fn offer(to: Name, ticket: Ticket, copies: Copies) -> Result<Self, Apart> {
+    pub fn offer(to: ListenerName, ticket: Ticket, copies: CopyMethod) -> Result<Self, CannotShare> {
         let (segment, file) = Segment::create()?;
         // Neither side has looked at the lane yet, so both are marked as asleep.
-        for side in [Side::Offerer, Side::Taker] {
-            segment.words(side).asleep.0.store(MAIL, Ordering::Relaxed);
+        for side in [Side::Offerer, Side::Accepter] {
+            segment.words(side).asleep.0.store(WAKE_ON_MESSAGE, Ordering::Relaxed);
         }
         let probe = announce(&segment, Side::Offerer)?;
         let (socket, pid) = hand_over(to, ticket, &file)?;
-        Ok(Lane::new(Side::Offerer, segment, probe, (socket, pid), copies))
+        Ok(ShmChannel::new(Side::Offerer, segment, probe, (socket, pid), copies))
     }
 
     /// Takes a lane that a peer has offered.
     ///
     /// # Errors
     /// If the memory is invalid or cannot be mapped.
-    pub fn take(brought: Brought, copies: Copies) -> io::Result<Self> {
+    pub fn take(brought: OfferedMemory, copies: CopyMethod) -> io::Result<Self> {
         let segment = Segment::open(&brought.memory)?;
-        let probe = announce(&segment, Side::Taker)?;
-        Ok(Lane::new(Side::Taker, segment, probe, (brought.socket, brought.pid), copies))
+        let probe = announce(&segment, Side::Accepter)?;
+        Ok(ShmChannel::new(Side::Accepter, segment, probe, (brought.socket, brought.pid), copies))
     }
 
     fn new(
@@ -142,46 +142,57 @@ impl Lane {
         segment: Segment,
         probe: Box<AtomicU64>,
         (socket, pid): (OwnedFd, i32),
-        copies: Copies,
+        copies: CopyMethod,
     ) -> Self {
         let segment = Arc::new(segment);
         let outbound = Outbound::new(segment.clone(), side.other());
         let inbound = Inbound::new(segment.clone(), side);
-        let reads = (copies == Copies::ByPeer).then_some(false);
+        let reads = (copies == CopyMethod::ByPeer).then_some(false);
         let own_pid = std::process::id();
-        Lane { side, outbound, inbound, segment, socket, pid, own_pid, _probe: probe, reads, note: None }
+        ShmChannel {
+            side,
+            outbound,
+            inbound,
+            segment,
+            socket,
+            pid,
+            own_pid,
+            _probe: probe,
+            reads,
+            note: None,
+        }
     }
 
     /// Sends a message of `len` bytes, which `fill` writes. The limit is
     /// [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
     pub fn send(&mut self, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
-        self.push(Sort::Mail, len, fill)
+        self.push(MessageKind::Application, len, fill)
     }
 
     /// Sends a note, followed by `len` bytes of memory that `fill` writes. The limit for both together is
     /// [`MAX_MESSAGE_BYTES`](crate::MAX_MESSAGE_BYTES).
-    pub fn send_note(&mut self, note: Note, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
+    pub fn send_note(&mut self, note: MemoryRequest, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
         let note = note.encode();
         let note = note.as_slice();
-        self.push(Sort::Note, note.len() + len, |writer| {
+        self.push(MessageKind::Note, note.len() + len, |writer| {
             writer.put(note);
             fill(writer);
         })
     }
 
-    fn push(&mut self, sort: Sort, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
+    fn push(&mut self, sort: MessageKind, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Sent {
         match self.outbound.push(sort, len, fill) {
             Pushed::Yes => {}
             Pushed::Full => return Sent::Full,
             Pushed::Broken => return Sent::Broken,
         }
-        self.ring_for(MAIL);
+        self.wake_peer(WAKE_ON_MESSAGE);
         Sent::Yes
     }
 
     /// Wakes the peer if it sleeps until the event that has just happened.
     #[inline]
-    fn ring_for(&self, what: u32) {
+    fn wake_peer(&self, what: u32) {
         // The peer marks itself asleep before its last look. With both fences, either that look finds the event, or
         // this load finds the mark.
         fence(Ordering::SeqCst);
@@ -195,7 +206,7 @@ impl Lane {
 
     /// Returns the result that [`send`](Lane::send) of a message with `len` bytes would have.
     pub fn room(&mut self, len: usize) -> Sent {
-        match self.outbound.room(len) {
+        match self.outbound.check_space(len) {
             Pushed::Yes => Sent::Yes,
             Pushed::Full => Sent::Full,
             Pushed::Broken => Sent::Broken,
@@ -204,84 +215,84 @@ impl Lane {
 
     /// Returns true if there may be a message.
     #[inline]
-    pub fn has_mail(&self) -> bool {
+    pub fn has_message(&self) -> bool {
         !self.inbound.is_empty()
     }
 
     /// Receives the next message into the first bytes of `into`, which grows as necessary. A note is returned and
     /// stays in the ring.
-    pub fn hear(&mut self, into: &mut Vec<u8>) -> Heard {
+    pub fn receive(&mut self, into: &mut Vec<u8>) -> Received {
         match self.inbound.front() {
-            Front::Empty => Heard::Nothing,
-            Front::Message(Sort::Mail, len) => {
+            Front::Empty => Received::Nothing,
+            Front::Message(MessageKind::Application, len) => {
                 if into.len() < len {
                     into.resize(len, 0);
                 }
                 self.inbound.bytes(len).get(&mut into[..len]);
                 self.inbound.drop_front(len);
-                Heard::Message(len)
+                Received::Message(len)
             }
-            Front::Message(Sort::Note, len) => self.hear_note(len),
-            Front::Broken => Heard::Broken,
+            Front::Message(MessageKind::Note, len) => self.hear_note(len),
+            Front::Broken => Received::Broken,
         }
     }
 
-    fn hear_note(&mut self, len: usize) -> Heard {
+    fn hear_note(&mut self, len: usize) -> Received {
         let mut first = [0; MOST_NOTE_BYTES];
         let first = &mut first[..len.min(MOST_NOTE_BYTES)];
         self.inbound.bytes(len).get(first);
-        let Some((note, behind)) = Note::decode(first, len) else { return Heard::Broken };
+        let Some((note, behind)) = MemoryRequest::decode(first, len) else { return Received::Broken };
         self.note = Some(Pending { behind, len });
-        Heard::Note(note)
+        Received::Note(note)
     }
 
     /// Returns the bytes behind the note that was received last.
-    pub fn bytes(&self) -> Reader<'_> {
+    pub fn note_bytes(&self) -> Reader<'_> {
         let Pending { behind, len } = self.note.unwrap_or(Pending { behind: 0, len: 0 });
-        self.inbound.bytes(len).last(behind)
+        self.inbound.bytes(len).tail(behind)
     }
 
     /// Releases the note that was received last, and its space in the ring.
     pub fn take_note(&mut self) {
         if let Some(Pending { len, .. }) = self.note.take() {
             self.inbound.drop_front(len);
-            self.ring_for(ROOM);
+            self.wake_peer(WAKE_ON_SPACE);
         }
     }
 
     /// Marks this side as asleep: the peer wakes it once for the given events. The caller must check for messages
     /// once more after this call.
-    pub fn rest(&self, until: Rest) {
+    pub fn arm_wakeup(&self, until: WakeEvents) {
         let what = match until {
-            Rest::UntilMail => MAIL,
-            Rest::UntilMailOrRoom => MAIL | ROOM,
+            WakeEvents::Messages => WAKE_ON_MESSAGE,
+            WakeEvents::UntilMailOrRoom => WAKE_ON_MESSAGE | WAKE_ON_SPACE,
         };
         self.segment.words(self.side).asleep.0.store(what, Ordering::SeqCst);
         fence(Ordering::SeqCst);
     }
 
     /// Announces that this end is about to be closed on purpose.
-    pub fn leave(&self) {
-        self.segment.words(self.side).leaves.store(1, Ordering::Release);
+    pub fn announce_close(&self) {
+        self.segment.words(self.side).closing.store(1, Ordering::Release);
     }
 
     /// Returns true if the peer has announced its close. A peer that is gone without it was killed.
-    pub fn peer_has_left(&self) -> bool {
-        self.segment.words(self.side.other()).leaves.load(Ordering::Acquire) != 0
+    pub fn peer_closed(&self) -> bool {
+        self.segment.words(self.side.other()).closing.load(Ordering::Acquire) != 0
     }
 
     /// Receives the pending wake-ups.
-    pub fn bell(&self) -> Bell {
+    pub fn receive_wakeups(&self) -> WakeState {
         let mut byte = [0];
         for _ in 0..BELLS_AT_ONCE {
             match recv(&self.socket, &mut byte[..], RecvFlags::DONTWAIT) {
                 Ok((1.., _)) => {}
-                Ok((0, _)) => return Bell::Gone,
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Bell::Rung,
-                Err(_) => return Bell::Gone,
+                Ok((0, _)) => return WakeState::Gone,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return WakeState::Rung,
+                Err(_) => return WakeState::Gone,
             }
         }
-        Bell::Rung
+        WakeState::Rung
     }
 
     /// Returns true if the kernel permits this end to copy from the peer's memory. The first call after the peer has
@@ -301,16 +312,16 @@ impl Lane {
         // SAFETY: the part is `number`, which is not otherwise in use.
         let read = unsafe { copy(self.pid, &here, address) };
         let known = read.is_ok() && u64::from_ne_bytes(number) == there.probe_number.load(Ordering::Relaxed);
-        self.know_reads(known);
+        self.set_reads_peer(known);
         known
     }
 
     /// Records that the kernel no longer permits copies from the peer's memory.
     pub fn cannot_read_peer(&mut self) {
-        self.know_reads(false);
+        self.set_reads_peer(false);
     }
 
-    fn know_reads(&mut self, known: bool) {
+    fn set_reads_peer(&mut self, known: bool) {
         self.reads = Some(known);
         let said = if known { READS } else { READS_NOT };
         self.segment.words(self.side).reads.0.store(said, Ordering::Relaxed);
@@ -365,7 +376,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for ShmChannel {
     fn drop(&mut self) {
         // A forked child may hold the socket, too. The shutdown notifies the peer all the same, before our memory is
         // reused.
@@ -375,14 +386,14 @@ impl Drop for Lane {
     }
 }
 
-impl AsFd for Lane {
+impl AsFd for ShmChannel {
     /// The descriptor is readable if the peer has sent a wake-up or is gone.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-impl fmt::Debug for Lane {
+impl fmt::Debug for ShmChannel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lane").field("side", &self.side).field("pid", &self.pid).finish_non_exhaustive()
     }

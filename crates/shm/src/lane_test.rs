@@ -1,49 +1,49 @@
 //! Tests with both ends of a lane in one process.
 
 use super::*;
-use crate::meeting::{Meeting, Offer};
-use crate::note::{More, Place};
+use crate::meeting::{Listener, Offer};
+use crate::note::{More, RemoteLocation};
 use crate::ring::MAX_MESSAGE_BYTES;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-fn lanes() -> (Lane, Lane) {
-    let meeting = Meeting::open().unwrap();
+fn lanes() -> (ShmChannel, ShmChannel) {
+    let meeting = Listener::open().unwrap();
     let ticket = Ticket::new().unwrap();
-    let near = Lane::offer(meeting.name(), ticket, Copies::ByKernel).unwrap();
+    let near = ShmChannel::offer(meeting.name(), ticket, CopyMethod::ByKernel).unwrap();
     let Offer::Memory(shown, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
     assert_eq!(shown, ticket);
-    (near, Lane::take(brought, Copies::ByKernel).unwrap())
+    (near, ShmChannel::take(brought, CopyMethod::ByKernel).unwrap())
 }
 
-fn say(lane: &mut Lane, bytes: &[u8]) {
+fn say(lane: &mut ShmChannel, bytes: &[u8]) {
     assert_eq!(lane.send(bytes.len(), |writer| writer.put(bytes)), Sent::Yes);
 }
 
-fn heard(lane: &mut Lane) -> Option<Vec<u8>> {
+fn heard(lane: &mut ShmChannel) -> Option<Vec<u8>> {
     let mut into = Vec::new();
-    match lane.hear(&mut into) {
-        Heard::Message(len) => Some(into[..len].to_vec()),
-        Heard::Nothing => None,
-        Heard::Note(note) => panic!("{note:?}"),
-        Heard::Broken => panic!("broken"),
+    match lane.receive(&mut into) {
+        Received::Message(len) => Some(into[..len].to_vec()),
+        Received::Nothing => None,
+        Received::Note(note) => panic!("{note:?}"),
+        Received::Broken => panic!("broken"),
     }
 }
 
 #[test]
 fn messages_go_both_ways_and_who_sleeps_is_rung_for_once() {
     let (mut near, mut far) = lanes();
-    assert!(!far.has_mail());
+    assert!(!far.has_message());
     say(&mut near, b"one");
     say(&mut near, b"two");
-    assert!(far.has_mail());
+    assert!(far.has_message());
     assert_eq!((heard(&mut far).unwrap(), heard(&mut far).unwrap()), (b"one".into(), b"two".into()));
     // The far end has not looked at the lane yet.
     assert_eq!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).map(|(len, _)| len), Ok(1));
     assert!(recv(&far.socket, &mut [0; 4], RecvFlags::DONTWAIT).is_err(), "once");
-    far.rest(Rest::UntilMail);
+    far.arm_wakeup(WakeEvents::Messages);
     say(&mut near, b"three");
     say(&mut far, b"four");
-    assert_eq!(far.bell(), Bell::Rung);
+    assert_eq!(far.receive_wakeups(), WakeState::Rung);
     assert_eq!((heard(&mut far).unwrap(), heard(&mut near).unwrap()), (b"three".into(), b"four".into()));
 }
 
@@ -52,7 +52,7 @@ fn what_was_sent_before_the_end_is_there() {
     let (mut near, mut far) = lanes();
     say(&mut near, b"last");
     drop(near);
-    assert_eq!(far.bell(), Bell::Gone);
+    assert_eq!(far.receive_wakeups(), WakeState::Gone);
     assert_eq!(heard(&mut far).unwrap(), b"last");
     assert_eq!(heard(&mut far), None);
     let mut bytes = [0; 1];
@@ -96,10 +96,10 @@ fn who_closes_says_so_and_who_is_killed_does_not() {
     for leaves in [true, false] {
         let (near, far) = lanes();
         if leaves {
-            near.leave();
+            near.announce_close();
         }
         drop(near);
-        assert_eq!((far.bell(), far.peer_has_left()), (Bell::Gone, leaves));
+        assert_eq!((far.receive_wakeups(), far.peer_closed()), (WakeState::Gone, leaves));
     }
 }
 
@@ -120,21 +120,24 @@ fn memory_is_copied_between_processes_in_parts() {
 
 #[test]
 fn who_is_elsewhere_is_not_met_and_nonsense_is_sent_away() {
-    let meeting = Meeting::open().unwrap();
+    let meeting = Listener::open().unwrap();
     let name = meeting.name();
     let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
     assert!(hand_over(name, Ticket::new().unwrap(), &socket.into()).is_ok());
     let Offer::Memory(_, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
-    assert!(Lane::take(brought, Copies::ByKernel).is_err(), "a socket is no memory");
+    assert!(ShmChannel::take(brought, CopyMethod::ByKernel).is_err(), "a socket is no memory");
     drop(meeting);
-    assert!(matches!(Lane::offer(name, Ticket::new().unwrap(), Copies::ByKernel), Err(Apart::Elsewhere)));
+    assert!(matches!(
+        ShmChannel::offer(name, Ticket::new().unwrap(), CopyMethod::ByKernel),
+        Err(CannotShare::NotFound)
+    ));
 }
 
 /// Hosts of a lab are network namespaces of one kernel. Traffic between them must use the network.
 #[test]
 #[allow(clippy::print_stderr, reason = "says why a test is skipped")]
 fn a_process_in_another_network_namespace_is_elsewhere() {
-    let meeting = Meeting::open().unwrap();
+    let meeting = Listener::open().unwrap();
     let name = meeting.name();
     let other = std::thread::spawn(move || {
         // SAFETY: changes the namespace of this thread only, which ends here.
@@ -142,21 +145,21 @@ fn a_process_in_another_network_namespace_is_elsewhere() {
             eprintln!("skipped: no right to a network namespace");
             return;
         }
-        let offered = Lane::offer(name, Ticket::new().unwrap(), Copies::ByKernel);
-        assert!(matches!(offered, Err(Apart::Elsewhere)), "{offered:?}");
+        let offered = ShmChannel::offer(name, Ticket::new().unwrap(), CopyMethod::ByKernel);
+        assert!(matches!(offered, Err(CannotShare::NotFound)), "{offered:?}");
     });
     other.join().unwrap();
     assert!(
-        Lane::offer(name, Ticket::new().unwrap(), Copies::ByKernel).is_ok(),
+        ShmChannel::offer(name, Ticket::new().unwrap(), CopyMethod::ByKernel).is_ok(),
         "from here it can be reached"
     );
 }
 
 /// Sleeps until the lane is woken. A lost wake-up would never return.
-fn sleep(lane: &mut Lane) {
+fn sleep(lane: &mut ShmChannel) {
     let long = Timespec { tv_sec: 60, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(lane, PollFlags::IN)], Some(&long)), Ok(1), "a lost bell");
-    assert_eq!(lane.bell(), Bell::Rung);
+    assert_eq!(lane.receive_wakeups(), WakeState::Rung);
 }
 
 /// Two threads that sleep whenever they find nothing.
@@ -164,12 +167,12 @@ fn sleep(lane: &mut Lane) {
 fn no_bell_is_lost() {
     let (mut near, mut far) = lanes();
     const COUNT: u32 = 20_000;
-    let wait = |lane: &mut Lane| loop {
+    let wait = |lane: &mut ShmChannel| loop {
         if let Some(bytes) = heard(lane) {
             return u32::from_ne_bytes(bytes.try_into().unwrap());
         }
-        lane.rest(Rest::UntilMail);
-        if lane.has_mail() {
+        lane.arm_wakeup(WakeEvents::Messages);
+        if lane.has_message() {
             continue;
         }
         sleep(lane);
@@ -190,14 +193,14 @@ fn no_bell_is_lost() {
 }
 
 /// Returns the next note, with the bytes behind it.
-fn noted(lane: &mut Lane) -> Option<(Note, Vec<u8>)> {
-    let note = match lane.hear(&mut Vec::new()) {
-        Heard::Nothing => return None,
-        Heard::Note(note) => note,
+fn noted(lane: &mut ShmChannel) -> Option<(MemoryRequest, Vec<u8>)> {
+    let note = match lane.receive(&mut Vec::new()) {
+        Received::Nothing => return None,
+        Received::Note(note) => note,
         other => panic!("{other:?}"),
     };
-    let mut bytes = vec![0; lane.bytes().left()];
-    lane.bytes().get(&mut bytes);
+    let mut bytes = vec![0; lane.note_bytes().left()];
+    lane.note_bytes().get(&mut bytes);
     lane.take_note();
     Some((note, bytes))
 }
@@ -205,9 +208,9 @@ fn noted(lane: &mut Lane) -> Option<(Note, Vec<u8>)> {
 #[test]
 fn notes_come_in_their_turn_with_the_bytes_behind_them() {
     let (mut near, mut far) = lanes();
-    let place = Place { key: 1, address: 2 };
-    let put = Note::Put { id: 3, to: place, more: More::Ends };
-    let ask = Note::Ask { id: 4, from: place, len: 5 };
+    let place = RemoteLocation { key: 1, address: 2 };
+    let put = MemoryRequest::Put { id: 3, to: place, more: More::Ends };
+    let ask = MemoryRequest::Ask { id: 4, from: place, len: 5 };
     say(&mut near, b"before");
     assert_eq!(near.send_note(put, 6, |writer| writer.put(b"memory")), Sent::Yes);
     assert_eq!(near.send_note(ask, 0, |_| ()), Sent::Yes);
@@ -217,19 +220,19 @@ fn notes_come_in_their_turn_with_the_bytes_behind_them() {
     assert_eq!(noted(&mut far), Some((ask, vec![])));
     assert_eq!(heard(&mut far).unwrap(), b"behind");
     far.take_note();
-    assert_eq!((heard(&mut far), far.bytes().left()), (None, 0), "no note is there to be taken");
+    assert_eq!((heard(&mut far), far.note_bytes().left()), (None, 0), "no note is there to be taken");
     // An invalid note closes the lane.
-    assert_eq!(near.send_note(Note::Give { id: 1 }, 0, |_| ()), Sent::Yes);
-    assert_eq!(far.hear(&mut Vec::new()), Heard::Broken);
+    assert_eq!(near.send_note(MemoryRequest::Give { id: 1 }, 0, |_| ()), Sent::Yes);
+    assert_eq!(far.receive(&mut Vec::new()), Received::Broken);
 }
 
 #[test]
 fn who_is_not_to_copy_does_not() {
-    let meeting = Meeting::open().unwrap();
+    let meeting = Listener::open().unwrap();
     let ticket = Ticket::new().unwrap();
-    let mut near = Lane::offer(meeting.name(), ticket, Copies::ByPeer).unwrap();
+    let mut near = ShmChannel::offer(meeting.name(), ticket, CopyMethod::ByPeer).unwrap();
     let Offer::Memory(_, brought) = meeting.newcomer().unwrap().offer() else { panic!("an offer") };
-    let mut far = Lane::take(brought, Copies::ByKernel).unwrap();
+    let mut far = ShmChannel::take(brought, CopyMethod::ByKernel).unwrap();
     assert!(!near.reads_peer() && far.reads_peer(), "each for itself");
     far.cannot_read_peer();
     assert!(!far.reads_peer());
@@ -248,20 +251,20 @@ fn who_waits_for_room_is_rung_for() {
                 if let Some(noted) = noted(&mut far) {
                     break noted;
                 }
-                far.rest(Rest::UntilMail);
-                if !far.has_mail() {
+                far.arm_wakeup(WakeEvents::Messages);
+                if !far.has_message() {
                     sleep(&mut far);
                 }
             };
-            assert_eq!(note, Note::Give { id });
+            assert_eq!(note, MemoryRequest::Give { id });
             assert!(bytes == vec![id as u8; BYTES]);
         }
         far
     });
     for id in 0..PIECES {
         let bytes = vec![id as u8; BYTES];
-        while near.send_note(Note::Give { id }, BYTES, |writer| writer.put(&bytes)) == Sent::Full {
-            near.rest(Rest::UntilMailOrRoom);
+        while near.send_note(MemoryRequest::Give { id }, BYTES, |writer| writer.put(&bytes)) == Sent::Full {
+            near.arm_wakeup(WakeEvents::UntilMailOrRoom);
             if near.room(BYTES + MOST_NOTE_BYTES) == Sent::Full {
                 sleep(&mut near);
             }

@@ -31,14 +31,14 @@
 mod lane;
 mod meeting;
 mod note;
-mod reach;
+mod process_copy;
 mod ring;
 mod segment;
 mod watch;
 
-pub use lane::{Bell, Copies, Heard, Lane, Rest, Sent};
-pub use meeting::{Apart, Brought, Meeting, Name, Newcomer, Offer, Ticket, kernel};
-pub use note::{Encoded, MOST_NOTE_BYTES, More, Note, Place};
+pub use lane::{CopyMethod, Received, Sent, ShmChannel, WakeEvents, WakeState};
+pub use meeting::{CannotShare, Listener, ListenerName, Offer, OfferedMemory, PendingPeer, Ticket, boot_id};
+pub use note::{Encoded, MOST_NOTE_BYTES, MemoryRequest, More, RemoteLocation};
 pub use ring::{MAX_MESSAGE_BYTES, Reader, Writer};
 pub use segment::SEGMENT_BYTES;
 pub use watch::Watch;

@@ -32,7 +32,7 @@ fn random<const N: usize>() -> io::Result<[u8; N]> {
 }
 
 /// Returns the boot id of the kernel, which distinguishes hosts that have the same addresses.
-pub fn kernel() -> Option<[u8; 16]> {
+pub fn boot_id() -> Option<[u8; 16]> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
     u128::from_str_radix(&digits, 16).ok().filter(|_| digits.len() == 32).map(u128::to_be_bytes)
@@ -40,7 +40,7 @@ pub fn kernel() -> Option<[u8; 16]> {
 
 /// Name of a meeting's socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name(pub [u8; 16]);
+pub struct ListenerName(pub [u8; 16]);
 
 /// Secret that admits one peer to a meeting once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +56,7 @@ impl Ticket {
     }
 }
 
-impl Name {
+impl ListenerName {
     fn address(self) -> io::Result<SocketAddrUnix> {
         let digits: String = self.0.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(SocketAddrUnix::new_abstract_name(format!("pathweave/{VERSION}/{digits}").as_bytes())?)
@@ -75,24 +75,24 @@ fn socket() -> io::Result<OwnedFd> {
 
 /// Reason why two processes cannot share memory.
 #[derive(Debug)]
-pub enum Apart {
+pub enum CannotShare {
     /// No socket of this name exists here: the process is on another host or in another namespace, or gone.
-    Elsewhere,
+    NotFound,
     /// The process belongs to another user.
     OtherUser,
     /// The system reported an error.
     System(io::Error),
 }
 
-impl From<io::Error> for Apart {
+impl From<io::Error> for CannotShare {
     fn from(error: io::Error) -> Self {
-        Apart::System(error)
+        CannotShare::System(error)
     }
 }
 
-impl From<rustix::io::Errno> for Apart {
+impl From<rustix::io::Errno> for CannotShare {
     fn from(error: rustix::io::Errno) -> Self {
-        Apart::System(error.into())
+        CannotShare::System(error.into())
     }
 }
 
@@ -100,7 +100,7 @@ impl From<rustix::io::Errno> for Apart {
 ///
 /// # Errors
 /// [`Apart::OtherUser`], or an error of the system.
-pub(crate) fn process_of(socket: BorrowedFd<'_>) -> Result<i32, Apart> {
+pub(crate) fn process_of(socket: BorrowedFd<'_>) -> Result<i32, CannotShare> {
     let mut found = MaybeUninit::<libc::ucred>::uninit();
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     let fd = socket.as_raw_fd();
@@ -109,49 +109,49 @@ pub(crate) fn process_of(socket: BorrowedFd<'_>) -> Result<i32, Apart> {
         let asked =
             libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, found.as_mut_ptr().cast(), &mut len);
         if asked != 0 {
-            return Err(Apart::System(io::Error::last_os_error()));
+            return Err(CannotShare::System(io::Error::last_os_error()));
         }
         found.assume_init()
     };
     // SAFETY: the call returns a number and has no preconditions.
-    if found.uid == unsafe { libc::geteuid() } { Ok(found.pid) } else { Err(Apart::OtherUser) }
+    if found.uid == unsafe { libc::geteuid() } { Ok(found.pid) } else { Err(CannotShare::OtherUser) }
 }
 
 /// Socket on which this process accepts offers of lanes.
 #[derive(Debug)]
-pub struct Meeting {
+pub struct Listener {
     socket: OwnedFd,
-    name: Name,
+    name: ListenerName,
 }
 
-impl Meeting {
+impl Listener {
     /// # Errors
     /// If the socket cannot be created.
     pub fn open() -> io::Result<Self> {
-        let name = Name(random()?);
+        let name = ListenerName(random()?);
         let socket = socket()?;
         bind(&socket, &name.address()?)?;
         listen(&socket, BACKLOG)?;
-        Ok(Meeting { socket, name })
+        Ok(Listener { socket, name })
     }
 
     /// Returns the name of the socket.
-    pub fn name(&self) -> Name {
+    pub fn name(&self) -> ListenerName {
         self.name
     }
 
     /// Accepts the next connection, if there is one. Connections of other users are closed.
-    pub fn newcomer(&self) -> Option<Newcomer> {
+    pub fn newcomer(&self) -> Option<PendingPeer> {
         loop {
             let socket = accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()?;
             if let Ok(pid) = process_of(socket.as_fd()) {
-                return Some(Newcomer { socket, pid });
+                return Some(PendingPeer { socket, pid });
             }
         }
     }
 }
 
-impl AsFd for Meeting {
+impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -159,7 +159,7 @@ impl AsFd for Meeting {
 
 /// Accepted connection that has not made its offer yet.
 #[derive(Debug)]
-pub struct Newcomer {
+pub struct PendingPeer {
     socket: OwnedFd,
     pid: i32,
 }
@@ -168,22 +168,22 @@ pub struct Newcomer {
 #[derive(Debug)]
 pub enum Offer {
     /// The offer has not arrived yet.
-    NotYet(Newcomer),
+    NotYet(PendingPeer),
     /// Memory for the lane of this ticket.
-    Memory(Ticket, Brought),
+    Memory(Ticket, OfferedMemory),
     /// The message is invalid.
-    Nonsense,
+    Invalid,
 }
 
 /// Memory that was handed over, with the socket that carried it.
 #[derive(Debug)]
-pub struct Brought {
+pub struct OfferedMemory {
     pub(crate) memory: OwnedFd,
     pub(crate) socket: OwnedFd,
     pub(crate) pid: i32,
 }
 
-impl Newcomer {
+impl PendingPeer {
     /// Receives the offer.
     pub fn offer(self) -> Offer {
         let mut bytes = [0; 32];
@@ -193,23 +193,23 @@ impl Newcomer {
         let got = match recvmsg(&self.socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
             Ok(got) => got.bytes,
             Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => return Offer::NotYet(self),
-            Err(_) => return Offer::Nonsense,
+            Err(_) => return Offer::Invalid,
         };
         let mut files = control.drain().flat_map(|message| match message {
             RecvAncillaryMessage::ScmRights(files) => files.collect::<Vec<_>>(),
             _ => Vec::new(),
         });
-        let (Some(memory), None) = (files.next(), files.next()) else { return Offer::Nonsense };
+        let (Some(memory), None) = (files.next(), files.next()) else { return Offer::Invalid };
         match bytes[..got].strip_prefix(&MAGIC).and_then(|ticket| ticket.try_into().ok()) {
             Some(ticket) => {
-                Offer::Memory(Ticket(ticket), Brought { memory, socket: self.socket, pid: self.pid })
+                Offer::Memory(Ticket(ticket), OfferedMemory { memory, socket: self.socket, pid: self.pid })
             }
-            None => Offer::Nonsense,
+            None => Offer::Invalid,
         }
     }
 }
 
-impl AsFd for Newcomer {
+impl AsFd for PendingPeer {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -219,10 +219,14 @@ impl AsFd for Newcomer {
 ///
 /// # Errors
 /// [`Apart`].
-pub(crate) fn hand_over(name: Name, ticket: Ticket, memory: &OwnedFd) -> Result<(OwnedFd, i32), Apart> {
+pub(crate) fn hand_over(
+    name: ListenerName,
+    ticket: Ticket,
+    memory: &OwnedFd,
+) -> Result<(OwnedFd, i32), CannotShare> {
     let socket = socket()?;
     connect(&socket, &name.address()?).map_err(|error| match error {
-        rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT => Apart::Elsewhere,
+        rustix::io::Errno::CONNREFUSED | rustix::io::Errno::NOENT => CannotShare::NotFound,
         other => other.into(),
     })?;
     let pid = process_of(socket.as_fd())?;

@@ -19,7 +19,7 @@ pub const MOST_NOTE_BYTES: usize = 40;
 
 /// Location in the peer's memory. The peer checks that the key opens it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct RemoteLocation {
     /// Key under which the memory was opened.
     pub key: u64,
     /// Address of the first byte.
@@ -37,13 +37,13 @@ pub enum More {
 
 /// Message about memory between the two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Note {
+pub enum MemoryRequest {
     /// Requests `len` bytes of the peer's memory.
     Ask {
         /// Number that the answers repeat.
         id: u32,
         /// Location of the bytes.
-        from: Place,
+        from: RemoteLocation,
         /// Number of bytes.
         len: u64,
     },
@@ -57,7 +57,7 @@ pub enum Note {
         /// Number that the answer repeats.
         id: u32,
         /// Location for the bytes of this piece.
-        to: Place,
+        to: RemoteLocation,
         /// Indicates whether more pieces of this put follow.
         more: More,
     },
@@ -67,7 +67,7 @@ pub enum Note {
         id: u32,
     },
     /// Refuses a request, or a piece of a put. No further answer follows.
-    Deny {
+    Refused {
         /// Number of the ask, put or pull.
         id: u32,
     },
@@ -77,7 +77,7 @@ pub enum Note {
         /// Number that the answer repeats.
         id: u32,
         /// Location for the bytes in the peer's memory.
-        to: Place,
+        to: RemoteLocation,
         /// Address of the bytes in the sender's memory.
         from: u64,
         /// Number of bytes.
@@ -114,23 +114,25 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes)
 }
 
-fn place(bytes: &[u8]) -> Option<Place> {
-    Some(Place { key: word(bytes, 8)?, address: word(bytes, 16)? })
+fn place(bytes: &[u8]) -> Option<RemoteLocation> {
+    Some(RemoteLocation { key: word(bytes, 8)?, address: word(bytes, 16)? })
 }
 
-impl Note {
+impl MemoryRequest {
     /// Encodes the note.
     pub fn encode(&self) -> Encoded {
         let mut bytes = [0; MOST_NOTE_BYTES];
         let (kind, flag, id, words) = match *self {
-            Note::Ask { id, from, len } => (1, 0, id, &[from.key, from.address, len][..]),
-            Note::Give { id } => (2, 0, id, &[][..]),
-            Note::Put { id, to, more } => (3, u8::from(more == More::Ends), id, &[to.key, to.address][..]),
-            Note::Done { id } => (4, 0, id, &[][..]),
-            Note::Deny { id } => (5, 0, id, &[][..]),
-            Note::Pull { id, to, from, len } => (6, 0, id, &[to.key, to.address, len, from][..]),
-            Note::Unable { id } => (7, 0, id, &[][..]),
-            Note::Withdrawn { key } => (8, 0, 0, &[key][..]),
+            MemoryRequest::Ask { id, from, len } => (1, 0, id, &[from.key, from.address, len][..]),
+            MemoryRequest::Give { id } => (2, 0, id, &[][..]),
+            MemoryRequest::Put { id, to, more } => {
+                (3, u8::from(more == More::Ends), id, &[to.key, to.address][..])
+            }
+            MemoryRequest::Done { id } => (4, 0, id, &[][..]),
+            MemoryRequest::Refused { id } => (5, 0, id, &[][..]),
+            MemoryRequest::Pull { id, to, from, len } => (6, 0, id, &[to.key, to.address, len, from][..]),
+            MemoryRequest::Unable { id } => (7, 0, id, &[][..]),
+            MemoryRequest::Withdrawn { key } => (8, 0, 0, &[key][..]),
         };
         (bytes[0], bytes[1]) = (kind, flag);
         bytes[4..8].copy_from_slice(&id.to_le_bytes());
@@ -149,19 +151,21 @@ impl Note {
         }
         let id = u32::from_le_bytes(first.get(4..8)?.try_into().ok()?);
         let note = match (kind, flag) {
-            (1, _) => Note::Ask { id, from: place(first)?, len: word(first, 24)? },
-            (2, _) => Note::Give { id },
-            (3, 0) => Note::Put { id, to: place(first)?, more: More::Follows },
-            (3, 1) => Note::Put { id, to: place(first)?, more: More::Ends },
-            (4, _) => Note::Done { id },
-            (5, _) => Note::Deny { id },
-            (6, _) => Note::Pull { id, to: place(first)?, len: word(first, 24)?, from: word(first, 32)? },
-            (7, _) => Note::Unable { id },
-            (8, _) if id == 0 => Note::Withdrawn { key: word(first, 8)? },
+            (1, _) => MemoryRequest::Ask { id, from: place(first)?, len: word(first, 24)? },
+            (2, _) => MemoryRequest::Give { id },
+            (3, 0) => MemoryRequest::Put { id, to: place(first)?, more: More::Follows },
+            (3, 1) => MemoryRequest::Put { id, to: place(first)?, more: More::Ends },
+            (4, _) => MemoryRequest::Done { id },
+            (5, _) => MemoryRequest::Refused { id },
+            (6, _) => {
+                MemoryRequest::Pull { id, to: place(first)?, len: word(first, 24)?, from: word(first, 32)? }
+            }
+            (7, _) => MemoryRequest::Unable { id },
+            (8, _) if id == 0 => MemoryRequest::Withdrawn { key: word(first, 8)? },
             _ => return None,
         };
         let behind = len.checked_sub(note.encode().len)?;
-        let brings_bytes = matches!(note, Note::Give { .. } | Note::Put { .. });
+        let brings_bytes = matches!(note, MemoryRequest::Give { .. } | MemoryRequest::Put { .. });
         (brings_bytes == (behind > 0)).then_some((note, behind))
     }
 }
@@ -171,53 +175,57 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn notes() -> impl Strategy<Value = Note> {
-        let place = (any::<u64>(), any::<u64>()).prop_map(|(key, address)| Place { key, address });
+    fn notes() -> impl Strategy<Value = MemoryRequest> {
+        let place = (any::<u64>(), any::<u64>()).prop_map(|(key, address)| RemoteLocation { key, address });
         let more = prop_oneof![Just(More::Follows), Just(More::Ends)];
         prop_oneof![
-            (any::<u32>(), place.clone(), any::<u64>()).prop_map(|(id, from, len)| Note::Ask {
+            (any::<u32>(), place.clone(), any::<u64>()).prop_map(|(id, from, len)| MemoryRequest::Ask {
                 id,
                 from,
                 len
             }),
-            any::<u32>().prop_map(|id| Note::Give { id }),
-            (any::<u32>(), place.clone(), more).prop_map(|(id, to, more)| Note::Put { id, to, more }),
-            (any::<u32>(), place, any::<u64>(), any::<u64>()).prop_map(|(id, to, from, len)| Note::Pull {
+            any::<u32>().prop_map(|id| MemoryRequest::Give { id }),
+            (any::<u32>(), place.clone(), more).prop_map(|(id, to, more)| MemoryRequest::Put {
                 id,
                 to,
-                from,
-                len
+                more
             }),
-            any::<u32>().prop_map(|id| Note::Unable { id }),
-            any::<u64>().prop_map(|key| Note::Withdrawn { key }),
-            any::<u32>().prop_map(|id| Note::Done { id }),
-            any::<u32>().prop_map(|id| Note::Deny { id }),
+            (any::<u32>(), place, any::<u64>(), any::<u64>())
+                .prop_map(|(id, to, from, len)| MemoryRequest::Pull { id, to, from, len }),
+            any::<u32>().prop_map(|id| MemoryRequest::Unable { id }),
+            any::<u64>().prop_map(|key| MemoryRequest::Withdrawn { key }),
+            any::<u32>().prop_map(|id| MemoryRequest::Done { id }),
+            any::<u32>().prop_map(|id| MemoryRequest::Refused { id }),
         ]
     }
 
     #[test]
     fn the_bytes_are_those_of_the_table() {
-        let put = Note::Put { id: 0x01020304, to: Place { key: 5, address: 0x0607 }, more: More::Ends };
+        let put = MemoryRequest::Put {
+            id: 0x01020304,
+            to: RemoteLocation { key: 5, address: 0x0607 },
+            more: More::Ends,
+        };
         let bytes = [3, 1, 0, 0, 4, 3, 2, 1, 5, 0, 0, 0, 0, 0, 0, 0, 7, 6, 0, 0, 0, 0, 0, 0];
         assert_eq!(put.encode().as_slice(), bytes);
-        assert_eq!(Note::decode(&bytes, 25), Some((put, 1)));
-        assert_eq!(Note::decode(&bytes, 24), None, "a put without bytes");
-        assert_eq!(Note::Give { id: 1 }.encode().as_slice(), [2, 0, 0, 0, 1, 0, 0, 0]);
-        assert_eq!(Note::decode(&[4, 0, 0, 0, 1, 0, 0, 0, 9], 9), None, "more than is said");
+        assert_eq!(MemoryRequest::decode(&bytes, 25), Some((put, 1)));
+        assert_eq!(MemoryRequest::decode(&bytes, 24), None, "a put without bytes");
+        assert_eq!(MemoryRequest::Give { id: 1 }.encode().as_slice(), [2, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(MemoryRequest::decode(&[4, 0, 0, 0, 1, 0, 0, 0, 9], 9), None, "more than is said");
     }
 
     proptest! {
         #[test]
         fn what_is_said_is_understood(note in notes(), behind in 1usize..100_000) {
             let bytes = note.encode();
-            let brings_bytes = matches!(note, Note::Give { .. } | Note::Put { .. });
+            let brings_bytes = matches!(note, MemoryRequest::Give { .. } | MemoryRequest::Put { .. });
             let behind = if brings_bytes { behind } else { 0 };
             let len = bytes.len + behind;
             let mut first = bytes.as_slice().to_vec();
             first.resize(len.min(MOST_NOTE_BYTES), 0xa5);
-            prop_assert_eq!(Note::decode(&first, len), Some((note, behind)));
+            prop_assert_eq!(MemoryRequest::decode(&first, len), Some((note, behind)));
             for short in 0..bytes.len {
-                prop_assert_eq!(Note::decode(&first[..short], short), None);
+                prop_assert_eq!(MemoryRequest::decode(&first[..short], short), None);
             }
         }
 
@@ -230,7 +238,7 @@ mod tests {
                 let nearer = [first[0] % 9, first[1] % 2, 0, 0];
                 first[..4].copy_from_slice(&nearer);
             }
-            if let Some((note, behind)) = Note::decode(&first, first.len()) {
+            if let Some((note, behind)) = MemoryRequest::decode(&first, first.len()) {
                 let again = note.encode();
                 prop_assert_eq!(again.as_slice(), &first[..first.len() - behind]);
             }

@@ -25,17 +25,17 @@ fn bytes_taken(len: usize) -> u64 {
 
 /// Receiver of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Sort {
+pub(crate) enum MessageKind {
     /// Application that uses the lane.
-    Mail,
+    Application,
     /// Lane itself: a note about memory, with the bytes behind it.
     Note,
 }
 
 const NOTE_BIT: u64 = 1 << 63;
 
-fn first_word(position: u64, sort: Sort, len: usize) -> u64 {
-    let sort = if sort == Sort::Note { NOTE_BIT } else { 0 };
+fn first_word(position: u64, sort: MessageKind, len: usize) -> u64 {
+    let sort = if sort == MessageKind::Note { NOTE_BIT } else { 0 };
     sort | (len as u64 + 1) << 32 | u64::from((position / LINE) as u32)
 }
 
@@ -89,8 +89,13 @@ impl Outbound {
     }
 
     /// Writes a message of `len` bytes, which `fill` supplies.
-    pub(crate) fn push(&mut self, sort: Sort, len: usize, fill: impl FnOnce(&mut Writer<'_>)) -> Pushed {
-        match self.room(len) {
+    pub(crate) fn push(
+        &mut self,
+        sort: MessageKind,
+        len: usize,
+        fill: impl FnOnce(&mut Writer<'_>),
+    ) -> Pushed {
+        match self.check_space(len) {
             Pushed::Yes => {}
             other => return other,
         }
@@ -114,7 +119,7 @@ impl Outbound {
     }
 
     /// Returns [`Pushed::Yes`] if a message of `len` bytes fits now.
-    pub(crate) fn room(&mut self, len: usize) -> Pushed {
+    pub(crate) fn check_space(&mut self, len: usize) -> Pushed {
         // The line behind the message is cleared as well.
         let needed = bytes_taken(len) + LINE;
         if len > MAX_MESSAGE_BYTES {
@@ -140,7 +145,7 @@ pub(crate) enum Front {
     /// There is no message.
     Empty,
     /// Complete message with its length.
-    Message(Sort, usize),
+    Message(MessageKind, usize),
     /// The peer wrote an impossible word.
     Broken,
 }
@@ -167,7 +172,7 @@ impl Reader<'_> {
     }
 
     /// Reduces the reader to the last `len` bytes.
-    pub(crate) fn last(self, len: usize) -> Self {
+    pub(crate) fn tail(self, len: usize) -> Self {
         let left = len.min(self.left);
         Reader { at: self.at + (self.left - left) as u64, left, ..self }
     }
@@ -209,7 +214,7 @@ impl Inbound {
         if word == 0 {
             return Front::Empty;
         }
-        let sort = if word & NOTE_BIT == 0 { Sort::Mail } else { Sort::Note };
+        let sort = if word & NOTE_BIT == 0 { MessageKind::Application } else { MessageKind::Note };
         let len = ((word & !NOTE_BIT) >> 32).wrapping_sub(1) as usize;
         if len > MAX_MESSAGE_BYTES || word != first_word(self.read, sort, len) {
             return Front::Broken;
@@ -245,7 +250,7 @@ mod tests {
     fn ends() -> (Outbound, Inbound) {
         let (near, file) = Segment::create().unwrap();
         let far = Segment::open(&file).unwrap();
-        (Outbound::new(Arc::new(near), Side::Taker), Inbound::new(Arc::new(far), Side::Taker))
+        (Outbound::new(Arc::new(near), Side::Accepter), Inbound::new(Arc::new(far), Side::Accepter))
     }
 
     fn message(len: usize, seed: u64) -> Vec<u8> {
@@ -254,7 +259,7 @@ mod tests {
 
     fn push(out: &mut Outbound, bytes: &[u8]) -> Pushed {
         let (first, rest) = bytes.split_at(bytes.len() / 3);
-        out.push(Sort::Mail, bytes.len(), |writer| {
+        out.push(MessageKind::Application, bytes.len(), |writer| {
             writer.put(first);
             writer.put(rest);
         })
@@ -286,7 +291,7 @@ mod tests {
             assert_eq!(pushed, most, "{len} bytes");
             assert_eq!(push(&mut out, &bytes), Pushed::Full);
             let mut into = Vec::new();
-            assert_eq!(pop(&mut inbound, &mut into), Front::Message(Sort::Mail, len));
+            assert_eq!(pop(&mut inbound, &mut into), Front::Message(MessageKind::Application, len));
             assert_eq!(push(&mut out, &bytes), Pushed::Yes, "there is room again");
         }
         let (mut out, _) = ends();
@@ -310,7 +315,7 @@ mod tests {
                     prop_assert_eq!(inbound.is_empty(), model.is_empty());
                     match (pop(&mut inbound, &mut into), model.pop_front()) {
                         (Front::Empty, None) => {}
-                        (Front::Message(Sort::Mail, len), Some(bytes)) => prop_assert!(into[..len] == bytes[..]),
+                        (Front::Message(MessageKind::Application, len), Some(bytes)) => prop_assert!(into[..len] == bytes[..]),
                         other => prop_assert!(false, "{:?}", other),
                     }
                 }
@@ -327,12 +332,12 @@ mod tests {
             let (mut out, mut inbound) = ends();
             prop_assert_eq!(push(&mut out, b"good"), Pushed::Yes);
             for (at, bytes) in &junk {
-                out.segment.put(Side::Taker, *at, bytes);
+                out.segment.put(Side::Accepter, *at, bytes);
             }
             for (line, tag, len, note) in words {
                 let tag = if tag % 3 == 0 { line as u32 } else { tag };
                 let word = u64::from(note) << 63 | u64::from(len) << 32 | u64::from(tag);
-                out.segment.line(Side::Taker, line * LINE).store(word, Ordering::Relaxed);
+                out.segment.line(Side::Accepter, line * LINE).store(word, Ordering::Relaxed);
             }
             let mut into = Vec::new();
             for _ in 0..5_000 {
@@ -341,7 +346,7 @@ mod tests {
                     Front::Empty | Front::Broken => break,
                 }
             }
-            out.segment.words(Side::Taker).taken.0.store(taken, Ordering::Relaxed);
+            out.segment.words(Side::Accepter).taken.0.store(taken, Ordering::Relaxed);
             let pushed = (0..5_000).map(|_| push(&mut out, b"more")).find(|pushed| *pushed != Pushed::Yes);
             prop_assert!(pushed.is_some(), "it ends");
         }
@@ -365,7 +370,7 @@ mod tests {
         for seed in 0..COUNT {
             let len = loop {
                 match pop(&mut inbound, &mut into) {
-                    Front::Message(Sort::Mail, len) => break len,
+                    Front::Message(MessageKind::Application, len) => break len,
                     Front::Empty => std::thread::yield_now(),
                     other => panic!("message {seed} is {other:?}"),
                 }

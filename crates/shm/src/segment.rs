@@ -24,52 +24,52 @@ pub(crate) enum Side {
     /// Process that created the memory and handed it over.
     Offerer,
     /// Process that received the memory.
-    Taker,
+    Accepter,
 }
 
 impl Side {
     pub(crate) fn other(self) -> Self {
         match self {
-            Side::Offerer => Side::Taker,
-            Side::Taker => Side::Offerer,
+            Side::Offerer => Side::Accepter,
+            Side::Accepter => Side::Offerer,
         }
     }
 }
 
 /// Value with cache lines of its own, so that frequent writes of one process do not slow down reads of the other.
 #[repr(C, align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
+pub(crate) struct CacheAligned<T>(pub(crate) T);
 
 /// State that one side publishes.
 #[repr(C)]
-pub(crate) struct Words {
+pub(crate) struct SideState {
     /// Total number of bytes that this side has taken from its ring.
-    pub(crate) taken: Apart<AtomicU64>,
+    pub(crate) taken: CacheAligned<AtomicU64>,
     /// Events for which this side must be woken, because it sleeps ([`MAIL`], [`ROOM`]). 0 while it is awake.
-    pub(crate) asleep: Apart<AtomicU32>,
+    pub(crate) asleep: CacheAligned<AtomicU32>,
     /// Address of a random number in this side's memory, and the number, by which the peer finds out whether it can
     /// read it. The address is 0 until it is known.
-    pub(crate) probe_address: Apart<AtomicU64>,
+    pub(crate) probe_address: CacheAligned<AtomicU64>,
     pub(crate) probe_number: AtomicU64,
     /// 1 after this side has announced that it closes its end. A killed process does not set it.
-    pub(crate) leaves: AtomicU32,
+    pub(crate) closing: AtomicU32,
     /// [`READS`] or [`READS_NOT`]: this side can or cannot read the peer's memory. 0 until it is known.
-    pub(crate) reads: Apart<AtomicU32>,
+    pub(crate) reads: CacheAligned<AtomicU32>,
     /// Number of withdrawals by this side of memory that the peer may have been reading.
     pub(crate) withdrawals: AtomicU64,
 }
 
 /// Flag in [`Words::asleep`]: a message or note was sent.
-pub(crate) const MAIL: u32 = 1;
+pub(crate) const WAKE_ON_MESSAGE: u32 = 1;
 /// Flag in [`Words::asleep`]: the peer has taken a note out of its ring, so that there is space for more.
-pub(crate) const ROOM: u32 = 2;
+pub(crate) const WAKE_ON_SPACE: u32 = 2;
 
 /// Value of [`Words::reads`]: the side can read the peer's memory.
 pub(crate) const READS: u32 = 1;
 /// Value of [`Words::reads`]: the side cannot read the peer's memory.
 pub(crate) const READS_NOT: u32 = 2;
 
-const _: () = assert!(2 * size_of::<Words>() <= WORDS_BYTES);
+const _: () = assert!(2 * size_of::<SideState>() <= WORDS_BYTES);
 
 /// Mapping of the shared memory.
 pub(crate) struct Segment {
@@ -109,11 +109,11 @@ impl Segment {
     }
 
     /// Returns the state that a side publishes.
-    pub(crate) fn words(&self, side: Side) -> &Words {
-        let at = if side == Side::Offerer { 0 } else { size_of::<Words>() };
+    pub(crate) fn words(&self, side: Side) -> &SideState {
+        let at = if side == Side::Offerer { 0 } else { size_of::<SideState>() };
         // SAFETY: the address is within the first page and aligned, as its offset is a multiple of the alignment. All
         // fields are atomics, for which any bytes are valid.
-        unsafe { &*self.start.as_ptr().add(at).cast::<Words>() }
+        unsafe { &*self.start.as_ptr().add(at).cast::<SideState>() }
     }
 
     fn ring(&self, to: Side) -> *mut u8 {
@@ -182,14 +182,14 @@ mod tests {
         let (here, file) = Segment::create().unwrap();
         let there = Segment::open(&file).unwrap();
         let end = RING_BYTES as u64 - 3;
-        here.put(Side::Taker, end, b"around the end");
+        here.put(Side::Accepter, end, b"around the end");
         let get = |to, position| {
             let mut bytes = [0; 14];
             // SAFETY: the destination is the array above.
             unsafe { there.get(to, position, bytes.as_mut_ptr(), bytes.len()) };
             bytes
         };
-        assert_eq!(&get(Side::Taker, end + 2 * RING_BYTES as u64), b"around the end");
+        assert_eq!(&get(Side::Accepter, end + 2 * RING_BYTES as u64), b"around the end");
         assert_eq!(get(Side::Offerer, end), [0; 14], "the other ring");
     }
 

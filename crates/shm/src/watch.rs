@@ -10,7 +10,7 @@ use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 /// Token of [`Watch::wake`], which [`Watch::wait`] does not return.
 const AWAKE: u64 = u64::MAX;
 /// Largest number of events per call.
-const AT_ONCE: usize = 64;
+const MAX_EVENTS: usize = 64;
 
 /// Waits until one of several descriptors is readable. A closed descriptor is removed automatically.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Watch {
             tv_sec: timeout.as_secs() as i64,
             tv_nsec: i64::from(timeout.subsec_nanos()),
         });
-        let mut events = Vec::with_capacity(AT_ONCE);
+        let mut events = Vec::with_capacity(MAX_EVENTS);
         match epoll::wait(&self.epoll, spare_capacity(&mut events), timeout.as_ref()) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),

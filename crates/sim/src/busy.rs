@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_fabric::PortId;
 use pathweave_units::{Duration, Rate, Time};
 
-use crate::whole::Whole;
+use crate::locked_shards::LockedShards;
 
 /// Bytes sent until the last change of rate and the time that took, by port. Only ports of this process with a
 /// changed rate have an entry.
@@ -14,10 +14,15 @@ pub(crate) struct BusyTimes(BTreeMap<PortId, (u64, Duration)>);
 
 impl BusyTimes {
     /// Records the transmission time so far of both directions of a link, before its rate changes.
-    pub(crate) fn reckon<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time, port: PortId) {
+    pub(crate) fn settle_before_change<const C: usize>(
+        &mut self,
+        whole: &mut LockedShards<'_, '_, C>,
+        now: Time,
+        port: PortId,
+    ) {
         let back = whole.shards[0].network.fabric.peer(port);
         for port in [port, back] {
-            let Some(shard) = whole.at_port(port) else { continue };
+            let Some(shard) = whole.shard_of_port(port) else { continue };
             let fabric = &mut shard.network.fabric;
             fabric.settle(now, port);
             let (sent, (rate, _)) = (fabric.stats(port).tx_bytes, fabric.link(port));

@@ -8,7 +8,7 @@ use crate::spec::SimSpec;
 
 /// Action to perform between two windows.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Duty {
+pub(crate) enum GlobalAction {
     Fault(Entry),
     Sample,
     Watch,
@@ -43,7 +43,7 @@ impl Calendar {
     }
 
     /// Removes and returns the next duty if it is due at `now` or before.
-    pub(crate) fn first(&mut self, now: Time) -> Option<(Time, Duty)> {
+    pub(crate) fn first(&mut self, now: Time) -> Option<(Time, GlobalAction)> {
         let at = self.next();
         if at > now {
             return None;
@@ -52,13 +52,13 @@ impl Calendar {
             at,
             if self.fault_at() == at {
                 self.next_fault += 1;
-                Duty::Fault(self.faults[self.next_fault - 1])
+                GlobalAction::Fault(self.faults[self.next_fault - 1])
             } else if self.sample == at {
                 self.sample = Time::MAX;
-                Duty::Sample
+                GlobalAction::Sample
             } else {
                 self.watch = at + self.watch_every;
-                Duty::Watch
+                GlobalAction::Watch
             },
         ))
     }

@@ -6,7 +6,8 @@ use std::io::{self, Write};
 
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{
-    Body, Ecn, EmitError, EthernetRoute, Operation, Route, Segment, emit, emit_standard, entropy_port,
+    Body, Ecn, EmitError, EthernetAddresses, FrameAddressing, Operation, Segment, emit, emit_standard,
+    entropy_port,
 };
 
 use crate::tap::{Arrival, Tap};
@@ -171,8 +172,8 @@ impl Packet {
         out: &mut [u8],
     ) -> Result<usize, EmitError> {
         let Segment { src_qp, dst_qp, path, .. } = self.segment;
-        let route = Route {
-            ethernet: Some(EthernetRoute { dst: mac(self.to), src: mac(self.from) }),
+        let route = FrameAddressing {
+            ethernet: Some(EthernetAddresses { dst: mac(self.to), src: mac(self.from) }),
             src_ip: address(self.from),
             dst_ip: address(self.to),
             src_port: entropy_port(src_qp, dst_qp, path),

@@ -10,12 +10,12 @@ use pathweave_units::{HostId, QpNum, Time};
 
 use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
+use crate::locked_shards::LockedShards;
 use crate::network::Network;
 use crate::routes::View;
 use crate::spec::{RouteChoice, SimSpec};
-use crate::whole::Whole;
 
-impl<const C: usize> Whole<'_, '_, C> {
+impl<const C: usize> LockedShards<'_, '_, C> {
     /// Applies an entry of the fault agenda.
     pub(crate) fn on_fault(&mut self, now: Time, entry: Entry) {
         let spec = self.shards[0].spec;
@@ -53,12 +53,12 @@ impl<const C: usize> Whole<'_, '_, C> {
                 });
             }
             Action::StormStart(port) => {
-                if let Some(shard) = self.at_port(port) {
+                if let Some(shard) = self.shard_of_port(port) {
                     shard.network.fabric.start_pause_storm(now, port);
                 }
             }
             Action::StormStop(port) => {
-                if let Some(shard) = self.at_port(port) {
+                if let Some(shard) = self.shard_of_port(port) {
                     let step = shard.network.fabric.stop_pause_storm(now, port);
                     shard.on_step(now, step);
                 }
@@ -89,7 +89,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
             if topology.is_host(node)
-                && let Some(shard) = self.at_node(node.0)
+                && let Some(shard) = self.shard_of_node(node.0)
             {
                 let ports = topology.ports(node);
                 let dead = |port: &PortRef| shard.network.links_down[port.link.index()] > 0;
@@ -109,7 +109,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         let topology = &*self.shards[0].spec.topology;
         for node in [topology.link(link).a, topology.link(link).b] {
             if topology.is_host(node)
-                && let Some(shard) = self.at_node(node.0)
+                && let Some(shard) = self.shard_of_node(node.0)
             {
                 shard.hosts[node.index()].on_links_changed();
                 shard.transmit(now, node.index());
@@ -129,7 +129,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         let mut told = BTreeSet::new();
         for (from, to) in pairs {
             if topology.ports(from.into()).len() > 1
-                && let Some(shard) = self.at(from)
+                && let Some(shard) = self.shard_of_host(from)
             {
                 let ports = shard.network.routes.leading_ports(topology, from, to);
                 shard.hosts[from.index()].on_ports(now, PortChange::Reaches { to, ports });
@@ -137,7 +137,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             }
         }
         for host in told {
-            if let Some(shard) = self.at(host) {
+            if let Some(shard) = self.shard_of_host(host) {
                 shard.after_input(now, host.index());
             }
         }
@@ -155,7 +155,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             let (src, dst, group) = (connection.src, connection.dst, connection.group);
             let queue_pairs = self.shards[0].spec.scheme_of(group).scheme.queue_pairs;
             for (from, to, at_from) in [(src, dst, true), (dst, src, false)] {
-                let Some(shard) = self.at(from) else { continue };
+                let Some(shard) = self.shard_of_host(from) else { continue };
                 // Each end knows which of its queue pairs are open.
                 let qps: Vec<QpNum> = (0..queue_pairs)
                     .map(|index| shard.queue_pair(conn, index))

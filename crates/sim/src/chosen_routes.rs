@@ -36,7 +36,7 @@ impl ChosenRoutes {
     pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, host: &HostConfig) -> Self {
         match choice {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => {
-                ChosenRoutes::Switches(Routing::whole(topology))
+                ChosenRoutes::Switches(Routing::all_links_up(topology))
             }
             RouteChoice::Sources(sets) => {
                 let headers = RouteHeaders::new(topology, sets, host.framing, host.source_route.form());
@@ -205,7 +205,7 @@ pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets)
         if hop.from_a() { RouteHop { out: at_a, back: at_b } } else { RouteHop { out: at_b, back: at_a } }
     };
     for (from, to) in (0..edges).flat_map(|from| (0..edges).map(move |to| (from, to))) {
-        let paths = sets.between_edges(from, to).zip(sets.ends_between_edges(from, to));
+        let paths = sets.between_edges(from, to).zip(sets.nic_ports_between_edges(from, to));
         routes.add_pair(paths.map(|(hops, ends)| RoutePath { ends: *ends, hops: hops.iter().map(hop) }));
     }
     routes

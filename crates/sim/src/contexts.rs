@@ -40,7 +40,7 @@ impl<const C: usize> Shard<'_, C> {
         };
         let nic = self.spec.host.nic.as_ref();
         let crossing = nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0) + nic.post_delay());
-        self.later(now + crossing, src, Item::Posted { flow, at: posted, granted: true });
+        self.schedule_own(now + crossing, src, Item::Posted { flow, at: posted, granted: true });
     }
 
     /// Begins or ends the use of NIC contexts for a message, at one of its ends.

@@ -1,6 +1,6 @@
 //! Datagram queue pairs on the fabric, and delays of NIC and host beyond the link.
 
-use pathweave_policy::{DatagramConfig, Leg, PolicyEnv, Repair, Service};
+use pathweave_policy::{DatagramConfig, MeasuredSection, PolicyEnv, Repair, Service};
 use pathweave_results::FlowRecord;
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
 use pathweave_transport::{PortChange, Status, Transport};
@@ -89,7 +89,7 @@ impl<const C: usize> Shard<'_, C> {
             None => self.handle(now, host, &datagram),
             Some(nic) => {
                 let at = now + nic.arrival_delay(len);
-                self.later(at, host, Item::InMemory(datagram));
+                self.schedule_own(at, host, Item::InMemory(datagram));
             }
         }
     }
@@ -121,7 +121,7 @@ impl<const C: usize> Shard<'_, C> {
         let in_order =
             model.reorder.is_some() || model.rd.get(qp).is_none_or(|qp| qp.is_next(*from, segment));
         let cost = nic.packet_cost + if in_order { Duration::ZERO } else { nic.reorder_cost };
-        self.later(now + cost, host, Item::Handled(qp));
+        self.schedule_own(now + cost, host, Item::Handled(qp));
     }
 
     /// Passes a datagram to the host software.
@@ -190,7 +190,7 @@ impl<const C: usize> Shard<'_, C> {
         channel.free_at = channel.free_at.max(now) + time;
         channel.sent += 1;
         let (at, count) = (channel.free_at + channel.latency + crossing, channel.sent);
-        self.mail(at, to, Rank::Side(from, count), Item::Side { from, message });
+        self.send_to_host(at, to, Rank::Side(from, count), Item::Side { from, message });
     }
 
     /// Posts a message to a datagram queue pair, which is created if needed.
@@ -267,7 +267,10 @@ impl<const C: usize> Shard<'_, C> {
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),
             paths: scheme.paths_over(path.nic_ports.0 as u16),
-            measured: Leg { base_rtt: idle, links: u8::try_from(path.hops.len()).unwrap_or(u8::MAX) },
+            measured: MeasuredSection {
+                base_rtt: idle,
+                links: u8::try_from(path.hops.len()).unwrap_or(u8::MAX),
+            },
             edge: None,
         };
         let side_latency = path.one_way(MIN_FRAME_BYTES) + spec.host.side_channel.stack * 2;
@@ -337,7 +340,7 @@ impl<const C: usize> Shard<'_, C> {
     pub(crate) fn end_raw(&mut self, now: Time, flow: u32) {
         let group = self.spec.graph.messages()[flow as usize].group;
         if is_raw(&self.spec.scheme_of(group).scheme.service) {
-            self.traffic.execution.gave_up(now, flow);
+            self.traffic.execution.abandon_at_receiver(now, flow);
         }
     }
 }

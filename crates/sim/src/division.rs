@@ -6,8 +6,8 @@ use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_results::Fidelity;
 
 use crate::fingerprint::fingerprint;
-use crate::partition::{Partition, Place};
-use crate::ranks::Meeting;
+use crate::partition::{Partition, ShardLayout};
+use crate::ranks::RankExchange;
 use crate::spec::{SimError, SimSpec};
 
 /// Shards of a run and their assignment to ranks.
@@ -48,9 +48,10 @@ impl Division {
     pub(crate) fn of(partition: Partition, threads: &[u16], nodes: u32) -> Self {
         let ranks = threads.len() as u16;
         // So few nodes have traffic that there are fewer shards than ranks.
-        let partition = if partition.parts() < ranks { Partition::even(nodes, ranks) } else { partition };
+        let partition =
+            if partition.shard_count() < ranks { Partition::even(nodes, ranks) } else { partition };
         let (all, parts) =
-            (threads.iter().map(|&threads| u64::from(threads)).sum::<u64>(), partition.parts());
+            (threads.iter().map(|&threads| u64::from(threads)).sum::<u64>(), partition.shard_count());
         let mut start = 0;
         let mut before = 0;
         let ranks = threads.iter().zip(1..).map(|(&own, number)| {
@@ -69,13 +70,13 @@ impl Division {
     /// # Errors
     /// Ranks have different runs or versions, a run is without packets, or there are more ranks than nodes. All ranks
     /// return the same error.
-    pub(crate) fn among(spec: &SimSpec, meeting: &mut Meeting<'_>) -> Result<Self, SimError> {
+    pub(crate) fn among(spec: &SimSpec, meeting: &mut RankExchange<'_>) -> Result<Self, SimError> {
         let own = Introduction {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             fingerprint: fingerprint(spec),
             threads: spec.threads.map_or(1, std::num::NonZeroU16::get),
         };
-        let all = meeting.share(own);
+        let all = meeting.all_gather(own);
         for (rank, other) in all.iter().enumerate() {
             if other.version != all[0].version {
                 return Err(SimError::Ranks(format!(
@@ -103,9 +104,9 @@ impl Division {
     }
 
     /// Returns the shards of a rank.
-    pub(crate) fn places(&self, rank: u16) -> Vec<Place> {
+    pub(crate) fn places(&self, rank: u16) -> Vec<ShardLayout> {
         let parts = &self.ranks[usize::from(rank)];
-        self.partition.places().filter(|place| parts.contains(&place.number)).collect()
+        self.partition.shards().filter(|place| parts.contains(&place.number)).collect()
     }
 }
 

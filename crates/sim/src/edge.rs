@@ -4,8 +4,10 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::{ExternalConfig, Forwarding};
-use pathweave_fabric::{Fabric, Lens, Look, MiddleboxStats, Place, Queued};
-use pathweave_policy::{Leg, with_a_queue};
+use pathweave_fabric::{
+    ContentAccess, ContentView, Fabric, MiddleboxStats, QueueingThresholds, SwitchPosition,
+};
+use pathweave_policy::{MeasuredSection, queued_rtt};
 use pathweave_results::MiddleboxTotals;
 use pathweave_topo::{Sites, Topology};
 use pathweave_units::{Duration, HostId, QpNum, Time};
@@ -19,8 +21,8 @@ use crate::paths::PathProfile;
 use crate::spec::{RouteChoice, SimError, SimSpec};
 
 /// Returns the functions by which a middlebox reads and modifies a segment.
-fn lens(framing: Framing) -> Lens<Content> {
-    Lens { look, restamp, answer, answer_bytes: answer_bytes(framing) }
+fn lens(framing: Framing) -> ContentAccess<Content> {
+    ContentAccess { look, restamp, answer, answer_bytes: answer_bytes(framing) }
 }
 
 fn answer_bytes(framing: Framing) -> u32 {
@@ -32,12 +34,18 @@ fn flow(sender: QpNum, receiver: QpNum) -> u64 {
     u64::from(sender.0) << 32 | u64::from(receiver.0)
 }
 
-fn look(segment: &Segment) -> Look {
+fn look(segment: &Segment) -> ContentView {
     match &segment.body {
-        Body::Data(data) => Look::Data { flow: flow(segment.src_qp, segment.dst_qp), sent_at: data.sent_at },
-        Body::Control(Control::Probe { .. }) => Look::Probe { flow: flow(segment.src_qp, segment.dst_qp) },
-        Body::Ack(ack) => Look::Ack { flow: flow(segment.dst_qp, segment.src_qp), echo: ack.echo_sent_at },
-        _ => Look::Other,
+        Body::Data(data) => {
+            ContentView::Data { flow: flow(segment.src_qp, segment.dst_qp), sent_at: data.sent_at }
+        }
+        Body::Control(Control::Probe { .. }) => {
+            ContentView::Probe { flow: flow(segment.src_qp, segment.dst_qp) }
+        }
+        Body::Ack(ack) => {
+            ContentView::Ack { flow: flow(segment.dst_qp, segment.src_qp), echo: ack.echo_sent_at }
+        }
+        _ => ContentView::Other,
     }
 }
 
@@ -97,14 +105,14 @@ pub(crate) fn attach<const C: usize>(
     for &(node, site) in sites.external() {
         let switch = topology.switch_index(node).expect("an external switch is a switch") as u32;
         let queued = queued(spec, sites, routes, site);
-        let place = Place { site, queued, of_host: of_host.clone() };
+        let place = SwitchPosition { site, queued, of_host: of_host.clone() };
         fabric.attach_middlebox(switch, config, lens(spec.host.framing), place);
     }
     Ok(())
 }
 
 /// Returns the delays between the external switch of a site and its farthest host, with a queue on the path.
-fn queued(spec: &SimSpec, sites: &Sites, routes: &ChosenRoutes, site: u32) -> Queued {
+fn queued(spec: &SimSpec, sites: &Sites, routes: &ChosenRoutes, site: u32) -> QueueingThresholds {
     let topology = &*spec.topology;
     let host = &spec.host;
     let mtu = host.mtu.get() as u16;
@@ -122,7 +130,7 @@ fn queued(spec: &SimSpec, sites: &Sites, routes: &ChosenRoutes, site: u32) -> Qu
             packet = packet.max(slowest.unwrap_or(Duration::ZERO));
         }
     }
-    Queued { there: with_a_queue(there, packet), round_trip: with_a_queue(round_trip, packet) }
+    QueueingThresholds { one_way: queued_rtt(there, packet), round_trip: queued_rtt(round_trip, packet) }
 }
 
 /// Checks that every path into a site and out of it leads over one switch. With several switches the measurements of
@@ -150,12 +158,12 @@ pub(crate) fn leg(
     framing: Framing,
     profile: &PathProfile,
     data_wire_bytes: u32,
-) -> Option<Leg> {
+) -> Option<MeasuredSection> {
     config.nsf.as_ref()?;
     let way = profile.up_to_edge()?;
     let links = profile.to_edge?;
     let base_rtt = way.one_way(data_wire_bytes) + way.one_way(answer_bytes(framing));
-    Some(Leg { base_rtt, links })
+    Some(MeasuredSection { base_rtt, links })
 }
 
 /// Returns the counters of all middleboxes. `stats` returns those of a switch, if it has a middlebox.
@@ -207,7 +215,7 @@ mod tests {
     fn the_way_to_the_edge_by_hand() {
         let preset = presets().iter().find(|preset| preset.name == "reflex-32").expect("a preset");
         let topology = preset.config.build(Path::new(".")).expect("two sites");
-        let routing = Routing::whole(&topology);
+        let routing = Routing::all_links_up(&topology);
         let config = ExternalConfig { nsf: Some(NsfConfig::default()), ..ExternalConfig::default() };
         let between = |config: &ExternalConfig, dst| {
             let ends = (HostId(0), HostId(dst));
@@ -216,7 +224,7 @@ mod tests {
         };
         // Three links of 1 us; 1,048 bytes out and 60 back at 100 Gb/s.
         let base_rtt = Duration::from_ps(6_000_000 + 3 * (83_840 + 4_800));
-        assert_eq!(between(&config, 20), Some(Leg { base_rtt, links: 3 }));
+        assert_eq!(between(&config, 20), Some(MeasuredSection { base_rtt, links: 3 }));
         assert_eq!(between(&config, 5), None, "it stays inside");
         assert_eq!(between(&ExternalConfig::default(), 20), None, "nobody answers");
     }

@@ -12,9 +12,9 @@ use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::check::Ledger;
+use crate::locked_shards::LockedShards;
 use crate::samples::Samples;
 use crate::spec::SimSpec;
-use crate::whole::Whole;
 
 /// Observers that inspect every arriving packet. If absent, they cost one comparison.
 pub(crate) struct Inspect {
@@ -44,7 +44,7 @@ pub(crate) type Part = (HostId, QpNum, u32);
 /// State of the followed flows in one shard, which may own the sender, the receiver, or both.
 pub(crate) struct Followed {
     /// At the sender: flows by message number; `None` while the flow is not in progress.
-    flows: BTreeMap<u32, Option<UnderWay>>,
+    flows: BTreeMap<u32, Option<ActiveFlow>>,
     /// At the receiver: the flow of each part in progress, and the index of the queue pair if the message uses
     /// several.
     parts: BTreeMap<Part, (u32, Option<u16>)>,
@@ -52,11 +52,11 @@ pub(crate) struct Followed {
     /// message uses several.
     arrived: BTreeMap<u32, BTreeMap<u16, u32>>,
     /// Buffer for counting paths.
-    room: Vec<PathId>,
+    scratch: Vec<PathId>,
 }
 
 /// Queue pairs at both ends of a flow in progress.
-struct UnderWay {
+struct ActiveFlow {
     senders: Vec<QpNum>,
     receivers: Vec<QpNum>,
     /// True if the sender knows that the flow has ended. One more sample follows.
@@ -85,14 +85,14 @@ impl Followed {
             flows,
             parts: BTreeMap::new(),
             arrived: BTreeMap::new(),
-            room: Vec::new(),
+            scratch: Vec::new(),
         })
     }
 
     /// At the sender: records that a message was posted to `senders`, whose counterparts are `receivers`.
     pub(crate) fn posted(&mut self, flow: u32, senders: Vec<QpNum>, receivers: Vec<QpNum>) {
         if let Some(way) = self.flows.get_mut(&flow) {
-            *way = Some(UnderWay { senders, receivers, ended: false });
+            *way = Some(ActiveFlow { senders, receivers, ended: false });
         }
     }
 
@@ -143,30 +143,34 @@ impl Followed {
 
 /// Report of a flow's sender to its receiver at a sample: the flow, its queue pairs at the receiver, and true if it
 /// has ended.
-pub(crate) type Told = (u32, Vec<QpNum>, bool);
+pub(crate) type SenderReport = (u32, Vec<QpNum>, bool);
 
-impl<const C: usize> Whole<'_, '_, C> {
+impl<const C: usize> LockedShards<'_, '_, C> {
     /// Samples all followed flows in progress at their senders. Zeros are recorded too, because a missing sample
     /// means that the flow is not in progress. Returns the reports for the receivers.
-    pub(crate) fn sample_senders(&mut self, now: Time, samples: &mut Samples) -> Vec<Told> {
+    pub(crate) fn sample_senders(&mut self, now: Time, samples: &mut Samples) -> Vec<SenderReport> {
         let spec = self.shards[0].spec;
         let flows = self.shards[0].observers.followed().map(|followed| followed.all()).unwrap_or_default();
         let mut told = Vec::new();
         for flow in flows {
             let src = spec.graph.messages()[flow as usize].src;
             let Some(receivers) = self.sample_sender(now, flow, src, samples) else { continue };
-            let followed = self.at(src).and_then(|shard| shard.observers.followed());
+            let followed = self.shard_of_host(src).and_then(|shard| shard.observers.followed());
             told.push((flow, receivers, followed.is_some_and(|followed| followed.forget_ended(flow))));
         }
         told
     }
 
     /// Samples the followed flows at their receivers, after [`Whole::sample_senders`].
-    pub(crate) fn sample_receivers(&mut self, told: impl IntoIterator<Item = Told>, samples: &mut Samples) {
+    pub(crate) fn sample_receivers(
+        &mut self,
+        told: impl IntoIterator<Item = SenderReport>,
+        samples: &mut Samples,
+    ) {
         let spec = self.shards[0].spec;
         for (flow, receivers, ended) in told {
             let dst = spec.graph.messages()[flow as usize].dst;
-            let Some(shard) = self.at(dst) else { continue };
+            let Some(shard) = self.shard_of_host(dst) else { continue };
             let receiver = &shard.hosts[dst.index()].endpoint;
             let held: u64 = receivers.into_iter().filter_map(|qp| receiver.held_ahead(qp)).sum();
             samples.add(SeriesKind::HeldBytes, flow, 0, (held * spec.host.mtu.get()) as f64);
@@ -186,7 +190,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         src: HostId,
         samples: &mut Samples,
     ) -> Option<Vec<QpNum>> {
-        let shard = self.at(src)?;
+        let shard = self.shard_of_host(src)?;
         let sender = &shard.hosts[src.index()].endpoint;
         let followed = shard.observers.inspect.as_mut()?.followed.as_mut()?;
         let way = followed.flows.get(&flow)?.as_ref()?;
@@ -199,7 +203,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             way.senders.iter().filter_map(|&qp| sender.inflight(qp)).map(|(_, bytes)| bytes).sum();
         add(SeriesKind::InflightBytes, inflight as f64);
         // Queue pairs of a message do not share ports, so the paths of each are counted.
-        let distinct = way.senders.iter().filter_map(|&qp| sender.paths_in_flight(qp, &mut followed.room));
+        let distinct = way.senders.iter().filter_map(|&qp| sender.paths_in_flight(qp, &mut followed.scratch));
         add(SeriesKind::InflightPaths, distinct.sum::<usize>() as f64);
         Some(way.receivers.clone())
     }

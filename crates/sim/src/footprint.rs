@@ -3,7 +3,7 @@
 use pathweave_execution::{Connection, Connections, Execution, messages_in_a_chunk};
 use pathweave_fabric::Fabric;
 use pathweave_policy::AnyPolicy;
-use pathweave_results::{EventRecord, Fidelity, FlowFigures, FlowRecord, LinkTotals, NodeInfo, SeriesSample};
+use pathweave_results::{EventRecord, Fidelity, FlowRecord, FlowStats, LinkTotals, NodeInfo, SeriesSample};
 use pathweave_transport::Endpoint;
 
 use crate::host::{Content, Host};
@@ -114,7 +114,7 @@ impl Sizes {
             connection_numbers: size_of::<[u32; 2]>(),
             leaving_together: messages_in_a_chunk(messages),
             flow_record: size_of::<FlowRecord>(),
-            flow_figures: FlowFigures::FINISHED_BYTES,
+            flow_figures: FlowStats::FINISHED_BYTES,
             link_record: size_of::<LinkTotals>(),
             node_record: size_of::<NodeInfo>(),
             sample: size_of::<SeriesSample>(),
@@ -147,7 +147,7 @@ impl Weight {
     }
 
     pub(crate) fn add<const C: usize>(&mut self, shard: &Shard<'_, C>) {
-        let fabric = shard.network.fabric.weigh();
+        let fabric = shard.network.fabric.memory_use();
         self.idle_network += fabric.idle;
         self.places += fabric.places;
         self.contents += fabric.contents;

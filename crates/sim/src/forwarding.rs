@@ -2,7 +2,7 @@
 
 use pathweave_fabric::config::Forwarding;
 
-use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
+use crate::spec::{ErrorSource, RouteChoice, SimError, SimSpec};
 
 /// Returns the load balancing of all switches of a run. If sources choose paths, switches have nothing to balance.
 pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
@@ -36,7 +36,7 @@ pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
         _ => return Ok(kind),
     };
     let message = match &asked_by {
-        Blame::Scheme(name) => format!(
+        ErrorSource::Scheme(name) => format!(
             "scheme \"{name}\" needs switches that do {what}, which they cannot where routing.kind is \"{routing}\": {why}"
         ),
         _ => format!("switches cannot do {what} where routing.kind is \"{routing}\": {why}"),
@@ -46,7 +46,7 @@ pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
 
 /// Returns the kind in the configuration, or else the kind that the schemes in use require, and the setting that
 /// determined it.
-fn asked_for(spec: &SimSpec) -> Result<(Forwarding, Blame), SimError> {
+fn asked_for(spec: &SimSpec) -> Result<(Forwarding, ErrorSource), SimError> {
     const ONE_FABRIC: &str = "one fabric does one kind of load balancing; `switch.forwarding.kind` says which for schemes that go over any";
     let mut in_use: Vec<u16> = spec.groups.iter().map(|group| group.scheme).collect();
     in_use.sort_unstable();
@@ -58,7 +58,7 @@ fn asked_for(spec: &SimSpec) -> Result<(Forwarding, Blame), SimError> {
     if let Some(kind) = spec.switch.forwarding.kind {
         return match needs.clone().find(|(_, need)| need.is_some_and(|need| need != kind)) {
             Some((name, need)) => Err(SimError::Forwarding {
-                blame: Blame::Kind,
+                blame: ErrorSource::Kind,
                 message: format!(
                     "scheme \"{name}\" is made for switches that do {}, but switch.forwarding.kind is {}",
                     quoted(need.unwrap_or_default()),
@@ -66,15 +66,15 @@ fn asked_for(spec: &SimSpec) -> Result<(Forwarding, Blame), SimError> {
                 ),
                 advice: "leave out switch.forwarding.kind, or choose a scheme that goes over any switches, such as \"ecmp\"",
             }),
-            None => Ok((kind, Blame::Kind)),
+            None => Ok((kind, ErrorSource::Kind)),
         };
     }
     let asks = |name: &str, need: Option<Forwarding>| match need {
-        Some(_) => Blame::Scheme(name.to_owned()),
-        None => Blame::Routing,
+        Some(_) => ErrorSource::Scheme(name.to_owned()),
+        None => ErrorSource::Routing,
     };
     let mut all = needs.clone();
-    let Some((first, need)) = all.next() else { return Ok((Forwarding::default(), Blame::Routing)) };
+    let Some((first, need)) = all.next() else { return Ok((Forwarding::default(), ErrorSource::Routing)) };
     let kind = need.unwrap_or_default();
     match all.find(|(_, need)| need.unwrap_or_default() != kind) {
         Some((second, other)) => Err(SimError::Forwarding {

@@ -7,7 +7,7 @@ use pathweave_policy::Policy;
 use pathweave_results::GroupTotals;
 use pathweave_units::{Duration, Time};
 
-use crate::whole::Whole;
+use crate::locked_shards::LockedShards;
 
 /// Sums over samples, each weighted with its interval in picoseconds. The sums are integers, so the order of addition
 /// does not affect the result.
@@ -36,7 +36,7 @@ impl GroupSums {
     }
 }
 
-impl<const C: usize> Whole<'_, '_, C> {
+impl<const C: usize> LockedShards<'_, '_, C> {
     /// Adds a sample, `since` after the one before: the rate of each queue pair that has data to send or in flight,
     /// and the data that each receiver holds ahead of a gap. Each end of a connection contributes its own state.
     pub(crate) fn sample_groups(&mut self, now: Time, since: Duration, group_sums: &mut [GroupSums]) {
@@ -47,7 +47,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             let connection = &self.shards[0].traffic.execution.connections[conn];
             let (from, to, group) = (connection.src, connection.dst, connection.group);
             let sums = &mut group_sums[group.index()];
-            if let Some(at) = self.part_of(from.0) {
+            if let Some(at) = self.shard_of_node_ref(from.0) {
                 let src = &at.hosts[from.index()].endpoint;
                 for &(at_src, _) in &at.traffic.execution.connections[conn].queue_pairs {
                     let rate = src.policy(at_src).and_then(|policy| policy.rate(now));
@@ -57,7 +57,7 @@ impl<const C: usize> Whole<'_, '_, C> {
                     }
                 }
             }
-            if let Some(at) = self.part_of(to.0) {
+            if let Some(at) = self.shard_of_node_ref(to.0) {
                 for index in 0..spec.scheme_of(group).scheme.queue_pairs {
                     let (_, at_dst) = at.queue_pair(conn, index);
                     if let Some(held) = at.hosts[to.index()].endpoint.held_ahead(at_dst) {

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use pathweave_fabric::{Fabric, Header, PortId};
 use pathweave_policy::AnyPolicy;
-use pathweave_transport::{Class, Endpoint, Gate, MemoryRegion, PortChange, Transmit, Transport, Warm};
+use pathweave_transport::{
+    Class, Endpoint, FreePorts, MemoryRegion, PortChange, Prefetch, Transmit, Transport,
+};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Segment};
 
@@ -58,7 +60,7 @@ pub(crate) struct Nic {
     pub(crate) source_routed: bool,
     /// True if the NIC also sends on links that are down, which lose its packets. It does if no port is up, or if a
     /// path names its port.
-    pub(crate) sends_in_vain: bool,
+    pub(crate) sends_on_down_links: bool,
     /// True if [`Host::model`] exists.
     has_model: bool,
     /// True if switches may trim the payload of data that the host sends.
@@ -86,7 +88,7 @@ impl Host {
             ports: (ports.end - ports.start) as u8,
             acks_as_data,
             source_routed: false,
-            sends_in_vain: false,
+            sends_on_down_links: false,
             has_model: false,
             trimmable: false,
             wake: Time::MAX,
@@ -122,7 +124,7 @@ impl Host {
 
     /// Prefetches the state that every event of the host uses.
     #[inline(always)]
-    pub(crate) fn warm(&self, cache: &mut impl Warm) {
+    pub(crate) fn warm(&self, cache: &mut impl Prefetch) {
         self.endpoint.warm_endpoint(cache);
         cache.warm(&self.nic, 0);
     }
@@ -141,7 +143,7 @@ impl Host {
     }
 
     /// Adds an item that the host schedules for itself. Returns the time at which the host must wake.
-    pub(crate) fn put_off(&mut self, at: Time, item: Item) -> Time {
+    pub(crate) fn schedule_own(&mut self, at: Time, item: Item) -> Time {
         self.agenda.get_or_insert_default().push_own(at, item);
         self.nic.alarm = self.nic.alarm.min(at);
         self.nic.alarm
@@ -240,7 +242,7 @@ impl Host {
     pub(crate) fn on_working_ports(&mut self, now: Time, working: u64) {
         let all = u64::MAX >> (64 - u32::from(self.nic.ports));
         let names_ports = self.nic.ports > 1 && self.nic.source_routed;
-        self.nic.sends_in_vain = working == 0 || names_ports && working != all;
+        self.nic.sends_on_down_links = working == 0 || names_ports && working != all;
         let change = PortChange::Works { ports: working };
         if names_ports {
             self.tell_datagrams(change);
@@ -306,7 +308,7 @@ impl Host {
             self.send_by_engine(fabric, now, open);
         } else {
             while open != 0
-                && endpoint.send_data(now, Gate { data_ports: open }, |packet| {
+                && endpoint.send_data(now, FreePorts { data_ports: open }, |packet| {
                     open &= !(1 << packet.port);
                     let wire_bytes = nic.send(fabric, now, &packet, route_headers);
                     if let Some(departures) = departures {
@@ -344,7 +346,7 @@ impl Host {
         let routes = self.route_headers.clone();
         let Some((endpoint, nic, model)) = self.with_model() else { return };
         while open != 0 {
-            let gate = Gate { data_ports: open };
+            let gate = FreePorts { data_ports: open };
             let mut packet = None;
             let mut take = |data| packet = Some(data);
             model.datagrams_next = !model.datagrams_next;
@@ -381,7 +383,7 @@ impl Host {
         for (bit, port) in (0..).zip(self.nic.ports()) {
             open |= u64::from(fabric.port_ready(now, port)) << bit;
         }
-        if self.nic.sends_in_vain {
+        if self.nic.sends_on_down_links {
             for (bit, port) in (0..).zip(self.nic.ports()) {
                 open |= u64::from(fabric.port_loses(now, port)) << bit;
             }

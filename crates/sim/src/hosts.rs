@@ -4,31 +4,31 @@
 use std::ops::{Index, IndexMut};
 
 use crate::host::Host;
-use crate::partition::Place;
+use crate::partition::ShardLayout;
 
 /// Hosts of a shard, indexed by their number in the network.
 pub(crate) struct Hosts {
     own: Vec<Host>,
     /// Index in `own`, by host number. Empty if the shard owns all hosts of the network.
-    place: Vec<u32>,
+    index_of: Vec<u32>,
 }
 
 /// Value in `place` of a host that belongs to another shard.
-const ELSEWHERE: u32 = u32::MAX;
+const NOT_OWNED: u32 = u32::MAX;
 
 impl Hosts {
     /// Creates those hosts, of `hosts` in the network, that belong to the shard.
-    pub(crate) fn new(hosts: u32, part: &Place, make: impl Fn(u32) -> Host) -> Self {
+    pub(crate) fn new(hosts: u32, part: &ShardLayout, make: impl Fn(u32) -> Host) -> Self {
         if part.is_all() {
-            return Hosts { own: (0..hosts).map(make).collect(), place: Vec::new() };
+            return Hosts { own: (0..hosts).map(make).collect(), index_of: Vec::new() };
         }
         let mut own = Vec::with_capacity((0..hosts).filter(|&host| part.has(host)).count());
-        let mut place = vec![ELSEWHERE; hosts as usize];
+        let mut place = vec![NOT_OWNED; hosts as usize];
         for host in (0..hosts).filter(|&host| part.has(host)) {
             place[host as usize] = own.len() as u32;
             own.push(make(host));
         }
-        Hosts { own, place }
+        Hosts { own, index_of: place }
     }
 
     /// Iterates over the hosts of this shard, ordered by number.
@@ -38,7 +38,7 @@ impl Hosts {
 
     #[inline(always)]
     fn place_of(&self, host: usize) -> usize {
-        if self.place.is_empty() { host } else { self.place[host] as usize }
+        if self.index_of.is_empty() { host } else { self.index_of[host] as usize }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use pathweave_units::{Duration, PathId, QpNum, Rate, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, RdData, Segment};
+use pathweave_wire::{Ack, Body, Data, Framing, NoticePermission, Operation, RdData, Segment};
 
 use crate::paths::PathProfile;
 use crate::spec::Verb;
@@ -212,7 +212,7 @@ pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
         received_at: Time::ZERO,
         packets: 1,
         marked: 0,
-        notices: Notices::Welcome,
+        notices: NoticePermission::Welcome,
     })))
 }
 

@@ -7,11 +7,11 @@ mod agenda;
 mod busy;
 mod calendar;
 mod capture;
-mod central;
 mod changes;
 pub mod check;
 mod chosen_routes;
 mod contexts;
+mod coordinator;
 mod datagram;
 mod departures;
 mod digest;
@@ -28,14 +28,15 @@ mod groups;
 mod host;
 mod hosts;
 mod ideal;
-mod letters;
-mod mail;
+mod locked_shards;
+mod mailbox;
 mod monitor;
 mod network;
 pub mod nic;
 mod observe;
 mod opening;
 mod outline;
+mod packet_free;
 mod partition;
 mod paths;
 mod pulse;
@@ -49,10 +50,9 @@ mod samples;
 mod shard;
 mod spec;
 mod tap;
+mod transfer;
 mod waits;
-mod ways;
 mod weights;
-mod whole;
 mod window;
 mod work;
 
@@ -60,16 +60,16 @@ pub use capture::{Capture, CaptureFilter, Frames};
 pub use followed::followed;
 pub use footprint::{Footprint, Sizes, Weight, flows_can_leave, records_can_be_written_singly};
 pub use ideal::{IdealPath, ideal_fct};
-pub use monitor::{Control, Monitor, Quiet, Snapshot};
+pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 pub use opening::full_and_ack_bytes;
+pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
 pub use paths::{PathProfile, PathUse, profile};
 pub use pathweave_execution::GroupSpec;
 pub use pathweave_results::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};
 pub use runner::{RankSimulation, Simulation, run};
 pub use spec::{
-    Blame, Calibrate, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec, StopConfig,
-    USUAL_TASK_NOTIFICATION, Verb,
+    Calibrate, ErrorSource, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec,
+    StopConfig, USUAL_TASK_NOTIFICATION, Verb,
 };
 pub use tap::{Arrival, Tap};
-pub use ways::{Chooser, NetworkChange, ScheduledChange, Ways};

@@ -34,7 +34,7 @@ impl Snapshot {
 
 /// Decision of a monitor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Control {
+pub enum MonitorDecision {
     /// Continue the run.
     Continue,
     /// End the run now. Finished flows are kept, and the result is marked as interrupted.
@@ -44,15 +44,15 @@ pub enum Control {
 /// Observer that is called every 2^16 events, a few dozen times a second.
 pub trait Monitor {
     /// Examines the progress of the run. A monitor cannot influence results except by stopping the run.
-    fn look(&mut self, snapshot: &Snapshot) -> Control;
+    fn look(&mut self, snapshot: &Snapshot) -> MonitorDecision;
 }
 
 /// Monitor that ignores the progress and never stops the run.
-pub struct Quiet;
+pub struct NoMonitor;
 
-impl Monitor for Quiet {
-    fn look(&mut self, _: &Snapshot) -> Control {
-        Control::Continue
+impl Monitor for NoMonitor {
+    fn look(&mut self, _: &Snapshot) -> MonitorDecision {
+        MonitorDecision::Continue
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pathweave_fabric::config::{AckClass, Forwarding, Shares, SwitchConfig};
 use pathweave_fabric::{BuildError, Fabric, PortId, PortMap};
 use pathweave_policy::{Adapt, PathView, PortSet};
-use pathweave_topo::{Edge, LinkId, NodeId, Topology};
+use pathweave_topo::{HostAttachment, LinkId, NodeId, Topology};
 use pathweave_transport::{Endpoint, EndpointConfig};
 use pathweave_units::{Duration, HostId, PathId};
 
@@ -17,9 +17,9 @@ use crate::host::{Content, Host};
 use crate::hosts::Hosts;
 use crate::ideal::data_wire_bytes;
 use crate::opening::full_and_ack_bytes;
-use crate::partition::Place;
+use crate::partition::ShardLayout;
 use crate::routes::{self, View};
-use crate::spec::{Blame, RouteChoice, SimError, SimSpec};
+use crate::spec::{ErrorSource, RouteChoice, SimError, SimSpec};
 
 /// The fabric, with its routes and the state of its links.
 pub(crate) struct Network<const C: usize> {
@@ -55,7 +55,7 @@ impl<const C: usize> Network<C> {
         if let RouteChoice::SenderSwitches(sets) = &spec.routing {
             if let Some(host) = (0..topology.hosts()).find(|host| topology.ports(NodeId(*host)).len() > 1) {
                 return Err(SimError::Forwarding {
-                    blame: Blame::Topology,
+                    blame: ErrorSource::Topology,
                     message: format!(
                         "the switch of a sender chooses among explicit paths, but {} is at more than one switch",
                         topology.node_name(NodeId(host))
@@ -63,7 +63,7 @@ impl<const C: usize> Network<C> {
                     advice: "choose a topology whose hosts have one NIC port, or routing by \"source\" or \"next-hops\"",
                 });
             }
-            fabric.set_explicit_ways(Arc::new(source_routes(topology, &map, sets)));
+            fabric.set_explicit_paths(Arc::new(source_routes(topology, &map, sets)));
         }
         for (index, link) in topology.links().iter().enumerate() {
             if link.error_rate > 0.0 {
@@ -71,14 +71,14 @@ impl<const C: usize> Network<C> {
                 fabric.set_impairment(port, 0.0, link.error_rate);
             }
         }
-        if topology.edge() == Edge::Host {
+        if topology.edge() == HostAttachment::Host {
             let edges: BTreeSet<u32> =
                 (0..topology.hosts()).map(|host| topology.ports(NodeId(host))[0].peer.0).collect();
-            edges.into_iter().flat_map(|node| map.ports(node)).for_each(|port| fabric.leave_unmarked(port));
+            edges.into_iter().flat_map(|node| map.ports(node)).for_each(|port| fabric.disable_marking(port));
         }
         let routes = ChosenRoutes::whole(topology, &spec.routing, &spec.host);
         edge::attach(&mut fabric, spec, &routes)?;
-        let wants_longest = spec.schemes.iter().any(|named| named.scheme.policy.wants_longest_path());
+        let wants_longest = spec.schemes.iter().any(|named| named.scheme.policy.uses_longest_path());
         let longest_path = wants_longest.then(|| {
             let mtu = spec.host.mtu.get() as u16;
             let bytes = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
@@ -96,7 +96,7 @@ impl<const C: usize> Network<C> {
     }
 
     /// Creates the hosts of a shard and connects them to their ports.
-    pub(crate) fn hosts(&self, spec: &SimSpec, part: &Place) -> Hosts {
+    pub(crate) fn hosts(&self, spec: &SimSpec, part: &ShardLayout) -> Hosts {
         let acks_as_data = spec.switch.acks == AckClass::Data;
         let headers = matches!(spec.routing, RouteChoice::Sources(_)).then(|| self.routes.headers());
         let host = |id| {
@@ -166,7 +166,7 @@ fn refused(spec: &SimSpec, error: BuildError) -> SimError {
             buffer,
         },
         BuildError::ManyLeaves { host, forwarding } => SimError::Forwarding {
-            blame: Blame::Topology,
+            blame: ErrorSource::Topology,
             message: format!(
                 "switches that do \"{}\" work between the switches of the two hosts, but {} is at more than one switch",
                 forwarding.name(),

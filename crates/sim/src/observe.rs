@@ -11,17 +11,17 @@ use pathweave_transport::{Event, SentPacket};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Body;
 
-use crate::central::Central;
+use crate::coordinator::Coordinator;
 use crate::events::Events;
 use crate::faults::{Action, Entry};
 use crate::host::Content;
+use crate::locked_shards::LockedShards;
 use crate::nic::{NicModel, SentAgain};
 use crate::samples::Samples;
 use crate::shard::Shard;
 use crate::spec::SimSpec;
 use crate::tap::{Seen, show};
 use crate::waits::BUSY;
-use crate::whole::Whole;
 
 /// All data recorded so far.
 pub(crate) struct Recorder {
@@ -66,12 +66,12 @@ impl Recorder {
 
     /// Samples queues, links and hosts, leaving out zeros. Returns the time of the next sample, and the interval
     /// since the one before.
-    fn sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) -> (Time, Duration) {
+    fn sample<const C: usize>(&mut self, whole: &mut LockedShards<'_, '_, C>, now: Time) -> (Time, Duration) {
         let interval = self.interval.expect("sampling is on");
         let since = self.samples.begin(now);
         self.busy.clear();
         for (port, tx_bytes) in (0..).zip(&mut self.tx_bytes) {
-            let Some(shard) = whole.at_port(port) else { continue };
+            let Some(shard) = whole.shard_of_port(port) else { continue };
             let fabric = &mut shard.network.fabric;
             let queued = fabric.queued_bytes(now, port).get();
             self.samples.add_unless_zero(SeriesKind::QueueBytes, port, queued as f64);
@@ -147,25 +147,25 @@ impl Notes {
 }
 
 /// Index of a loss in the log, and the flow concerned.
-pub(crate) type LostOf = (u32, u32);
+pub(crate) type LossOfFlow = (u32, u32);
 
-impl Central<'_> {
+impl Coordinator<'_> {
     /// Performs the sample that is due.
-    pub(crate) fn on_sample<const C: usize>(&mut self, whole: &mut Whole<'_, '_, C>, now: Time) {
+    pub(crate) fn on_sample<const C: usize>(&mut self, whole: &mut LockedShards<'_, '_, C>, now: Time) {
         if let Some(later) = self.recorder.make_room(now) {
             return self.calendar.sample_at(later);
         }
         let (next, since) = self.recorder.sample(whole, now);
         if self.spec.observe.follows_any() {
             let told = whole.sample_senders(now, &mut self.recorder.samples);
-            let all = self.meeting.share(told);
+            let all = self.meeting.all_gather(told);
             whole.sample_receivers(all.into_iter().flatten(), &mut self.recorder.samples);
         }
         self.calendar.sample_at(next);
         let busy = std::mem::take(&mut self.recorder.busy);
-        let packet_hops: u64 = self.meeting.share(whole.packet_hops()).into_iter().sum();
+        let packet_hops: u64 = self.meeting.all_gather(whole.packet_hops()).into_iter().sum();
         if self.leaving.waits.is_due(since, packet_hops) {
-            let sights = self.meeting.share(whole.sight(busy));
+            let sights = self.meeting.all_gather(whole.observe(busy));
             self.leaving.waits.add(self.spec, sights, self.meeting.is_lead());
         }
         whole.sample_groups(now, since, &mut self.group_sums);
@@ -181,7 +181,11 @@ impl Central<'_> {
         for (place, event) in (0..).zip(log) {
             let mut record = EventRecord {
                 link: Some(event.port),
-                ..EventRecord::new(event.time.as_ps(), EventKind::Drop, self.start_of[event.port as usize])
+                ..EventRecord::new(
+                    event.time.as_ps(),
+                    EventKind::Drop,
+                    self.node_of_port[event.port as usize],
+                )
             };
             match event.kind {
                 FabricEventKind::Paused(class) => {
@@ -208,7 +212,7 @@ impl Central<'_> {
     }
 }
 
-impl<const C: usize> Whole<'_, '_, C> {
+impl<const C: usize> LockedShards<'_, '_, C> {
     /// Takes the observations of all shards.
     pub(crate) fn take_notes(&mut self) -> Notes {
         let mut notes = Notes { barriers: self.take_barriers(), ..Notes::default() };
@@ -225,7 +229,7 @@ impl<const C: usize> Whole<'_, '_, C> {
     }
 
     /// Reports lost packets to those of their senders that this process owns. Returns the flows concerned.
-    pub(crate) fn note_lost(&mut self, log: &[FabricEvent<Content>]) -> Vec<LostOf> {
+    pub(crate) fn note_lost(&mut self, log: &[FabricEvent<Content>]) -> Vec<LossOfFlow> {
         let lost = (0..).zip(log).filter_map(|(place, event)| match &event.kind {
             FabricEventKind::Dropped { header, content, .. } => Some((place, event.time, header, content)),
             FabricEventKind::Paused(_) | FabricEventKind::Resumed(_) => None,
@@ -237,7 +241,7 @@ impl<const C: usize> Whole<'_, '_, C> {
     /// Reports a lost packet to its sender, if this process owns it. Returns the flow of the packet, if it belongs to
     /// one.
     fn lost(&mut self, at: Time, header: &Header, content: &Content) -> Option<u32> {
-        let sender = self.at(header.src())?;
+        let sender = self.shard_of_host(header.src())?;
         let flow = match content.body {
             Body::Rd(data) => {
                 let peer = PeerId { host: header.dst(), qp: content.dst_qp };
@@ -263,7 +267,7 @@ impl<const C: usize> Whole<'_, '_, C> {
                 continue;
             };
             if let Body::Rd(_) = content.body
-                && let Some(receiver) = self.at(header.dst())
+                && let Some(receiver) = self.shard_of_host(header.dst())
             {
                 receiver.end_raw(*time, flow);
             }
@@ -273,7 +277,7 @@ impl<const C: usize> Whole<'_, '_, C> {
     /// Records the events left in the endpoints of all hosts at the end of the run.
     pub(crate) fn note_last_losses(&mut self) {
         for host in 0..self.shards[0].spec.topology.hosts() {
-            if let Some(shard) = self.at(HostId(host)) {
+            if let Some(shard) = self.shard_of_host(HostId(host)) {
                 shard.note_last_losses(host as usize);
             }
         }

@@ -2,8 +2,10 @@
 
 use pathweave_execution::ConnId;
 use pathweave_fabric::config::SwitchConfig;
-use pathweave_policy::{Adapt, FabricEnv, Leg, PathView, PolicyConfig, PolicyEnv, Ports, Scheme, WhenFull};
-use pathweave_transport::Evidence;
+use pathweave_policy::{
+    Adapt, FabricEnv, FullBufferAction, MeasuredSection, PathView, PolicyConfig, PolicyEnv, Ports, Scheme,
+};
+use pathweave_transport::LossEvidence;
 use pathweave_units::{Duration, HostId, Rng};
 
 use crate::agenda::Opening;
@@ -32,7 +34,10 @@ impl<const C: usize> Network<C> {
             mtu_wire_bytes: mtu_wire,
             mtu_payload_bytes: u32::from(mtu),
             paths: scheme.paths_over(nearest.nic_ports.0 as u16),
-            measured: Leg { base_rtt, links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX) },
+            measured: MeasuredSection {
+                base_rtt,
+                links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX),
+            },
             edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
         };
         Opening {
@@ -74,23 +79,23 @@ impl<const C: usize> Network<C> {
     }
 }
 
-fn when_full(switch: &SwitchConfig) -> WhenFull {
+fn when_full(switch: &SwitchConfig) -> FullBufferAction {
     match switch {
-        switch if switch.trim.enabled => WhenFull::Trim,
-        switch if switch.pfc.enabled => WhenFull::Pause,
-        _ => WhenFull::Drop,
+        switch if switch.trim.enabled => FullBufferAction::Trim,
+        switch if switch.pfc.enabled => FullBufferAction::Pause,
+        _ => FullBufferAction::Drop,
     }
 }
 
 /// Returns the evidence by which packets are declared lost: a probe sent behind them, if paths preserve order and
 /// switches never drop silently.
-pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> Evidence {
+pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> LossEvidence {
     let keeps_order =
         scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.host.nic.is_none();
-    if keeps_order && when_full(&spec.switch) != WhenFull::Drop {
-        Evidence::Probe
+    if keeps_order && when_full(&spec.switch) != FullBufferAction::Drop {
+        LossEvidence::Probe
     } else {
-        Evidence::Patience
+        LossEvidence::Patience
     }
 }
 

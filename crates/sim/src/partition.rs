@@ -14,14 +14,14 @@ use pathweave_workload::MessageGraph;
 
 /// One shard of the division, and the shards of all nodes.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct ShardLayout {
     pub(crate) number: u16,
     pub(crate) parts: u16,
     /// Shard of each node: hosts, then switches.
     pub(crate) of_node: Arc<[u16]>,
 }
 
-impl Place {
+impl ShardLayout {
     /// Returns true if there is only one shard.
     #[inline]
     pub(crate) fn is_all(&self) -> bool {
@@ -71,7 +71,7 @@ impl Partition {
         }
         let all: f64 = work.iter().sum();
         let mut done = 0.0;
-        for nodes in homes(topology) {
+        for nodes in hosts_by_switch(topology) {
             let own: f64 = nodes.iter().map(|node| work[node.index()]).sum();
             let middle = (done + own / 2.0) / all.max(f64::MIN_POSITIVE);
             let part = ((middle * f64::from(parts)) as u16).min(parts - 1);
@@ -81,7 +81,7 @@ impl Partition {
                 load[usize::from(part)] += work[node.index()];
             }
         }
-        place_the_rest(topology, &mut work, &mut of_node, &mut load);
+        assign_upper_switches(topology, &mut work, &mut of_node, &mut load);
         let partition = Partition { parts, of_node: of_node.into() };
         partition.without_empty_parts()
     }
@@ -124,14 +124,14 @@ impl Partition {
     }
 
     /// Number of shards.
-    pub(crate) fn parts(&self) -> u16 {
+    pub(crate) fn shard_count(&self) -> u16 {
         self.parts
     }
 
     /// Iterates over all shards.
-    pub(crate) fn places(&self) -> impl Iterator<Item = Place> {
+    pub(crate) fn shards(&self) -> impl Iterator<Item = ShardLayout> {
         let Partition { parts, of_node } = self;
-        (0..*parts).map(|number| Place { number, parts: *parts, of_node: of_node.clone() })
+        (0..*parts).map(|number| ShardLayout { number, parts: *parts, of_node: of_node.clone() })
     }
 }
 
@@ -150,11 +150,11 @@ fn traffic(topology: &Topology, graph: &MessageGraph) -> Vec<f64> {
 }
 
 /// Groups hosts by the switch they belong to, ordered by first host. A host without a switch forms its own group.
-fn homes(topology: &Topology) -> Vec<Vec<NodeId>> {
+fn hosts_by_switch(topology: &Topology) -> Vec<Vec<NodeId>> {
     let mut number_of = vec![None; topology.nodes() as usize];
     let mut homes: Vec<Vec<NodeId>> = Vec::new();
     for host in (0..topology.hosts()).map(NodeId) {
-        let Some(switch) = home(topology, host) else {
+        let Some(switch) = switch_of_host(topology, host) else {
             homes.push(vec![host]);
             continue;
         };
@@ -168,7 +168,7 @@ fn homes(topology: &Topology) -> Vec<Vec<NodeId>> {
 }
 
 /// Returns the switch at the fastest port of a host: of equally fast ones the nearest, then the first.
-fn home(topology: &Topology, host: NodeId) -> Option<NodeId> {
+fn switch_of_host(topology: &Topology, host: NodeId) -> Option<NodeId> {
     let to_switches = topology.ports(host).iter().filter(|port| !topology.is_host(port.peer));
     let fastest = to_switches.min_by_key(|port| {
         let link = topology.link(port.link);
@@ -178,7 +178,7 @@ fn home(topology: &Topology, host: NodeId) -> Option<NodeId> {
 }
 
 /// Assigns all other switches to shards, tier by tier away from the hosts.
-fn place_the_rest(topology: &Topology, work: &mut [f64], of_node: &mut [u16], load: &mut [f64]) {
+fn assign_upper_switches(topology: &Topology, work: &mut [f64], of_node: &mut [u16], load: &mut [f64]) {
     let mut tier: Vec<NodeId> = placed(topology, of_node);
     loop {
         let mut next: Vec<NodeId> = Vec::new();
@@ -264,7 +264,7 @@ mod tests {
     fn pods_stay_together_and_the_core_is_shared() {
         let topology = FatTree::k_ary(4).build(Path::new(".")).expect("a fat tree");
         let partition = Partition::new(&topology, &shift(16, 5), 2);
-        assert_eq!(partition.parts(), 2);
+        assert_eq!(partition.shard_count(), 2);
         assert_eq!(parts_of(&partition, 0..16), [[0; 8], [1; 8]].concat());
         for part in [0, 1] {
             let switches = topology.switches().iter().zip(16..);
@@ -310,7 +310,7 @@ mod tests {
     fn parts_that_somebody_names_are_numbered_anew_and_put_together() {
         let of = |of_node: &[u16], parts| {
             let partition = Partition::given(of_node, parts);
-            (partition.parts(), partition.of_node.to_vec())
+            (partition.shard_count(), partition.of_node.to_vec())
         };
         assert_eq!(of(&[0, 2, 2, 9], 16), (3, vec![0, 1, 1, 2]));
         assert_eq!(of(&[0, 1, 2, 3], 2), (2, vec![0, 0, 1, 1]));
@@ -322,8 +322,8 @@ mod tests {
     fn no_more_parts_than_there_is_work_for() {
         let topology = LeafSpine::new(2, 1, 1).build(Path::new(".")).expect("two leaves and a spine");
         let partition = Partition::new(&topology, &shift(2, 1), 64);
-        assert!((2..=3).contains(&partition.parts()), "{partition:?}");
-        assert!(partition.of_node.iter().all(|part| *part < partition.parts()));
+        assert!((2..=3).contains(&partition.shard_count()), "{partition:?}");
+        assert!(partition.of_node.iter().all(|part| *part < partition.shard_count()));
         let link = Link {
             a: NodeId(0),
             b: NodeId(1),
@@ -333,6 +333,6 @@ mod tests {
         };
         let pair = Topology::new("pair", 2, vec![], vec![link]).expect("two hosts and a cable");
         assert_eq!(parts_of(&Partition::new(&pair, &shift(2, 1), 2), 0..2), [0, 1]);
-        assert!(Partition::new(&pair, &shift(2, 1), 1).places().all(|place| place.is_all() && place.has(1)));
+        assert!(Partition::new(&pair, &shift(2, 1), 1).shards().all(|place| place.is_all() && place.has(1)));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pathweave_policy::Scheme;
-use pathweave_topo::{Edge, NodeId, Routing, Topology, leading_ports, max_flow, rate_of_ports};
+use pathweave_topo::{HostAttachment, NodeId, Routing, Topology, leading_ports, max_flow, rate_of_ports};
 use pathweave_units::{Duration, Forwarding, HostId, Rate, Spread};
 use pathweave_workload::Message;
 
@@ -108,7 +108,7 @@ const MAX_LINKS_OF_A_WAY: usize = 65;
 /// Returns an error if the hosts of any message are too far apart.
 pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(), SimError> {
     let topology = &*spec.topology;
-    if topology.links_apart_at_most() as usize <= MAX_LINKS_OF_A_WAY {
+    if topology.diameter_bound() as usize <= MAX_LINKS_OF_A_WAY {
         return Ok(());
     }
     for &Message { src, dst, .. } in spec.graph.messages() {
@@ -153,8 +153,8 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         _ => max_flow(shortest_links(topology, routing, (src, dst), out), src.into(), dst.into()),
     };
     let nic_rate = match topology.edge() {
-        Edge::Network => line_rate,
-        Edge::Host => line_rate.min(beyond(topology, routing, src, dst)),
+        HostAttachment::Network => line_rate,
+        HostAttachment::Host => line_rate.min(beyond(topology, routing, src, dst)),
     };
     Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, to_edge, header: None })
 }

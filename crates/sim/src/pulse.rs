@@ -6,7 +6,7 @@ use pathweave_units::Time;
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, BorshSerialize, BorshDeserialize)]
-pub(crate) struct Pulse {
+pub(crate) struct Progress {
     /// Lower bound of the time of the next event.
     pub(crate) next: Time,
     /// Time of the next step of a barrier.
@@ -26,10 +26,10 @@ pub(crate) struct Pulse {
     pub(crate) stop: bool,
 }
 
-impl Pulse {
+impl Progress {
     /// Combines the progress of two processes.
-    fn and(self, other: Pulse) -> Pulse {
-        Pulse {
+    fn and(self, other: Progress) -> Progress {
+        Progress {
             next: self.next.min(other.next),
             barrier: self.barrier.min(other.barrier),
             latest: self.latest.max(other.latest),
@@ -37,14 +37,14 @@ impl Pulse {
             packet_hops: self.packet_hops + other.packet_hops,
             bytes_done: self.bytes_done + other.bytes_done,
             flows_done: self.flows_done + other.flows_done,
-            outstanding: self.outstanding.and(other.outstanding),
+            outstanding: self.outstanding.merged(other.outstanding),
             any_paused: self.any_paused | other.any_paused,
             stop: self.stop | other.stop,
         }
     }
 
     /// Combines the progress of all processes.
-    pub(crate) fn of_all(pulses: impl IntoIterator<Item = Pulse>) -> Pulse {
-        pulses.into_iter().reduce(Pulse::and).expect("there is a part")
+    pub(crate) fn of_all(pulses: impl IntoIterator<Item = Progress>) -> Progress {
+        pulses.into_iter().reduce(Progress::and).expect("there is a part")
     }
 }

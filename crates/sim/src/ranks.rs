@@ -25,7 +25,7 @@ pub trait Ranks {
 }
 
 /// Message exchange of a run, which may be in a single process.
-pub(crate) struct Meeting<'a> {
+pub(crate) struct RankExchange<'a> {
     ranks: Option<&'a mut dyn Ranks>,
     /// Messages to and from each rank. Kept to reuse their memory: there is one exchange for each window, and fresh
     /// memory is slow.
@@ -33,15 +33,15 @@ pub(crate) struct Meeting<'a> {
     answers: Vec<Vec<u8>>,
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> RankExchange<'a> {
     /// Creates the exchange of a run in one process.
     pub(crate) fn alone() -> Self {
-        Meeting { ranks: None, messages: Vec::new(), answers: Vec::new() }
+        RankExchange { ranks: None, messages: Vec::new(), answers: Vec::new() }
     }
 
     pub(crate) fn of(ranks: &'a mut dyn Ranks) -> Self {
         let messages = vec![Vec::new(); usize::from(ranks.count())];
-        Meeting { ranks: (ranks.count() > 1).then_some(ranks), messages, answers: Vec::new() }
+        RankExchange { ranks: (ranks.count() > 1).then_some(ranks), messages, answers: Vec::new() }
     }
 
     /// Returns true if there are other processes.
@@ -82,7 +82,7 @@ impl<'a> Meeting<'a> {
     }
 
     /// Sends a value to all ranks. Returns the values of all, ordered by rank.
-    pub(crate) fn share<T: BorshSerialize + BorshDeserialize>(&mut self, own: T) -> Vec<T> {
+    pub(crate) fn all_gather<T: BorshSerialize + BorshDeserialize>(&mut self, own: T) -> Vec<T> {
         if !self.several() {
             return vec![own];
         }
@@ -95,7 +95,7 @@ impl<'a> Meeting<'a> {
 
     /// Sends a value to rank 0. Returns the values of all ranks, ordered by rank, at rank 0, and an empty vector at
     /// other ranks.
-    pub(crate) fn tell_lead<T: BorshSerialize + BorshDeserialize>(&mut self, own: T) -> Vec<T> {
+    pub(crate) fn gather<T: BorshSerialize + BorshDeserialize>(&mut self, own: T) -> Vec<T> {
         self.exchange(|to, message| {
             if to == 0 {
                 put(message, &own);
@@ -185,10 +185,10 @@ mod tests {
             .into_iter()
             .map(|mut ranks| {
                 std::thread::spawn(move || {
-                    let mut meeting = Meeting::of(&mut ranks);
+                    let mut meeting = RankExchange::of(&mut ranks);
                     let own = meeting.own();
-                    assert_eq!(meeting.share(own * 10), [0, 10, 20]);
-                    let told = meeting.tell_lead(format!("rank {own}"));
+                    assert_eq!(meeting.all_gather(own * 10), [0, 10, 20]);
+                    let told = meeting.gather(format!("rank {own}"));
                     meeting.exchange(|to, message| message.extend([own as u8, to as u8]));
                     let to_each: Vec<_> =
                         meeting.answers().map(|(from, message)| (from, message.to_vec())).collect();
@@ -205,6 +205,9 @@ mod tests {
                 others.map(|from| (from, vec![from as u8, own as u8])).collect();
             assert_eq!(to_each, expected);
         }
-        assert_eq!((Meeting::alone().share(5), Meeting::alone().tell_lead(6)), (vec![5], vec![6]));
+        assert_eq!(
+            (RankExchange::alone().all_gather(5), RankExchange::alone().gather(6)),
+            (vec![5], vec![6])
+        );
     }
 }

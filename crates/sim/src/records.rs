@@ -11,16 +11,16 @@ use pathweave_results::{
 use pathweave_units::{HostId, Rate, Time};
 
 use crate::busy::BusyTimes;
-use crate::central::{Central, Leaving};
+use crate::coordinator::{Coordinator, FlowOutput};
 use crate::departures::{self, DepartureLog};
 use crate::digest::{Trace, digest};
 use crate::edge;
 use crate::footprint::Weight;
 use crate::groups::GroupSums;
-use crate::pulse::Pulse;
+use crate::locked_shards::LockedShards;
+use crate::pulse::Progress;
 use crate::samples;
 use crate::spec::RouteChoice;
-use crate::whole::Whole;
 
 /// State that a rank other than the lead has at the end of the run.
 #[derive(Default, BorshSerialize, BorshDeserialize)]
@@ -80,14 +80,14 @@ impl Share {
     }
 }
 
-impl Central<'_> {
+impl Coordinator<'_> {
     /// Returns the records of a finished run at the lead, and the memory of all shards. `cpu_s` is the CPU time of
     /// the other threads of this process, in seconds.
     pub(crate) fn into_result<const C: usize>(
         mut self,
-        whole: &mut Whole<'_, '_, C>,
+        whole: &mut LockedShards<'_, '_, C>,
         (ended, ended_detail, end): End,
-        (pulse, cpu_s): (Pulse, f64),
+        (pulse, cpu_s): (Progress, f64),
     ) -> Option<(RunResult, Weight)> {
         whole.shards.iter_mut().for_each(|shard| shard.settle_open());
         let nodes = if self.meeting.is_lead() { Share::default() } else { whole.share(end, &self.busy) };
@@ -99,7 +99,7 @@ impl Central<'_> {
             cpu_s,
             ..nodes
         };
-        let all = self.meeting.tell_lead(own).into_iter().reduce(|mut all, share| {
+        let all = self.meeting.gather(own).into_iter().reduce(|mut all, share| {
             all.add(share);
             all
         })?;
@@ -119,7 +119,7 @@ impl Central<'_> {
         let departures = departures::totals(hosts().filter_map(|host| Some((host, log(host)?))), sets);
         let trace = |host| whole.host(host).map_or_else(|| all.traces[&host], |host| host.delivered);
         let first_switch = spec.topology.hosts();
-        let middlebox = |index| match whole.part_of(first_switch + index) {
+        let middlebox = |index| match whole.shard_of_node_ref(first_switch + index) {
             Some(shard) => shard.network.fabric.middlebox_stats(index),
             None => all.middleboxes.get(&index).copied(),
         };
@@ -164,7 +164,7 @@ struct Joined {
     critical: Vec<CriticalStep>,
 }
 
-impl<const C: usize> Whole<'_, '_, C> {
+impl<const C: usize> LockedShards<'_, '_, C> {
     /// Returns the per-node state of this rank. The lead reads its own nodes directly and needs it only from other
     /// ranks.
     fn share(&mut self, end: Time, busy: &BusyTimes) -> Share {
@@ -185,7 +185,7 @@ impl<const C: usize> Whole<'_, '_, C> {
         }
         let spec = self.shards[0].spec;
         for index in 0..spec.topology.switches().len() as u32 {
-            let at = self.part_of(spec.topology.hosts() + index);
+            let at = self.shard_of_node_ref(spec.topology.hosts() + index);
             let stats = at.and_then(|shard| shard.network.fabric.middlebox_stats(index));
             share.middleboxes.extend(stats.map(|stats| (index, stats)));
         }
@@ -203,7 +203,7 @@ impl<const C: usize> Whole<'_, '_, C> {
 
     /// Returns the traffic of a link until `end`, if this process owns the sending node.
     fn carried(&mut self, port: u32, end: Time, busy: &BusyTimes) -> Option<Carried> {
-        let fabric = &mut self.at_port(port)?.network.fabric;
+        let fabric = &mut self.shard_of_port(port)?.network.fabric;
         fabric.settle(end, port);
         let stats = fabric.stats(port);
         Some(Carried {
@@ -237,12 +237,12 @@ impl<const C: usize> Whole<'_, '_, C> {
 
     /// Combines the workload state of all shards up to `end`, including the serialized state of other ranks, and
     /// returns its records. The state of the shards is consumed.
-    fn join(&mut self, others: &[Vec<u8>], end: Time, leaving: &mut Leaving<'_>) -> Joined {
+    fn join(&mut self, others: &[Vec<u8>], end: Time, leaving: &mut FlowOutput<'_>) -> Joined {
         let (first, rest) = self.shards.split_first_mut().expect("there is a part");
         let execution = &mut first.traffic.execution;
-        rest.iter_mut().for_each(|other| execution.join(&mut other.traffic.execution));
+        rest.iter_mut().for_each(|other| execution.merge(&mut other.traffic.execution));
         for mut packed in others.iter().map(Vec::as_slice) {
-            let joined = execution.join_packed(&mut packed);
+            let joined = execution.merge_packed(&mut packed);
             joined.unwrap_or_else(|why| {
                 panic!("what another rank knows of the workload cannot be read: {why}")
             });
@@ -252,7 +252,7 @@ impl<const C: usize> Whole<'_, '_, C> {
             activities: execution.activity_records(end),
             critical: execution.critical_steps(),
             jobs: execution.job_records(),
-            flows: leaving.let_all_leave(execution),
+            flows: leaving.emit_rest(execution),
         }
     }
 }
@@ -271,7 +271,7 @@ fn totals(stats: &ForwardingStats) -> BalancingTotals {
 
 /// Returns the totals of each directed link, numbered by egress port. `others` holds the state of the other ranks.
 fn links<const C: usize>(
-    whole: &mut Whole<'_, '_, C>,
+    whole: &mut LockedShards<'_, '_, C>,
     others: &Share,
     end: Time,
     busy: &BusyTimes,

@@ -9,22 +9,22 @@ use pathweave_results::{EndReason, FlowSink, RunResult};
 use pathweave_units::{Duration, Time};
 
 use crate::calendar::Calendar;
-use crate::central::Central;
+use crate::coordinator::Coordinator;
 use crate::division::Division;
 use crate::faults::agenda;
 use crate::footprint::Weight;
 use crate::forwarding;
-use crate::mail::Boxes;
-use crate::monitor::{Control, Monitor, Quiet};
+use crate::locked_shards::LockedShards;
+use crate::mailbox::Mailboxes;
+use crate::monitor::{Monitor, MonitorDecision, NoMonitor};
 use crate::paths::check_distances;
-use crate::pulse::Pulse;
-use crate::ranks::{Meeting, Ranks};
+use crate::pulse::Progress;
+use crate::ranks::{RankExchange, Ranks};
 use crate::records::End;
 use crate::rounds::{Rounds, make_all, with_crew};
 use crate::shard::{Shard, queue_pair_numbers};
 use crate::spec::{SimError, SimSpec};
 use crate::tap::Tap;
-use crate::whole::Whole;
 
 /// Number of events between two calls of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
@@ -40,7 +40,7 @@ pub(crate) struct Runner<'a, const C: usize> {
     shards: Vec<Mutex<Shard<'a, C>>>,
     /// Range of shard numbers of each rank.
     ranks: Vec<Range<u16>>,
-    central: Central<'a>,
+    central: Coordinator<'a>,
     /// For tests: random generator of window lengths.
     #[cfg(test)]
     pub(crate) shuffle: Option<pathweave_units::Rng>,
@@ -66,16 +66,16 @@ impl<'a> Simulation<'a> {
     /// Builds the fabric and the hosts.
     pub fn new(spec: &'a SimSpec) -> Result<Self, SimError> {
         let threads = spec.threads.map_or(1, std::num::NonZeroU16::get);
-        Simulation::of(spec, &Division::new(spec, &[threads])?, Meeting::alone())
+        Simulation::of(spec, &Division::new(spec, &[threads])?, RankExchange::alone())
     }
 
     /// Builds the run that [`Simulation::try_out`] needs, in one shard, whatever number of threads will execute the
     /// spec later.
     pub fn whole(spec: &'a SimSpec) -> Result<Self, SimError> {
-        Simulation::of(spec, &Division::new(spec, &[1])?, Meeting::alone())
+        Simulation::of(spec, &Division::new(spec, &[1])?, RankExchange::alone())
     }
 
-    fn of(spec: &'a SimSpec, division: &Division, meeting: Meeting<'a>) -> Result<Self, SimError> {
+    fn of(spec: &'a SimSpec, division: &Division, meeting: RankExchange<'a>) -> Result<Self, SimError> {
         spec.switch.validate().map_err(SimError::Switch)?;
         spec.check_nics()?;
         Ok(Simulation(match spec.switch.classes() {
@@ -148,7 +148,7 @@ impl<'a> RankSimulation<'a> {
     /// As [`Simulation::new`], and if there are more ranks than nodes, or ranks have different runs or versions. All
     /// ranks return the same error.
     pub fn new(spec: &'a SimSpec, ranks: &'a mut dyn Ranks) -> Result<Self, SimError> {
-        let mut meeting = Meeting::of(ranks);
+        let mut meeting = RankExchange::of(ranks);
         let division = Division::among(spec, &mut meeting)?;
         Simulation::of(spec, &division, meeting).map(RankSimulation)
     }
@@ -202,7 +202,7 @@ impl<'a, const C: usize> Runner<'a, C> {
     pub(crate) fn new(
         spec: &'a SimSpec,
         division: &Division,
-        meeting: Meeting<'a>,
+        meeting: RankExchange<'a>,
     ) -> Result<Self, SimError> {
         let mut switch = spec.switch.clone();
         switch.forwarding.kind = Some(forwarding::of_run(spec)?);
@@ -219,7 +219,7 @@ impl<'a, const C: usize> Runner<'a, C> {
         check_distances(spec, &network.routes)?;
         let start_of = (0..network.map.len()).map(|port| network.fabric.ends(port).0).collect();
         Ok(Runner {
-            central: Central::new(spec, Calendar::new(spec, agenda), meeting, start_of),
+            central: Coordinator::new(spec, Calendar::new(spec, agenda), meeting, start_of),
             shards: shards.into_iter().map(Mutex::new).collect(),
             ranks: division.ranks().to_vec(),
             spec,
@@ -239,16 +239,16 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 
     fn try_out(mut self) {
-        let boxes = Boxes::new(self.ranks.clone(), self.central.meeting.own());
-        self.play(&boxes, 1, &mut Quiet);
+        let boxes = Mailboxes::new(self.ranks.clone(), self.central.meeting.own());
+        self.play(&boxes, 1, &mut NoMonitor);
     }
 
     pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> Option<(RunResult, Weight)> {
         let most = self.spec.stop.max_events.unwrap_or(u64::MAX);
-        let boxes = Boxes::new(self.ranks.clone(), self.central.meeting.own());
+        let boxes = Mailboxes::new(self.ranks.clone(), self.central.meeting.own());
         let ((how, pulse), others_cpu_s) = self.play(&boxes, most, monitor);
         let Runner { shards, mut central, .. } = self;
-        let mut whole = Whole::new(&shards, &boxes);
+        let mut whole = LockedShards::new(&shards, &boxes);
         monitor.look(&central.snapshot(&pulse, how.2));
         central.take_last_notes(&mut whole);
         central.into_result(&mut whole, how, (pulse, others_cpu_s))
@@ -256,7 +256,12 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     /// Runs until the end or until `max_events`. Returns the end and the progress of the run, and the CPU time of the
     /// other threads in seconds.
-    fn play(&mut self, boxes: &Boxes, max_events: u64, monitor: &mut dyn Monitor) -> ((End, Pulse), f64) {
+    fn play(
+        &mut self,
+        boxes: &Mailboxes,
+        max_events: u64,
+        monitor: &mut dyn Monitor,
+    ) -> ((End, Progress), f64) {
         let (shards, order) = (&self.shards, Order::default());
         let round = |part: usize| {
             let mut shard = shards[part].lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,9 +284,9 @@ impl<'a, const C: usize> Runner<'a, C> {
 struct Play<'p, 'a, const C: usize> {
     spec: &'a SimSpec,
     shards: &'p [Mutex<Shard<'a, C>>],
-    boxes: &'p Boxes,
+    boxes: &'p Mailboxes,
     order: &'p Order,
-    central: &'p mut Central<'a>,
+    central: &'p mut Coordinator<'a>,
     #[cfg(test)]
     shuffle: Option<pathweave_units::Rng>,
 }
@@ -292,11 +297,11 @@ impl<const C: usize> Play<'_, '_, C> {
         rounds: &mut Rounds<'_, impl Fn(usize) + Sync>,
         max_events: u64,
         monitor: &mut dyn Monitor,
-    ) -> (End, Pulse) {
+    ) -> (End, Progress) {
         let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
         let little = WORTH_WAKING * self.shards.len() as u64;
         let (mut looked_at, mut events, mut latest_events) = (0, 0, 0);
-        let mut whole = Whole::new(self.shards, self.boxes);
+        let mut whole = LockedShards::new(self.shards, self.boxes);
         let mut pulse = self.central.pulse(whole.pulse(&[]));
         let end = loop {
             if pulse.stop {
@@ -309,7 +314,7 @@ impl<const C: usize> Play<'_, '_, C> {
             let longest = whole.shards[0].windows.longest;
             // Hosts may have simulated up to one window beyond the end of the last task. All of them therefore
             // simulate this window, wherever the task ended.
-            let over = pulse.outstanding.over_since();
+            let over = pulse.outstanding.ended_at();
             let stop = over.map_or(Time::MAX, |over| over.saturating_add(longest));
             if let Some(over) = over.filter(|_| next >= stop) {
                 break (EndReason::Completed, String::new(), over);
@@ -343,7 +348,7 @@ impl<const C: usize> Play<'_, '_, C> {
             } else {
                 rounds.together();
             }
-            whole = Whole::new(self.shards, self.boxes);
+            whole = LockedShards::new(self.shards, self.boxes);
             pulse = self.central.after_window(&mut whole, end, self.order.number());
             let here = whole.events();
             latest_events = here - events;
@@ -351,7 +356,7 @@ impl<const C: usize> Play<'_, '_, C> {
             if pulse.events - looked_at >= MONITOR_EVERY {
                 looked_at = pulse.events;
                 let control = monitor.look(&self.central.snapshot(&pulse, pulse.latest));
-                self.central.stop |= control == Control::Stop;
+                self.central.stop |= control == MonitorDecision::Stop;
                 // Other ranks learn of the stop with the next window.
                 pulse.stop |= self.central.stop && !self.central.meeting.several();
             }

@@ -14,10 +14,10 @@ use pathweave_wire::Body;
 use crate::check::Ledger;
 use crate::followed::{Followed, Inspect};
 use crate::hosts::Hosts;
-use crate::mail::Outbox;
+use crate::mailbox::Outbox;
 use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
-use crate::partition::Place;
+use crate::partition::ShardLayout;
 use crate::spec::{SimError, SimSpec, Verb};
 use crate::tap::Seen;
 
@@ -31,7 +31,7 @@ pub(crate) type QueuePair = (QpNum, QpNum);
 /// Events for other nodes leave through the outbox.
 pub(crate) struct Shard<'a, const C: usize> {
     pub(crate) spec: &'a SimSpec,
-    pub(crate) place: Place,
+    pub(crate) place: ShardLayout,
     pub(crate) network: Network<C>,
     pub(crate) hosts: Hosts,
     pub(crate) traffic: Traffic,
@@ -99,7 +99,7 @@ impl<'a, const C: usize> Shard<'a, C> {
     pub(crate) fn new(
         spec: &'a SimSpec,
         switch: &SwitchConfig,
-        place: Place,
+        place: ShardLayout,
         queue_pairs: Arc<[[u32; 2]]>,
         connections: Connections<QueuePair>,
     ) -> Result<Self, SimError> {
@@ -108,7 +108,7 @@ impl<'a, const C: usize> Shard<'a, C> {
         let hosts = network.hosts(spec, &place);
         let mut execution = Execution::new(spec.graph.clone(), &spec.groups, connections, notification);
         if !place.is_all() {
-            execution = execution.of_part(Part::new(place.number, place.of_node.clone()));
+            execution = execution.with_part(Part::new(place.number, place.of_node.clone()));
         }
         let mut shard = Shard {
             traffic: Traffic {
@@ -226,7 +226,7 @@ impl<'a, const C: usize> Shard<'a, C> {
         at.transmit(&mut self.network.fabric, now);
         let (id, due) = (at.nic.host, at.nic.wake.min(at.nic.alarm));
         let has_model = at.has_model();
-        self.network.fabric.host_due_by(id, due);
+        self.network.fabric.make_host_due(id, due);
         if has_model {
             self.drain_model(now, host);
         }

@@ -207,7 +207,7 @@ impl Default for HostConfig {
         HostConfig {
             mtu: Bytes::new(4_096),
             framing: Framing::Rocev2,
-            source_route: Framing::Rocev2.usual_route(),
+            source_route: Framing::Rocev2.default_route_bytes(),
             verb: Verb::Write,
             rto: RetransmissionConfig::SHORT,
             nic: None,
@@ -296,7 +296,7 @@ impl ObserveConfig {
 
 /// Setting of the scenario that caused an error, from which other settings may follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Blame {
+pub enum ErrorSource {
     /// `switch.forwarding.kind`, which was set explicitly.
     Kind,
     /// The scheme of this name.
@@ -353,7 +353,7 @@ pub enum SimError {
     #[error("{message}")]
     Forwarding {
         /// Setting that caused the error.
-        blame: Blame,
+        blame: ErrorSource,
         /// Description of the error.
         message: String,
         /// Change that would resolve the error.
@@ -363,7 +363,7 @@ pub enum SimError {
     #[error("{message}")]
     Fidelity {
         /// Setting that caused the error.
-        blame: Blame,
+        blame: ErrorSource,
         /// Description of the error.
         message: String,
         /// Change that would resolve the error.

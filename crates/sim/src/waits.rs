@@ -14,8 +14,8 @@ use pathweave_transport::Waiting;
 use pathweave_units::{Duration, Time};
 use pathweave_wire::{Body, Segment};
 
+use crate::locked_shards::LockedShards;
 use crate::spec::SimSpec;
-use crate::whole::Whole;
 
 /// Fraction of an interval that a link must be sending to count as busy.
 pub(crate) const BUSY: f64 = 0.8;
@@ -38,7 +38,7 @@ type Key = (u32, u32);
 
 /// Location of packets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, BorshSerialize, BorshDeserialize)]
-enum Where {
+enum PacketLocation {
     Queued,
     Paused,
     Travelling,
@@ -48,10 +48,10 @@ enum Where {
 
 /// Packets and queue pairs of this process's nodes at one instant.
 #[derive(Default, BorshSerialize, BorshDeserialize)]
-pub(crate) struct Sight {
+pub(crate) struct Observation {
     senders: Vec<Sender>,
     /// Number of packets of each queue pair by location and link.
-    packets: BTreeMap<(Key, Where, u32), u32>,
+    packets: BTreeMap<(Key, PacketLocation, u32), u32>,
     busy: Vec<u32>,
     looked_at: u64,
 }
@@ -70,14 +70,14 @@ struct Sender {
     ports_end: u32,
 }
 
-impl<const C: usize> Whole<'_, '_, C> {
+impl<const C: usize> LockedShards<'_, '_, C> {
     /// Examines all messages in progress and all packets. `busy` holds the links that were busy since the last
     /// sample.
-    pub(crate) fn sight(&self, busy: Vec<u32>) -> Sight {
-        let mut sight = Sight { busy, ..Sight::default() };
+    pub(crate) fn observe(&self, busy: Vec<u32>) -> Observation {
+        let mut sight = Observation { busy, ..Observation::default() };
         for host in self.hosts() {
             sight.looked_at += host.outgoing.len() as u64;
-            let Some(shard) = self.part_of(host.nic.host.0) else { continue };
+            let Some(shard) = self.shard_of_node_ref(host.nic.host.0) else { continue };
             let ports = host.nic.ports();
             let busy = host.outgoing.iter().filter_map(|(&qp, flows)| {
                 let waiting = host.endpoint.waiting(qp)?;
@@ -106,20 +106,21 @@ impl<const C: usize> Whole<'_, '_, C> {
                     let (key, place) = match segment.body {
                         Body::Data(_) => ((header.src().0, segment.src_qp.0), place),
                         Body::Rd(_) => return,
-                        _ => ((header.dst().0, segment.dst_qp.0), Where::Answering),
+                        _ => ((header.dst().0, segment.dst_qp.0), PacketLocation::Answering),
                     };
                     *sight.packets.entry((key, place, link)).or_default() += 1;
                     sight.looked_at += 1;
                 };
                 // Packets that have just left may not have been transferred to the shard where they arrive.
-                for (header, segment) in fabric.travelling_into(port) {
-                    add(header, segment, Where::Travelling, fabric.peer(port));
+                for (header, segment) in fabric.in_flight_to(port) {
+                    add(header, segment, PacketLocation::Travelling, fabric.peer(port));
                 }
                 if !shard.place.has(fabric.ends(port).0) {
                     continue;
                 }
                 for (header, segment, held) in fabric.waiting_at(port) {
-                    let place = if held == Held::Paused { Where::Paused } else { Where::Queued };
+                    let place =
+                        if held == Held::Paused { PacketLocation::Paused } else { PacketLocation::Queued };
                     add(header, segment, place, port);
                 }
             }
@@ -189,14 +190,14 @@ impl Waits {
     }
 
     /// Adds the observations of all ranks. Ranks other than the lead only count how much was examined.
-    pub(crate) fn add(&mut self, spec: &SimSpec, sights: Vec<Sight>, is_lead: bool) {
+    pub(crate) fn add(&mut self, spec: &SimSpec, sights: Vec<Observation>, is_lead: bool) {
         let since_ps = std::mem::take(&mut self.since).as_ps();
         self.looked_at += sights.iter().map(|sight| sight.looked_at).sum::<u64>();
         self.looks += 1;
         if !is_lead {
             return;
         }
-        let mut packets: BTreeMap<Key, Vec<(Where, u32, u32)>> = BTreeMap::new();
+        let mut packets: BTreeMap<Key, Vec<(PacketLocation, u32, u32)>> = BTreeMap::new();
         let mut busy = BTreeSet::new();
         let mut senders = Vec::new();
         for sight in sights {
@@ -212,10 +213,10 @@ impl Waits {
             let Some(&first) = sender.flows.first() else { continue };
             let group = spec.graph.messages()[first as usize].group.0;
             for &(place, link, count) in of_qp {
-                if place == Where::Answering {
+                if place == PacketLocation::Answering {
                     continue;
                 }
-                if place == Where::Travelling {
+                if place == PacketLocation::Travelling {
                     *self.links.entry(link).or_default().of_group.entry(group).or_default() +=
                         u64::from(count);
                 } else {
@@ -254,7 +255,7 @@ impl Waits {
     }
 
     /// Stores the records of flows that are remembered.
-    pub(crate) fn learn(&mut self, records: &[FlowRecord]) {
+    pub(crate) fn store_records(&mut self, records: &[FlowRecord]) {
         for record in records {
             if let Some(spent) = self.flows.get_mut(&record.flow) {
                 spent.record = Some(*record);
@@ -318,8 +319,14 @@ impl Spent {
     }
 
     /// Adds `since_ps` to the time of a message of queue pair `sender`, whose packets are at these locations.
-    fn spend(&mut self, sender: &Sender, packets: &[(Where, u32, u32)], busy: &BTreeSet<u32>, since_ps: u64) {
-        let data = || packets.iter().filter(|(place, ..)| *place != Where::Answering);
+    fn spend(
+        &mut self,
+        sender: &Sender,
+        packets: &[(PacketLocation, u32, u32)],
+        busy: &BTreeSet<u32>,
+        since_ps: u64,
+    ) {
+        let data = || packets.iter().filter(|(place, ..)| *place != PacketLocation::Answering);
         for &(_, link, _) in data() {
             if self.links.len() < LINKS {
                 self.links.insert(link);
@@ -337,7 +344,7 @@ impl Spent {
         }
         let all: u64 = data().map(|(.., count)| u64::from(*count)).sum();
         if all == 0 {
-            let answered = packets.iter().any(|(place, ..)| *place == Where::Answering);
+            let answered = packets.iter().any(|(place, ..)| *place == PacketLocation::Answering);
             let kind = match kind {
                 // The packets or their acknowledgements were lost.
                 WaitKind::Travel | WaitKind::Window if !answered => WaitKind::Silence,
@@ -349,10 +356,10 @@ impl Spent {
         for &(place, link, count) in data() {
             let ps = (u128::from(since_ps) * u128::from(count) / u128::from(all)) as u64;
             let kind = match place {
-                Where::Queued => WaitKind::Queue,
-                Where::Paused => WaitKind::Pause,
-                Where::Travelling if kind == WaitKind::Travel => WaitKind::Travel,
-                Where::Travelling | Where::Answering => continue,
+                PacketLocation::Queued => WaitKind::Queue,
+                PacketLocation::Paused => WaitKind::Pause,
+                PacketLocation::Travelling if kind == WaitKind::Travel => WaitKind::Travel,
+                PacketLocation::Travelling | PacketLocation::Answering => continue,
             };
             left -= ps;
             self.add(kind, Some(link), ps);

@@ -1,15 +1,15 @@
 //! Execution of one window of simulated time: first the hosts, then the fabric.
 
 use pathweave_fabric::{ARRIVALS_AHEAD, prefetch_line};
-use pathweave_transport::Warm;
+use pathweave_transport::Prefetch;
 use pathweave_units::{HostId, Time};
 
 use crate::agenda::{Item, Rank};
 use crate::host::Nic;
-use crate::letters::Letter;
-use crate::mail::Boxes;
-use crate::partition::Place;
+use crate::mailbox::Mailboxes;
+use crate::partition::ShardLayout;
 use crate::shard::Shard;
+use crate::transfer::RemoteItem;
 
 /// Number of packets of a port that are prefetched ahead of a host's window. Packets behind them are loaded during
 /// the window.
@@ -18,7 +18,7 @@ const PACKETS: usize = ARRIVALS_AHEAD as usize;
 /// Prefetcher of the processor's caches, for endpoints.
 struct Cache;
 
-impl Warm for Cache {
+impl Prefetch for Cache {
     #[inline(always)]
     fn warm<T>(&mut self, place: &T, line: usize) {
         prefetch_line(place, line);
@@ -28,7 +28,7 @@ impl Warm for Cache {
 impl<const C: usize> Shard<'_, C> {
     /// Simulates window number `window`, which ends at `end`. Takes the events that others sent in the window before,
     /// and sends its own.
-    pub(crate) fn round(&mut self, end: Time, boxes: &Boxes, window: usize) {
+    pub(crate) fn round(&mut self, end: Time, boxes: &Mailboxes, window: usize) {
         self.take_in(boxes, window + 1);
         self.run_window(end);
         self.send_out(boxes, window);
@@ -36,20 +36,20 @@ impl<const C: usize> Shard<'_, C> {
     }
 
     /// Takes the events that other shards sent in a window.
-    pub(crate) fn take_in(&mut self, boxes: &Boxes, window: usize) {
-        let Place { number, parts, .. } = self.place;
+    pub(crate) fn take_in(&mut self, boxes: &Mailboxes, window: usize) {
+        let ShardLayout { number, parts, .. } = self.place;
         for from in (0..parts).filter(|from| *from != number) {
-            let mut post = boxes.place(window, from, number);
+            let mut post = boxes.slot(window, from, number);
             post.unpack();
             self.network.fabric.take_over(&mut post.packets);
-            for Letter { at, to, rank, item } in post.letters.drain(..) {
+            for RemoteItem { at, to, rank, item } in post.items.drain(..) {
                 self.deliver_due(at, to, rank, item);
             }
         }
     }
 
     /// Sends events to other shards.
-    pub(crate) fn send_out(&mut self, boxes: &Boxes, window: usize) {
+    pub(crate) fn send_out(&mut self, boxes: &Mailboxes, window: usize) {
         if !self.place.is_all() {
             self.sent_due = self.outbox.send(self.place.number, boxes, window, &mut self.network.fabric);
         }
@@ -159,7 +159,7 @@ impl<const C: usize> Shard<'_, C> {
         endpoint.warm_next_depths(&mut Cache);
         for port in self.network.map.ports(host.0) {
             for segment in self.network.fabric.coming(port).take(packets) {
-                endpoint.warm_depths(segment, &mut Cache);
+                endpoint.prefetch_packet_state(segment, &mut Cache);
             }
         }
     }
@@ -178,9 +178,9 @@ mod tests {
 
     use crate::division::Division;
     use crate::footprint::Weight;
-    use crate::monitor::Quiet;
+    use crate::monitor::NoMonitor;
     use crate::partition::Partition;
-    use crate::ranks::{InProcess, Meeting};
+    use crate::ranks::{InProcess, RankExchange};
     use crate::runner::Runner;
     use crate::spec::{NamedScheme, SimSpec};
 
@@ -206,14 +206,14 @@ mod tests {
         spec: &'a SimSpec,
         seed: Option<u64>,
         division: &Division,
-        meeting: Meeting<'a>,
+        meeting: RankExchange<'a>,
     ) -> Option<(RunResult, Weight)> {
         let mut runner = Runner::<2>::new(spec, division, meeting).expect("a sound spec");
         runner.shuffle = seed.map(|seed| Rng::for_component(seed, "windows", 0));
         for shard in runner.shards() {
             shard.windows.shuffle = seed.map(|seed| Rng::for_component(seed, "hosts", 0));
         }
-        runner.run(&mut Quiet)
+        runner.run(&mut NoMonitor)
     }
 
     /// Returns the outcome of a run. With `seed`, hosts run in random order, in windows of random length. Without it
@@ -225,14 +225,14 @@ mod tests {
         let of_node = (0..nodes).map(|_| rng.below(u32::from(parts)) as u16).collect();
         let partition = Partition::of_nodes(of_node);
         let result = if ranks == 1 {
-            play(spec, seed, &Division::of(partition, &[parts], nodes), Meeting::alone())
+            play(spec, seed, &Division::of(partition, &[parts], nodes), RankExchange::alone())
         } else {
             let threads = vec![parts.div_ceil(ranks); usize::from(ranks)];
             let division = Division::of(partition, &threads, nodes);
             std::thread::scope(|scope| {
                 let start = |mut own: InProcess| {
                     let division = &division;
-                    scope.spawn(move || play(spec, seed, division, Meeting::of(&mut own)))
+                    scope.spawn(move || play(spec, seed, division, RankExchange::of(&mut own)))
                 };
                 let running: Vec<_> = InProcess::ranks(ranks).into_iter().map(start).collect();
                 let results: Vec<_> =

@@ -1,7 +1,8 @@
 //! Execution of the workload: posts messages as they become due, and records how they end.
 
 use pathweave_execution::{
-    Completed, ConnId, Connection, Due, ReceiverTally, SenderTally, Share, Step, shares,
+    ConnId, Connection, MessagePart, PartCompletion, ReceiverCounters, ScheduledStep, SenderCounters, Step,
+    shares,
 };
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_results::FlowRecord;
@@ -15,11 +16,11 @@ use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
-use crate::letters::Letter;
 use crate::opening::{evidence, policy_stream};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::spec::Verb;
+use crate::transfer::RemoteItem;
 
 impl<const C: usize> Shard<'_, C> {
     /// Handles the items due at a host besides packets, transmitter and timers.
@@ -27,10 +28,10 @@ impl<const C: usize> Shard<'_, C> {
         while let Some(item) = self.hosts[host].pop_due(now) {
             match item {
                 Item::Step(step) => self.on_step_due(now, HostId(host as u32), step),
-                Item::Expect { flow, opening } => self.expect(now, flow, opening),
+                Item::Expect { flow, opening } => self.register_incoming(now, flow, opening),
                 Item::Close(conn) => self.close_receiver(conn),
                 Item::GivenUp { flow } => self.note_context(flow, Side::Receiver, false),
-                Item::Posted { flow, at, granted } => self.issue(now, at, flow, granted),
+                Item::Posted { flow, at, granted } => self.issue_work_request(now, at, flow, granted),
                 Item::InMemory(datagram) => self.on_in_memory(now, HostId(host as u32), datagram),
                 Item::Handled(qp) => self.on_handled(now, HostId(host as u32), qp),
                 Item::Side { from, message } => self.on_side(now, HostId(host as u32), from, &message),
@@ -42,33 +43,33 @@ impl<const C: usize> Shard<'_, C> {
         if let Some(flow) = self.traffic.execution.step(now, host, step) {
             self.post(now, flow);
         }
-        self.take_news();
+        self.drain_new_steps();
     }
 
     /// Enters new steps of tasks at the hosts concerned.
     #[inline]
-    pub(crate) fn take_news(&mut self) {
-        while let Some(due) = self.traffic.execution.news() {
-            self.enter(due);
+    pub(crate) fn drain_new_steps(&mut self) {
+        while let Some(due) = self.traffic.execution.next_step() {
+            self.schedule_step(due);
         }
     }
 
     #[cold]
-    fn enter(&mut self, Due { at, host, step }: Due) {
+    fn schedule_step(&mut self, ScheduledStep { at, host, step }: ScheduledStep) {
         match step {
             // The notification comes from another host.
-            Step::Told { .. } => self.mail(at, host, Rank::Step(step), Item::Step(step)),
-            Step::Computed(_) | Step::Begin(_) => self.later(at, host, Item::Step(step)),
+            Step::Told { .. } => self.send_to_host(at, host, Rank::Step(step), Item::Step(step)),
+            Step::Computed(_) | Step::Begin(_) => self.schedule_own(at, host, Item::Step(step)),
         }
     }
 
     /// Sends an item from one host to another.
-    pub(crate) fn mail(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
+    pub(crate) fn send_to_host(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
         debug_assert!(at >= self.windows.end, "{item:?} would reach host {} in the window at hand", to.0);
         if self.place.has(to.0) {
             self.deliver_due(at, to, rank, item);
         } else {
-            self.outbox.push(self.place.part_of(to.0), Letter { at, to, rank, item });
+            self.outbox.push(self.place.part_of(to.0), RemoteItem { at, to, rank, item });
         }
     }
 
@@ -76,27 +77,31 @@ impl<const C: usize> Shard<'_, C> {
     pub(crate) fn deliver_due(&mut self, at: Time, to: HostId, rank: Rank, item: Item) {
         let alarm = self.hosts[to.index()].push_due(at, rank, item);
         self.next = self.next.min(alarm);
-        self.network.fabric.host_due_by(to, alarm);
+        self.network.fabric.make_host_due(to, alarm);
     }
 
     /// Adds an item that a host schedules for itself.
-    pub(crate) fn later(&mut self, at: Time, host: HostId, item: Item) {
-        let alarm = self.hosts[host.index()].put_off(at, item);
-        self.network.fabric.host_due_by(host, alarm);
+    pub(crate) fn schedule_own(&mut self, at: Time, host: HostId, item: Item) {
+        let alarm = self.hosts[host.index()].schedule_own(at, item);
+        self.network.fabric.make_host_due(host, alarm);
     }
 
     fn post(&mut self, now: Time, flow: u32) {
         match &self.spec.host.nic {
-            None => self.issue(now, now, flow, false),
+            None => self.issue_work_request(now, now, flow, false),
             Some(nic) => {
                 let src = self.spec.graph.messages()[flow as usize].src;
-                self.later(now + nic.post_delay(), src, Item::Posted { flow, at: now, granted: false });
+                self.schedule_own(
+                    now + nic.post_delay(),
+                    src,
+                    Item::Posted { flow, at: now, granted: false },
+                );
             }
         }
     }
 
     /// Issues the work request of a message that was posted at `posted` and has reached the NIC.
-    fn issue(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
+    fn issue_work_request(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
         let conn = self.traffic.execution.connections.of(flow);
         let record = FlowRecord { start_ps: posted.as_ps(), ..self.traffic.execution.record(flow) };
@@ -144,7 +149,7 @@ impl<const C: usize> Shard<'_, C> {
             );
         }
         self.announce(now, flow, opening);
-        for (Share { offset, len }, (src_qp, _)) in parts.zip(qps) {
+        for (MessagePart { offset, len }, (src_qp, _)) in parts.zip(qps) {
             let op = match self.spec.host.verb {
                 Verb::Send => Op::Send,
                 Verb::Write => {
@@ -165,11 +170,16 @@ impl<const C: usize> Shard<'_, C> {
     /// Announces a posted message to its receiver, ahead of its first packet.
     pub(crate) fn announce(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
         let dst = self.spec.graph.messages()[flow as usize].dst;
-        self.mail(now + self.windows.longest, dst, Rank::Expect(flow), Item::Expect { flow, opening });
+        self.send_to_host(
+            now + self.windows.longest,
+            dst,
+            Rank::Expect(flow),
+            Item::Expect { flow, opening },
+        );
     }
 
     /// Registers a message that is about to arrive.
-    fn expect(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
+    fn register_incoming(&mut self, now: Time, flow: u32, opening: Option<Box<Opening>>) {
         self.note_context(flow, Side::Receiver, true);
         let message = self.spec.graph.messages()[flow as usize];
         let scheme = &self.spec.scheme_of(message.group).scheme;
@@ -309,14 +319,14 @@ impl<const C: usize> Shard<'_, C> {
             self.traffic.execution.received(flow, tally);
         }
         self.note_context(flow, Side::Receiver, false);
-        self.take_news();
+        self.drain_new_steps();
     }
 
     /// Handles the completion of one queue pair's share of a message at the sender.
     pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
         let flow = wr_id as u32;
         let completed = self.traffic.execution.part_completed(now, flow, status);
-        if completed == Completed::NotYet {
+        if completed == PartCompletion::NotYet {
             return;
         }
         let conn = self.traffic.execution.connections.of(flow);
@@ -324,16 +334,16 @@ impl<const C: usize> Shard<'_, C> {
             (self.traffic.execution.connections[conn].src, self.traffic.execution.connections[conn].dst);
         self.note_context(flow, Side::Sender, false);
         let service = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme.service;
-        if completed == Completed::Failed {
+        if completed == PartCompletion::Failed {
             let at = now + self.traffic.notification;
-            self.mail(at, dst, Rank::GivenUp(flow), Item::GivenUp { flow });
+            self.send_to_host(at, dst, Rank::GivenUp(flow), Item::GivenUp { flow });
         }
         if is_raw(service) {
-            self.traffic.execution.sent_only(flow);
+            self.traffic.execution.mark_unacknowledged(flow);
         } else {
             self.traffic.execution.ended(now, flow);
         }
-        self.take_news();
+        self.drain_new_steps();
         if let Service::Datagram(_) = service {
             return;
         }
@@ -344,9 +354,9 @@ impl<const C: usize> Shard<'_, C> {
             followed.ended(flow);
         }
         let tally = sender_tally(&self.hosts[src.index()], &self.traffic.execution.connections[conn]);
-        if self.traffic.execution.done_with(flow, tally) {
+        if self.traffic.execution.release_connection(flow, tally) {
             self.close_sender(conn);
-            self.mail(now + self.traffic.notification, dst, Rank::Close(conn), Item::Close(conn));
+            self.send_to_host(now + self.traffic.notification, dst, Rank::Close(conn), Item::Close(conn));
         }
     }
 
@@ -376,7 +386,7 @@ impl<const C: usize> Shard<'_, C> {
             let scheme = &spec.scheme_of(connection.group).scheme;
             (!matches!(scheme.service, Service::Datagram(_))).then_some(scheme.queue_pairs)
         };
-        execution.settle_open(
+        execution.attribute_counters_at_end(
             |_, connection| {
                 queue_pairs(connection)?;
                 Some(sender_tally(&hosts[connection.src.index()], connection))
@@ -390,8 +400,8 @@ impl<const C: usize> Shard<'_, C> {
 }
 
 /// Returns the counters of a connection's sender.
-fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderTally {
-    let mut tally = SenderTally::default();
+fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderCounters {
+    let mut tally = SenderCounters::default();
     for &(at_src, _) in &connection.queue_pairs {
         let counters = sender.endpoint.qp_counters(at_src).unwrap_or_default();
         tally.add(&counters, &sender.endpoint.order_counters(at_src).unwrap_or_default());
@@ -400,8 +410,8 @@ fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderTall
 }
 
 /// Returns the counters of a connection's receiver, whose queue pairs there have numbers from `first` on.
-fn receiver_tally(receiver: &Host, first: u32, queue_pairs: u16) -> ReceiverTally {
-    let mut tally = ReceiverTally::default();
+fn receiver_tally(receiver: &Host, first: u32, queue_pairs: u16) -> ReceiverCounters {
+    let mut tally = ReceiverCounters::default();
     for number in first..first + u32::from(queue_pairs) {
         tally.add(&receiver.endpoint.qp_counters(QpNum(number)).unwrap_or_default());
     }

@@ -10,10 +10,10 @@ use std::path::Path;
 use allocation_counter::measure;
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, Span, SwitchRoutes};
-use pathweave_policy::{AnyPolicy, Leg, PolicyEnv};
-use pathweave_sim::{Quiet, run};
+use pathweave_policy::{AnyPolicy, MeasuredSection, PolicyEnv};
+use pathweave_sim::{NoMonitor, run};
 use pathweave_topo::{Build, Star};
-use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Gate, Op, QpConfig, WorkRequest};
+use pathweave_transport::{Buffer, Endpoint, EndpointConfig, FreePorts, Op, QpConfig, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Segment;
 use support::{permutation, spec};
@@ -85,7 +85,7 @@ fn env() -> PolicyEnv {
         mtu_wire_bytes: 4_178,
         mtu_payload_bytes: 4_096,
         paths: 256,
-        measured: Leg { base_rtt: Duration::from_us(8), links: 4 },
+        measured: MeasuredSection { base_rtt: Duration::from_us(8), links: 4 },
         edge: None,
     }
 }
@@ -129,7 +129,7 @@ fn a_queue_pair_with_one_packet_on_its_way() {
             endpoint.connect(qp, QpNum(2)).expect("just made");
             let request = WorkRequest { wr_id: n, op: Op::Send, local: Buffer(0), len: 4_096 };
             endpoint.post(Time::ZERO, qp, request).expect("it has not failed");
-            endpoint.poll_transmit(Time::ZERO, Gate::OPEN).expect("the first packet may leave at once");
+            endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN).expect("the first packet may leave at once");
         }
     });
     let each = bytes / u64::from(HOSTS);
@@ -147,7 +147,7 @@ fn a_run_weighs_what_is_on_the_wire() {
         spec.switch.pfc.enabled = false;
         spec.verify = false;
         let info = measure(|| {
-            run(&spec, &mut Quiet).expect("a valid spec");
+            run(&spec, &mut NoMonitor).expect("a valid spec");
         });
         info.bytes_max
     };

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use pathweave_results::Summary;
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sim::Quiet;
-use pathweave_study::sweep::{Dataset, Outcome, Plan, Run, SweepSummary, pack};
+use pathweave_sim::NoMonitor;
+use pathweave_study::sweep::{Dataset, Outcome, Plan, Run, SweepSummary, encode_files};
 
 const SCENARIO: &str = "
 [scenario.topology]
@@ -84,12 +84,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn made(plan: &Plan, run: &Run, dataset: &Dataset) -> Result<Outcome, Box<dyn Error>> {
     let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default())?;
     let result = loaded.prepare().and_then(|prepared| {
-        pathweave_scenario::run(&prepared.spec, &mut Quiet).map_err(|why| loaded.sim_error(&why))
+        pathweave_scenario::run(&prepared.spec, &mut NoMonitor).map_err(|why| loaded.sim_error(&why))
     });
     Ok(match result {
         Ok(result) => {
-            let files = pack(&run.key, &result, &Summary::from_run(&result), &plan.keep)?;
-            Outcome::Finished(dataset.put(&run.key, &files)?)
+            let files = encode_files(&run.key, &result, &Summary::from_run(&result), &plan.keep)?;
+            Outcome::Finished(dataset.store(&run.key, &files)?)
         }
         Err(why) => Outcome::Failed(why.to_string()),
     })

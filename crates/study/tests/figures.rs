@@ -36,7 +36,7 @@ fn records_are_judged_by_the_claims_as_they_are() {
     for name in catalogue.names() {
         let paper = catalogue.paper(name).unwrap();
         let record = paper.record().unwrap();
-        let judged = record.clone().judged_again(&paper).unwrap();
+        let judged = record.clone().rejudge(&paper).unwrap();
         if std::env::var_os("UPDATE_DOCS").is_some() && judged != record {
             let mut text = Vec::new();
             judged.write(&mut text).unwrap();

@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pathweave_study::paper::model::{Of, PlotKind, Series};
+use pathweave_study::paper::model::{Metric, PlotKind, Series};
 use pathweave_study::paper::{Catalogue, Plan, Selection, Size};
 
 #[test]
@@ -87,7 +87,7 @@ fn every_file_of_a_paper_is_used() {
 fn incasts_show_fairness_tail_and_queue_beside_the_mean() {
     let paper = Catalogue::embedded().paper("udmp").unwrap();
     let incast = paper.figure("10").unwrap();
-    for of in [Of::Fct, Of::Throughput, Of::Queue] {
+    for of in [Metric::Fct, Metric::Throughput, Metric::Queue] {
         assert!(incast.file.measure.iter().any(|measure| measure.of == of));
     }
     assert_eq!(paper.figure("Figure 6a").unwrap().id, "6a");

@@ -42,7 +42,7 @@ fn every_case_has_a_scenario_that_can_be_run() {
 fn what_is_embedded_is_what_is_committed() {
     let folder = tempfile::tempdir().unwrap();
     let mut embedded = Catalogue::embedded().unwrap();
-    embedded.lay_out(&folder.path().join("inputs")).unwrap();
+    embedded.write_scenario_files(&folder.path().join("inputs")).unwrap();
     let names =
         |catalogue: &Catalogue| catalogue.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&embedded), names(&committed()));

@@ -7,18 +7,18 @@ use hashbrown::HashMap;
 
 use crate::config::Config;
 use crate::memory::{Memory, PeerId, Piece};
-use crate::operations::{Awaits, Owner, Queued, Ticket, What};
+use crate::operations::{Awaits, OperationInfo, Owner, Queued, RequestPart};
 use crate::output::{Action, Completion, Failure, Fault, RequestId};
 use crate::peer::{Connection, Link, Peer, Reply, Role};
 use crate::region::{Region, RegionId};
 use crate::request::{PostError, Report};
-use crate::shared::Core;
+use crate::shared::SharedState;
 
 /// Engine of one endpoint. The documentation of the crate describes how a driver uses it.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) peers: HashMap<PeerId, Peer, FixedState>,
-    pub(crate) core: Core,
+    pub(crate) core: SharedState,
 }
 
 impl Engine {
@@ -27,7 +27,7 @@ impl Engine {
         let hash = FixedState::with_seed(config.seed);
         // A peer treats smaller receives as a violation.
         config.busy_receive = config.busy_receive.max(crate::config::FIRST_RECEIVES.1);
-        Engine { peers: HashMap::with_hasher(hash), core: Core::new(config) }
+        Engine { peers: HashMap::with_hasher(hash), core: SharedState::new(config) }
     }
 
     /// Returns the next action that the driver must execute.
@@ -74,7 +74,10 @@ impl Engine {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return true };
         let quiet = match link {
             Link::Up(c) => {
-                c.outbox.is_empty() && c.reading.is_empty() && c.reads.is_none() && c.writes.is_none()
+                c.outbox.is_empty()
+                    && c.pending_transfers.is_empty()
+                    && c.reads.is_none()
+                    && c.writes.is_none()
             }
             Link::Down | Link::Connecting => true,
         };
@@ -87,9 +90,9 @@ impl Engine {
 
     /// Returns true if the peer is still to receive something whose end is reported to nobody: an operation without a
     /// completion entry, such as an inject, or an answer.
-    pub fn owes(&self, peer: PeerId) -> bool {
+    pub fn has_unreported_output(&self, peer: PeerId) -> bool {
         let Some(Peer { link, queue }) = self.peers.get(&peer) else { return false };
-        let is_owed = |ticket: &Ticket| ticket.peer == peer && ticket.report == Report::Count;
+        let is_owed = |ticket: &OperationInfo| ticket.peer == peer && ticket.report == Report::Count;
         matches!(link, Link::Up(connection) if !connection.outbox.is_empty())
             // An announced message that was not copied is excluded: the application either waits for its end or does
             // not need it.
@@ -142,7 +145,7 @@ impl Engine {
                 core.end_landing(&landing, Some(failure));
             }
         }
-        for id in core.sent.ids(|sent| sent.ticket.peer == peer && sent.awaits != Awaits::Self_) {
+        for id in core.sent.ids(|sent| sent.ticket.peer == peer && sent.awaits != Awaits::LocalReceive) {
             core.end_sent(id, Err(failure), memory);
         }
         for id in core.rmas.ids(|rma| rma.ticket.peer == peer) {
@@ -166,11 +169,11 @@ impl Engine {
                 Queued::Write(_) | Queued::Read(_) => {}
             }
         }
-        core.regions.lose(peer, memory);
-        core.starved.remove(&peer);
+        core.regions.forget_peer(peer, memory);
+        core.peers_without_grant.remove(&peer);
         if let Link::Up(connection) = link {
-            connection.window.give_back(&mut core.pool);
-            self.relieve(memory);
+            connection.window.release(&mut core.pool);
+            self.resume_starved_peers(memory);
         }
     }
 
@@ -203,17 +206,17 @@ impl Engine {
         core.requests.remove(request.0);
         let Some(Peer { link: Link::Up(connection), .. }) = self.peers.get_mut(&peer) else { return };
         match what {
-            What::Message(id) => core.advance_sent(id, Awaits::Transport, result, memory),
-            What::ReadChunk(id, len) => {
-                connection.reads.ended(len);
+            RequestPart::Message(id) => core.advance_sent(id, Awaits::Transport, result, memory),
+            RequestPart::ReadChunk(id, len) => {
+                connection.reads.remove(len);
                 core.chunk_read(connection, id, result, memory);
             }
-            What::WriteChunk(id, len) => {
-                connection.writes.ended(len);
+            RequestPart::WriteChunk(id, len) => {
+                connection.writes.remove(len);
                 core.part_of_rma_done(id, result.err());
                 core.end_rma_if_over(connection, id, memory);
             }
-            What::Notice(id) => {
+            RequestPart::Notice(id) => {
                 core.part_of_rma_done(id, result.err());
                 core.end_rma_if_over(connection, id, memory);
             }
@@ -225,7 +228,7 @@ impl Engine {
     /// limited.
     pub fn notices_read(&mut self, count: u64, memory: &mut dyn Memory) {
         self.core.notices = self.core.notices.saturating_sub(count);
-        self.relieve(memory);
+        self.resume_starved_peers(memory);
     }
 
     /// Opens memory to peers.
@@ -255,7 +258,7 @@ impl Engine {
 
     /// Returns true while peers may still access the region.
     pub fn is_closing(&self, region: RegionId) -> bool {
-        self.core.regions.is_reached(region)
+        self.core.regions.is_accessible(region)
     }
 
     /// Returns the peers that have not released a closed region.
@@ -306,16 +309,16 @@ impl Engine {
     /// Sends everything that may leave to the peer now.
     pub(crate) fn pump(&mut self, id: PeerId, memory: &mut dyn Memory) {
         if let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&id) {
-            self.core.pump(id, connection, queue, memory);
+            self.core.send_pending(id, connection, queue, memory);
         }
     }
 
     /// Resumes the peers that wait for grants, if there is room for their messages again.
-    pub(crate) fn relieve(&mut self, memory: &mut dyn Memory) {
-        if self.core.starved.is_empty() || !self.core.has_room() {
+    pub(crate) fn resume_starved_peers(&mut self, memory: &mut dyn Memory) {
+        if self.core.peers_without_grant.is_empty() || !self.core.has_room() {
             return;
         }
-        for peer in core::mem::take(&mut self.core.starved) {
+        for peer in core::mem::take(&mut self.core.peers_without_grant) {
             self.pump(peer, memory);
         }
     }

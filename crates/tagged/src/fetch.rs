@@ -8,15 +8,15 @@ use crate::atomic::{AtomicForm, AtomicOp, AtomicType, apply};
 use crate::config::MAX_ATOMIC_BYTES;
 use crate::engine::Engine;
 use crate::memory::{Access, Memory, PeerId, Piece};
-use crate::operations::{Awaits, Fetching, Queued, QueuedAtomic, Sent, Slot, Ticket, What};
+use crate::operations::{Awaits, Fetching, OperationInfo, Queued, QueuedAtomic, RequestPart, Sent, Slot};
 use crate::output::{Failure, Kind, Payload, RequestId};
-use crate::peer::{Connection, MOST_QUESTIONS};
+use crate::peer::{Connection, MAX_KEY_REQUESTS};
 use crate::pump::Step;
-use crate::region::Known;
+use crate::region::PeerView;
 use crate::request::{Atomic, DoneWhen, Fetch, PostError, Segment};
 use crate::rma::{Search, search, use_region};
-use crate::shared::Core;
-use crate::wire::{Ack, AtomicMessage, Message};
+use crate::shared::SharedState;
+use crate::wire::{AckRequest, AtomicMessage, Message};
 
 impl Fetch {
     fn form(&self) -> AtomicForm {
@@ -59,14 +59,14 @@ impl Engine {
             return Err(PostError::Lengths);
         }
         self.admit(len, MAX_ATOMIC_BYTES)?;
-        let ticket = Ticket {
+        let ticket = OperationInfo {
             context: atomic.context,
             kind: if form == AtomicForm::Plain { Kind::Atomic } else { Kind::FetchAtomic },
             report: atomic.report,
             peer: atomic.to,
             len,
             data: None,
-            slot: if atomic.to == PeerId::SELF { Slot::Free } else { Slot::Held },
+            slot: if atomic.to == PeerId::SELF { Slot::NotCounted } else { Slot::Counted },
         };
         let values = values_of(&atomic, len as usize, memory);
         if atomic.to == PeerId::SELF {
@@ -79,23 +79,29 @@ impl Engine {
         Ok(())
     }
 
-    fn atomic_of_self(&mut self, ticket: &Ticket, atomic: &Atomic, values: &[u8], memory: &mut dyn Memory) {
+    fn atomic_of_self(
+        &mut self,
+        ticket: &OperationInfo,
+        atomic: &Atomic,
+        values: &[u8],
+        memory: &mut dyn Memory,
+    ) {
         let core = &mut self.core;
         let form = atomic.fetch.form();
         let opened = core.regions.by_key(atomic.key);
         let allowed = opened.filter(|o| is_allowed(atomic.op, form, o.region.access));
-        let Some((piece, told)) =
-            allowed.and_then(|o| Some((o.piece(atomic.address, ticket.len)?, o.region.events.told())))
+        let Some((piece, told)) = allowed
+            .and_then(|o| Some((o.piece(atomic.address, ticket.len)?, o.region.events.reported_accesses())))
         else {
             return core.complete(ticket, Err(Failure::Access));
         };
         let old = execute(atomic.op, atomic.kind, piece, values, memory);
         if form != AtomicForm::Plain {
-            memory.place(atomic.fetch.result(), &old);
+            memory.write(atomic.fetch.result(), &old);
         }
         let (kind, is_told) = told_kind(atomic.op, told);
         if is_told {
-            core.note(kind, PeerId::SELF, Some(atomic.key), ticket.len, None);
+            core.report_access(kind, PeerId::SELF, Some(atomic.key), ticket.len, None);
         }
         core.complete(ticket, Ok(()));
     }
@@ -143,7 +149,7 @@ fn execute(
     old.into()
 }
 
-impl Core {
+impl SharedState {
     pub(crate) fn issue_atomic(
         &mut self,
         peer: PeerId,
@@ -161,12 +167,12 @@ impl Core {
                 return Step::Issued;
             }
         };
-        if form != AtomicForm::Plain && connection.fetching >= MOST_QUESTIONS
+        if form != AtomicForm::Plain && connection.fetching >= MAX_KEY_REQUESTS
             || !self.may_send(peer, connection)
         {
             return Step::Waits;
         }
-        let (mut id, mut ack, mut request) = (0, Ack::No, RequestId(0));
+        let (mut id, mut ack, mut request) = (0, AckRequest::No, RequestId(0));
         if form == AtomicForm::Plain {
             let awaits = match atomic.done {
                 DoneWhen::Transmitted => Awaits::Transport,
@@ -174,10 +180,10 @@ impl Core {
             };
             let sent = self.sent.insert(Sent { ticket: *ticket, kept: None, registered: None, awaits });
             if awaits == Awaits::TransportAndAck {
-                connection.asking.push_back(sent);
-                ack = Ack::Wanted;
+                connection.awaiting_ack.push_back(sent);
+                ack = AckRequest::Wanted;
             }
-            request = self.request(peer, What::Message(sent));
+            request = self.start_request(peer, RequestPart::Message(sent));
         } else {
             connection.fetching += 1;
             use_region(connection, place.region);
@@ -209,21 +215,21 @@ impl Core {
         atomic: &AtomicMessage<'_>,
         memory: &mut dyn Memory,
     ) -> Option<Box<[u8]>> {
-        let opened = match self.regions.of_asker(atomic.region, peer) {
-            Known::Yes(opened) => opened,
-            Known::Withdrawn => return Some(Box::default()),
-            Known::No => return None,
+        let opened = match self.regions.view_for_peer(atomic.region, peer) {
+            PeerView::Yes(opened) => opened,
+            PeerView::Withdrawn => return Some(Box::default()),
+            PeerView::No => return None,
         };
         if !is_allowed(atomic.op, atomic.form, opened.region.access) {
             return None;
         }
         let len = u64::from(atomic.count) * atomic.kind.size() as u64;
         let piece = opened.piece(atomic.address, len)?;
-        let (key, told) = (opened.region.key, opened.region.events.told());
+        let (key, told) = (opened.region.key, opened.region.events.reported_accesses());
         let old = execute(atomic.op, atomic.kind, piece, atomic.values, memory);
         let (kind, is_told) = told_kind(atomic.op, told);
         if is_told {
-            self.note(kind, peer, Some(key), len, None);
+            self.report_access(kind, peer, Some(key), len, None);
         }
         Some(old)
     }

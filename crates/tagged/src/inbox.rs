@@ -3,11 +3,11 @@
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 
-use crate::matching::{Labelled, Pattern, Posted, Unexpected};
+use crate::matching::{HasEnvelope, Pattern, Posted, Unexpected};
 use crate::memory::{PeerId, Piece, Remote};
-use crate::operations::{Landing, Slot, Ticket};
+use crate::operations::{MatchedReceive, OperationInfo, Slot};
 use crate::output::{Completion, Failure, Kind, Release};
-use crate::request::{Label, Receive, Report, Take, Want};
+use crate::request::{Label, MatchOn, Receive, ReceiveCount, Report};
 use crate::table::Table;
 
 /// Properties of a message without its bytes.
@@ -20,24 +20,24 @@ pub(crate) struct Envelope {
 }
 
 impl Envelope {
-    fn ticket(&self, context: u64, report: Report) -> Ticket {
-        Ticket {
+    fn ticket(&self, context: u64, report: Report) -> OperationInfo {
+        OperationInfo {
             context,
             kind: Kind::Receive(self.label),
             report,
             peer: self.from,
             len: self.len,
             data: self.data,
-            slot: Slot::Free,
+            slot: Slot::NotCounted,
         }
     }
     /// Returns the completion of a peek that finds the message.
-    pub(crate) fn seen(&self, context: u64) -> Completion {
+    pub(crate) fn peek_completion(&self, context: u64) -> Completion {
         self.ticket(context, Report::Entry).done(Ok(()))
     }
     /// Matches the message with a receive that has this room.
-    pub(crate) fn landing(&self, context: u64, room: Piece, report: Report) -> Landing {
-        Landing {
+    pub(crate) fn landing(&self, context: u64, room: Piece, report: Report) -> MatchedReceive {
+        MatchedReceive {
             ticket: self.ticket(context, report),
             into: room.within(0, self.len),
             cut: self.len.saturating_sub(room.len),
@@ -72,7 +72,7 @@ impl Arrival {
     }
 }
 
-impl Labelled for Arrival {
+impl HasEnvelope for Arrival {
     fn label(&self) -> (PeerId, u64) {
         (self.envelope.from, place_of(self.envelope.label).1)
     }
@@ -80,7 +80,7 @@ impl Labelled for Arrival {
 
 /// Receive that is posted, or multi-receive with messages in transfer.
 #[derive(Debug)]
-struct Posting {
+struct PostedReceive {
     space: usize,
     pattern: Pattern,
     receive: Receive,
@@ -107,7 +107,7 @@ struct Space {
 #[derive(Debug)]
 pub(crate) struct Inbox {
     spaces: [Space; 2],
-    receives: Table<Posting>,
+    receives: Table<PostedReceive>,
     claimed: BTreeMap<u64, Arrival>,
     /// Bytes of payload held.
     held: u64,
@@ -120,10 +120,10 @@ fn place_of(label: Label) -> (usize, u64) {
     }
 }
 
-fn pattern_of(from: Option<PeerId>, want: Want) -> (usize, Pattern) {
+fn pattern_of(from: Option<PeerId>, want: MatchOn) -> (usize, Pattern) {
     match want {
-        Want::Message => (0, Pattern { from, tag: 0, ignore: 0 }),
-        Want::Tagged { tag, ignore } => (1, Pattern { from, tag, ignore }),
+        MatchOn::Message => (0, Pattern { from, tag: 0, ignore: 0 }),
+        MatchOn::Tagged { tag, ignore } => (1, Pattern { from, tag, ignore }),
     }
 }
 
@@ -150,20 +150,20 @@ impl Inbox {
     }
 
     /// Finds and takes the receive for an arriving message.
-    pub(crate) fn find(&mut self, envelope: &Envelope) -> Option<Landing> {
+    pub(crate) fn find(&mut self, envelope: &Envelope) -> Option<MatchedReceive> {
         let (space, tag) = place_of(envelope.label);
         let id = self.spaces[space].posted.find(envelope.from, tag)?;
         self.take(id, envelope)
     }
 
     /// Takes room in a receive for a message.
-    fn take(&mut self, id: u64, envelope: &Envelope) -> Option<Landing> {
+    fn take(&mut self, id: u64, envelope: &Envelope) -> Option<MatchedReceive> {
         let posting = self.receives.get_mut(id)?;
         let Receive { into, take, report, context, .. } = posting.receive;
         let mut landing = envelope.landing(context, into.within(posting.used, u64::MAX), report);
         let is_over = match take {
-            Take::One => true,
-            Take::Many { least } => {
+            ReceiveCount::One => true,
+            ReceiveCount::Many { least } => {
                 posting.used += landing.into.len;
                 posting.landing += 1;
                 landing.many = Some(id);
@@ -182,7 +182,7 @@ impl Inbox {
     }
 
     /// Records that a message has been placed or has failed, and returns whether this releases a multi-receive.
-    pub(crate) fn landed(&mut self, landing: &Landing) -> Release {
+    pub(crate) fn on_placed(&mut self, landing: &MatchedReceive) -> Release {
         let Some((id, posting)) = landing.many.and_then(|id| Some((id, self.receives.get_mut(id)?))) else {
             return Release::No;
         };
@@ -195,7 +195,7 @@ impl Inbox {
     }
 
     /// Holds a message that matched no receive.
-    pub(crate) fn keep(&mut self, arrival: Arrival) {
+    pub(crate) fn hold_unexpected(&mut self, arrival: Arrival) {
         let (space, _) = place_of(arrival.envelope.label);
         self.held += arrival.held();
         self.spaces[space].unexpected.push(arrival);
@@ -205,14 +205,15 @@ impl Inbox {
     /// [`next`](Self::next).
     pub(crate) fn post(&mut self, receive: Receive) -> u64 {
         let (space, pattern) = pattern_of(receive.from, receive.want);
-        let posting = Posting { space, pattern, receive, used: 0, landing: 0, state: PostingState::Posted };
+        let posting =
+            PostedReceive { space, pattern, receive, used: 0, landing: 0, state: PostingState::Posted };
         let id = self.receives.insert(posting);
         self.spaces[space].posted.post(pattern, id);
         id
     }
 
     /// Takes the next unexpected message that a receive matches.
-    pub(crate) fn next(&mut self, id: u64) -> Option<(Arrival, Landing)> {
+    pub(crate) fn next(&mut self, id: u64) -> Option<(Arrival, MatchedReceive)> {
         let posting = self.receives.get(id).filter(|p| p.state == PostingState::Posted)?;
         let unexpected = &mut self.spaces[posting.space].unexpected;
         let turn = unexpected.find(posting.pattern)?;
@@ -223,7 +224,11 @@ impl Inbox {
     }
 
     /// Returns the oldest unexpected message that matches.
-    pub(crate) fn look(&mut self, from: Option<PeerId>, want: Want) -> Option<(usize, u64, &Arrival)> {
+    pub(crate) fn find_unexpected(
+        &mut self,
+        from: Option<PeerId>,
+        want: MatchOn,
+    ) -> Option<(usize, u64, &Arrival)> {
         let (space, pattern) = pattern_of(from, want);
         let unexpected = &mut self.spaces[space].unexpected;
         let turn = unexpected.find(pattern)?;
@@ -254,7 +259,7 @@ impl Inbox {
 
     /// Cancels a receive with this context, and returns its completion if one was posted.
     pub(crate) fn cancel(&mut self, context: u64) -> Option<Completion> {
-        let fits = |p: &Posting| p.receive.context == context && p.state == PostingState::Posted;
+        let fits = |p: &PostedReceive| p.receive.context == context && p.state == PostingState::Posted;
         let id = self.receives.iter().find(|(_, posting)| fits(posting))?.0;
         self.withdraw(id, Failure::Cancelled)
     }
@@ -273,15 +278,15 @@ impl Inbox {
         posting.state = PostingState::Full;
         let mut release = Release::No;
         if posting.landing == 0 {
-            if matches!(receive.take, Take::Many { .. }) {
+            if matches!(receive.take, ReceiveCount::Many { .. }) {
                 release = Release::Released;
             }
             self.receives.remove(id);
         }
         self.spaces[space].posted.remove(pattern, id);
         let label = match receive.want {
-            Want::Message => Label::Message,
-            Want::Tagged { tag, .. } => Label::Tagged(tag),
+            MatchOn::Message => Label::Message,
+            MatchOn::Tagged { tag, .. } => Label::Tagged(tag),
         };
         Some(Completion {
             context: receive.context,

@@ -8,11 +8,13 @@ use crate::inbox::{Arrival, Body, Envelope};
 use crate::memory::{Memory, PeerId};
 use crate::operations::Awaits;
 use crate::output::{Failure, Fault, Kind};
-use crate::peer::{Connection, KeyState, KnownRegion, Link, MOST_QUESTIONS, Peer, RegionState, Reply};
-use crate::region::Known;
+use crate::peer::{Connection, KeyState, KnownRegion, Link, MAX_KEY_REQUESTS, Peer, RegionState, Reply};
+use crate::region::PeerView;
 use crate::rma::leave_region;
-use crate::shared::Core;
-use crate::wire::{Ack, AtomicMessage, End, Frame, Message, Notice, RemoteRegion, Use};
+use crate::shared::SharedState;
+use crate::wire::{
+    AckRequest, AnnounceResult, AtomicMessage, Frame, Message, Notice, ReceiveUse, RemoteRegion,
+};
 
 impl Engine {
     /// Handles a message that has filled the next receive of a peer. The receive is free again afterwards. A message
@@ -26,13 +28,13 @@ impl Engine {
             }
         };
         match outcome {
-            Ok(()) => self.core.pump(peer, connection, queue, memory),
+            Ok(()) => self.core.send_pending(peer, connection, queue, memory),
             Err(fault) => self.cut(peer, fault, memory),
         }
     }
 }
 
-impl Core {
+impl SharedState {
     /// Handles a parsed message. Returns `None` if it breaks a rule.
     fn incoming(
         &mut self,
@@ -46,7 +48,7 @@ impl Core {
         let holds = matches!(&frame.message, Message::Eager { payload, .. } if !payload.is_empty());
         if frame.number != connection.received
             || len > receive.size as usize
-            || holds && receive.usage == Use::NoPayload
+            || holds && receive.usage == ReceiveUse::NoPayload
         {
             return None;
         }
@@ -56,7 +58,7 @@ impl Core {
         }
         self.acknowledged(connection, frame.acked, memory)?;
         if !matches!(frame.message, Message::Grant { .. }) {
-            connection.window.turn(&self.config, &self.pool);
+            connection.window.count_filled(&self.config, &self.pool);
         }
         self.message(peer, connection, frame.message, memory)
     }
@@ -68,11 +70,11 @@ impl Core {
         memory: &mut dyn Memory,
     ) -> Option<()> {
         let more = acked.wrapping_sub(connection.acked);
-        if more as usize > connection.asking.len() {
+        if more as usize > connection.awaiting_ack.len() {
             return None;
         }
         connection.acked = acked;
-        for id in connection.asking.drain(..more as usize) {
+        for id in connection.awaiting_ack.drain(..more as usize) {
             self.advance_sent(id, Awaits::Ack, Ok(()), memory);
         }
         Some(())
@@ -89,14 +91,14 @@ impl Core {
             Message::Eager { label, data, ack, payload } => {
                 let envelope = Envelope { from: peer, label, data, len: payload.len() as u64 };
                 self.receive_eager(envelope, payload, memory);
-                took(connection, ack);
+                count_acknowledged(connection, ack);
             }
             Message::Announce { label, data, id, len, remote } => {
                 let envelope = Envelope { from: peer, label, data, len };
                 let body = Body::Announced { id, remote };
                 match self.inbox.find(&envelope) {
                     Some(landing) => self.land(landing, body, Some(connection), memory),
-                    None => self.inbox.keep(Arrival { envelope, body }),
+                    None => self.inbox.hold_unexpected(Arrival { envelope, body }),
                 }
             }
             Message::Finish { id, end } => {
@@ -104,30 +106,34 @@ impl Core {
                 if sent.ticket.peer != peer || sent.awaits != Awaits::Finish {
                     return None;
                 }
-                self.end_sent(id, if end == End::Taken { Ok(()) } else { Err(Failure::Io) }, memory);
+                self.end_sent(
+                    id,
+                    if end == AnnounceResult::Taken { Ok(()) } else { Err(Failure::Io) },
+                    memory,
+                );
             }
             Message::Grant { more } => {
                 for run in more {
                     connection.credits.add(run)?;
                 }
             }
-            Message::AskKey { key } => {
-                let region = self.regions.ask(key, peer, memory);
+            Message::KeyRequest { key } => {
+                let region = self.regions.describe_for_peer(key, peer, memory);
                 answer(connection, Reply::Key { key, region })?;
             }
-            Message::Key { key, region } => learn(connection, key, region)?,
+            Message::Key { key, region } => on_key_answer(connection, key, region)?,
             Message::Revoke { region } => revoke(connection, region)?,
-            Message::Revoked { region } => self.regions.give_up(region, peer, memory)?,
+            Message::Revoked { region } => self.regions.peer_released(region, peer, memory)?,
             Message::Notify { region, what, len, data } => {
-                let opened = match self.regions.of_asker(region, peer) {
-                    Known::Yes(opened) if len <= opened.region.piece.len => opened,
+                let opened = match self.regions.view_for_peer(region, peer) {
+                    PeerView::Yes(opened) if len <= opened.region.piece.len => opened,
                     // The withdrawn memory was not written.
-                    Known::Withdrawn => return Some(()),
-                    Known::Yes(_) | Known::No => return None,
+                    PeerView::Withdrawn => return Some(()),
+                    PeerView::Yes(_) | PeerView::No => return None,
                 };
                 let kind = if what == Notice::Written { Kind::RemoteWrite } else { Kind::RemoteRead };
                 let key = opened.region.key;
-                self.note(kind, peer, Some(key), len, data);
+                self.report_access(kind, peer, Some(key), len, data);
             }
             Message::Atomic(atomic) => self.atomic(peer, connection, &atomic, memory)?,
             Message::Result { id, old } => {
@@ -138,7 +144,7 @@ impl Core {
                 }
                 let fetching = self.fetching.remove(id)?;
                 if !is_refused {
-                    memory.place(fetching.result, old);
+                    memory.write(fetching.result, old);
                 }
                 connection.fetching -= 1;
                 leave_region(connection, fetching.region);
@@ -160,26 +166,26 @@ impl Core {
         if atomic.form != AtomicForm::Plain {
             answer(connection, Reply::Result { id: atomic.id, old })?;
         }
-        took(connection, atomic.ack);
+        count_acknowledged(connection, atomic.ack);
         Some(())
     }
 }
 
 /// Counts a message that has been processed, if it asked for an acknowledgement.
-fn took(connection: &mut Connection, ack: Ack) {
-    if ack == Ack::Wanted {
-        connection.taken = connection.taken.wrapping_add(1);
+fn count_acknowledged(connection: &mut Connection, ack: AckRequest) {
+    if ack == AckRequest::Wanted {
+        connection.ack_count = connection.ack_count.wrapping_add(1);
     }
 }
 
 /// Queues an answer. Returns `None` if the peer has more questions open than the rules allow.
 fn answer(connection: &mut Connection, reply: Reply) -> Option<()> {
     connection.answer(reply);
-    (connection.answers <= 2 * MOST_QUESTIONS).then_some(())
+    (connection.answers <= 2 * MAX_KEY_REQUESTS).then_some(())
 }
 
 /// Records the answer to a question for a key. Returns `None` if the question is not open.
-fn learn(connection: &mut Connection, key: u64, region: Option<RemoteRegion>) -> Option<()> {
+fn on_key_answer(connection: &mut Connection, key: u64, region: Option<RemoteRegion>) -> Option<()> {
     let state = connection.keys.get_mut(&key).filter(|state| **state == KeyState::Asked)?;
     connection.keys_asked -= 1;
     let Some(told) = region else {
@@ -187,7 +193,7 @@ fn learn(connection: &mut Connection, key: u64, region: Option<RemoteRegion>) ->
         return Some(());
     };
     *state = KeyState::Region(told.region);
-    let known = KnownRegion { key, told, users: 0, state: RegionState::Open };
+    let known = KnownRegion { key, description: told, users: 0, state: RegionState::Open };
     connection.regions.insert(told.region, known).is_none().then_some(())
 }
 

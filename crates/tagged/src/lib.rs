@@ -129,9 +129,9 @@ extern crate std;
 
 mod atomic;
 mod config;
+mod credits;
 mod engine;
 mod fetch;
-mod flow;
 mod header;
 mod inbox;
 mod incoming;
@@ -159,7 +159,7 @@ pub use output::{Action, Completion, Failure, Fault, Kind, Payload, Release, Req
 pub use peer::Role;
 pub use region::{Region, RegionEvents, RegionId};
 pub use request::{
-    Atomic, Claim, DoneWhen, Fetch, Found, Hold, Label, Peek, PostError, Read, Receive, Report, Segment,
-    Segments, Send, Take, Want, Write,
+    Atomic, BufferLifetime, Claim, DoneWhen, Fetch, Found, Label, MatchOn, Peek, PostError, Read, Receive,
+    ReceiveCount, Report, Segment, Segments, Send, Write,
 };
 pub use wire::VERSION as WIRE_VERSION;

@@ -36,14 +36,14 @@ type Value = (PeerId, u64);
 
 /// Fields of source and tag that a receive compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Compared {
+struct MatchFields {
     sourced: bool,
     ignore: u64,
 }
 
-impl Compared {
+impl MatchFields {
     fn of(pattern: Pattern) -> Self {
-        Compared { sourced: pattern.from.is_some(), ignore: pattern.ignore }
+        MatchFields { sourced: pattern.from.is_some(), ignore: pattern.ignore }
     }
     fn value(self, from: PeerId, tag: u64) -> Value {
         (if self.sourced { from } else { PeerId(0) }, tag & !self.ignore)
@@ -55,7 +55,7 @@ impl Compared {
 
 #[derive(Debug)]
 struct Class {
-    compared: Compared,
+    compared: MatchFields,
     queues: HashMap<Value, VecDeque<(u64, u64)>, Hash>,
 }
 
@@ -63,13 +63,13 @@ struct Class {
 #[derive(Debug)]
 pub(crate) struct Posted {
     /// All receives, oldest first, while there are few.
-    few: Vec<(Pattern, u64)>,
+    linear: Vec<(Pattern, u64)>,
     /// All receives, while there are many.
     classes: Vec<Class>,
     /// Number of receives in the classes.
     classed: usize,
     /// Sequence number of the next receive to post.
-    turn: u64,
+    sequence: u64,
     /// Empty queues for reuse: most receives create a queue and remove it again.
     spare: Vec<VecDeque<(u64, u64)>>,
     hash: Hash,
@@ -81,21 +81,21 @@ const MOST_SPARE: usize = 64;
 impl Posted {
     pub(crate) fn new(seed: u64) -> Self {
         let hash = FixedState::with_seed(seed);
-        Posted { few: Vec::new(), classes: Vec::new(), classed: 0, turn: 0, spare: Vec::new(), hash }
+        Posted { linear: Vec::new(), classes: Vec::new(), classed: 0, sequence: 0, spare: Vec::new(), hash }
     }
 
     pub(crate) fn post(&mut self, pattern: Pattern, receive: u64) {
-        if self.classed == 0 && self.few.len() < FEW {
-            return self.few.push((pattern, receive));
+        if self.classed == 0 && self.linear.len() < FEW {
+            return self.linear.push((pattern, receive));
         }
-        for (pattern, receive) in core::mem::take(&mut self.few) {
+        for (pattern, receive) in core::mem::take(&mut self.linear) {
             self.post_in_class(pattern, receive);
         }
         self.post_in_class(pattern, receive);
     }
 
     fn post_in_class(&mut self, pattern: Pattern, receive: u64) {
-        let compared = Compared::of(pattern);
+        let compared = MatchFields::of(pattern);
         let place = self.classes.iter().position(|class| class.compared == compared);
         let place = place.unwrap_or_else(|| {
             self.classes.push(Class { compared, queues: HashMap::with_hasher(self.hash.clone()) });
@@ -103,15 +103,19 @@ impl Posted {
         });
         let (class, value) = (&mut self.classes[place], compared.value_of(pattern));
         let queue = class.queues.entry(value).or_insert_with(|| self.spare.pop().unwrap_or_default());
-        queue.push_back((self.turn, receive));
-        self.turn += 1;
+        queue.push_back((self.sequence, receive));
+        self.sequence += 1;
         self.classed += 1;
     }
 
     /// Returns the oldest receive that matches a message.
     pub(crate) fn find(&self, from: PeerId, tag: u64) -> Option<u64> {
         if self.classed == 0 {
-            return self.few.iter().find(|(pattern, _)| pattern.fits(from, tag)).map(|(_, receive)| *receive);
+            return self
+                .linear
+                .iter()
+                .find(|(pattern, _)| pattern.fits(from, tag))
+                .map(|(_, receive)| *receive);
         }
         let heads = self.classes.iter().filter_map(|c| c.queues.get(&c.compared.value(from, tag))?.front());
         heads.min().map(|(_, receive)| *receive)
@@ -120,12 +124,12 @@ impl Posted {
     /// Removes a receive. For the head of a queue this costs no more than [`find`](Self::find).
     pub(crate) fn remove(&mut self, pattern: Pattern, receive: u64) {
         if self.classed == 0 {
-            if let Some(at) = self.few.iter().position(|(_, posted)| *posted == receive) {
-                self.few.remove(at);
+            if let Some(at) = self.linear.iter().position(|(_, posted)| *posted == receive) {
+                self.linear.remove(at);
             }
             return;
         }
-        let compared = Compared::of(pattern);
+        let compared = MatchFields::of(pattern);
         let Some(place) = self.classes.iter().position(|class| class.compared == compared) else { return };
         let (class, value) = (&mut self.classes[place], compared.value_of(pattern));
         let Some(queue) = class.queues.get_mut(&value) else { return };
@@ -155,7 +159,7 @@ const MOST_INDEXES: usize = 2;
 /// Index of unexpected messages by the fields that some receives compare.
 #[derive(Debug)]
 struct Index {
-    compared: Compared,
+    compared: MatchFields,
     /// Sequence numbers of messages. An entry of a removed message stays until it reaches the front.
     turns: HashMap<Value, VecDeque<u64>, Hash>,
     /// Number of entries.
@@ -183,7 +187,7 @@ impl Index {
 }
 
 /// Message that knows its source and tag.
-pub(crate) trait Labelled {
+pub(crate) trait HasEnvelope {
     fn label(&self) -> (PeerId, u64);
 }
 
@@ -205,7 +209,7 @@ struct Entry<T> {
     message: T,
 }
 
-impl<T: Labelled> Unexpected<T> {
+impl<T: HasEnvelope> Unexpected<T> {
     pub(crate) fn new(seed: u64) -> Self {
         let hash = FixedState::with_seed(FixedState::with_seed(seed).hash_one(1));
         let (all, chains) = (BTreeMap::new(), HashMap::with_hasher(hash));
@@ -235,8 +239,8 @@ impl<T: Labelled> Unexpected<T> {
     }
     /// Returns the oldest message that matches.
     pub(crate) fn find(&mut self, pattern: Pattern) -> Option<u64> {
-        let compared = Compared::of(pattern);
-        if compared == (Compared { sourced: true, ignore: 0 }) {
+        let compared = MatchFields::of(pattern);
+        if compared == (MatchFields { sourced: true, ignore: 0 }) {
             return self.chains.get(&compared.value_of(pattern)).map(|ends| ends.0);
         }
         if self.all.len() <= FEW {
@@ -248,7 +252,7 @@ impl<T: Labelled> Unexpected<T> {
         self.indexes[place].first(compared.value_of(pattern), |turn| self.all.contains_key(&turn))
     }
     /// Builds an index. It replaces the oldest one if there are [`MOST_INDEXES`] already.
-    fn add_index(&mut self, compared: Compared) -> usize {
+    fn add_index(&mut self, compared: MatchFields) -> usize {
         let turns = HashMap::with_hasher(self.chains.hasher().clone());
         let mut index = Index { compared, turns, entries: 0 };
         for (turn, entry) in &self.all {
@@ -351,7 +355,7 @@ mod tests {
         }
     }
 
-    impl Labelled for (u32, u64, char) {
+    impl HasEnvelope for (u32, u64, char) {
         fn label(&self) -> (PeerId, u64) {
             (PeerId(self.0), self.1)
         }

@@ -81,7 +81,7 @@ pub struct Remote {
 /// All pieces that the engine passes lie within memory that the application posted or opened.
 pub trait Memory {
     /// Writes bytes to a piece of the same length.
-    fn place(&mut self, at: Piece, bytes: &[u8]);
+    fn write(&mut self, at: Piece, bytes: &[u8]);
 
     /// Reads the bytes of a piece of the same length.
     fn fetch(&mut self, from: Piece, into: &mut [u8]);
@@ -94,7 +94,7 @@ pub trait Memory {
             let len = (from.len - done).min(1024);
             let bytes = &mut chunk[..len as usize];
             self.fetch(from.within(done, len), bytes);
-            self.place(to.within(done, len), bytes);
+            self.write(to.within(done, len), bytes);
             done += len;
         }
     }
@@ -106,12 +106,12 @@ pub trait Memory {
         let word = &mut word[..at.len.min(8) as usize];
         self.fetch(at, word);
         change(word);
-        self.place(at, word);
+        self.write(at, word);
     }
 
     /// Copies a piece into a buffer of the driver, which lives until [`release`](Self::release). Returns `None` if
     /// there is no memory for it.
-    fn keep(&mut self, piece: Piece) -> Option<Buffer>;
+    fn copy_out(&mut self, piece: Piece) -> Option<Buffer>;
 
     /// Frees a buffer that [`keep`](Self::keep) returned.
     fn release(&mut self, buffer: Buffer);

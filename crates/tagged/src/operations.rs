@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 
 use crate::memory::{Buffer, PeerId, Piece, Remote};
 use crate::output::{Completion, Failure, Kind, Release};
-use crate::request::{Atomic, DoneWhen, Hold, Label, Report, Segments};
+use crate::request::{Atomic, BufferLifetime, DoneWhen, Label, Report, Segments};
 
 /// Fields of the completion of an operation in progress.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
+pub(crate) struct OperationInfo {
     pub(crate) context: u64,
     pub(crate) kind: Kind,
     pub(crate) report: Report,
@@ -21,11 +21,11 @@ pub(crate) struct Ticket {
 /// Slot of an operation among those that [`Config::operations`](crate::Config::operations) limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
-    Held,
-    Free,
+    Counted,
+    NotCounted,
 }
 
-impl Ticket {
+impl OperationInfo {
     pub(crate) fn done(&self, result: Result<(), Failure>) -> Completion {
         Completion {
             context: self.context,
@@ -45,20 +45,20 @@ impl Ticket {
 /// Message that waits to be sent.
 #[derive(Debug)]
 pub(crate) struct QueuedSend {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: OperationInfo,
     pub(crate) label: Label,
     pub(crate) data: Option<u64>,
     pub(crate) payload: Piece,
     /// Buffer of the engine's copy of the payload, if there is one. `payload` is then within it.
     pub(crate) kept: Option<Buffer>,
-    pub(crate) hold: Hold,
+    pub(crate) hold: BufferLifetime,
     pub(crate) done: DoneWhen,
 }
 
 /// Atomic that waits to be sent, with operands and comparands.
 #[derive(Debug)]
 pub(crate) struct QueuedAtomic {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: OperationInfo,
     pub(crate) atomic: Atomic,
     pub(crate) values: Box<[u8]>,
 }
@@ -75,7 +75,7 @@ pub(crate) enum Queued {
 /// Message that has been sent and has not ended.
 #[derive(Debug)]
 pub(crate) struct Sent {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: OperationInfo,
     pub(crate) kept: Option<Buffer>,
     pub(crate) registered: Option<u64>,
     /// Events that must still occur.
@@ -90,19 +90,19 @@ pub(crate) enum Awaits {
     Ack,
     Finish,
     /// A receive of this endpoint, for a message to itself.
-    Self_,
+    LocalReceive,
 }
 
 /// WRITE or READ of the application.
 #[derive(Debug)]
 pub(crate) struct Rma {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: OperationInfo,
     pub(crate) segments: Segments,
     pub(crate) local: Piece,
     pub(crate) kept: Option<Buffer>,
     pub(crate) stage: Stage,
     /// Remote location of each segment, and the peer's number of its region.
-    pub(crate) found: [Place; Segments::MOST],
+    pub(crate) remote: [RemoteLocation; Segments::MOST],
     /// Number of requests and transfers in progress.
     pub(crate) under_way: u32,
     pub(crate) failure: Option<Failure>,
@@ -110,13 +110,14 @@ pub(crate) struct Rma {
 
 /// Remote location of a segment.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RemoteLocation {
     pub(crate) remote: Remote,
     pub(crate) region: u64,
 }
 
-impl Place {
-    pub(crate) const NOWHERE: Place = Place { remote: Remote { address: 0, rkey: 0 }, region: 0 };
+impl RemoteLocation {
+    pub(crate) const NOWHERE: RemoteLocation =
+        RemoteLocation { remote: Remote { address: 0, rkey: 0 }, region: 0 };
 }
 
 /// Progress of an RMA operation.
@@ -154,15 +155,15 @@ impl Transfer {
 #[derive(Debug)]
 pub(crate) enum Owner {
     /// A message, with the sender's number `id`.
-    Landing { landing: Landing, id: u64 },
+    Landing { landing: MatchedReceive, id: u64 },
     /// A READ of the application.
     Rma(u64),
 }
 
 /// Message together with the receive that it matched.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Landing {
-    pub(crate) ticket: Ticket,
+pub(crate) struct MatchedReceive {
+    pub(crate) ticket: OperationInfo,
     /// Destination: the part of the message that fits.
     pub(crate) into: Piece,
     /// Number of bytes that do not fit.
@@ -171,7 +172,7 @@ pub(crate) struct Landing {
     pub(crate) many: Option<u64>,
 }
 
-impl Landing {
+impl MatchedReceive {
     pub(crate) fn done(&self, failure: Option<Failure>, release: Release) -> Completion {
         let truncated = (self.cut > 0).then_some(Failure::Truncated { cut: self.cut });
         let result = failure.or(truncated).map_or(Ok(()), Err);
@@ -187,7 +188,7 @@ impl Landing {
 /// Atomic that awaits its result.
 #[derive(Debug)]
 pub(crate) struct Fetching {
-    pub(crate) ticket: Ticket,
+    pub(crate) ticket: OperationInfo,
     pub(crate) result: Piece,
     pub(crate) region: u64,
 }
@@ -196,12 +197,12 @@ pub(crate) struct Fetching {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InFlight {
     pub(crate) peer: PeerId,
-    pub(crate) what: What,
+    pub(crate) what: RequestPart,
 }
 
 /// Part of an operation that a request carries out.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum What {
+pub(crate) enum RequestPart {
     Message(u64),
     /// A transfer's chunk: its transfer and its length in bytes.
     ReadChunk(u64, u64),

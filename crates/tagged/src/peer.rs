@@ -3,13 +3,13 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
-use crate::flow::{Credits, Known, Pool, Window};
+use crate::credits::{Credits, Known, Pool, Window};
 use crate::operations::Queued;
-use crate::wire::{End, Notice, RemoteRegion};
+use crate::wire::{AnnounceResult, Notice, RemoteRegion};
 
 /// Largest number of keys asked for at a time, and of atomics that await results. It bounds the answers that a peer
 /// owes.
-pub(crate) const MOST_QUESTIONS: u32 = 32;
+pub(crate) const MAX_KEY_REQUESTS: u32 = 32;
 
 /// Side that established a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +45,10 @@ pub(crate) struct Connection {
     pub(crate) received: u32,
     /// Number of the peer's messages processed that asked for an acknowledgement: in total, and as last reported to
     /// the peer.
-    pub(crate) taken: u32,
-    pub(crate) taken_told: u32,
+    pub(crate) ack_count: u32,
+    pub(crate) ack_count_sent: u32,
     /// Messages that await an acknowledgement, in order, and the number acknowledged so far.
-    pub(crate) asking: VecDeque<u64>,
+    pub(crate) awaiting_ack: VecDeque<u64>,
     pub(crate) acked: u32,
     /// Answers and questions, which leave before operations.
     pub(crate) outbox: VecDeque<Reply>,
@@ -61,19 +61,19 @@ pub(crate) struct Connection {
     pub(crate) keys_asked: u32,
     pub(crate) fetching: u32,
     /// Transfers with more to request, and requests in flight.
-    pub(crate) reading: VecDeque<u64>,
-    pub(crate) reads: UnderWay,
-    pub(crate) writes: UnderWay,
+    pub(crate) pending_transfers: VecDeque<u64>,
+    pub(crate) reads: InFlightRequests,
+    pub(crate) writes: InFlightRequests,
 }
 
 /// Requests of one kind in flight to a peer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UnderWay {
+pub(crate) struct InFlightRequests {
     requests: u32,
     bytes: u64,
 }
 
-impl UnderWay {
+impl InFlightRequests {
     pub(crate) fn is_none(self) -> bool {
         self.requests == 0
     }
@@ -81,11 +81,11 @@ impl UnderWay {
     pub(crate) fn has_room(self, len: u64, requests: u32, bytes: u64) -> bool {
         self.is_none() || self.requests < requests && self.bytes.saturating_add(len) <= bytes
     }
-    pub(crate) fn began(&mut self, len: u64) {
+    pub(crate) fn add(&mut self, len: u64) {
         self.requests += 1;
         self.bytes += len;
     }
-    pub(crate) fn ended(&mut self, len: u64) {
+    pub(crate) fn remove(&mut self, len: u64) {
         self.requests -= 1;
         self.bytes -= len;
     }
@@ -102,9 +102,9 @@ impl Connection {
             window: Window::first(pool, known),
             sent: 0,
             received: 0,
-            taken: 0,
-            taken_told: 0,
-            asking: VecDeque::new(),
+            ack_count: 0,
+            ack_count_sent: 0,
+            awaiting_ack: VecDeque::new(),
             acked: 0,
             outbox: VecDeque::new(),
             answers: 0,
@@ -112,9 +112,9 @@ impl Connection {
             regions: BTreeMap::new(),
             keys_asked: 0,
             fetching: 0,
-            reading: VecDeque::new(),
-            reads: UnderWay::default(),
-            writes: UnderWay::default(),
+            pending_transfers: VecDeque::new(),
+            reads: InFlightRequests::default(),
+            writes: InFlightRequests::default(),
         }
     }
     /// Queues an answer that the peer has asked for.
@@ -127,7 +127,7 @@ impl Connection {
 /// Message that needs nothing but a receive to leave.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    Finish { id: u64, end: End },
+    Finish { id: u64, end: AnnounceResult },
     AskKey { key: u64 },
     Key { key: u64, region: Option<RemoteRegion> },
     Revoke { region: u64 },
@@ -155,7 +155,7 @@ pub(crate) enum KeyState {
 #[derive(Debug)]
 pub(crate) struct KnownRegion {
     pub(crate) key: u64,
-    pub(crate) told: RemoteRegion,
+    pub(crate) description: RemoteRegion,
     /// Number of operations that use the region.
     pub(crate) users: u32,
     pub(crate) state: RegionState,

@@ -4,12 +4,12 @@ use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use crate::memory::{Access, Memory, PeerId, Piece, Remote};
-use crate::operations::{Awaits, Owner, Queued, QueuedSend, Sent, Slot, What};
+use crate::operations::{Awaits, Owner, Queued, QueuedSend, RequestPart, Sent, Slot};
 use crate::output::{Action, Failure, Payload, RequestId};
 use crate::peer::{Connection, Reply};
-use crate::request::{DoneWhen, Hold};
-use crate::shared::Core;
-use crate::wire::{Ack, EAGER_HEADER, End, Message, Use};
+use crate::request::{BufferLifetime, DoneWhen};
+use crate::shared::SharedState;
+use crate::wire::{AckRequest, AnnounceResult, EAGER_HEADER, Message, ReceiveUse};
 
 /// Result of issuing the operation at the head of a peer's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +20,10 @@ pub(crate) enum Step {
     Waits,
 }
 
-impl Core {
+impl SharedState {
     /// Sends everything that may leave: chunks of messages to receive, answers, operations in order, and finally
     /// grants.
-    pub(crate) fn pump(
+    pub(crate) fn send_pending(
         &mut self,
         peer: PeerId,
         connection: &mut Connection,
@@ -67,7 +67,7 @@ impl Core {
         let mut payload = Payload::None;
         let message = match reply {
             Reply::Finish { id, end } => Message::Finish { id, end },
-            Reply::AskKey { key } => Message::AskKey { key },
+            Reply::AskKey { key } => Message::KeyRequest { key },
             Reply::Key { key, region } => Message::Key { key, region },
             Reply::Revoke { region } => Message::Revoke { region },
             Reply::Revoked { region } => Message::Revoked { region },
@@ -102,20 +102,20 @@ impl Core {
     pub(crate) fn fits_next(&self, connection: &Connection, len: u64) -> bool {
         let Some(next) = connection.credits.next() else { return false };
         let room = u64::from(next.size.saturating_sub(EAGER_HEADER)).min(u64::from(self.config.eager));
-        len <= room && (next.usage == Use::Anything || len == 0)
+        len <= room && (next.usage == ReceiveUse::Anything || len == 0)
     }
 
     fn send_eager(&mut self, peer: PeerId, connection: &mut Connection, send: &QueuedSend) {
         let (awaits, ack) = match send.done {
-            DoneWhen::Transmitted => (Awaits::Transport, Ack::No),
-            DoneWhen::Delivered => (Awaits::TransportAndAck, Ack::Wanted),
+            DoneWhen::Transmitted => (Awaits::Transport, AckRequest::No),
+            DoneWhen::Delivered => (Awaits::TransportAndAck, AckRequest::Wanted),
         };
         let sent = Sent { ticket: send.ticket, kept: send.kept, registered: None, awaits };
         let id = self.sent.insert(sent);
-        if ack == Ack::Wanted {
-            connection.asking.push_back(id);
+        if ack == AckRequest::Wanted {
+            connection.awaiting_ack.push_back(id);
         }
-        let request = self.request(peer, What::Message(id));
+        let request = self.start_request(peer, RequestPart::Message(id));
         let message = Message::Eager { label: send.label, data: send.data, ack, payload: &[] };
         let payload = if send.payload.len == 0 { Payload::None } else { Payload::Piece(send.payload) };
         self.transmit(peer, connection, message, payload, request);
@@ -130,8 +130,8 @@ impl Core {
         send: &mut QueuedSend,
         memory: &mut dyn Memory,
     ) {
-        if send.hold == Hold::ThisCall && send.kept.is_none() {
-            send.kept = memory.keep(send.payload);
+        if send.hold == BufferLifetime::ThisCall && send.kept.is_none() {
+            send.kept = memory.copy_out(send.payload);
             let Some(buffer) = send.kept else {
                 return self.complete(&send.ticket, Err(Failure::NoMemory));
             };
@@ -144,7 +144,7 @@ impl Core {
             return self.complete(&send.ticket, Err(Failure::NoMemory));
         };
         self.free_slot(send.ticket.slot);
-        send.ticket.slot = Slot::Free;
+        send.ticket.slot = Slot::NotCounted;
         let sent = Sent {
             ticket: send.ticket,
             kept: send.kept,
@@ -161,7 +161,7 @@ impl Core {
     /// not wait for a long one.
     fn request_chunks(&mut self, peer: PeerId, connection: &mut Connection) {
         let (most, bytes) = (self.config.reads_in_flight, self.config.bytes_in_flight);
-        while let Some(id) = connection.reading.pop_front() {
+        while let Some(id) = connection.pending_transfers.pop_front() {
             let Some(transfer) = self.transfers.get_mut(id) else { continue };
             let left = transfer.into.len - transfer.issued;
             if transfer.failure.is_some() || left == 0 {
@@ -169,7 +169,7 @@ impl Core {
             }
             let len = left.min(self.config.chunk);
             if !connection.reads.has_room(len, most, bytes) {
-                connection.reading.push_front(id);
+                connection.pending_transfers.push_front(id);
                 break;
             }
             let into = transfer.into.within(transfer.issued, len);
@@ -177,11 +177,11 @@ impl Core {
             let remote = Remote { address: address + transfer.issued, rkey };
             transfer.issued += len;
             transfer.chunks += 1;
-            connection.reads.began(len);
+            connection.reads.add(len);
             if len < left {
-                connection.reading.push_back(id);
+                connection.pending_transfers.push_back(id);
             }
-            let request = self.request(peer, What::ReadChunk(id, len));
+            let request = self.start_request(peer, RequestPart::ReadChunk(id, len));
             self.actions.push_back(Action::Read { peer, remote, into, request });
         }
     }
@@ -206,7 +206,8 @@ impl Core {
         let Some(transfer) = self.transfers.remove(id) else { return };
         match transfer.owner {
             Owner::Landing { landing, id } => {
-                let end = if transfer.failure.is_some() { End::Failed } else { End::Taken };
+                let end =
+                    if transfer.failure.is_some() { AnnounceResult::Failed } else { AnnounceResult::Taken };
                 connection.outbox.push_back(Reply::Finish { id, end });
                 self.end_landing(&landing, transfer.failure);
             }

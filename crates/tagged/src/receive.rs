@@ -3,10 +3,10 @@
 use crate::engine::Engine;
 use crate::inbox::{Arrival, Body};
 use crate::memory::{Memory, PeerId, Piece};
-use crate::operations::Landing;
+use crate::operations::MatchedReceive;
 use crate::output::{Completion, Failure, Kind, Release};
 use crate::peer::{Connection, Link, Peer};
-use crate::request::{Claim, Found, Label, Peek, PostError, Receive, Report, Take, Want};
+use crate::request::{Claim, Found, Label, MatchOn, Peek, PostError, Receive, ReceiveCount, Report};
 
 impl Engine {
     /// Posts a receive, which takes the oldest unexpected message that matches, or waits.
@@ -15,25 +15,25 @@ impl Engine {
     ///
     /// [`PostError::Lengths`] if a multi-receive has no room.
     pub fn post_receive(&mut self, receive: Receive, memory: &mut dyn Memory) -> Result<(), PostError> {
-        if matches!(receive.take, Take::Many { .. }) && receive.into.len == 0 {
+        if matches!(receive.take, ReceiveCount::Many { .. }) && receive.into.len == 0 {
             return Err(PostError::Lengths);
         }
         let id = self.core.inbox.post(receive);
         while let Some((arrival, landing)) = self.core.inbox.next(id) {
             self.land(landing, arrival, memory);
         }
-        self.relieve(memory);
+        self.resume_starved_peers(memory);
         Ok(())
     }
 
     /// Searches for an unexpected message. The result is a completion, even if there is none.
     pub fn peek(&mut self, peek: Peek, memory: &mut dyn Memory) {
         let Peek { from, want, found, context } = peek;
-        let Some((space, turn, arrival)) = self.core.inbox.look(from, want) else {
+        let Some((space, turn, arrival)) = self.core.inbox.find_unexpected(from, want) else {
             self.core.completions.push_back(nothing(&peek));
             return;
         };
-        self.core.completions.push_back(arrival.envelope.seen(context));
+        self.core.completions.push_back(arrival.envelope.peek_completion(context));
         if found == Found::Stays {
             return;
         }
@@ -45,7 +45,7 @@ impl Engine {
         if let Some(arrival) = dropped {
             self.discard(arrival, memory);
         }
-        self.relieve(memory);
+        self.resume_starved_peers(memory);
     }
 
     /// Receives or drops the message that a peek claimed with this context.
@@ -61,12 +61,12 @@ impl Engine {
                 self.land(landing, arrival, memory);
             }
             None => {
-                let seen = arrival.envelope.seen(claim.context);
+                let seen = arrival.envelope.peek_completion(claim.context);
                 self.core.completions.push_back(Completion { report: claim.report, ..seen });
                 self.discard(arrival, memory);
             }
         }
-        self.relieve(memory);
+        self.resume_starved_peers(memory);
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl Engine {
         self.core.completions.extend(cancelled);
     }
 
-    fn land(&mut self, landing: Landing, arrival: Arrival, memory: &mut dyn Memory) {
+    fn land(&mut self, landing: MatchedReceive, arrival: Arrival, memory: &mut dyn Memory) {
         let from = arrival.envelope.from;
         let connection = connection_of(self.peers.get_mut(&from));
         let waits = matches!(arrival.body, Body::Announced { .. });
@@ -105,8 +105,8 @@ fn connection_of(peer: Option<&mut Peer>) -> Option<&mut Connection> {
 /// Returns the completion of a peek that found nothing.
 fn nothing(peek: &Peek) -> Completion {
     let label = match peek.want {
-        Want::Message => Label::Message,
-        Want::Tagged { tag, .. } => Label::Tagged(tag),
+        MatchOn::Message => Label::Message,
+        MatchOn::Tagged { tag, .. } => Label::Tagged(tag),
     };
     Completion {
         context: peek.context,

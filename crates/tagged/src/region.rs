@@ -37,7 +37,7 @@ pub enum RegionEvents {
 }
 
 impl RegionEvents {
-    pub(crate) fn told(self) -> Told {
+    pub(crate) fn reported_accesses(self) -> Told {
         Told {
             of_writes: matches!(self, RegionEvents::Writes | RegionEvents::All),
             of_reads: matches!(self, RegionEvents::Reads | RegionEvents::All),
@@ -50,11 +50,11 @@ impl RegionEvents {
 pub struct RegionId(pub(crate) u64);
 
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenRegion {
     pub(crate) region: Region,
     exposure: Exposure,
     /// Peers that have received the region's description and not released it.
-    askers: BTreeSet<PeerId>,
+    peers_with_key: BTreeSet<PeerId>,
 }
 
 /// State of a region at the transport.
@@ -69,7 +69,7 @@ enum Exposure {
     Withdrawn(Option<u64>),
 }
 
-impl Opened {
+impl OpenRegion {
     /// Returns the piece that an access covers, if it lies within the region.
     pub(crate) fn piece(&self, address: u64, len: u64) -> Option<Piece> {
         self.region.piece.part(address.checked_sub(self.region.base)?, len)
@@ -79,7 +79,7 @@ impl Opened {
 /// All regions of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
-    all: Table<Opened>,
+    all: Table<OpenRegion>,
     open: BTreeMap<u64, u64>,
 }
 
@@ -89,24 +89,30 @@ impl Regions {
         if self.open.contains_key(&region.key) {
             return None;
         }
-        let id = self.all.insert(Opened { region, exposure: Exposure::None, askers: BTreeSet::new() });
+        let id =
+            self.all.insert(OpenRegion { region, exposure: Exposure::None, peers_with_key: BTreeSet::new() });
         self.open.insert(region.key, id);
         Some(RegionId(id))
     }
     /// Returns the open region with this key, for accesses of this endpoint itself.
-    pub(crate) fn by_key(&self, key: u64) -> Option<&Opened> {
+    pub(crate) fn by_key(&self, key: u64) -> Option<&OpenRegion> {
         self.all.get(*self.open.get(&key)?)
     }
     /// Returns the state of a region for a peer that names it by its number.
-    pub(crate) fn of_asker(&self, id: u64, peer: PeerId) -> Known<'_> {
-        match self.all.get(id).filter(|opened| opened.askers.contains(&peer)) {
-            None => Known::No,
-            Some(Opened { exposure: Exposure::Withdrawn(_), .. }) => Known::Withdrawn,
-            Some(opened) => Known::Yes(opened),
+    pub(crate) fn view_for_peer(&self, id: u64, peer: PeerId) -> PeerView<'_> {
+        match self.all.get(id).filter(|opened| opened.peers_with_key.contains(&peer)) {
+            None => PeerView::No,
+            Some(OpenRegion { exposure: Exposure::Withdrawn(_), .. }) => PeerView::Withdrawn,
+            Some(opened) => PeerView::Yes(opened),
         }
     }
     /// Returns the description of the region for a peer that asks for a key, and registers the region if necessary.
-    pub(crate) fn ask(&mut self, key: u64, peer: PeerId, memory: &mut dyn Memory) -> Option<RemoteRegion> {
+    pub(crate) fn describe_for_peer(
+        &mut self,
+        key: u64,
+        peer: PeerId,
+        memory: &mut dyn Memory,
+    ) -> Option<RemoteRegion> {
         let id = *self.open.get(&key)?;
         let opened = self.all.get_mut(id)?;
         let Region { base, piece, access, events, .. } = opened.region;
@@ -116,8 +122,15 @@ impl Regions {
             Exposure::None | Exposure::Withdrawn(_) => memory.register(piece, access, None)?,
         };
         opened.exposure = Exposure::Open(remote);
-        opened.askers.insert(peer);
-        Some(RemoteRegion { region: id, remote, base, len: piece.len, access, told: events.told() })
+        opened.peers_with_key.insert(peer);
+        Some(RemoteRegion {
+            region: id,
+            remote,
+            base,
+            len: piece.len,
+            access,
+            told: events.reported_accesses(),
+        })
     }
     /// Closes a region to new peers and returns the peers that still know it.
     pub(crate) fn close(&mut self, id: RegionId, memory: &mut dyn Memory) -> BTreeSet<PeerId> {
@@ -125,32 +138,32 @@ impl Regions {
         if self.open.get(&opened.region.key) == Some(&id.0) {
             self.open.remove(&opened.region.key);
         }
-        let askers = opened.askers.clone();
-        self.end_if_unknown(id.0, memory);
+        let askers = opened.peers_with_key.clone();
+        self.remove_if_unreferenced(id.0, memory);
         askers
     }
     /// Records that a peer has released a closed region. Returns `None` if the peer never knew the region or it is
     /// still open.
-    pub(crate) fn give_up(&mut self, id: u64, peer: PeerId, memory: &mut dyn Memory) -> Option<()> {
+    pub(crate) fn peer_released(&mut self, id: u64, peer: PeerId, memory: &mut dyn Memory) -> Option<()> {
         let opened = self.all.get_mut(id)?;
-        if self.open.get(&opened.region.key) == Some(&id) || !opened.askers.remove(&peer) {
+        if self.open.get(&opened.region.key) == Some(&id) || !opened.peers_with_key.remove(&peer) {
             return None;
         }
-        self.end_if_unknown(id, memory);
+        self.remove_if_unreferenced(id, memory);
         Some(())
     }
     /// Forgets a peer whose connection has ended, and ends the regions that only it still knew.
-    pub(crate) fn lose(&mut self, peer: PeerId, memory: &mut dyn Memory) {
-        for id in self.all.ids(|opened| opened.askers.contains(&peer)) {
+    pub(crate) fn forget_peer(&mut self, peer: PeerId, memory: &mut dyn Memory) {
+        for id in self.all.ids(|opened| opened.peers_with_key.contains(&peer)) {
             if let Some(opened) = self.all.get_mut(id) {
-                opened.askers.remove(&peer);
+                opened.peers_with_key.remove(&peer);
             }
-            self.end_if_unknown(id, memory);
+            self.remove_if_unreferenced(id, memory);
         }
     }
-    fn end_if_unknown(&mut self, id: u64, memory: &mut dyn Memory) {
+    fn remove_if_unreferenced(&mut self, id: u64, memory: &mut dyn Memory) {
         let Some(opened) = self.all.get(id) else { return };
-        if !opened.askers.is_empty() || self.open.get(&opened.region.key) == Some(&id) {
+        if !opened.peers_with_key.is_empty() || self.open.get(&opened.region.key) == Some(&id) {
             return;
         }
         match self.all.remove(id).map(|opened| opened.exposure) {
@@ -177,22 +190,22 @@ impl Regions {
         } else {
             memory.deregister(remote.rkey);
         }
-        Some((remote.rkey, opened.askers.clone()))
+        Some((remote.rkey, opened.peers_with_key.clone()))
     }
     /// Returns the peers that have not released a region.
     pub(crate) fn askers(&self, id: RegionId) -> impl Iterator<Item = PeerId> {
-        self.all.get(id.0).into_iter().flat_map(|opened| opened.askers.iter().copied())
+        self.all.get(id.0).into_iter().flat_map(|opened| opened.peers_with_key.iter().copied())
     }
     /// Returns true while peers can access a region, open or closing.
-    pub(crate) fn is_reached(&self, id: RegionId) -> bool {
+    pub(crate) fn is_accessible(&self, id: RegionId) -> bool {
         self.all.get(id.0).is_some_and(|opened| !matches!(opened.exposure, Exposure::Withdrawn(_)))
     }
 }
 
 /// State of a region for a peer.
-pub(crate) enum Known<'a> {
+pub(crate) enum PeerView<'a> {
     /// The peer knows the region, which is open or closing.
-    Yes(&'a Opened),
+    Yes(&'a OpenRegion),
     /// The peer knows the region and has not released it since it was withdrawn.
     Withdrawn,
     /// The peer never knew the region, or has released it.

@@ -14,7 +14,7 @@ pub enum Label {
 
 /// Messages that a receive matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Want {
+pub enum MatchOn {
     /// Any message without a tag.
     Message,
     /// Messages whose tag satisfies `(tag ^ theirs) & !ignore == 0`.
@@ -37,7 +37,7 @@ pub enum Report {
 
 /// Time for which the application keeps its buffer unchanged for the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum BufferLifetime {
     /// Until the operation completes.
     UntilDone,
     /// Until the driver has taken the actions of this call (inject). A message that must wait is copied. At most
@@ -66,7 +66,7 @@ pub struct Send {
     /// Remote CQ data.
     pub data: Option<u64>,
     /// Time for which the payload stays unchanged.
-    pub hold: Hold,
+    pub hold: BufferLifetime,
     /// Event that completes the message.
     pub done: DoneWhen,
     /// Report on success.
@@ -77,7 +77,7 @@ pub struct Send {
 
 /// Number of messages that a receive takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
+pub enum ReceiveCount {
     /// One message.
     One,
     /// Consecutive messages until less than `least` bytes are free (FI_MULTI_RECV).
@@ -93,11 +93,11 @@ pub struct Receive {
     /// Source of the messages; `None` matches any.
     pub from: Option<PeerId>,
     /// Messages to match.
-    pub want: Want,
+    pub want: MatchOn,
     /// Buffer for the messages.
     pub into: Piece,
     /// Number of messages to take.
-    pub take: Take,
+    pub take: ReceiveCount,
     /// Report on success. The release of a multi-receive is always an entry.
     pub report: Report,
     /// Value returned in the completion, and the identifier for [`cancel`](crate::Engine::cancel).
@@ -123,7 +123,7 @@ pub struct Peek {
     /// Source of the message; `None` matches any.
     pub from: Option<PeerId>,
     /// Messages to match.
-    pub want: Want,
+    pub want: MatchOn,
     /// Treatment of the message found.
     pub found: Found,
     /// Value returned in the completion.
@@ -198,7 +198,7 @@ pub struct Write {
     /// Remote CQ data (writedata).
     pub data: Option<u64>,
     /// Time for which the bytes stay unchanged.
-    pub hold: Hold,
+    pub hold: BufferLifetime,
     /// Report on success.
     pub report: Report,
     /// Value returned in the completion.

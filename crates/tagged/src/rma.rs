@@ -3,17 +3,19 @@
 use crate::config::MAX_MESSAGE;
 use crate::engine::Engine;
 use crate::memory::{Access, Memory, PeerId, Piece, Remote};
-use crate::operations::{Owner, Place, Queued, Rma, Slot, Stage, Ticket, Transfer, What};
+use crate::operations::{
+    OperationInfo, Owner, Queued, RemoteLocation, RequestPart, Rma, Slot, Stage, Transfer,
+};
 use crate::output::{Action, Failure, Kind, Payload};
-use crate::peer::{Connection, KeyState, Link, MOST_QUESTIONS, Peer, RegionState, Reply};
+use crate::peer::{Connection, KeyState, Link, MAX_KEY_REQUESTS, Peer, RegionState, Reply};
 use crate::pump::Step;
-use crate::request::{Hold, PostError, Read, Segment, Segments, Write};
-use crate::shared::Core;
+use crate::request::{BufferLifetime, PostError, Read, Segment, Segments, Write};
+use crate::shared::SharedState;
 use crate::wire::{Message, Notice};
 
 /// Result of looking up memory of a peer.
 pub(crate) enum Search {
-    Found(Place),
+    Found(RemoteLocation),
     /// The key has been asked for, or will be.
     Waits,
     /// The key is unknown, the range is out of bounds, or the right is missing.
@@ -24,18 +26,18 @@ impl Engine {
     /// Writes memory of a peer. A message posted later is matched after the bytes have arrived.
     pub fn post_write(&mut self, write: Write, memory: &mut dyn Memory) -> Result<(), PostError> {
         let Write { to, segments, mut from, data, hold, report, context } = write;
-        let most = if hold == Hold::ThisCall { crate::config::MAX_INJECT } else { MAX_MESSAGE };
+        let most = if hold == BufferLifetime::ThisCall { crate::config::MAX_INJECT } else { MAX_MESSAGE };
         self.admit_rma(&segments, from, most)?;
         let kind = Kind::Write;
-        let slot = Slot::Held;
-        let ticket = Ticket { context, kind, report, peer: to, len: from.len, data, slot };
+        let slot = Slot::Counted;
+        let ticket = OperationInfo { context, kind, report, peer: to, len: from.len, data, slot };
         if to == PeerId::SELF {
-            self.rma_of_self(Ticket { slot: Slot::Free, ..ticket }, &segments, from, memory);
+            self.rma_of_self(OperationInfo { slot: Slot::NotCounted, ..ticket }, &segments, from, memory);
             return Ok(());
         }
         let mut kept = None;
-        if hold == Hold::ThisCall && from.len > 0 {
-            let buffer = memory.keep(from).ok_or(PostError::NoMemory)?;
+        if hold == BufferLifetime::ThisCall && from.len > 0 {
+            let buffer = memory.copy_out(from).ok_or(PostError::NoMemory)?;
             from = Piece::whole(buffer, from.len);
             kept = Some(buffer);
         }
@@ -49,10 +51,10 @@ impl Engine {
         let Read { to, segments, into, report, context } = read;
         self.admit_rma(&segments, into, MAX_MESSAGE)?;
         let kind = Kind::Read;
-        let slot = Slot::Held;
-        let ticket = Ticket { context, kind, report, peer: to, len: into.len, data: None, slot };
+        let slot = Slot::Counted;
+        let ticket = OperationInfo { context, kind, report, peer: to, len: into.len, data: None, slot };
         if to == PeerId::SELF {
-            self.rma_of_self(Ticket { slot: Slot::Free, ..ticket }, &segments, into, memory);
+            self.rma_of_self(OperationInfo { slot: Slot::NotCounted, ..ticket }, &segments, into, memory);
             return Ok(());
         }
         let id = self.core.rmas.insert(new_rma(ticket, segments, into));
@@ -93,7 +95,7 @@ impl Engine {
     /// Asks for the keys of the operations that waited for a connection.
     pub(crate) fn ask_for_keys(&mut self, peer: PeerId) {
         let Some(Peer { link: Link::Up(connection), queue }) = self.peers.get_mut(&peer) else { return };
-        for queued in queue.iter().take(MOST_QUESTIONS as usize) {
+        for queued in queue.iter().take(MAX_KEY_REQUESTS as usize) {
             match queued {
                 Queued::Send(_) => {}
                 Queued::Atomic(atomic) => ask_for_key(connection, atomic.atomic.key),
@@ -105,7 +107,13 @@ impl Engine {
         }
     }
 
-    fn rma_of_self(&mut self, ticket: Ticket, segments: &Segments, local: Piece, memory: &mut dyn Memory) {
+    fn rma_of_self(
+        &mut self,
+        ticket: OperationInfo,
+        segments: &Segments,
+        local: Piece,
+        memory: &mut dyn Memory,
+    ) {
         let core = &mut self.core;
         let mut done = 0;
         let mut pieces = [(Piece::NONE, 0, crate::wire::Told::default()); Segments::MOST];
@@ -115,7 +123,11 @@ impl Engine {
             let Some(piece) = allowed.and_then(|o| o.piece(segment.address, segment.len)) else {
                 return core.complete(&ticket, Err(Failure::Access));
             };
-            *place = (piece, segment.key, allowed.map(|o| o.region.events.told()).unwrap_or_default());
+            *place = (
+                piece,
+                segment.key,
+                allowed.map(|o| o.region.events.reported_accesses()).unwrap_or_default(),
+            );
         }
         let last = segments.as_slice().len() - 1;
         for (index, (piece, key, told)) in pieces.into_iter().take(last + 1).enumerate() {
@@ -125,16 +137,16 @@ impl Engine {
             if ticket.kind == Kind::Write {
                 memory.copy(part, piece);
                 if told.of_writes || data.is_some() {
-                    core.note(Kind::RemoteWrite, PeerId::SELF, Some(key), piece.len, data);
+                    core.report_access(Kind::RemoteWrite, PeerId::SELF, Some(key), piece.len, data);
                 }
             } else {
                 memory.copy(piece, part);
                 if told.of_reads {
-                    core.note(Kind::RemoteRead, PeerId::SELF, Some(key), piece.len, None);
+                    core.report_access(Kind::RemoteRead, PeerId::SELF, Some(key), piece.len, None);
                 }
             }
         }
-        core.complete(&Ticket { data: None, ..ticket }, Ok(()));
+        core.complete(&OperationInfo { data: None, ..ticket }, Ok(()));
     }
 }
 
@@ -142,14 +154,14 @@ fn is_allowed(kind: Kind, access: Access) -> bool {
     if kind == Kind::Write { access.writes() } else { access.reads() }
 }
 
-fn new_rma(ticket: Ticket, segments: Segments, local: Piece) -> Rma {
+fn new_rma(ticket: OperationInfo, segments: Segments, local: Piece) -> Rma {
     Rma {
         ticket,
         segments,
         local,
         kept: None,
         stage: Stage::Unresolved,
-        found: [Place::NOWHERE; Segments::MOST],
+        remote: [RemoteLocation::NOWHERE; Segments::MOST],
         under_way: 0,
         failure: None,
     }
@@ -157,7 +169,7 @@ fn new_rma(ticket: Ticket, segments: Segments, local: Piece) -> Rma {
 
 /// Asks for an unknown key, unless too many questions are open.
 fn ask_for_key(connection: &mut Connection, key: u64) {
-    if connection.keys.contains_key(&key) || connection.keys_asked >= MOST_QUESTIONS {
+    if connection.keys.contains_key(&key) || connection.keys_asked >= MAX_KEY_REQUESTS {
         return;
     }
     connection.keys_asked += 1;
@@ -174,12 +186,12 @@ pub(crate) fn search(
     match connection.keys.get(&segment.key) {
         Some(KeyState::Region(id)) => {
             let Some(known) = connection.regions.get(id) else { return Search::Refused };
-            let told = &known.told;
+            let told = &known.description;
             let offset = segment.address.checked_sub(told.base);
             let inside = offset.filter(|o| o.checked_add(segment.len).is_some_and(|end| end <= told.len));
             let Some(offset) = inside.filter(|_| wanted(told.access)) else { return Search::Refused };
             let remote = Remote { address: told.remote.address + offset, rkey: told.remote.rkey };
-            Search::Found(Place { remote, region: *id })
+            Search::Found(RemoteLocation { remote, region: *id })
         }
         Some(KeyState::Refused) => {
             // A later operation asks for the key again.
@@ -211,12 +223,12 @@ pub(crate) fn leave_region(connection: &mut Connection, region: u64) {
     }
 }
 
-impl Core {
+impl SharedState {
     /// Looks up all memory of an RMA. Returns the step to take unless all of it was found.
     fn resolve(&mut self, connection: &mut Connection, id: u64, memory: &mut dyn Memory) -> Option<Step> {
         let rma = self.rmas.get_mut(id)?;
         let kind = rma.ticket.kind;
-        for (segment, place) in rma.segments.as_slice().iter().zip(&mut rma.found) {
+        for (segment, place) in rma.segments.as_slice().iter().zip(&mut rma.remote) {
             match search(connection, segment, |access| is_allowed(kind, access)) {
                 Search::Found(found) => *place = found,
                 Search::Waits => return Some(Step::Waits),
@@ -231,7 +243,7 @@ impl Core {
                 }
             }
         }
-        for place in &rma.found[..rma.segments.as_slice().len()] {
+        for place in &rma.remote[..rma.segments.as_slice().len()] {
             use_region(connection, place.region);
         }
         rma.stage = Stage::Bytes(0);
@@ -269,9 +281,9 @@ impl Core {
                     }
                     rma.stage = Stage::Bytes(done + len);
                     rma.under_way += 1;
-                    connection.writes.began(len);
+                    connection.writes.add(len);
                     let from = rma.local.within(done, len);
-                    let request = self.request(peer, What::WriteChunk(id, len));
+                    let request = self.start_request(peer, RequestPart::WriteChunk(id, len));
                     self.actions.push_back(Action::Write { peer, remote, from, request });
                 }
                 Stage::Notice(index) => {
@@ -279,10 +291,10 @@ impl Core {
                         rma.stage = Stage::Requested;
                         continue;
                     };
-                    let region = rma.found[index].region;
+                    let region = rma.remote[index].region;
                     let is_last = index + 1 == rma.segments.as_slice().len();
                     let data = rma.ticket.data.filter(|_| is_last);
-                    let told = connection.regions.get(&region).is_some_and(|r| r.told.told.of_writes);
+                    let told = connection.regions.get(&region).is_some_and(|r| r.description.told.of_writes);
                     if data.is_none() && !told {
                         rma.stage = Stage::Notice(index + 1);
                         continue;
@@ -295,7 +307,7 @@ impl Core {
                         rma.under_way += 1;
                     }
                     let notice = Message::Notify { region, what: Notice::Written, len: segment.len, data };
-                    let request = self.request(peer, What::Notice(id));
+                    let request = self.start_request(peer, RequestPart::Notice(id));
                     self.transmit(peer, connection, notice, Payload::None, request);
                 }
                 Stage::Requested => {
@@ -319,7 +331,7 @@ impl Core {
         let Some(rma) = self.rmas.get_mut(id) else { return Step::Issued };
         rma.stage = Stage::Requested;
         let mut done = 0;
-        for (segment, place) in rma.segments.as_slice().iter().zip(&rma.found) {
+        for (segment, place) in rma.segments.as_slice().iter().zip(&rma.remote) {
             let into = rma.local.within(done, segment.len);
             done += segment.len;
             if segment.len == 0 {
@@ -328,7 +340,7 @@ impl Core {
             rma.under_way += 1;
             let (remote, owner) = (place.remote, Owner::Rma(id));
             let transfer = Transfer { peer, remote, into, issued: 0, chunks: 0, failure: None, owner };
-            connection.reading.push_back(self.transfers.insert(transfer));
+            connection.pending_transfers.push_back(self.transfers.insert(transfer));
         }
         self.end_rma_if_over(connection, id, memory);
         Step::Issued
@@ -349,8 +361,8 @@ impl Core {
             return;
         }
         let failure = rma.failure;
-        for (segment, place) in rma.segments.as_slice().iter().zip(&rma.found) {
-            let told = connection.regions.get(&place.region).is_some_and(|r| r.told.told.of_reads);
+        for (segment, place) in rma.segments.as_slice().iter().zip(&rma.remote) {
+            let told = connection.regions.get(&place.region).is_some_and(|r| r.description.told.of_reads);
             if told && failure.is_none() && rma.ticket.kind == Kind::Read {
                 let (region, len) = (place.region, segment.len);
                 connection.outbox.push_back(Reply::Notice { region, what: Notice::Read, len });
@@ -370,23 +382,23 @@ impl Core {
         if let Some(buffer) = rma.kept {
             memory.release(buffer);
         }
-        self.complete(&Ticket { data: None, ..rma.ticket }, result);
+        self.complete(&OperationInfo { data: None, ..rma.ticket }, result);
     }
 }
 
 impl Rma {
     /// Returns true if one of its regions has been revoked.
     pub(crate) fn is_revoked(&self, connection: &Connection) -> bool {
-        let is_revoked = |place: &Place| {
+        let is_revoked = |place: &RemoteLocation| {
             connection.regions.get(&place.region).is_some_and(|known| known.state == RegionState::Revoked)
         };
-        self.found[..self.segments.as_slice().len()].iter().any(is_revoked)
+        self.remote[..self.segments.as_slice().len()].iter().any(is_revoked)
     }
 
     /// Returns the remote location of local byte `done`, and the number of contiguous bytes there.
     fn at(&self, done: u64) -> (Remote, u64) {
         let mut before = 0;
-        for (segment, place) in self.segments.as_slice().iter().zip(&self.found) {
+        for (segment, place) in self.segments.as_slice().iter().zip(&self.remote) {
             let offset = done - before;
             if offset < segment.len {
                 let Remote { address, rkey } = place.remote;
@@ -395,6 +407,6 @@ impl Rma {
             before += segment.len;
         }
         // Never reached, because `done` is below the total length of the segments.
-        (self.found[0].remote, 0)
+        (self.remote[0].remote, 0)
     }
 }

@@ -7,19 +7,19 @@ use crate::engine::Engine;
 use crate::header::Header;
 use crate::inbox::{Arrival, Body, Envelope};
 use crate::memory::{Memory, PeerId, Piece};
-use crate::operations::{Awaits, Queued, QueuedSend, Sent, Slot, Ticket};
+use crate::operations::{Awaits, OperationInfo, Queued, QueuedSend, Sent, Slot};
 use crate::output::Kind;
 use crate::peer::{Link, Peer};
-use crate::request::{Hold, Label, PostError, Send};
-use crate::wire::{Ack, Message};
+use crate::request::{BufferLifetime, Label, PostError, Send};
+use crate::wire::{AckRequest, Message};
 
 impl Engine {
     /// Sends a message. Messages to one peer are matched in the order of these calls.
     pub fn post_send(&mut self, send: Send, memory: &mut dyn Memory) -> Result<(), PostError> {
-        let most = if send.hold == Hold::ThisCall { MAX_INJECT } else { MAX_MESSAGE };
+        let most = if send.hold == BufferLifetime::ThisCall { MAX_INJECT } else { MAX_MESSAGE };
         self.admit(send.payload.len, most)?;
-        let slot = if send.to == PeerId::SELF { Slot::Free } else { Slot::Held };
-        let ticket = Ticket {
+        let slot = if send.to == PeerId::SELF { Slot::NotCounted } else { Slot::Counted };
+        let ticket = OperationInfo {
             context: send.context,
             kind: Kind::Send(send.label),
             report: send.report,
@@ -37,7 +37,7 @@ impl Engine {
         self.core.operations += 1;
         self.peers.entry(to).or_default().queue.push_back(Queued::Send(queued));
         self.start(to, memory);
-        if hold == Hold::ThisCall { self.keep_last(to, memory) } else { Ok(()) }
+        if hold == BufferLifetime::ThisCall { self.keep_last(to, memory) } else { Ok(()) }
     }
 
     /// Sends a short message at once if nothing must leave before it. For drivers that copy a message as they take it
@@ -50,7 +50,7 @@ impl Engine {
         if !is_next || !self.core.may_send(to, connection) || !self.core.fits_next(connection, len) {
             return None;
         }
-        let message = Message::Eager { label, data, ack: Ack::No, payload: &[] };
+        let message = Message::Eager { label, data, ack: AckRequest::No, payload: &[] };
         Some(self.core.next_header(connection, message))
     }
 
@@ -69,7 +69,7 @@ impl Engine {
         if last.payload.len == 0 {
             return Ok(());
         }
-        let Some(buffer) = memory.keep(last.payload) else {
+        let Some(buffer) = memory.copy_out(last.payload) else {
             peer.queue.pop_back();
             self.core.operations -= 1;
             return Err(PostError::NoMemory);
@@ -80,12 +80,12 @@ impl Engine {
     }
 
     /// Sends a message to this endpoint. A short message is held like one from a peer.
-    fn send_to_self(&mut self, ticket: Ticket, send: &Send, memory: &mut dyn Memory) {
+    fn send_to_self(&mut self, ticket: OperationInfo, send: &Send, memory: &mut dyn Memory) {
         let core = &mut self.core;
         let piece = send.payload;
         let envelope = Envelope { from: PeerId::SELF, label: send.label, data: send.data, len: piece.len };
-        let own = |core: &mut crate::shared::Core| {
-            let sent = Sent { ticket, kept: None, registered: None, awaits: Awaits::Self_ };
+        let own = |core: &mut crate::shared::SharedState| {
+            let sent = Sent { ticket, kept: None, registered: None, awaits: Awaits::LocalReceive };
             Body::Own { sent: core.sent.insert(sent), piece }
         };
         if let Some(landing) = core.inbox.find(&envelope) {
@@ -95,14 +95,14 @@ impl Engine {
         }
         let fits = piece.len <= u64::from(core.config.eager)
             && core.inbox.held() + piece.len <= core.config.unexpected_bytes;
-        if send.hold == Hold::UntilDone && !fits {
+        if send.hold == BufferLifetime::UntilDone && !fits {
             let body = own(core);
-            core.inbox.keep(Arrival { envelope, body });
+            core.inbox.hold_unexpected(Arrival { envelope, body });
             return;
         }
         let mut bytes = vec![0; piece.len as usize];
         memory.fetch(piece, &mut bytes);
-        core.inbox.keep(Arrival { envelope, body: Body::Held(bytes.into()) });
+        core.inbox.hold_unexpected(Arrival { envelope, body: Body::Held(bytes.into()) });
         core.complete(&ticket, Ok(()));
     }
 }

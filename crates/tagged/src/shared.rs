@@ -3,23 +3,23 @@
 use alloc::collections::{BTreeSet, VecDeque};
 
 use crate::config::{Config, MOST_RECEIVES};
-use crate::flow::{Allowance, Pool};
+use crate::credits::{Allowance, Pool};
 use crate::header::Header;
 use crate::inbox::{Body, Envelope, Inbox};
 use crate::memory::{Memory, PeerId};
 use crate::operations::{
-    Awaits, Fetching, InFlight, Landing, Owner, Rma, Sent, Slot, Ticket, Transfer, What,
+    Awaits, Fetching, InFlight, MatchedReceive, OperationInfo, Owner, RequestPart, Rma, Sent, Slot, Transfer,
 };
 use crate::output::{Action, Completion, Failure, Kind, Payload, RequestId};
-use crate::peer::{Connection, MOST_QUESTIONS, Reply};
+use crate::peer::{Connection, MAX_KEY_REQUESTS, Reply};
 use crate::region::Regions;
 use crate::request::Report;
 use crate::table::Table;
-use crate::wire::{End, Frame, Message, Use};
+use crate::wire::{AnnounceResult, Frame, Message, ReceiveUse};
 
 /// State that all peers share.
 #[derive(Debug)]
-pub(crate) struct Core {
+pub(crate) struct SharedState {
     pub(crate) config: Config,
     pub(crate) inbox: Inbox,
     pub(crate) regions: Regions,
@@ -36,12 +36,12 @@ pub(crate) struct Core {
     /// Number of completion entries of peers' accesses that the application has not read.
     pub(crate) notices: u64,
     /// Peers that were denied a full grant because too much is held.
-    pub(crate) starved: BTreeSet<PeerId>,
+    pub(crate) peers_without_grant: BTreeSet<PeerId>,
 }
 
-impl Core {
+impl SharedState {
     pub(crate) fn new(config: Config) -> Self {
-        Core {
+        SharedState {
             inbox: Inbox::new(config.seed),
             regions: Regions::default(),
             sent: Table::default(),
@@ -54,24 +54,24 @@ impl Core {
             completions: VecDeque::new(),
             operations: 0,
             notices: 0,
-            starved: BTreeSet::new(),
+            peers_without_grant: BTreeSet::new(),
             config,
         }
     }
 
     /// Reports the end of an operation.
-    pub(crate) fn complete(&mut self, ticket: &Ticket, result: Result<(), Failure>) {
+    pub(crate) fn complete(&mut self, ticket: &OperationInfo, result: Result<(), Failure>) {
         self.free_slot(ticket.slot);
         self.completions.push_back(ticket.done(result));
     }
     pub(crate) fn free_slot(&mut self, slot: Slot) {
-        if slot == Slot::Held {
+        if slot == Slot::Counted {
             self.operations -= 1;
         }
     }
 
     /// Registers a request to the transport whose end matters, and returns its number.
-    pub(crate) fn request(&mut self, peer: PeerId, what: What) -> RequestId {
+    pub(crate) fn start_request(&mut self, peer: PeerId, what: RequestPart) -> RequestId {
         RequestId(self.requests.insert(InFlight { peer, what }))
     }
 
@@ -91,12 +91,12 @@ impl Core {
 
     /// Posts missing receives of a peer, as far as the limits allow.
     fn refill(&mut self, peer: PeerId, connection: &mut Connection) {
-        let messages = if connection.answers > MOST_QUESTIONS { 0 } else { self.room() };
+        let messages = if connection.answers > MAX_KEY_REQUESTS { 0 } else { self.room() };
         if messages < u64::from(MOST_RECEIVES) {
-            self.starved.insert(peer);
+            self.peers_without_grant.insert(peer);
         }
         let is_full = self.inbox.held() >= self.config.unexpected_bytes;
-        let usage = if is_full { Use::NoPayload } else { Use::Anything };
+        let usage = if is_full { ReceiveUse::NoPayload } else { ReceiveUse::Anything };
         let allowed = Allowance { messages, usage };
         if let Some(run) = connection.window.refill(&self.config, &mut self.pool, allowed) {
             self.actions.push_back(Action::PostReceives { peer, count: run.count, size: run.size });
@@ -112,7 +112,7 @@ impl Core {
         if total == 1 || connection.window.is_refill_due() {
             self.refill(peer, connection);
         }
-        total > 1 || connection.window.owes()
+        total > 1 || connection.window.has_ungranted()
     }
 
     /// Returns true if a message without content is due, for its grant or its acknowledgement.
@@ -120,7 +120,7 @@ impl Core {
         if connection.window.is_refill_due() {
             self.refill(peer, connection);
         }
-        connection.window.is_grant_due() || connection.taken != connection.taken_told
+        connection.window.is_grant_due() || connection.ack_count != connection.ack_count_sent
     }
 
     /// Sends a message. The caller has checked [`may_send`](Self::may_send).
@@ -143,9 +143,9 @@ impl Core {
             Message::Grant { .. } => Message::Grant { more: connection.window.more_grants() },
             other => other,
         };
-        let frame = Frame { number: connection.sent, acked: connection.taken, grant, message };
+        let frame = Frame { number: connection.sent, acked: connection.ack_count, grant, message };
         connection.sent = connection.sent.wrapping_add(1);
-        connection.taken_told = connection.taken;
+        connection.ack_count_sent = connection.ack_count;
         connection.credits.spend();
         frame.header()
     }
@@ -183,8 +183,8 @@ impl Core {
     }
 
     /// Completes the receive of a message that has been placed or has failed.
-    pub(crate) fn end_landing(&mut self, landing: &Landing, failure: Option<Failure>) {
-        let release = self.inbox.landed(landing);
+    pub(crate) fn end_landing(&mut self, landing: &MatchedReceive, failure: Option<Failure>) {
+        let release = self.inbox.on_placed(landing);
         self.completions.push_back(landing.done(failure, release));
     }
 
@@ -192,7 +192,7 @@ impl Core {
     /// message is lost.
     pub(crate) fn land(
         &mut self,
-        landing: Landing,
+        landing: MatchedReceive,
         body: Body,
         connection: Option<&mut Connection>,
         memory: &mut dyn Memory,
@@ -200,7 +200,7 @@ impl Core {
         let into = landing.into;
         match body {
             Body::Held(bytes) => {
-                memory.place(into, &bytes[..into.len as usize]);
+                memory.write(into, &bytes[..into.len as usize]);
                 self.end_landing(&landing, None);
             }
             Body::Own { sent, piece } => {
@@ -212,7 +212,7 @@ impl Core {
             Body::Announced { id, remote } => match connection {
                 None => self.end_landing(&landing, Some(Failure::Reset)),
                 Some(connection) if into.len == 0 => {
-                    connection.outbox.push_back(Reply::Finish { id, end: End::Taken });
+                    connection.outbox.push_back(Reply::Finish { id, end: AnnounceResult::Taken });
                     self.end_landing(&landing, None);
                 }
                 Some(connection) => {
@@ -220,7 +220,7 @@ impl Core {
                     let owner = Owner::Landing { landing, id };
                     let transfer =
                         Transfer { peer, remote, into, issued: 0, chunks: 0, failure: None, owner };
-                    connection.reading.push_back(self.transfers.insert(transfer));
+                    connection.pending_transfers.push_back(self.transfers.insert(transfer));
                 }
             },
         }
@@ -238,14 +238,14 @@ impl Core {
             Body::Own { sent, .. } => self.end_sent(sent, Ok(()), memory),
             Body::Announced { id, .. } => {
                 if let Some(connection) = connection {
-                    connection.outbox.push_back(Reply::Finish { id, end: End::Taken });
+                    connection.outbox.push_back(Reply::Finish { id, end: AnnounceResult::Taken });
                 }
             }
         }
     }
 
     /// Reports that a peer, or this endpoint itself, has accessed local memory.
-    pub(crate) fn note(
+    pub(crate) fn report_access(
         &mut self,
         kind: Kind,
         from: PeerId,
@@ -257,7 +257,8 @@ impl Core {
             self.notices += 1;
         }
         let report = if data.is_some() { Report::Entry } else { Report::Count };
-        let ticket = Ticket { context: 0, kind, report, peer: from, len, data, slot: Slot::Free };
+        let ticket =
+            OperationInfo { context: 0, kind, report, peer: from, len, data, slot: Slot::NotCounted };
         self.completions.push_back(Completion { region, ..ticket.done(Ok(())) });
     }
 
@@ -265,10 +266,12 @@ impl Core {
     pub(crate) fn receive_eager(&mut self, envelope: Envelope, payload: &[u8], memory: &mut dyn Memory) {
         match self.inbox.find(&envelope) {
             Some(landing) => {
-                memory.place(landing.into, &payload[..landing.into.len as usize]);
+                memory.write(landing.into, &payload[..landing.into.len as usize]);
                 self.end_landing(&landing, None);
             }
-            None => self.inbox.keep(crate::inbox::Arrival { envelope, body: Body::Held(payload.into()) }),
+            None => self
+                .inbox
+                .hold_unexpected(crate::inbox::Arrival { envelope, body: Body::Held(payload.into()) }),
         }
     }
 }

@@ -54,7 +54,7 @@ const ASKS: u8 = 4;
 
 /// Permitted use of granted receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
+pub(crate) enum ReceiveUse {
     /// Any message that fits.
     Anything,
     /// Any message that does not make the receiver hold payload.
@@ -63,20 +63,20 @@ pub(crate) enum Use {
 
 /// Consecutive receives of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
+pub(crate) struct ReceiveRun {
     pub(crate) count: u16,
     pub(crate) size: u32,
-    pub(crate) usage: Use,
+    pub(crate) usage: ReceiveUse,
 }
 
 /// Message body. The specification describes the purpose of each kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message<'a> {
-    Eager { label: Label, data: Option<u64>, ack: Ack, payload: &'a [u8] },
+    Eager { label: Label, data: Option<u64>, ack: AckRequest, payload: &'a [u8] },
     Announce { label: Label, data: Option<u64>, id: u64, len: u64, remote: Remote },
-    Finish { id: u64, end: End },
-    Grant { more: Vec<Run> },
-    AskKey { key: u64 },
+    Finish { id: u64, end: AnnounceResult },
+    Grant { more: Vec<ReceiveRun> },
+    KeyRequest { key: u64 },
     Key { key: u64, region: Option<RemoteRegion> },
     Revoke { region: u64 },
     Revoked { region: u64 },
@@ -87,14 +87,14 @@ pub(crate) enum Message<'a> {
 
 /// Request of a message for an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ack {
+pub(crate) enum AckRequest {
     No,
     Wanted,
 }
 
 /// Result with which the receiver ended an announced message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum AnnounceResult {
     /// The receiver has read as much as it needed.
     Taken,
     /// The receiver failed to read the message.
@@ -137,7 +137,7 @@ pub(crate) struct AtomicMessage<'a> {
     pub(crate) kind: AtomicType,
     pub(crate) form: AtomicForm,
     pub(crate) count: u16,
-    pub(crate) ack: Ack,
+    pub(crate) ack: AckRequest,
     pub(crate) values: &'a [u8],
 }
 
@@ -154,14 +154,14 @@ impl AtomicMessage<'_> {
 pub(crate) struct Frame<'a> {
     pub(crate) number: u32,
     pub(crate) acked: u32,
-    pub(crate) grant: Option<Run>,
+    pub(crate) grant: Option<ReceiveRun>,
     pub(crate) message: Message<'a>,
 }
 
-fn usage_code(usage: Use) -> u8 {
+fn usage_code(usage: ReceiveUse) -> u8 {
     match usage {
-        Use::Anything => 0,
-        Use::NoPayload => 1,
+        ReceiveUse::Anything => 0,
+        ReceiveUse::NoPayload => 1,
     }
 }
 
@@ -187,13 +187,13 @@ fn put_label(out: &mut Header, label: Label, data: Option<u64>) {
 impl Frame<'_> {
     /// Encodes everything except the payload, which follows.
     pub(crate) fn header(&self) -> Header {
-        let ack = |ack: Ack| if ack == Ack::Wanted { ASKS } else { 0 };
+        let ack = |ack: AckRequest| if ack == AckRequest::Wanted { ASKS } else { 0 };
         let (kind, flags) = match &self.message {
             Message::Eager { label, data, ack: a, .. } => (1, label_flags(*label, *data) | ack(*a)),
             Message::Announce { label, data, .. } => (2, label_flags(*label, *data)),
             Message::Finish { .. } => (3, 0),
             Message::Grant { .. } => (4, 0),
-            Message::AskKey { .. } => (5, 0),
+            Message::KeyRequest { .. } => (5, 0),
             Message::Key { .. } => (6, 0),
             Message::Revoke { .. } => (7, 0),
             Message::Revoked { .. } => (8, 0),
@@ -224,7 +224,7 @@ impl Frame<'_> {
             }
             Message::Finish { id, end } => {
                 out.put(&id.to_le_bytes());
-                out.put(&[u8::from(*end == End::Failed)]);
+                out.put(&[u8::from(*end == AnnounceResult::Failed)]);
             }
             Message::Grant { more } => {
                 for run in more.iter().take(MORE_RUNS) {
@@ -233,7 +233,7 @@ impl Frame<'_> {
                     out.put(&run.size.to_le_bytes()[..3]);
                 }
             }
-            Message::AskKey { key } => out.put(&key.to_le_bytes()),
+            Message::KeyRequest { key } => out.put(&key.to_le_bytes()),
             Message::Key { key, region } => {
                 out.put(&key.to_le_bytes());
                 let Some(region) = region else { return };
@@ -283,7 +283,7 @@ impl Frame<'_> {
         let grant = match (count, usage, size, zero) {
             (0, 0, 0, 0) => None,
             (0, ..) | (.., 0, _) => return None,
-            (.., 0) => Some(Run { count, size, usage: usage_from(usage)? }),
+            (.., 0) => Some(ReceiveRun { count, size, usage: usage_from(usage)? }),
             _ => return None,
         };
         let allowed = match kind {
@@ -302,10 +302,10 @@ impl Frame<'_> {
     }
 }
 
-fn usage_from(code: u8) -> Option<Use> {
+fn usage_from(code: u8) -> Option<ReceiveUse> {
     match code {
-        0 => Some(Use::Anything),
-        1 => Some(Use::NoPayload),
+        0 => Some(ReceiveUse::Anything),
+        1 => Some(ReceiveUse::NoPayload),
         _ => None,
     }
 }
@@ -346,7 +346,7 @@ impl<'a> Reader<'a> {
     }
 
     fn message(&mut self, kind: u8, flags: u8) -> Option<Message<'a>> {
-        let ack = if flags & ASKS != 0 { Ack::Wanted } else { Ack::No };
+        let ack = if flags & ASKS != 0 { AckRequest::Wanted } else { AckRequest::No };
         Some(match kind {
             1 => {
                 let (label, data) = self.label(flags)?;
@@ -362,7 +362,10 @@ impl<'a> Reader<'a> {
             }
             3 => {
                 let id = self.u64()?;
-                Message::Finish { id, end: if self.flag()? { End::Failed } else { End::Taken } }
+                Message::Finish {
+                    id,
+                    end: if self.flag()? { AnnounceResult::Failed } else { AnnounceResult::Taken },
+                }
             }
             4 => {
                 let mut more = Vec::new();
@@ -373,11 +376,11 @@ impl<'a> Reader<'a> {
                     if count == 0 || size == 0 || more.len() == MORE_RUNS {
                         return None;
                     }
-                    more.push(Run { count, size, usage: usage_from(usage)? });
+                    more.push(ReceiveRun { count, size, usage: usage_from(usage)? });
                 }
                 Message::Grant { more }
             }
-            5 => Message::AskKey { key: self.u64()? },
+            5 => Message::KeyRequest { key: self.u64()? },
             6 => {
                 let key = self.u64()?;
                 let region = if self.0.is_empty() { None } else { Some(self.region()?) };
@@ -414,7 +417,7 @@ impl<'a> Reader<'a> {
         Some(RemoteRegion { region, remote, base, len, access, told })
     }
 
-    fn atomic(&mut self, ack: Ack) -> Option<AtomicMessage<'a>> {
+    fn atomic(&mut self, ack: AckRequest) -> Option<AtomicMessage<'a>> {
         let (region, address, id) = (self.u64()?, self.u64()?, self.u64()?);
         let [op, kind, form, zero] = self.take()?;
         let form = match form {
@@ -453,8 +456,8 @@ mod tests {
             access: Access::Write,
             told: Told { of_writes: true, of_reads: false },
         };
-        let run = |count, size, usage| Run { count, size, usage };
-        let more = vec![run(3, 2048, Use::NoPayload); MORE_RUNS];
+        let run = |count, size, usage| ReceiveRun { count, size, usage };
+        let more = vec![run(3, 2048, ReceiveUse::NoPayload); MORE_RUNS];
         let atomic = AtomicMessage {
             region: 7,
             address: 8,
@@ -463,20 +466,20 @@ mod tests {
             kind: AtomicType::U16,
             form: AtomicForm::Compare,
             count: 2,
-            ack: Ack::Wanted,
+            ack: AckRequest::Wanted,
             values: &[1, 2, 3, 4, 5, 6, 7, 8],
         };
         let label = Label::Tagged(u64::MAX);
         let data = Some(4);
         let messages = [
-            Message::Eager { label, data, ack: Ack::Wanted, payload: b"bytes" },
-            Message::Eager { label: Label::Message, data: None, ack: Ack::No, payload: b"" },
+            Message::Eager { label, data, ack: AckRequest::Wanted, payload: b"bytes" },
+            Message::Eager { label: Label::Message, data: None, ack: AckRequest::No, payload: b"" },
             Message::Announce { label, data, id: 1, len: 1 << 40, remote: REMOTE },
-            Message::Finish { id: 1, end: End::Failed },
-            Message::Finish { id: 1, end: End::Taken },
+            Message::Finish { id: 1, end: AnnounceResult::Failed },
+            Message::Finish { id: 1, end: AnnounceResult::Taken },
             Message::Grant { more },
             Message::Grant { more: vec![] },
-            Message::AskKey { key: 3 },
+            Message::KeyRequest { key: 3 },
             Message::Key { key: 3, region: Some(region) },
             Message::Key { key: 3, region: None },
             Message::Revoke { region: 7 },
@@ -486,7 +489,7 @@ mod tests {
             Message::Atomic(atomic),
             Message::Result { id: 9, old: b"1234" },
         ];
-        let grant = Some(run(64, 16448, Use::NoPayload));
+        let grant = Some(run(64, 16448, ReceiveUse::NoPayload));
         messages.map(|message| Frame { number: u32::MAX, acked: 2, grant, message }).into()
     }
 
@@ -554,11 +557,11 @@ mod tests {
         let frame = Frame {
             number: 5,
             acked: 1,
-            grant: Some(Run { count: 2, size: 2048, usage: Use::Anything }),
+            grant: Some(ReceiveRun { count: 2, size: 2048, usage: ReceiveUse::Anything }),
             message: Message::Eager {
                 label: Label::Tagged(0x0102),
                 data: Some(3),
-                ack: Ack::Wanted,
+                ack: AckRequest::Wanted,
                 payload: b"ab",
             },
         };

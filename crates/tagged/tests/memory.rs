@@ -5,9 +5,9 @@ use pathweave_tagged::*;
 struct Nothing;
 
 impl Memory for Nothing {
-    fn place(&mut self, _: Piece, _: &[u8]) {}
+    fn write(&mut self, _: Piece, _: &[u8]) {}
     fn fetch(&mut self, _: Piece, _: &mut [u8]) {}
-    fn keep(&mut self, _: Piece) -> Option<Buffer> {
+    fn copy_out(&mut self, _: Piece) -> Option<Buffer> {
         None
     }
     fn release(&mut self, _: Buffer) {}
@@ -47,7 +47,7 @@ fn bytes_each(count: u32, ignore: Option<u64>, tag: impl Fn(u32) -> u64) -> u64 
             }
         }
         for (from, ignore) in [None, Some(peer)].into_iter().flat_map(|from| Some((from, ignore?))) {
-            let (want, found) = (Want::Tagged { tag: u64::MAX, ignore }, Found::Stays);
+            let (want, found) = (MatchOn::Tagged { tag: u64::MAX, ignore }, Found::Stays);
             engine.peek(Peek { from, want, found, context: 0 }, &mut Nothing);
             assert_eq!(engine.poll_completion().map(|c| c.result), Some(Err(Failure::NoMessage)));
         }

@@ -184,9 +184,9 @@ fn the_two_spaces_are_separate() {
     assert_eq!(world.take_completions(1).len(), 0);
     let receive = Receive {
         from: None,
-        want: Want::Message,
+        want: MatchOn::Message,
         into,
-        take: Take::One,
+        take: ReceiveCount::One,
         report: Report::Entry,
         context: 11,
     };
@@ -257,7 +257,7 @@ fn a_cancelled_receive_ends_once_and_takes_nothing() {
 }
 
 fn peek(world: &mut World, found: Found, context: u64) -> Completion {
-    let want = Want::Tagged { tag: 5, ignore: 0 };
+    let want = MatchOn::Tagged { tag: 5, ignore: 0 };
     world.at(1, |engine, ram| engine.peek(Peek { from: None, want, found, context }, ram));
     let mut answers = world.take_completions(1);
     assert_eq!(answers.len(), 1, "a peek always answers");
@@ -448,9 +448,9 @@ fn messages_to_oneself_stay_here() {
             let into = world.buffer(0, &vec![0; len]);
             let send = Send { to: PeerId::SELF, data: Some(3), ..message(0, 5, payload, 1) };
             let receive = |world: &mut World| {
-                let want = Want::Tagged { tag: 5, ignore: 0 };
+                let want = MatchOn::Tagged { tag: 5, ignore: 0 };
                 let from = Some(PeerId::SELF);
-                let (take, report) = (Take::One, Report::Entry);
+                let (take, report) = (ReceiveCount::One, Report::Entry);
                 let receive = Receive { from, want, into, take, report, context: 2 };
                 world.at(0, |engine, ram| engine.post_receive(receive, ram)).expect("lengths");
             };
@@ -480,8 +480,11 @@ fn an_inject_may_be_overwritten_at_once() {
     let payload = world.buffer(0, &[0; 1000]);
     for number in 0..1000 {
         world.nodes[0].ram.set(payload, &pattern(number, 1000));
-        let send =
-            Send { hold: Hold::ThisCall, report: Report::Count, ..message(1, number, payload, number) };
+        let send = Send {
+            hold: BufferLifetime::ThisCall,
+            report: Report::Count,
+            ..message(1, number, payload, number)
+        };
         while world.at(0, |engine, ram| engine.post_send(send, ram)) == Err(PostError::Full) {
             assert!(world.step());
         }
@@ -509,7 +512,7 @@ fn an_inject_may_be_overwritten_at_once() {
 fn an_inject_that_is_too_long_is_refused() {
     let mut world = World::new(2, config(), 7);
     let payload = world.buffer(0, &[0; 1025]);
-    let send = Send { hold: Hold::ThisCall, ..message(1, 1, payload, 1) };
+    let send = Send { hold: BufferLifetime::ThisCall, ..message(1, 1, payload, 1) };
     let refused = world.at(0, |engine, ram| engine.post_send(send, ram));
     assert_eq!(refused, Err(PostError::TooLong { len: 1025, most: 1024 }));
     assert!(!world.step(), "nothing has been done");
@@ -555,8 +558,8 @@ fn a_full_queue_has_room_again_without_receives() {
 }
 
 fn multi(into: Piece, least: u64, context: u64) -> Receive {
-    let take = Take::Many { least };
-    Receive { from: None, want: Want::Message, into, take, report: Report::Entry, context }
+    let take = ReceiveCount::Many { least };
+    Receive { from: None, want: MatchOn::Message, into, take, report: Report::Entry, context }
 }
 
 /// Oracle 24, for every size of the first message. The buffer has 100 bytes and is released when fewer than 10 are
@@ -779,7 +782,8 @@ fn an_inject_to_a_dead_peer_is_told_once() {
     let mut world = World::new(2, config(), 7);
     let payload = world.buffer(0, b"abcd");
     for number in 0..3 {
-        let send = Send { hold: Hold::ThisCall, report: Report::Count, ..message(1, 5, payload, number) };
+        let send =
+            Send { hold: BufferLifetime::ThisCall, report: Report::Count, ..message(1, 5, payload, number) };
         world.at(0, |engine, ram| engine.post_send(send, ram)).expect("room");
     }
     world.at(0, |engine, ram| engine.peer_down(peer(1), Failure::Refused, ram));

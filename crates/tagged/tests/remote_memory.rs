@@ -25,7 +25,7 @@ fn write(to: usize, address: u64, from: Piece, context: u64) -> Write {
         segments: segment(address, from.len).into(),
         from,
         data: None,
-        hold: Hold::UntilDone,
+        hold: BufferLifetime::UntilDone,
         report: Report::Entry,
         context,
     }
@@ -208,8 +208,8 @@ fn add(operand: Piece, fetch: Fetch, context: u64) -> Atomic {
 #[test]
 fn data_comes_after_the_bytes() {
     for len in [0, 8, 2 << 20] {
-        for hold in [Hold::UntilDone, Hold::ThisCall] {
-            if hold == Hold::ThisCall && len > MAX_INJECT as usize {
+        for hold in [BufferLifetime::UntilDone, BufferLifetime::ThisCall] {
+            if hold == BufferLifetime::ThisCall && len > MAX_INJECT as usize {
                 continue;
             }
             let mut world = World::new(2, Config::default(), 5);
@@ -217,7 +217,7 @@ fn data_comes_after_the_bytes() {
             let from = world.buffer(0, &pattern(2, len));
             let posted = Write { data: Some(u64::MAX), hold, ..write(1, 0, from, 1) };
             world.at(0, |e, ram| e.post_write(posted, ram)).expect("room");
-            if hold == Hold::ThisCall {
+            if hold == BufferLifetime::ThisCall {
                 world.nodes[0].ram.set(from, &vec![0; len]);
             }
             while world.nodes[1].completions.is_empty() {
@@ -242,7 +242,8 @@ fn regions_with_events_count_what_peers_do() {
     let (_, id) = open(&mut world, &[0; 4 << 10], Access::ReadWrite, RegionEvents::All);
     let local = world.buffer(0, &[1; 1000]);
     for number in 0..50 {
-        let post = Write { hold: Hold::ThisCall, report: Report::Count, ..write(1, 0, local, number) };
+        let post =
+            Write { hold: BufferLifetime::ThisCall, report: Report::Count, ..write(1, 0, local, number) };
         world.at(0, |e, ram| e.post_write(post, ram)).expect("room");
         world.at(0, |e, ram| e.post_read(read(1, 0, local, number), ram)).expect("room");
     }
@@ -601,7 +602,8 @@ fn remote_memory_of_a_dead_peer_fails_once_each() {
                 done: DoneWhen::Delivered,
                 ..atomic(AtomicOp::Sum, AtomicType::U64, 0, 1, word)
             };
-            let inject = Write { hold: Hold::ThisCall, data: Some(1), ..write(1, 0, word, 200 + number) };
+            let inject =
+                Write { hold: BufferLifetime::ThisCall, data: Some(1), ..write(1, 0, word, 200 + number) };
             let long = write(1, 0, local, 100 + number);
             world.at(0, |e, ram| e.post_write(long, ram)).expect("room");
             world.at(0, |e, ram| e.post_read(read(1, 0, local, number), ram)).expect("room");

@@ -22,7 +22,7 @@ impl Distances {
     }
 
     /// Computes the distances to `dst`.
-    pub(crate) fn fill(&mut self, topology: &Topology, dst: HostId, alive: &dyn Fn(LinkId) -> bool) {
+    pub(crate) fn compute(&mut self, topology: &Topology, dst: HostId, alive: &dyn Fn(LinkId) -> bool) {
         for node in self.order.drain(..) {
             self.hops[node.index()] = UNREACHED;
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pathweave_units::did_you_mean;
+use pathweave_units::suggestion;
 
 /// Error in a topology, in its file, or in a name that refers to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,7 +64,7 @@ pub(crate) fn refuse(field: &'static str, value: impl fmt::Display, allowed: imp
 fn hint(nearest: &Option<String>, known: &str) -> String {
     match nearest {
         None if !known.is_empty() => format!("; there are {known}"),
-        _ => did_you_mean(nearest.as_deref()),
+        _ => suggestion(nearest.as_deref()),
     }
 }
 

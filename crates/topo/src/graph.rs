@@ -5,7 +5,7 @@ use pathweave_units::{Duration, HostId, Rate};
 use crate::error::TopoError;
 pub use crate::ids::{LinkId, NodeId};
 use crate::names::Names;
-use crate::own_paths::{Own, OwnPaths};
+use crate::own_paths::{OptionalOwnPaths, PathGenerator};
 use crate::sites::Sites;
 
 /// Largest number of hosts and switches of a topology.
@@ -70,15 +70,15 @@ pub struct Topology {
     first_port: Vec<u32>,
     ports: Vec<PortRef>,
     regular_clos: bool,
-    own_paths: Own,
-    edge: Edge,
+    own_paths: OptionalOwnPaths,
+    edge: HostAttachment,
     sites: Option<Sites>,
     notes: Vec<String>,
 }
 
 /// Role of the switches that hosts are attached to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Edge {
+pub enum HostAttachment {
     /// The switches belong to the network.
     #[default]
     Network,
@@ -119,8 +119,8 @@ impl Topology {
             first_port: Vec::new(),
             ports: Vec::new(),
             regular_clos: false,
-            own_paths: Own::default(),
-            edge: Edge::default(),
+            own_paths: OptionalOwnPaths::default(),
+            edge: HostAttachment::default(),
             sites: None,
             notes: Vec::new(),
         };
@@ -136,29 +136,29 @@ impl Topology {
 
     /// Declares that this is a Clos whose routing is arithmetic (see [`crate::Routing`]): hosts below a switch are
     /// contiguous, and the shortest paths are exactly those that go up and then down over tiers.
-    pub(crate) fn declare_regular_clos(mut self) -> Self {
+    pub(crate) fn with_arithmetic_routing(mut self) -> Self {
         self.regular_clos = true;
         self
     }
     /// Sets the paths that the topology provides for sources.
-    pub(crate) fn with_own_paths(mut self, paths: impl OwnPaths + 'static) -> Self {
-        self.own_paths = Own(Some(std::sync::Arc::new(paths)));
+    pub(crate) fn with_own_paths(mut self, paths: impl PathGenerator + 'static) -> Self {
+        self.own_paths = OptionalOwnPaths(Some(std::sync::Arc::new(paths)));
         self
     }
     /// Declares that the switch of each host is part of the host, or not.
-    pub(crate) fn with_edge(mut self, edge: Edge) -> Self {
+    pub(crate) fn with_edge(mut self, edge: HostAttachment) -> Self {
         self.edge = edge;
         self
     }
     /// Returns the role of the switches that hosts are attached to.
-    pub fn edge(&self) -> Edge {
+    pub fn edge(&self) -> HostAttachment {
         self.edge
     }
-    pub(crate) fn own_paths(&self) -> &Own {
+    pub(crate) fn own_paths(&self) -> &OptionalOwnPaths {
         &self.own_paths
     }
     /// Sets the data centre of each node.
-    pub(crate) fn declare_sites(mut self, sites: Sites) -> Self {
+    pub(crate) fn with_sites(mut self, sites: Sites) -> Self {
         self.sites = Some(sites);
         self
     }
@@ -337,7 +337,7 @@ impl Topology {
 
     /// Returns an upper bound of the distance between two hosts, in links: twice the largest distance from the first
     /// switch. For most networks this single search proves that no path is too long.
-    pub fn links_apart_at_most(&self) -> u32 {
+    pub fn diameter_bound(&self) -> u32 {
         if self.switches.is_empty() {
             return self.nodes();
         }

@@ -8,7 +8,7 @@ use crate::routing::Routing;
 /// Inverse of the smallest rate of a port relative to the fastest port that leads to the same peer. Slower ports are
 /// not used, because they belong to another network (scale-out beside scale-up) and would carry the last packets of
 /// each message.
-const SLOWEST_PART: u64 = 4;
+const MAX_RATE_RATIO: u64 = 4;
 
 /// Returns the ports of `src` on shortest paths to `dst`, as a bit set, or 0 if there is no route. Excludes ports
 /// with less than a quarter of the rate of the fastest of them.
@@ -20,13 +20,13 @@ pub fn leading_ports(topology: &Topology, routing: &Routing, src: HostId, dst: H
     }
     let rate = |port: u16| rate(topology, &ports[usize::from(port)]).as_bps();
     let fastest = hops.iter().map(rate).max().unwrap_or(0);
-    let used = hops.iter().filter(|port| rate(*port).saturating_mul(SLOWEST_PART) >= fastest);
+    let used = hops.iter().filter(|port| rate(*port).saturating_mul(MAX_RATE_RATIO) >= fastest);
     used.fold(0, |bits, port| bits | 1 << port)
 }
 
 /// Returns the ports of a node that lead towards `dst`: for a host those of [`leading_ports`], for a switch all ports
 /// on shortest paths.
-pub(crate) fn onward(
+pub(crate) fn forwarding_ports(
     topology: &Topology,
     routing: &Routing,
     node: NodeId,
@@ -69,7 +69,7 @@ mod tests {
         let links = of(0).chain(of(1)).collect();
         let topology =
             Topology::new("nics", 2, ["a", "b", "c"].map(switch).into(), links).expect("two hosts");
-        let routing = Routing::whole(&topology);
+        let routing = Routing::all_links_up(&topology);
         (topology, routing)
     }
 

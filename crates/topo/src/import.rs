@@ -8,7 +8,7 @@ use crate::routing::{Classes, Routing};
 const MAX_ROUTES: u64 = 1 << 27;
 
 /// Content of a file.
-pub(crate) struct Import<'a> {
+pub(crate) struct ParsedTopology<'a> {
     pub(crate) file: &'a str,
     pub(crate) name: String,
     pub(crate) hosts: u32,
@@ -19,11 +19,11 @@ pub(crate) struct Import<'a> {
     pub(crate) links: Vec<Link>,
 }
 
-impl Import<'_> {
+impl ParsedTopology<'_> {
     /// Creates the topology, derives missing tiers, and determines whether routing is arithmetic. Returns an error if
     /// some host cannot reach another, or if routes exceed the limit.
     pub(crate) fn finish(self) -> Result<Topology, TopoError> {
-        let Import { file, name, hosts, host_names, switches, tiers, links } = self;
+        let ParsedTopology { file, name, hosts, host_names, switches, tiers, links } = self;
         let refuse =
             |what| TopoError::File { at: Location { file: file.to_owned(), line: 0, column: 0 }, what };
         let mut topology = Topology::with_host_names(name, hosts, host_names, switches, links).map_err(
@@ -49,7 +49,7 @@ impl Import<'_> {
             return Err(refuse(format!("there is no way from {src} to {dst}: hosts forward nothing")));
         }
         let regular = Routing::arithmetic_holds(&topology, &table);
-        Ok(if regular { topology.declare_regular_clos() } else { topology })
+        Ok(if regular { topology.with_arithmetic_routing() } else { topology })
     }
 }
 

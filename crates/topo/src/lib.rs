@@ -32,7 +32,7 @@ mod info;
 mod max_flow;
 mod names;
 mod own_paths;
-mod parts;
+mod partition_file;
 mod path_sets;
 mod paths;
 mod read;
@@ -48,18 +48,19 @@ pub use formats::{
     TOPOLOGY_FORMATS, TopologyFormat, WriteTopology, is_topology_file, topology_format_of_header,
 };
 pub use graph::{
-    Edge, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch, Topology,
+    HostAttachment, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch,
+    Topology,
 };
 pub use host_ports::{leading_ports, rate_of_ports};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use max_flow::max_flow;
-pub use parts::{parse_parts, read_parts};
+pub use partition_file::{parse_partition, read_partition};
 pub use path_sets::{
     AllShortest, Hop, KShortest, LapsPathFile, LinkProfile, OwnPathsConfig, PathFile, PathSetConfig,
-    PathSets, RoutingConfig, SourceRouting, Wanted, parse_laps_paths, parse_path_file,
+    PathSets, RequestedPairs, RoutingConfig, SourceRouting, parse_laps_paths, parse_path_file,
 };
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use read::read_text_file;
 pub use routing::{Arithmetic, NextHops, Routing};
 pub use sites::Sites;
-pub use symmetry::Symmetry;
+pub use symmetry::Automorphism;

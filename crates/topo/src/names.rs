@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use pathweave_units::nearest;
+use pathweave_units::closest_name;
 
 use crate::error::TopoError;
 use crate::graph::{LinkId, NodeId, Switch, Topology};
@@ -68,7 +68,7 @@ impl Topology {
             } else if let Some(node) = a.or(b) {
                 almost = almost.or_else(|| {
                     let names: Vec<_> = self.ports(node).iter().map(|p| self.link_name(p.link)).collect();
-                    nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
+                    closest_name(name, names.iter().map(String::as_str)).map(str::to_owned)
                 });
             }
         }
@@ -88,7 +88,7 @@ impl Topology {
         }
         let hosts = self.names().hosts.iter().flatten();
         let all = hosts.chain(self.switches().iter().map(|switch| &switch.name));
-        nearest(name, all.map(String::as_str)).map(str::to_owned)
+        closest_name(name, all.map(String::as_str)).map(str::to_owned)
     }
 
     /// Returns the existing names by prefix: "host0 to host63, gpu0.0 to gpu7.7, rail0".

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::graph::{NodeId, PortRef, Topology};
-use crate::host_ports::onward;
+use crate::host_ports::forwarding_ports;
 use crate::routing::{Classes, Routing};
 
 /// Shortest paths from one host to another.
@@ -29,8 +29,8 @@ pub struct PairPaths {
 pub struct PathFinder<'a> {
     topology: &'a Topology,
     routing: &'a Routing,
-    reached: Vec<Reached>,
-    walk: u32,
+    reached: Vec<NodeState>,
+    search_number: u32,
     frontier: Vec<NodeId>,
     next: Vec<NodeId>,
     levels: Vec<Level>,
@@ -49,7 +49,7 @@ struct Level {
 
 /// State of a node in the current search.
 #[derive(Clone, Copy, Default)]
-struct Reached {
+struct NodeState {
     /// Number of the search that wrote this state. The state is invalid in any other search.
     walk: u32,
     paths: u64,
@@ -59,9 +59,9 @@ struct Reached {
 impl<'a> PathFinder<'a> {
     /// Creates a finder for paths over `topology` as routed by `routing`.
     pub fn new(topology: &'a Topology, routing: &'a Routing) -> Self {
-        let reached = vec![Reached::default(); topology.nodes() as usize];
+        let reached = vec![NodeState::default(); topology.nodes() as usize];
         let (frontier, next, levels) = (Vec::new(), Vec::new(), Vec::new());
-        PathFinder { topology, routing, reached, walk: 0, frontier, next, levels }
+        PathFinder { topology, routing, reached, search_number: 0, frontier, next, levels }
     }
 
     /// Returns the shortest paths from `src` to `dst`, with the latency of a frame of `frame_bytes`. Returns `None`
@@ -84,7 +84,7 @@ impl<'a> PathFinder<'a> {
             std::mem::swap(&mut self.frontier, &mut self.next);
             self.next.clear();
         }
-        let Reached { paths, latency, .. } = self.reached[dst.index()];
+        let NodeState { paths, latency, .. } = self.reached[dst.index()];
         let capacity = self.levels.iter().map(|level| level.capacity).min()?;
         Some(PairPaths { hops: self.levels.len() as u32, paths, capacity, latency })
     }
@@ -113,22 +113,22 @@ impl<'a> PathFinder<'a> {
     }
 
     fn begin(&mut self, src: HostId) {
-        self.walk = self.walk.wrapping_add(1);
-        if self.walk == 0 {
-            self.reached.fill(Reached::default());
-            self.walk = 1;
+        self.search_number = self.search_number.wrapping_add(1);
+        if self.search_number == 0 {
+            self.reached.fill(NodeState::default());
+            self.search_number = 1;
         }
         self.frontier.clear();
         self.next.clear();
         self.levels.clear();
         self.frontier.push(src.into());
-        self.reached[src.index()] = Reached { walk: self.walk, paths: 1, latency: Duration::ZERO };
+        self.reached[src.index()] = NodeState { walk: self.search_number, paths: 1, latency: Duration::ZERO };
     }
 
     /// Advances one hop from `node` towards `dst` and adds the links used to `level`.
     fn step(&mut self, node: NodeId, dst: HostId, frame_bytes: u64, level: &mut Level) {
         let here = self.reached[node.index()];
-        for port in onward(self.topology, self.routing, node, dst) {
+        for port in forwarding_ports(self.topology, self.routing, node, dst) {
             let port = self.topology.ports(node)[port as usize];
             if self.topology.is_host(port.peer) && port.peer != dst.into() {
                 continue; // The only port of a host, which is linked to another host.
@@ -140,11 +140,11 @@ impl<'a> PathFinder<'a> {
             level.crossing = level.crossing.min(crossing);
             let latency = saturating_sum(here.latency, crossing);
             let there = &mut self.reached[port.peer.index()];
-            if there.walk == self.walk {
+            if there.walk == self.search_number {
                 there.paths = there.paths.saturating_add(here.paths);
                 there.latency = there.latency.min(latency);
             } else {
-                *there = Reached { walk: self.walk, paths: here.paths, latency };
+                *there = NodeState { walk: self.search_number, paths: here.paths, latency };
                 self.next.push(port.peer);
             }
         }
@@ -156,7 +156,7 @@ impl<'a> PathFinder<'a> {
         let mut path = Vec::new();
         let mut node = NodeId::from(src);
         while node != dst.into() {
-            let first = onward(self.topology, self.routing, node, dst).next()?;
+            let first = forwarding_ports(self.topology, self.routing, node, dst).next()?;
             if path.len() as u32 > self.topology.nodes() {
                 return None;
             }
@@ -252,7 +252,7 @@ mod tests {
 
     fn with<R>(config: impl Build, check: impl FnOnce(&mut PathFinder<'_>) -> R) -> R {
         let topology = config.build(Path::new(".")).unwrap();
-        let routing = Routing::whole(&topology);
+        let routing = Routing::all_links_up(&topology);
         check(&mut PathFinder::new(&topology, &routing))
     }
 

@@ -47,8 +47,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// Reads text like [`read_text_file`] from a source that is already open.
 fn text_of(mut from: impl Read, most: u64) -> Result<String, String> {
     /// Number of bytes read at a time.
-    const PIECE: usize = 256 << 10;
-    let mut piece = vec![0; PIECE];
+    const CHUNK_BYTES: usize = 256 << 10;
+    let mut piece = vec![0; CHUNK_BYTES];
     let mut bytes: Vec<u8> = Vec::new();
     // Bytes before this offset are known to be text.
     let mut checked = 0;
@@ -86,12 +86,12 @@ fn text_of(mut from: impl Read, most: u64) -> Result<String, String> {
 }
 
 /// Text being read, for errors.
-pub(crate) struct Source<'a> {
+pub(crate) struct SourceText<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
 }
 
-impl Source<'_> {
+impl SourceText<'_> {
     pub(crate) fn refuse(&self, span: Range<usize>, what: impl Into<String>) -> TopoError {
         let at = Location::of_offset(self.file, self.text, span.start);
         let what = what.into();

@@ -8,7 +8,7 @@ use crate::graph::{Link, NodeId, PortRef, Topology};
 
 /// Permutation of nodes that maps every link to a link with the same rate, delay and error rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Symmetry {
+pub struct Automorphism {
     /// Image of each node.
     image: Vec<NodeId>,
     /// Index in `ports` of the first entry of each node.
@@ -18,18 +18,18 @@ pub struct Symmetry {
 }
 
 /// Properties of a link that a symmetry must preserve.
-fn nature(link: &Link) -> (u64, u64, u64) {
+fn link_properties(link: &Link) -> (u64, u64, u64) {
     (link.rate.as_bps(), link.delay.as_ps(), link.error_rate.to_bits())
 }
 
-impl Symmetry {
+impl Automorphism {
     /// Finds the symmetry that maps host `h` to `hosts[h]`. Returns `None` if there is none or if the search finds
     /// none. The search maps switches from the hosts upwards, port by port, which suffices if ports are numbered as
     /// in regular networks. It then checks every link.
     ///
     /// # Panics
     /// Panics unless there is a number for each host.
-    pub fn of_hosts(topology: &Topology, hosts: &[u32]) -> Option<Symmetry> {
+    pub fn of_hosts(topology: &Topology, hosts: &[u32]) -> Option<Automorphism> {
         assert_eq!(hosts.len(), topology.hosts() as usize, "one for each host");
         let image = images(topology, hosts)?;
         let mut first = Vec::with_capacity(image.len());
@@ -38,7 +38,7 @@ impl Symmetry {
             first.push(ports.len() as u32);
             ports.extend(images_of_ports(topology, &image, node)?);
         }
-        Some(Symmetry { image, first, ports })
+        Some(Automorphism { image, first, ports })
     }
 
     /// Returns the image of a node.
@@ -94,7 +94,7 @@ fn images_of_ports(topology: &Topology, image: &[NodeId], node: NodeId) -> Optio
     if there.len() != topology.ports(node).len() {
         return None;
     }
-    let key = |peer: NodeId, port: &PortRef| (peer, nature(topology.link(port.link)));
+    let key = |peer: NodeId, port: &PortRef| (peer, link_properties(topology.link(port.link)));
     let mut left: BTreeMap<_, Vec<u16>> = BTreeMap::new();
     for (number, port) in (0u16..).zip(there).collect::<Vec<_>>().into_iter().rev() {
         left.entry(key(port.peer, port)).or_default().push(number);
@@ -119,13 +119,16 @@ mod tests {
     }
 
     /// Checks that every link has an image between the images of its ends, at the ports that the symmetry states.
-    fn check(topology: &Topology, symmetry: &Symmetry) {
+    fn check(topology: &Topology, symmetry: &Automorphism) {
         for node in (0..topology.nodes()).map(NodeId) {
             for (number, port) in (0..).zip(topology.ports(node)) {
                 let image = topology.ports(symmetry.node(node))[usize::from(symmetry.port(node, number))];
                 assert_eq!(image.peer, symmetry.node(port.peer));
                 assert_eq!(image.peer_port, symmetry.port(port.peer, port.peer_port));
-                assert_eq!(nature(topology.link(image.link)), nature(topology.link(port.link)));
+                assert_eq!(
+                    link_properties(topology.link(image.link)),
+                    link_properties(topology.link(port.link))
+                );
             }
         }
     }
@@ -134,13 +137,13 @@ mod tests {
     fn leaves_and_hosts_of_a_leaf_change_places() {
         let topology = leaves();
         let leaf_on: Vec<u32> = (0..16).map(|host| (host + 4) % 16).collect();
-        let symmetry = Symmetry::of_hosts(&topology, &leaf_on).expect("leaves are alike");
+        let symmetry = Automorphism::of_hosts(&topology, &leaf_on).expect("leaves are alike");
         check(&topology, &symmetry);
         assert_eq!(symmetry.host(HostId(15)), HostId(3));
         assert_eq!(symmetry.node(topology.switch_node(3)), topology.switch_node(0));
         // Hosts at the same leaf, in pairs.
         let swapped: Vec<u32> = (0..16).map(|host| host ^ 1).collect();
-        let symmetry = Symmetry::of_hosts(&topology, &swapped).expect("hosts of a leaf are alike");
+        let symmetry = Automorphism::of_hosts(&topology, &swapped).expect("hosts of a leaf are alike");
         check(&topology, &symmetry);
         assert_eq!(symmetry.node(topology.switch_node(2)), topology.switch_node(2));
     }
@@ -149,18 +152,18 @@ mod tests {
     fn what_tears_a_leaf_apart_is_none() {
         let topology = leaves();
         let by_one: Vec<u32> = (0..16).map(|host| (host + 1) % 16).collect();
-        assert_eq!(Symmetry::of_hosts(&topology, &by_one), None);
+        assert_eq!(Automorphism::of_hosts(&topology, &by_one), None);
         let twice: Vec<u32> = (0..16).map(|host| host / 2).collect();
-        assert_eq!(Symmetry::of_hosts(&topology, &twice), None);
+        assert_eq!(Automorphism::of_hosts(&topology, &twice), None);
     }
 
     #[test]
     fn pods_of_a_fat_tree_change_places_whole() {
         let topology = TopologyConfig::FatTree(FatTree::k_ary(4)).build(Path::new("")).unwrap();
         let by = |shift: u32| (0..16).map(|host| (host + shift) % 16).collect::<Vec<u32>>();
-        check(&topology, &Symmetry::of_hosts(&topology, &by(4)).expect("pods are alike"));
+        check(&topology, &Automorphism::of_hosts(&topology, &by(4)).expect("pods are alike"));
         // Some hosts would stay in their pod and some would not.
-        assert_eq!(Symmetry::of_hosts(&topology, &by(2)), None);
+        assert_eq!(Automorphism::of_hosts(&topology, &by(2)), None);
     }
 
     #[test]
@@ -171,6 +174,6 @@ mod tests {
         links[uplink.expect("leaves have uplinks")].rate = pathweave_units::Rate::from_gbps(1);
         let topology = Topology::new("slow", 16, topology.switches().to_vec(), links).unwrap();
         let leaf_on: Vec<u32> = (0..16).map(|host| (host + 4) % 16).collect();
-        assert_eq!(Symmetry::of_hosts(&topology, &leaf_on), None);
+        assert_eq!(Automorphism::of_hosts(&topology, &leaf_on), None);
     }
 }

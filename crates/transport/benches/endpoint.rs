@@ -6,10 +6,10 @@ use std::collections::VecDeque;
 use std::time::{Duration as Wall, Instant};
 
 use pathweave_policy::{
-    Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Recovery, Sent, Want,
+    Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Recovery, SendRequest, Sent,
 };
 use pathweave_transport::{
-    Buffer, Endpoint, EndpointConfig, Event, Gate, Op, QpConfig, ReceiveMode, WorkRequest,
+    Buffer, Endpoint, EndpointConfig, Event, FreePorts, Op, QpConfig, ReceiveMode, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Time};
 use pathweave_wire::Segment;
@@ -24,13 +24,13 @@ impl Policy for Fixed {
     pathweave_policy::ignores!(
         on_open,
         on_close,
-        compose,
+        make_control,
         on_copy_sent,
         on_control,
         window,
         path_beyond_window
     );
-    fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, _: Time, _: &SendRequest, _: &mut PolicyCx<'_>) -> Grant {
         if self.inflight < self.window { Grant::Send(PathId(0)) } else { Grant::Blocked }
     }
     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo {
@@ -90,7 +90,7 @@ fn run(qps: u32, window: u32, swap: bool) {
         now += Duration::from_us(1);
         let start = Instant::now();
         for _ in 0..BATCH {
-            let Some(transmit) = sender.poll_transmit(now, Gate::OPEN) else { break };
+            let Some(transmit) = sender.poll_transmit(now, FreePorts::OPEN) else { break };
             data.push_back(transmit.segment);
             packets[0] += 1;
         }
@@ -103,7 +103,7 @@ fn run(qps: u32, window: u32, swap: bool) {
         while data.len() as u32 > window * qps - BATCH as u32 {
             let segment = data.pop_front().unwrap();
             receiver.on_packet(now, HostId(0), &segment, false);
-            while let Some(transmit) = receiver.poll_transmit(now, Gate::CONTROL) {
+            while let Some(transmit) = receiver.poll_transmit(now, FreePorts::CONTROL) {
                 acks.push_back(transmit.segment);
             }
             while receiver.poll_event().is_some_and(|event| matches!(event, Event::Delivered { .. })) {}

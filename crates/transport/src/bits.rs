@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-use crate::warm::Warm;
+use crate::warm::Prefetch;
 
 /// Words stored inline: enough for 128 numbers, the window of most queue pairs.
 const FEW: usize = 2;
@@ -63,7 +63,7 @@ impl BitRing {
 
     /// Prefetches the bit of a number.
     #[inline]
-    pub(crate) fn warm(&self, number: u64, cache: &mut impl Warm) {
+    pub(crate) fn warm(&self, number: u64, cache: &mut impl Prefetch) {
         if let BitRing::Many(words) = self {
             cache.warm(&words[(number >> 6) as usize & (words.len() - 1)], 0);
         }

@@ -4,13 +4,13 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 
-use pathweave_policy::{Peers, PortSet, Shared};
+use pathweave_policy::{PeerKind, PortSet, Shared};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::{Body, Control, Segment};
 
 use crate::config::EndpointConfig;
 use crate::control::ControlQueue;
-use crate::credit::{HostCredit, Pull, Spender};
+use crate::credit::{CreditSender, HostCredit, Pull};
 use crate::events::Event;
 use crate::memory::Memory;
 use crate::ports::PortTable;
@@ -23,7 +23,7 @@ use crate::timers::{TimerKind, Timers};
 // Fields that every packet reads come first, up to the beginning of `memory`; see `Endpoint`.
 #[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Common {
+pub(crate) struct EndpointShared {
     pub(crate) timers: Timers,
     pub(crate) events: VecDeque<Event>,
     pub(crate) control: ControlQueue,
@@ -33,7 +33,7 @@ pub(crate) struct Common {
     /// Stores that policies share.
     pub(crate) shared: Shared,
     /// Allocated once a queue pair needs any of it.
-    rare: Option<Box<Rare>>,
+    rare: Option<Box<RareState>>,
     pub(crate) memory: Memory,
     /// Packets just declared lost. Empty between calls; kept for its allocation.
     pub(crate) lost: Vec<u64>,
@@ -45,7 +45,7 @@ pub(crate) struct Common {
 
 /// State that most endpoints do not need.
 #[derive(Debug, Default)]
-struct Rare {
+struct RareState {
     /// Outstanding packets by path.
     rings: Option<Rings>,
     /// Payload of a full packet, for queue pairs whose peer accepts less than this endpoint does.
@@ -54,9 +54,9 @@ struct Rare {
     ports: Option<PortTable>,
 }
 
-impl Common {
-    pub(crate) fn new(config: EndpointConfig, peers: Peers) -> Self {
-        Common {
+impl EndpointShared {
+    pub(crate) fn new(config: EndpointConfig, peers: PeerKind) -> Self {
+        EndpointShared {
             timers: Timers::new(),
             events: VecDeque::new(),
             control: ControlQueue::default(),
@@ -133,7 +133,7 @@ impl Common {
     /// Arms the timer of the rings.
     #[inline]
     pub(crate) fn arm_rings(&mut self) {
-        if let Some(Rare { rings: Some(rings), .. }) = self.rare.as_deref_mut()
+        if let Some(RareState { rings: Some(rings), .. }) = self.rare.as_deref_mut()
             && let Some(at) = rings.next_timer()
             && at < rings.armed
         {
@@ -148,7 +148,7 @@ impl Common {
     }
 
     /// Credit granted to a sending queue pair, if it needs any.
-    pub(crate) fn spender(&self, qp: QpNum) -> Option<&Spender> {
+    pub(crate) fn spender(&self, qp: QpNum) -> Option<&CreditSender> {
         self.credit.as_ref()?.spender(qp)
     }
 
@@ -163,13 +163,13 @@ impl Common {
     /// Creates the grants that are due.
     pub(crate) fn grant_credit(&mut self, now: Time) {
         while let Some(pull) = self.credit.as_mut().and_then(|credit| credit.pacer.next(now)) {
-            self.tell_pull(&pull);
+            self.queue_pull(&pull);
         }
         self.arm_credit();
     }
 
     /// Queues a grant for its sender.
-    pub(crate) fn tell_pull(&mut self, pull: &Pull) {
+    pub(crate) fn queue_pull(&mut self, pull: &Pull) {
         let Pull { qp, to, granted } = *pull;
         let body = Body::Control(Control::Pull { granted });
         let segment = Segment { dst_qp: to.qp, src_qp: qp, path: to.path, pull_target: None, body };
@@ -188,7 +188,7 @@ impl Common {
     }
 
     /// Restarts time at zero, without queue pairs: drops all state that holds a time.
-    pub(crate) fn begin_anew(&mut self) {
+    pub(crate) fn reset_clock(&mut self) {
         self.timers = Timers::new();
         self.control = ControlQueue::default();
         self.shared = Shared::for_peers(self.shared.peers());
@@ -197,7 +197,7 @@ impl Common {
     }
 
     /// Drops all state of queue pairs to a peer that were removed in the middle of an operation.
-    pub(crate) fn forget(&mut self, peer: HostId) {
+    pub(crate) fn drop_peer_state(&mut self, peer: HostId) {
         self.lost.clear();
         self.control.retain(|to, _| to != peer);
         self.shared.forget(peer);

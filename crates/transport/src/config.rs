@@ -1,7 +1,7 @@
 //! Configuration of an endpoint and of a queue pair.
 
 use crate::memory::Domain;
-use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, CreditTerms, PathView, Recovery, Reordering};
+use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, CreditParams, PathView, Recovery, Reordering};
 use pathweave_units::{Duration, HostId};
 use pathweave_wire::Framing;
 
@@ -58,7 +58,7 @@ pub struct QpConfig<'a, P> {
     /// Reports that this end sends about packets that arrive ahead of a gap.
     pub reordering: Reordering,
     /// Terms of receiver-granted credit, or `None`. Both ends should have the same configuration of it.
-    pub credit: Option<CreditTerms>,
+    pub credit: Option<CreditParams>,
     /// Retransmission timer.
     pub rto: RetransmissionConfig,
     /// Round-trip time of a full packet in an idle network, including the hosts. Recovery by time starts from it.
@@ -69,7 +69,7 @@ pub struct QpConfig<'a, P> {
     /// are punctual.
     pub host_delay: Duration,
     /// Evidence by which recovery by time declares an overtaken packet lost.
-    pub evidence: Evidence,
+    pub evidence: LossEvidence,
     /// Back-off when the peer has no receive posted.
     pub rnr: RnrConfig,
     /// Destination of the messages of the peer's SENDs.
@@ -105,7 +105,7 @@ impl<'a, P> QpConfig<'a, P> {
             rto: RetransmissionConfig::SHORT,
             idle_rtt: Duration::ZERO,
             host_delay: Duration::ZERO,
-            evidence: Evidence::default(),
+            evidence: LossEvidence::default(),
             rnr: RnrConfig::default(),
             receive: ReceiveMode::Posted,
             max_reads_out: 16,
@@ -117,7 +117,7 @@ impl<'a, P> QpConfig<'a, P> {
 
 /// Evidence by which recovery by time declares a packet lost that others have overtaken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Evidence {
+pub enum LossEvidence {
     /// The packet has been in flight for longer than packets take. For networks that drop packets when buffers are
     /// full.
     #[default]

@@ -4,7 +4,7 @@ use pathweave_units::{HostId, Time};
 use pathweave_wire::Segment;
 
 use crate::rd::SideMessage;
-use crate::transmit::{Gate, Transmit};
+use crate::transmit::{FreePorts, Transmit};
 
 /// A transport service without I/O. Inputs are packets, messages of its side channel, and time; outputs are packets,
 /// messages of the side channel, and events.
@@ -106,7 +106,7 @@ use crate::transmit::{Gate, Transmit};
 /// # use pathweave_units::{PathId, QpNum, Rate};
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
-/// #     pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
+/// #     pathweave_policy::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
 /// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
@@ -190,11 +190,11 @@ pub trait Transport {
     fn has_ready_data(&self) -> bool;
 
     /// Passes the next data packet that may leave by a port of the gate to `send`. Returns false if there is none.
-    fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool;
+    fn send_data(&mut self, now: Time, gate: FreePorts, send: impl FnOnce(Transmit)) -> bool;
 
     /// Returns the next packet to send now: control before data, and data only by NIC ports that are free in `gate`.
     #[inline]
-    fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
+    fn poll_transmit(&mut self, now: Time, gate: FreePorts) -> Option<Transmit> {
         let mut packet = None;
         if !self.send_control(|control| packet = Some(control)) && gate.data_ports != 0 {
             self.send_data(now, gate, |data| packet = Some(data));
@@ -205,7 +205,7 @@ pub trait Transport {
     /// Number of items kept for work in progress: unfinished messages of this end, and packets and messages of peers
     /// that wait for earlier ones. 0 when all is done. Takes time proportional to the number of queue pairs and
     /// peers.
-    fn held(&self) -> u64;
+    fn items_in_progress(&self) -> u64;
 
     /// Returns all counters.
     fn counters(&self) -> Self::Counters;

@@ -4,11 +4,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use pathweave_policy::{PathView, Peers, Policy};
+use pathweave_policy::{PathView, PeerKind, Policy};
 use pathweave_units::{HostId, PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{Body, ControlKind, Segment};
 
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::config::{EndpointConfig, QpConfig};
 use crate::contract::Transport;
 use crate::counters::{Counters, OrderCounters};
@@ -18,11 +18,11 @@ use crate::memory::{MemoryError, MemoryRegion};
 use crate::ports::PortChange;
 use crate::qp::{Outcome, Qp, Waiting};
 use crate::rd::SideMessage;
-use crate::scheduler::Turn;
+use crate::scheduler::SchedState;
 use crate::send::message::Start;
 use crate::slab::{Numbered, Slab, Slot};
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, Placement, Transmit};
+use crate::transmit::{Class, FreePorts, Placement, Transmit};
 use crate::work::{PostError, RecvRequest, WorkRequest};
 
 /// Number that no queue pair has.
@@ -49,7 +49,7 @@ const NOBODY: QpNum = QpNum(0);
 ///
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
-/// #     pathweave_policy::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
+/// #     pathweave_policy::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
 /// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
@@ -107,7 +107,7 @@ pub struct Endpoint<P> {
     now: Time,
     /// Queue pair at work, if any: the last one that was entered.
     acting: QpNum,
-    common: Common,
+    common: EndpointShared,
     /// Counters of destroyed queue pairs, and of packets that belong to none; allocated when needed.
     retired: Option<Box<Counters>>,
 }
@@ -130,13 +130,13 @@ impl<P> Endpoint<P> {
 impl<P: Policy> Endpoint<P> {
     /// Creates an endpoint without queue pairs. Panics if the configuration is out of range.
     pub fn new(config: EndpointConfig) -> Self {
-        Endpoint::with_peers(config, Peers::Hosts)
+        Endpoint::with_peers(config, PeerKind::Hosts)
     }
 
     /// Like [`new`](Endpoint::new), but `peers` defines what the `peer` of a queue pair names.
-    pub fn with_peers(config: EndpointConfig, peers: Peers) -> Self {
+    pub fn with_peers(config: EndpointConfig, peers: PeerKind) -> Self {
         config.check();
-        let common = Common::new(config, peers);
+        let common = EndpointShared::new(config, peers);
         Endpoint { common, qps: Slab::new(), now: Time::ZERO, acting: NOBODY, retired: None }
     }
 
@@ -160,7 +160,7 @@ impl<P: Policy> Endpoint<P> {
             .qps
             .insert_with(|num| Qp::new(now, num, config, common))
             .expect("at most 262,142 queue pairs a host");
-        self.settle(now);
+        self.apply_cross_qp_effects(now);
         num
     }
 
@@ -173,7 +173,7 @@ impl<P: Policy> Endpoint<P> {
         self.qps
             .insert_as(num, || Qp::new(now, num, config, common))
             .expect("at most 262,142 queue pairs a host");
-        self.settle(now);
+        self.apply_cross_qp_effects(now);
     }
 
     /// Applies the result of the handshake of both ends: a policy that replaces the first one, and the payload of a
@@ -188,7 +188,7 @@ impl<P: Policy> Endpoint<P> {
         self.acting = num;
         self.common.set_mtu_payload(num, Some(mtu_payload));
         qp.take_policy(now, policy, &mut self.common);
-        self.settle(now);
+        self.apply_cross_qp_effects(now);
         Ok(())
     }
 
@@ -206,7 +206,7 @@ impl<P: Policy> Endpoint<P> {
         let mut qp = self.qps.remove(qp).ok_or(PostError::UnknownQp)?;
         qp.close(&mut self.common);
         *self.retired.get_or_insert_default().as_mut() += &qp.counters.all();
-        self.ask_woken(self.now);
+        self.poll_woken_policies(self.now);
         Ok(())
     }
 
@@ -218,7 +218,7 @@ impl<P: Policy> Endpoint<P> {
 
     /// Attributes the following work to this queue pair, or to none, until another one is entered.
     #[inline(always)]
-    pub fn act_for(&mut self, qp: Option<QpNum>) {
+    pub fn set_acting_qp(&mut self, qp: Option<QpNum>) {
         self.acting = qp.unwrap_or(NOBODY);
     }
 
@@ -232,21 +232,21 @@ impl<P: Policy> Endpoint<P> {
         let gone: Vec<QpNum> = of_peer.map(Numbered::number).collect();
         for num in &gone {
             if let Some(mut qp) = self.qps.remove(*num) {
-                qp.abandon_shares(&mut self.common);
+                qp.release_shared_state(&mut self.common);
                 *self.retired.get_or_insert_default().as_mut() += &qp.counters.all();
             }
         }
-        self.common.forget(peer);
+        self.common.drop_peer_state(peer);
         self.acting = NOBODY;
         gone
     }
 
     /// Restarts time at zero, so that the next `now` may be any. Open memory regions stay open. Panics if there are
     /// queue pairs, because they hold times.
-    pub fn begin_anew(&mut self) {
+    pub fn reset_clock(&mut self) {
         assert!(self.qps.iter().next().is_none(), "queue pairs hold instants of the time that was");
         self.now = Time::ZERO;
-        self.common.begin_anew();
+        self.common.reset_clock();
     }
 
     /// Informs a queue pair that paths were added, failed or recovered. Panics if `paths` is empty.
@@ -255,7 +255,7 @@ impl<P: Policy> Endpoint<P> {
         self.acting = qp;
         let qp = self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?;
         qp.set_paths(now, paths, &mut self.common);
-        self.settle(now);
+        self.apply_cross_qp_effects(now);
         Ok(())
     }
 
@@ -264,7 +264,7 @@ impl<P: Policy> Endpoint<P> {
         self.advance(now);
         self.common.port_table().change(change);
         for num in self.common.scheduler.take_waiting() {
-            if let Some(qp) = self.qps.get_mut(num).filter(|qp| qp.turn == Turn::Port) {
+            if let Some(qp) = self.qps.get_mut(num).filter(|qp| qp.turn == SchedState::Port) {
                 self.common.scheduler.ready(&mut qp.turn, num);
             }
         }
@@ -277,7 +277,7 @@ impl<P: Policy> Endpoint<P> {
         self.advance(now);
         self.acting = qp;
         self.qps.get_mut(qp).ok_or(PostError::UnknownQp)?.abandon(now, paths, &mut self.common);
-        self.settle(now);
+        self.apply_cross_qp_effects(now);
         Ok(())
     }
 
@@ -362,8 +362,8 @@ impl<P: Policy> Endpoint<P> {
         self.acting = segment.dst_qp;
         let common = &mut self.common;
         let crossing = Crossing::Whole { marked: ce };
-        if qp.has_credit() && qp.hear_of_credit(now, from, segment, crossing, common) {
-            self.settle(now);
+        if qp.has_credit() && qp.on_credit_info(now, from, segment, crossing, common) {
+            self.apply_cross_qp_effects(now);
             return None;
         }
         match &segment.body {
@@ -376,7 +376,7 @@ impl<P: Policy> Endpoint<P> {
             Body::Missing(missing) => qp.on_missing(now, missing, common),
             Body::Control(control) => qp.on_control(now, control, segment.path, ce, common),
         }
-        self.settle(now);
+        self.apply_cross_qp_effects(now);
         None
     }
 
@@ -395,7 +395,7 @@ impl<P: Policy> Endpoint<P> {
         }
         self.acting = segment.dst_qp;
         if qp.has_credit() {
-            let _data = qp.hear_of_credit(now, from, segment, Crossing::Trimmed(at), &mut self.common);
+            let _data = qp.on_credit_info(now, from, segment, Crossing::Trimmed(at), &mut self.common);
         }
         qp.on_trimmed(now, data, segment.path, ce, at, &mut self.common);
     }
@@ -403,7 +403,7 @@ impl<P: Policy> Endpoint<P> {
     /// Returns the next packet to send now: control before data, and data only by NIC ports that are free in `gate`.
     /// Data packets are stamped with `now`, so call it when the packet can really leave.
     #[inline]
-    pub fn poll_transmit(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
+    pub fn poll_transmit(&mut self, now: Time, gate: FreePorts) -> Option<Transmit> {
         self.advance(now);
         let mut packet = None;
         if !self.send_control(|control| packet = Some(control)) && gate.data_ports != 0 {
@@ -423,7 +423,7 @@ impl<P: Policy> Endpoint<P> {
     /// false if there is none.
     #[inline(always)]
     pub fn send_control(&mut self, send: impl FnOnce(Transmit)) -> bool {
-        let Common { config, sizes, .. } = &self.common;
+        let EndpointShared { config, sizes, .. } = &self.common;
         let Some((to, segment)) = self.common.control.first() else { return false };
         self.acting = segment.src_qp;
         if matches!(segment.body, Body::Missing(_))
@@ -435,7 +435,7 @@ impl<P: Policy> Endpoint<P> {
             to: *to,
             port: self.common.ports_to(*to).port_of(segment.path),
             // A probe of loss recovery must queue in the network like data.
-            class: if is_question(&segment.body) { Class::Data } else { Class::Control },
+            class: if is_recovery_probe(&segment.body) { Class::Data } else { Class::Control },
             ecn_capable: false,
             wire_bytes: sizes.of_control(config.framing, segment),
             segment: *segment,
@@ -448,7 +448,7 @@ impl<P: Policy> Endpoint<P> {
     /// Like [`poll_transmit`](Endpoint::poll_transmit) for data packets only, to be called when there is no control
     /// packet. Passes the packet to `send`, so that it is built in its final place. Returns false if there is none.
     #[inline(always)]
-    pub fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+    pub fn send_data(&mut self, now: Time, gate: FreePorts, send: impl FnOnce(Transmit)) -> bool {
         self.advance(now);
         loop {
             let Some(num) = self.common.scheduler.next(gate) else { return false };
@@ -458,7 +458,7 @@ impl<P: Policy> Endpoint<P> {
             match qp.grant(now, gate, &mut self.common) {
                 Outcome::Send(granted) => {
                     send(qp.commit(now, &granted, &mut self.common));
-                    self.ask_woken(now);
+                    self.poll_woken_policies(now);
                     return true;
                 }
                 Outcome::Copy(psn, path) => {
@@ -484,8 +484,8 @@ impl<P: Policy> Endpoint<P> {
 
     /// Returns the slot of the queue pair without reading it.
     #[inline]
-    pub(crate) fn place_of(&self, qp: QpNum) -> Option<&Slot<Qp<P>>> {
-        self.qps.place(qp)
+    pub(crate) fn slot_of(&self, qp: QpNum) -> Option<&Slot<Qp<P>>> {
+        self.qps.slot(qp)
     }
 
     /// Next queue pair of the scheduler.
@@ -530,20 +530,20 @@ impl<P: Policy> Endpoint<P> {
                 qp.on_timer(now, at, kind, &mut self.common);
             }
         }
-        self.ask_woken(now);
+        self.poll_woken_policies(now);
     }
 
     /// Applies the effects that the work of one queue pair has on others.
     #[inline(always)]
-    fn settle(&mut self, now: Time) {
+    fn apply_cross_qp_effects(&mut self, now: Time) {
         if self.common.rings().is_some() {
-            self.tell_suspects(now);
+            self.dispatch_suspects(now);
         }
-        self.ask_woken(now);
+        self.poll_woken_policies(now);
     }
 
     /// Informs queue pairs of packets that the order on their paths shows to be lost.
-    fn tell_suspects(&mut self, now: Time) {
+    fn dispatch_suspects(&mut self, now: Time) {
         while let Some(suspect) =
             self.common.rings_mut().and_then(crate::recovery::path_order::Rings::take_suspect)
         {
@@ -566,7 +566,7 @@ impl<P: Policy> Endpoint<P> {
         rings.expire(now, |of| {
             qps.get(of.qp).is_some_and(|qp| qp.send.flight.is_outstanding(of.psn, of.sent_at))
         });
-        self.tell_suspects(now);
+        self.dispatch_suspects(now);
         self.common.arm_rings();
     }
 
@@ -589,18 +589,18 @@ impl<P: Policy> Endpoint<P> {
 
     /// Polls queue pairs that the policy of another queue pair has woken.
     #[inline(always)]
-    fn ask_woken(&mut self, now: Time) {
-        if self.common.shared.has_woken() {
+    fn poll_woken_policies(&mut self, now: Time) {
+        if self.common.shared.has_poll_requests() {
             self.ask_all_woken(now);
         }
     }
 
     #[cold]
     fn ask_all_woken(&mut self, now: Time) {
-        while let Some(num) = self.common.shared.take_woken() {
+        while let Some(num) = self.common.shared.take_poll_requests() {
             if let Some(qp) = self.qps.get_mut(num) {
                 self.acting = num;
-                qp.ask_again(now, &mut self.common);
+                qp.repoll_policy(now, &mut self.common);
             }
         }
     }
@@ -690,7 +690,7 @@ impl<P: Policy> Endpoint<P> {
 }
 
 /// Returns true for probes of loss recovery. Questions of policies leave with data.
-fn is_question(body: &Body) -> bool {
+fn is_recovery_probe(body: &Body) -> bool {
     matches!(body, Body::Control(control) if control.kind() == ControlKind::Probe)
 }
 
@@ -750,11 +750,11 @@ impl<P: Policy> Transport for Endpoint<P> {
     }
 
     #[inline(always)]
-    fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+    fn send_data(&mut self, now: Time, gate: FreePorts, send: impl FnOnce(Transmit)) -> bool {
         Endpoint::send_data(self, now, gate, send)
     }
 
-    fn held(&self) -> u64 {
+    fn items_in_progress(&self) -> u64 {
         self.qps.iter().map(|qp| qp.send.under_way() + qp.receive.recovery.held()).sum()
     }
 

@@ -20,6 +20,7 @@ mod events;
 mod line;
 mod memory;
 mod ports;
+mod prefetch;
 mod qp;
 pub mod rd;
 mod receive;
@@ -29,14 +30,13 @@ mod send;
 mod sizes;
 mod slab;
 mod timers;
-mod touched;
 mod transmit;
 mod warm;
 mod work;
 
 pub use config::{
-    EndpointConfig, Evidence, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, QpConfig, ReceiveMode, RetransmissionConfig,
-    RnrConfig,
+    EndpointConfig, LossEvidence, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, QpConfig, ReceiveMode,
+    RetransmissionConfig, RnrConfig,
 };
 pub use contract::Transport;
 pub use counters::{ControlCounts, Counters, OOD_BUCKETS, OrderCounters};
@@ -46,6 +46,6 @@ pub use memory::{Access, Domain, Keys, MemoryError, MemoryRegion, Scope};
 pub use ports::PortChange;
 pub use qp::{Waiting, queue_pair_stream};
 pub use timers::TimerKind;
-pub use transmit::{Class, Gate, PayloadRef, Placement, Transmit};
-pub use warm::Warm;
+pub use transmit::{Class, FreePorts, PayloadRef, Placement, Transmit};
+pub use warm::Prefetch;
 pub use work::{Buffer, MAX_MESSAGE_BYTES, Op, PostError, RecvRequest, WorkRequest, part_bytes};

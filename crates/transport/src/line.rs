@@ -8,9 +8,9 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// A value that begins at the start of a cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
-pub(crate) struct Line<T>(pub(crate) T);
+pub(crate) struct CacheAligned<T>(pub(crate) T);
 
-impl<T> Deref for Line<T> {
+impl<T> Deref for CacheAligned<T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -18,7 +18,7 @@ impl<T> Deref for Line<T> {
     }
 }
 
-impl<T> DerefMut for Line<T> {
+impl<T> DerefMut for CacheAligned<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         &mut self.0

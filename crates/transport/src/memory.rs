@@ -50,7 +50,7 @@ impl Scope {
     /// Queue pairs of the default domain.
     pub const DEFAULT: Scope = Scope::domain(Domain(0));
     /// Scope of a destroyed queue pair, which matches no queue pair.
-    const NOBODY: Scope = Scope(u32::MAX);
+    const DESTROYED: Scope = Scope(u32::MAX);
     /// Bit that is set in scopes of a single queue pair, whose numbers have 24 bits.
     const ONE: u32 = 1 << 31;
 
@@ -69,15 +69,15 @@ impl Scope {
 
 /// Queue pair on whose behalf a packet accesses memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Asker {
+pub(crate) struct AccessIdentity {
     domain: Scope,
     own: Scope,
 }
 
-impl Asker {
+impl AccessIdentity {
     #[inline]
     pub(crate) const fn new(domain: Domain, num: QpNum) -> Self {
-        Asker { domain: Scope::domain(domain), own: Scope::queue_pair(num) }
+        AccessIdentity { domain: Scope::domain(domain), own: Scope::queue_pair(num) }
     }
     #[inline]
     fn reaches(self, region: &MemoryRegion) -> bool {
@@ -161,7 +161,7 @@ impl Keys {
     ///
     /// # Errors
     /// [`MemoryError::TooMany`].
-    pub fn take(&mut self, secret: u64) -> Result<u64, MemoryError> {
+    pub fn allocate(&mut self, secret: u64) -> Result<u64, MemoryError> {
         let slot = match self.free.pop_front() {
             Some(slot) => slot,
             None if self.generations.len() >= 1 << SLOT_BITS => return Err(MemoryError::TooMany),
@@ -202,7 +202,7 @@ pub(crate) struct Memory {
     /// Keys that this table has assigned.
     keys: Keys,
     /// Number of regions that are open to a single queue pair.
-    of_one: usize,
+    single_qp_regions: usize,
 }
 
 impl Memory {
@@ -211,13 +211,13 @@ impl Memory {
     pub(crate) const HOT_BYTES: usize = core::mem::offset_of!(Memory, slots);
 
     pub(crate) const fn new() -> Self {
-        Memory { latest: None, slots: Vec::new(), keys: Keys::new(), of_one: 0 }
+        Memory { latest: None, slots: Vec::new(), keys: Keys::new(), single_qp_regions: 0 }
     }
 
     /// Registers a region under a new key. The bits of `secret` above the lowest 24 go into the key.
     pub(crate) fn register(&mut self, region: MemoryRegion, secret: u64) -> Result<u64, MemoryError> {
         region.addr.checked_add(region.len).ok_or(MemoryError::OutOfRange)?;
-        let rkey = self.keys.take(secret)?;
+        let rkey = self.keys.allocate(secret)?;
         self.register_as(region, rkey).map(|()| rkey)
     }
 
@@ -233,7 +233,7 @@ impl Memory {
             return Err(MemoryError::Taken);
         }
         (entry.key, entry.region) = (rkey, Some(region));
-        self.of_one += usize::from(region.scope.is_of_one());
+        self.single_qp_regions += usize::from(region.scope.is_of_one());
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl Memory {
             return Err(MemoryError::InUse);
         }
         let region = slot.region.take();
-        self.of_one -= usize::from(region.is_some_and(|region| region.scope.is_of_one()));
+        self.single_qp_regions -= usize::from(region.is_some_and(|region| region.scope.is_of_one()));
         self.latest = None;
         self.keys.give_back(rkey);
         Ok(())
@@ -267,14 +267,14 @@ impl Memory {
     /// Closes the regions that are open to a destroyed queue pair alone, so that the next one of its number does not
     /// reach them.
     pub(crate) fn close_to(&mut self, num: QpNum) {
-        if self.of_one == 0 {
+        if self.single_qp_regions == 0 {
             return;
         }
         self.latest = None;
         let gone = Scope::queue_pair(num);
         for region in self.slots.iter_mut().filter_map(|slot| slot.region.as_mut()) {
             if region.scope == gone {
-                region.scope = Scope::NOBODY;
+                region.scope = Scope::DESTROYED;
             }
         }
     }
@@ -293,7 +293,7 @@ impl Memory {
     #[inline]
     pub(crate) fn check_write(
         &mut self,
-        asker: Asker,
+        asker: AccessIdentity,
         rkey: u64,
         addr: u64,
         len: u64,
@@ -310,7 +310,13 @@ impl Memory {
     }
 
     /// Buffer and offset of `len` bytes to be read at `addr`, if that is allowed.
-    pub(crate) fn check_read(&self, asker: Asker, rkey: u64, addr: u64, len: u64) -> Option<(Buffer, u64)> {
+    pub(crate) fn check_read(
+        &self,
+        asker: AccessIdentity,
+        rkey: u64,
+        addr: u64,
+        len: u64,
+    ) -> Option<(Buffer, u64)> {
         let region = self.find(rkey).filter(|region| asker.reaches(region) && region.access.read)?;
         within(region, addr, len)
     }
@@ -341,7 +347,7 @@ mod tests {
     use super::*;
     use alloc::collections::BTreeSet;
 
-    const ANY: Asker = Asker::new(Domain(0), QpNum(2));
+    const ANY: AccessIdentity = AccessIdentity::new(Domain(0), QpNum(2));
 
     fn region(access: Access) -> MemoryRegion {
         MemoryRegion { buffer: Buffer(7), addr: 1_000, len: 100, access, scope: Scope::DEFAULT }
@@ -419,7 +425,7 @@ mod tests {
     #[test]
     fn keys_taken_elsewhere_open_what_is_registered_as_them() {
         let (mut memory, mut keys) = (Memory::new(), Keys::new());
-        let [first, second] = [(); 2].map(|()| keys.take(0xabcd << 24).unwrap());
+        let [first, second] = [(); 2].map(|()| keys.allocate(0xabcd << 24).unwrap());
         // The region of the second key is registered first.
         memory.register_as(region(Access::READ_WRITE), second).unwrap();
         assert_eq!(memory.check_write(ANY, first, 1_000, 1), None);
@@ -428,7 +434,7 @@ mod tests {
         assert_eq!(memory.register_as(region(Access::READ), first), Err(MemoryError::Taken));
         memory.deregister(first).unwrap();
         keys.give_back(first);
-        let third = keys.take(0xabcd << 24).unwrap();
+        let third = keys.allocate(0xabcd << 24).unwrap();
         assert!(third & SLOT_MASK == first & SLOT_MASK && third != first, "{first:#x} {third:#x}");
         assert_eq!(memory.check_write(ANY, third, 1_000, 1), None);
         assert_eq!(memory.deregister(third), Err(MemoryError::UnknownKey));
@@ -459,7 +465,7 @@ mod tests {
         let of_one = open(Scope::queue_pair(QpNum(9)));
         let of_default = open(Scope::DEFAULT);
         let mut reached = |domain, num| {
-            let asker = Asker::new(Domain(domain), QpNum(num));
+            let asker = AccessIdentity::new(Domain(domain), QpNum(num));
             [of_default, of_domain, of_one].map(|key| {
                 let written = memory.check_write(asker, key, 1_000, 1).is_some();
                 assert_eq!(written, memory.check_read(asker, key, 1_000, 1).is_some());
@@ -471,7 +477,7 @@ mod tests {
         assert_eq!(reached(3, 9), [false, true, true]);
         assert_eq!(reached(9, 3), [false, false, false], "numbers of domains and queue pairs are apart");
         memory.close_to(QpNum(9));
-        let later = Asker::new(Domain(3), QpNum(9));
+        let later = AccessIdentity::new(Domain(3), QpNum(9));
         assert_eq!(memory.check_write(later, of_one, 1_000, 1), None, "nor to the next one of that number");
         assert!(memory.check_write(later, of_domain, 1_000, 1).is_some());
         memory.deregister(of_one).unwrap();

@@ -6,11 +6,11 @@ use alloc::vec::Vec;
 
 use pathweave_units::QpNum;
 
-use crate::transmit::Gate;
+use crate::transmit::FreePorts;
 
 /// Scheduling state of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum SchedState {
     /// In no queue: the queue pair has nothing to send, or is blocked until feedback, a timer or a request makes it
     /// ready.
     Off,
@@ -64,8 +64,8 @@ impl Scheduler {
 
     /// Appends a queue pair to the ready queue.
     #[inline]
-    pub(crate) fn ready(&mut self, turn: &mut Turn, qp: QpNum) {
-        *turn = Turn::Ready;
+    pub(crate) fn ready(&mut self, turn: &mut SchedState, qp: QpNum) {
+        *turn = SchedState::Ready;
         if self.ready == 0 {
             self.first = qp;
         } else {
@@ -75,8 +75,8 @@ impl Scheduler {
     }
 
     /// Appends a queue pair to the queue of a port, or, if `ports` has several bits, to the queue for any of them.
-    pub(crate) fn wait_for(&mut self, turn: &mut Turn, qp: QpNum, ports: u64) {
-        *turn = Turn::Port;
+    pub(crate) fn wait_for(&mut self, turn: &mut SchedState, qp: QpNum, ports: u64) {
+        *turn = SchedState::Port;
         if ports.is_power_of_two() {
             self.queues.ports[ports.trailing_zeros() as usize].push_back(qp);
         } else {
@@ -126,7 +126,7 @@ impl Scheduler {
     /// Removes and returns the next queue pair. Those that waited for a port which is now open come first, because
     /// they have already been through the ready queue.
     #[inline]
-    pub(crate) fn next(&mut self, gate: Gate) -> Option<QpNum> {
+    pub(crate) fn next(&mut self, gate: FreePorts) -> Option<QpNum> {
         let open = self.waiting & gate.data_ports;
         if open != 0 {
             return self.next_waiting(open);
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn those_who_are_ready_keep_their_order() {
-        let (mut scheduler, mut turn) = (Scheduler::new(1), Turn::Off);
-        let take = |scheduler: &mut Scheduler| scheduler.next(Gate::CONTROL).map(|qp| qp.0);
+        let (mut scheduler, mut turn) = (Scheduler::new(1), SchedState::Off);
+        let take = |scheduler: &mut Scheduler| scheduler.next(FreePorts::CONTROL).map(|qp| qp.0);
         (2..5).for_each(|qp| scheduler.ready(&mut turn, QpNum(qp)));
         assert_eq!((scheduler.count(QpNum(2)), scheduler.count(QpNum(4))), ((1, 0), (1, 0)));
         assert_eq!([take(&mut scheduler), take(&mut scheduler)], [Some(2), Some(3)]);
@@ -178,27 +178,28 @@ mod tests {
 
     #[test]
     fn those_who_wait_for_one_of_several_ports_take_turns_with_those_who_wait_for_one() {
-        let (mut scheduler, mut turn) = (Scheduler::new(3), Turn::Off);
+        let (mut scheduler, mut turn) = (Scheduler::new(3), SchedState::Off);
         (2..4).for_each(|qp| scheduler.wait_for(&mut turn, QpNum(qp), 0b110));
         (4..6).for_each(|qp| scheduler.wait_for(&mut turn, QpNum(qp), 0b100));
         assert_eq!(scheduler.count(QpNum(3)), (0, 1));
-        assert_eq!(scheduler.next(Gate::port(0)), None);
-        let order: Vec<u32> = core::iter::from_fn(|| scheduler.next(Gate::port(2))).map(|qp| qp.0).collect();
+        assert_eq!(scheduler.next(FreePorts::port(0)), None);
+        let order: Vec<u32> =
+            core::iter::from_fn(|| scheduler.next(FreePorts::port(2))).map(|qp| qp.0).collect();
         assert_eq!(order, [2, 4, 3, 5]);
         scheduler.wait_for(&mut turn, QpNum(2), 0b011);
         scheduler.wait_for(&mut turn, QpNum(3), 0b100);
-        assert_eq!((scheduler.next(Gate::port(1)), scheduler.has_ready()), (Some(QpNum(2)), true));
+        assert_eq!((scheduler.next(FreePorts::port(1)), scheduler.has_ready()), (Some(QpNum(2)), true));
         assert_eq!((scheduler.take_waiting(), scheduler.has_ready()), (alloc::vec![QpNum(3)], false));
     }
 
     #[test]
     fn those_who_waited_for_a_port_come_first() {
-        let (mut scheduler, mut turn) = (Scheduler::new(2), Turn::Off);
+        let (mut scheduler, mut turn) = (Scheduler::new(2), SchedState::Off);
         scheduler.ready(&mut turn, QpNum(2));
         scheduler.wait_for(&mut turn, QpNum(3), 0b10);
-        assert_eq!(scheduler.next(Gate::port(0)), Some(QpNum(2)));
-        assert_eq!(scheduler.next(Gate::port(0)), None);
-        assert_eq!(scheduler.next(Gate::OPEN), Some(QpNum(3)));
-        assert_eq!(scheduler.next(Gate::OPEN), None);
+        assert_eq!(scheduler.next(FreePorts::port(0)), Some(QpNum(2)));
+        assert_eq!(scheduler.next(FreePorts::port(0)), None);
+        assert_eq!(scheduler.next(FreePorts::OPEN), Some(QpNum(3)));
+        assert_eq!(scheduler.next(FreePorts::OPEN), None);
     }
 }

@@ -1,7 +1,7 @@
 //! Wire bytes of the most frequent packets, computed once.
 
 use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, Notices, Operation, Segment};
+use pathweave_wire::{Ack, Body, Data, Framing, NoticePermission, Operation, Segment};
 
 use crate::config::EndpointConfig;
 
@@ -27,7 +27,7 @@ impl Sizes {
             received_at: Time::ZERO,
             packets: 1,
             marked: 0,
-            notices: Notices::Welcome,
+            notices: NoticePermission::Welcome,
         };
         let middle = |op| {
             Body::Data(Data {
@@ -130,7 +130,7 @@ mod tests {
                     received_at: Time::MAX,
                     packets: 3,
                     marked: 2,
-                    notices: Notices::Welcome,
+                    notices: NoticePermission::Welcome,
                 };
                 let ack = segment(Body::Ack(ack));
                 assert_eq!(sizes.of_control(framing, &ack), framing.wire_bytes(&ack), "{framing:?}");

@@ -35,7 +35,7 @@ const NOWHERE: u32 = u32::MAX;
 pub(crate) struct Slab<T> {
     slots: Vec<Slot<T>>,
     /// Slot of each number that the caller chose; empty if the slab chooses the numbers itself.
-    places: Vec<u32>,
+    slots_by_number: Vec<u32>,
     /// Allocated when the first slot is freed.
     #[expect(clippy::box_collection, reason = "a quarter of the size, beside what every packet touches")]
     free: Option<Box<VecDeque<u32>>>,
@@ -43,12 +43,12 @@ pub(crate) struct Slab<T> {
 
 impl<T: Numbered> Slab<T> {
     pub(crate) const fn new() -> Self {
-        Slab { slots: Vec::new(), places: Vec::new(), free: None }
+        Slab { slots: Vec::new(), slots_by_number: Vec::new(), free: None }
     }
 
     /// Bytes of all slots, used or free.
     pub(crate) fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot<T>>() + self.places.capacity() * size_of::<u32>()
+        self.slots.capacity() * size_of::<Slot<T>>() + self.slots_by_number.capacity() * size_of::<u32>()
     }
 
     /// Inserts the value that `make` builds for its number. Returns `None` if all 2^18 - 2 slots are in use.
@@ -64,11 +64,15 @@ impl<T: Numbered> Slab<T> {
     pub(crate) fn insert_as(&mut self, number: QpNum, make: impl FnOnce() -> T) -> Option<()> {
         let (index, _) = self.take_slot()?;
         let entry = number.0 as usize;
-        if self.places.len() <= entry {
-            self.places.resize(entry + 1, NOWHERE);
+        if self.slots_by_number.len() <= entry {
+            self.slots_by_number.resize(entry + 1, NOWHERE);
         }
-        assert!(number.0 >= FIRST && self.places[entry] == NOWHERE, "queue pair {} is in use", number.0);
-        self.places[entry] = index;
+        assert!(
+            number.0 >= FIRST && self.slots_by_number[entry] == NOWHERE,
+            "queue pair {} is in use",
+            number.0
+        );
+        self.slots_by_number[entry] = index;
         self.slots[index as usize] = Slot::Taken(make());
         Some(())
     }
@@ -91,7 +95,7 @@ impl<T: Numbered> Slab<T> {
 
     #[inline]
     fn index(&self, number: QpNum) -> usize {
-        match self.places.get(number.0 as usize) {
+        match self.slots_by_number.get(number.0 as usize) {
             Some(&place) => place as usize,
             None => (number.0 & ((1 << SLOT_BITS) - 1)).wrapping_sub(FIRST) as usize,
         }
@@ -99,7 +103,7 @@ impl<T: Numbered> Slab<T> {
 
     /// Returns the slot for this number without reading it. The slot may be free or hold another number.
     #[inline]
-    pub(crate) fn place(&self, number: QpNum) -> Option<&Slot<T>> {
+    pub(crate) fn slot(&self, number: QpNum) -> Option<&Slot<T>> {
         self.slots.get(self.index(number))
     }
 
@@ -123,7 +127,7 @@ impl<T: Numbered> Slab<T> {
     pub(crate) fn remove(&mut self, number: QpNum) -> Option<T> {
         self.get(number)?;
         let index = self.index(number);
-        if let Some(place) = self.places.get_mut(number.0 as usize) {
+        if let Some(place) = self.slots_by_number.get_mut(number.0 as usize) {
             *place = NOWHERE;
         }
         let generation = ((number.0 >> SLOT_BITS) + 1) % GENERATIONS;

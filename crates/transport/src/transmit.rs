@@ -7,20 +7,20 @@ use crate::work::Buffer;
 
 /// NIC ports by which the driver can send data now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gate {
+pub struct FreePorts {
     /// Bit i: NIC port i is free, so data may leave by it now.
     pub data_ports: u64,
 }
 
-impl Gate {
+impl FreePorts {
     /// Control packets only: every port is busy with data.
-    pub const CONTROL: Gate = Gate { data_ports: 0 };
+    pub const CONTROL: FreePorts = FreePorts { data_ports: 0 };
     /// Every port is free.
-    pub const OPEN: Gate = Gate { data_ports: u64::MAX };
+    pub const OPEN: FreePorts = FreePorts { data_ports: u64::MAX };
 
     /// Opens this port alone for data.
-    pub const fn port(port: u8) -> Gate {
-        Gate { data_ports: 1 << port }
+    pub const fn port(port: u8) -> FreePorts {
+        FreePorts { data_ports: 1 << port }
     }
 }
 

@@ -2,7 +2,7 @@
 //! thousands of endpoints spends most of its time waiting for their memory.
 
 /// Prefetches memory into the processor's caches.
-pub trait Warm {
+pub trait Prefetch {
     /// Loads the cache line that begins `line` lines behind the start of `place`. The line lies within `place`.
     fn warm<T>(&mut self, place: &T, line: usize);
 }

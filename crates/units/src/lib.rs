@@ -1,5 +1,5 @@
 //! Basic types of all other crates: [`Time`] and [`Duration`] in integer picoseconds, [`Rate`] in bits per second,
-//! [`Bytes`], identifiers, seeded random streams, and [`nearest`], the rule behind every "did you mean".
+//! [`Bytes`], identifiers, seeded random streams, and [`closest_name`], the rule behind every "did you mean".
 //!
 //! Nothing here reads a clock. Arithmetic is integer and panics on overflow in debug builds. Time never runs
 //! backwards, so subtracting a later [`Time`] from an earlier one panics in every build rather than wrapping.
@@ -10,10 +10,10 @@ extern crate alloc;
 #[cfg(any(test, feature = "schema"))]
 extern crate std;
 
+mod closest_name;
 mod data;
 mod forwarding;
 mod ids;
-mod nearest;
 mod parse;
 mod random;
 #[cfg(feature = "serde")]
@@ -22,10 +22,10 @@ mod spread;
 mod time;
 mod trim;
 
+pub use closest_name::{closest_name, suggestion};
 pub use data::{Bytes, Rate};
 pub use forwarding::Forwarding;
 pub use ids::{HostId, PathId, QpNum};
-pub use nearest::{did_you_mean, nearest};
 pub use parse::ParseUnitError;
 pub use random::{Rng, derive_seed, mix64};
 pub use spread::Spread;

@@ -32,7 +32,7 @@ impl Rng {
     }
     /// Returns true with probability `p`. Draws no random number if `p` is at most 0 or at least 1.
     #[inline]
-    pub fn chance(&mut self, p: f64) -> bool {
+    pub fn bernoulli(&mut self, p: f64) -> bool {
         p > 0.0 && (p >= 1.0 || self.unit_f64() < p)
     }
     /// Shuffles `items` (Fisher-Yates).
@@ -90,7 +90,7 @@ mod tests {
     fn certain_events_draw_nothing() {
         let mut rng = Rng::for_component(7, "test", 0);
         let before = rng.clone();
-        assert!(rng.chance(1.0) && !rng.chance(0.0));
+        assert!(rng.bernoulli(1.0) && !rng.bernoulli(0.0));
         assert_eq!(rng, before);
     }
 

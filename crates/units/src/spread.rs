@@ -6,7 +6,7 @@ pub enum Spread {
     /// All packets of a queue pair take one path for its whole life.
     OnePath,
     /// All packets of a message take one path, chosen when the message begins.
-    PathAMessage,
+    PathPerMessage,
     /// Each packet takes a random path, all with equal probability, so that packets collide.
     Random,
     /// Each path gets an equal number of packets, and each packet takes a free path.
@@ -21,7 +21,7 @@ pub enum Spread {
 impl Spread {
     /// Returns true if all packets of a message take one path.
     pub const fn is_single(self) -> bool {
-        matches!(self, Spread::OnePath | Spread::PathAMessage)
+        matches!(self, Spread::OnePath | Spread::PathPerMessage)
     }
     /// Returns true if shares are in proportion to the paths' capacity.
     pub const fn is_by_capacity(self) -> bool {

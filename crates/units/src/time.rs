@@ -166,7 +166,7 @@ impl Sum for Duration {
 }
 
 /// Writes the span in the largest unit in which it is a whole number, so that the text parses back exactly.
-fn write_span(ps: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_duration(ps: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     const UNITS: [(u64, &str); 5] =
         [(1_000_000_000_000, "s"), (1_000_000_000, "ms"), (1_000_000, "us"), (1_000, "ns"), (1, "ps")];
     for (unit, name) in UNITS {
@@ -178,22 +178,22 @@ fn write_span(ps: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 impl fmt::Display for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_span(self.0, f)
+        write_duration(self.0, f)
     }
 }
 impl fmt::Debug for Duration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_span(self.0, f)
+        write_duration(self.0, f)
     }
 }
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_span(self.0, f)
+        write_duration(self.0, f)
     }
 }
 impl fmt::Debug for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_span(self.0, f)
+        write_duration(self.0, f)
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) const NS3_HEADER_LEN: u32 = 48;
 pub(crate) const NS3_ACK_LEN: u32 = 60;
 
 /// Constants of a kind of control packet.
-pub(crate) struct Entry {
+pub(crate) struct ControlSpec {
     pub(crate) name: &'static str,
     /// Low six bits of the opcode.
     pub(crate) opcode: u8,
@@ -42,7 +42,7 @@ pub(crate) struct Entry {
     pub(crate) fields: &'static [(&'static str, Option<(usize, usize)>)],
 }
 
-const fn later(end: usize, place: Option<(usize, usize)>) -> usize {
+const fn max_end(end: usize, place: Option<(usize, usize)>) -> usize {
     match place {
         Some((at, len)) if at + len > end => at + len,
         _ => end,
@@ -70,8 +70,8 @@ macro_rules! controls {
             /// All kinds.
             pub const ALL: &'static [ControlKind] = &[ $( ControlKind::$name ),* ];
 
-            pub(crate) const fn entry(self) -> &'static Entry {
-                match self { $( ControlKind::$name => const { &Entry {
+            pub(crate) const fn entry(self) -> &'static ControlSpec {
+                match self { $( ControlKind::$name => const { &ControlSpec {
                     name: stringify!($name),
                     opcode: $opcode,
                     trace: $trace,
@@ -81,10 +81,10 @@ macro_rules! controls {
                     has_psn: false $( || <$place as Field>::IS_PSN )*,
                     extension_len: {
                         let end = COMMON_LEN;
-                        $( let end = later(end, <$place as Field>::PLACE); )*
+                        $( let end = max_end(end, <$place as Field>::LAYOUT); )*
                         end
                     },
-                    fields: &[ $( (stringify!($field), <$place as Field>::PLACE) ),* ],
+                    fields: &[ $( (stringify!($field), <$place as Field>::LAYOUT) ),* ],
                 } } ),* }
             }
 
@@ -100,7 +100,7 @@ macro_rules! controls {
             /// Returns the value of a frame of this kind that has passed [`check`](Self::check).
             pub(crate) fn read(self, source: &Source<'_>) -> Control {
                 match self {
-                    $( ControlKind::$name => Control::$name { $( $field: <$place as Field>::get(source) ),* } ),*
+                    $( ControlKind::$name => Control::$name { $( $field: <$place as Field>::read(source) ),* } ),*
                 }
             }
         }
@@ -121,7 +121,7 @@ macro_rules! controls {
 
             /// Writes the fields behind the common part of the extension.
             pub(crate) fn write(&self, extension: &mut [u8]) {
-                match *self { $( Control::$name { $( $field ),* } => { $( <$place as Field>::put($field, extension); )* } )* }
+                match *self { $( Control::$name { $( $field ),* } => { $( <$place as Field>::write($field, extension); )* } )* }
             }
 
             /// Checks that every field fits the wire.
@@ -188,7 +188,7 @@ controls! {
 
 /// Measurement that the stamps of a control packet give to the host that receives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Measures {
+pub enum Measurement {
     /// Round trip on the packet's path.
     Path {
         /// Time at which the question left, by the clock of the host that receives the answer.
@@ -223,7 +223,7 @@ impl Control {
     }
 
     /// Kind of question that this packet answers. `None` for questions, and for answers to data packets.
-    pub const fn question(&self) -> Option<ControlKind> {
+    pub const fn answered_kind(&self) -> Option<ControlKind> {
         match self {
             Control::ProbeReply { .. } => Some(ControlKind::Probe),
             Control::NoticeReply { .. } => Some(ControlKind::Notice),
@@ -236,7 +236,7 @@ impl Control {
     }
 
     /// Stamp that the answer to this packet echoes. `None` if the packet has no stamp or is not a question.
-    pub const fn asked_at(&self) -> Option<Time> {
+    pub const fn echoed_stamp(&self) -> Option<Time> {
         match *self {
             Control::Probe { sent_at } | Control::Notice { sent_at, .. } => Some(sent_at),
             Control::ProbeReply { .. }
@@ -248,15 +248,15 @@ impl Control {
     }
 
     /// Measurement that the stamps of the packet give.
-    pub const fn measures(&self) -> Measures {
+    pub const fn measures(&self) -> Measurement {
         match *self {
             Control::ProbeReply { sent_at, received_at }
-            | Control::NoticeReply { sent_at, received_at, .. } => Measures::Path { sent_at, received_at },
-            Control::EdgeEcho { sent_at } => Measures::Part { sent_at },
+            | Control::NoticeReply { sent_at, received_at, .. } => Measurement::Path { sent_at, received_at },
+            Control::EdgeEcho { sent_at } => Measurement::Part { sent_at },
             Control::Probe { .. }
             | Control::Notice { .. }
             | Control::Pull { .. }
-            | Control::PullRequest { .. } => Measures::Nothing,
+            | Control::PullRequest { .. } => Measurement::Nothing,
         }
     }
 

@@ -92,7 +92,7 @@ impl Framing {
 
     /// Default form of source routes: every hop, as switches without state need it, but none with the bytes of the
     /// ns-3 simulators.
-    pub const fn usual_route(self) -> RouteBytes {
+    pub const fn default_route_bytes(self) -> RouteBytes {
         match self {
             Framing::Ns3 => RouteBytes::None,
             Framing::Rocev2 | Framing::Pathweave => RouteBytes::Hops,

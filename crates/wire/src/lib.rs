@@ -15,21 +15,21 @@ mod segment;
 mod side;
 mod source_route;
 
-pub use control::{Control, ControlKind, Measures};
+pub use control::{Control, ControlKind, Measurement};
 pub use credit::CreditNumber;
 pub use frame::{
-    Datagram, DatagramLayout, Ecn, EmitError, EthernetRoute, PSN_BITS, Packet, ParseError, Route,
-    datagram_crc, emit, emit_datagram_header, emit_standard, entropy_port, extend_psn, ip_packet_len, layout,
-    wire_psn,
+    Datagram, DatagramLayout, Ecn, EmitError, EthernetAddresses, FrameAddressing, PSN_BITS, Packet,
+    ParseError, datagram_crc, emit, emit_datagram_header, emit_standard, entropy_port, extend_psn,
+    ip_packet_len, layout, wire_psn,
 };
 pub use framing::{Framing, RouteBytes};
 pub use segment::{
-    Ack, Body, Cause, Data, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, Missing, Nack, NackReason, Notices, Operation,
-    RdData, Segment,
+    Ack, Body, Data, MAX_MTU_PAYLOAD, MIN_MTU_PAYLOAD, Missing, MissingCause, Nack, NackReason,
+    NoticePermission, Operation, RdData, Segment,
 };
 pub use side::{
-    MAX_NACK_RUNS, MAX_SIDE_LEN, NackRuns, PsnRun, RdFlow, Runs, SIDE_MAGIC, SIDE_VERSION, Side, SideError,
-    SideFrame,
+    MAX_NACK_RUNS, MAX_SIDE_LEN, NackRuns, PsnRun, RdFlow, Runs, SIDE_MAGIC, SIDE_VERSION, SideError,
+    SideFrame, SideMessage,
 };
 pub use source_route::{
     MAX_WAYPOINTS, RouteError, RouteForm, SOURCE_ROUTE_PROTOCOL, SOURCE_ROUTE_VERSION, SourceRoute, Waypoint,

@@ -158,7 +158,7 @@ pub struct Ack {
     /// Number of those packets that carried Congestion Experienced.
     pub marked: u16,
     /// Permission for the sender to announce changes of path by notices.
-    pub notices: Notices,
+    pub notices: NoticePermission,
 }
 
 impl Ack {
@@ -177,7 +177,7 @@ impl Ack {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
-pub enum Notices {
+pub enum NoticePermission {
     /// The sender may send notices.
     #[default]
     Welcome,
@@ -194,14 +194,14 @@ pub struct Missing {
     /// Bit i: `first + i` is missing (bit 0 is always set).
     pub missing: u64,
     /// Reason why they are missing, in the receiver's judgement.
-    pub cause: Cause,
+    pub cause: MissingCause,
 }
 
 /// Reason why packets have not arrived, in the receiver's judgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
-pub enum Cause {
+pub enum MissingCause {
     /// Lost: the sender must retransmit them.
     Lost,
     /// Late, as a notice announced. The sender decides if a copy on the new path is worth its bytes.
@@ -252,7 +252,7 @@ impl Segment {
     /// other than data, the fields of [`Data`] that its operation does not define, and the immediate and the receive
     /// index on packets other than the last.
     #[must_use]
-    pub fn as_carried(mut self) -> Segment {
+    pub fn normalized(mut self) -> Segment {
         if !matches!(self.body, Body::Data(_)) {
             self.pull_target = None;
         }

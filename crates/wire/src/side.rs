@@ -41,7 +41,7 @@ mod at {
 }
 
 /// Flag of a Start that repeats an earlier one.
-const AGAIN: u8 = 1;
+const FLAG_REPEATED: u8 = 1;
 
 /// Pair of queue pairs that a message of the side channel concerns, in the direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,7 +66,7 @@ pub struct PsnRun {
 /// A message of the side channel. `R` is the type of the runs of a NACK.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "packed", derive(borsh::BorshSerialize, borsh::BorshDeserialize))]
-pub enum Side<R> {
+pub enum SideMessage<R> {
     /// Sender: announces the start of a message and its length.
     Start {
         /// Pair of queue pairs.
@@ -148,16 +148,16 @@ pub enum Side<R> {
 }
 
 /// A message of the side channel that borrows its runs from the bytes it was parsed from.
-pub type SideFrame<'a> = Side<NackRuns<'a>>;
+pub type SideFrame<'a> = SideMessage<NackRuns<'a>>;
 
 /// Source of the runs of a NACK.
 pub trait Runs {
     /// Iterates over the runs in ascending order.
-    fn each(&self) -> impl ExactSizeIterator<Item = PsnRun>;
+    fn iter(&self) -> impl ExactSizeIterator<Item = PsnRun>;
 }
 
 impl<T: AsRef<[PsnRun]>> Runs for T {
-    fn each(&self) -> impl ExactSizeIterator<Item = PsnRun> {
+    fn iter(&self) -> impl ExactSizeIterator<Item = PsnRun> {
         self.as_ref().iter().copied()
     }
 }
@@ -170,7 +170,7 @@ pub struct NackRuns<'a> {
 }
 
 impl Runs for NackRuns<'_> {
-    fn each(&self) -> impl ExactSizeIterator<Item = PsnRun> {
+    fn iter(&self) -> impl ExactSizeIterator<Item = PsnRun> {
         self.bytes.chunks_exact(4).map(|entry| run(self.base, entry))
     }
 }
@@ -204,7 +204,7 @@ pub enum SideError {
     },
 }
 
-fn refuse<T>(field: &'static str, value: u64, allowed: &'static str) -> Result<T, SideError> {
+fn field_error<T>(field: &'static str, value: u64, allowed: &'static str) -> Result<T, SideError> {
     Err(SideError::Field { field, value, allowed })
 }
 
@@ -219,15 +219,15 @@ impl<'a> SideFrame<'a> {
         };
         let head = need(HEAD_LEN)?;
         if head[at::MAGIC] != SIDE_MAGIC {
-            return refuse("magic", head[at::MAGIC].into(), "115");
+            return field_error("magic", head[at::MAGIC].into(), "115");
         }
         if head[at::VERSION] != SIDE_VERSION {
-            return refuse("version", head[at::VERSION].into(), "3");
+            return field_error("version", head[at::VERSION].into(), "3");
         }
         let kind = head[at::KIND];
-        let allowed_flags = if kind == 1 { AGAIN } else { 0 };
+        let allowed_flags = if kind == 1 { FLAG_REPEATED } else { 0 };
         if head[at::FLAGS] & !allowed_flags != 0 {
-            return refuse("flags", head[at::FLAGS].into(), "0; 1 for a Start said again");
+            return field_error("flags", head[at::FLAGS].into(), "0; 1 for a Start said again");
         }
         let u24 = |at: usize| {
             QpNum(u32::from(head[at]) << 16 | u32::from(head[at + 1]) << 8 | u32::from(head[at + 2]))
@@ -241,31 +241,31 @@ impl<'a> SideFrame<'a> {
             4 => NACK_LEN + 4 * usize::from(msg_id),
             5 | 6 | 9 => DONE_LEN,
             7 | 8 => HEAD_LEN,
-            other => return refuse("kind", other.into(), "1 to 9"),
+            other => return field_error("kind", other.into(), "1 to 9"),
         };
         let all = need(len)?;
         // Close, Closed and Sent concern no message.
         if kind >= 7 && msg_id != 0 {
-            return refuse("message", msg_id.into(), "0");
+            return field_error("message", msg_id.into(), "0");
         }
         if len == HEAD_LEN {
             return Ok((if kind == 7 { SideFrame::Close { flow } } else { SideFrame::Closed { flow } }, len));
         }
         let first_psn = number::<8>(all, at::PSN);
         if first_psn > 1 << 62 {
-            return refuse("PSN", first_psn, "up to 2^62");
+            return field_error("PSN", first_psn, "up to 2^62");
         }
         let packets = || match number::<4>(all, at::PACKETS) {
-            0 => refuse("packets", 0, "1 or more"),
+            0 => field_error("packets", 0, "1 or more"),
             packets => Ok(packets as u32),
         };
         let frame = match kind {
             1 => {
                 let (packets, total) = (packets()?, number::<8>(all, at::TOTAL));
                 if total == 0 || total > 1 << 32 {
-                    return refuse("total", total, "1 to 2^32");
+                    return field_error("total", total, "1 to 2^32");
                 }
-                let again = head[at::FLAGS] & AGAIN != 0;
+                let again = head[at::FLAGS] & FLAG_REPEATED != 0;
                 SideFrame::Start { flow, msg_id, first_psn, packets, total, again }
             }
             2 => SideFrame::Done { flow, msg_id, first_psn },
@@ -276,12 +276,12 @@ impl<'a> SideFrame<'a> {
             _ => {
                 let runs = NackRuns { base: first_psn, bytes: &all[at::RUNS..] };
                 if runs.bytes.is_empty() {
-                    return refuse("runs", 0, "1 to 65535");
+                    return field_error("runs", 0, "1 to 65535");
                 }
                 let mut next = first_psn;
-                for run in runs.each() {
+                for run in runs.iter() {
                     if run.first < next {
-                        return refuse("run", run.first, "ascending, without overlap");
+                        return field_error("run", run.first, "ascending, without overlap");
                     }
                     next = run.first + u64::from(run.count);
                 }
@@ -308,70 +308,76 @@ fn short_head(out: &mut [u8], kind: u8, flags: u8, flow: RdFlow, msg_id: u16) {
     out[at::MSG_ID..at::PSN].copy_from_slice(&msg_id.to_be_bytes());
 }
 
-impl<R> Side<R> {
+impl<R> SideMessage<R> {
     /// Pair of queue pairs that the message concerns.
     pub const fn flow(&self) -> RdFlow {
         match self {
-            Side::Start { flow, .. }
-            | Side::Sent { flow, .. }
-            | Side::Done { flow, .. }
-            | Side::Abort { flow, .. }
-            | Side::Nack { flow, .. }
-            | Side::Wait { flow, .. }
-            | Side::Ready { flow, .. }
-            | Side::Close { flow }
-            | Side::Closed { flow } => *flow,
+            SideMessage::Start { flow, .. }
+            | SideMessage::Sent { flow, .. }
+            | SideMessage::Done { flow, .. }
+            | SideMessage::Abort { flow, .. }
+            | SideMessage::Nack { flow, .. }
+            | SideMessage::Wait { flow, .. }
+            | SideMessage::Ready { flow, .. }
+            | SideMessage::Close { flow }
+            | SideMessage::Closed { flow } => *flow,
         }
     }
 
     /// Returns true if the source of the flow sends the message. Otherwise the destination sends it.
-    pub const fn is_of_sender(&self) -> bool {
+    pub const fn is_from_source(&self) -> bool {
         match self {
-            Side::Start { .. }
-            | Side::Sent { .. }
-            | Side::Abort { .. }
-            | Side::Close { .. }
-            | Side::Closed { .. } => true,
-            Side::Done { .. } | Side::Nack { .. } | Side::Wait { .. } | Side::Ready { .. } => false,
+            SideMessage::Start { .. }
+            | SideMessage::Sent { .. }
+            | SideMessage::Abort { .. }
+            | SideMessage::Close { .. }
+            | SideMessage::Closed { .. } => true,
+            SideMessage::Done { .. }
+            | SideMessage::Nack { .. }
+            | SideMessage::Wait { .. }
+            | SideMessage::Ready { .. } => false,
         }
     }
 
     /// Converts the runs of a NACK. Other messages stay the same.
-    pub fn map<S>(self, runs_of: impl FnOnce(R) -> S) -> Side<S> {
+    pub fn map<S>(self, runs_of: impl FnOnce(R) -> S) -> SideMessage<S> {
         match self {
-            Side::Start { flow, msg_id, first_psn, packets, total, again } => {
-                Side::Start { flow, msg_id, first_psn, packets, total, again }
+            SideMessage::Start { flow, msg_id, first_psn, packets, total, again } => {
+                SideMessage::Start { flow, msg_id, first_psn, packets, total, again }
             }
-            Side::Sent { flow, end_psn } => Side::Sent { flow, end_psn },
-            Side::Done { flow, msg_id, first_psn } => Side::Done { flow, msg_id, first_psn },
-            Side::Abort { flow, msg_id, first_psn, packets } => {
-                Side::Abort { flow, msg_id, first_psn, packets }
+            SideMessage::Sent { flow, end_psn } => SideMessage::Sent { flow, end_psn },
+            SideMessage::Done { flow, msg_id, first_psn } => SideMessage::Done { flow, msg_id, first_psn },
+            SideMessage::Abort { flow, msg_id, first_psn, packets } => {
+                SideMessage::Abort { flow, msg_id, first_psn, packets }
             }
-            Side::Nack { flow, runs } => Side::Nack { flow, runs: runs_of(runs) },
-            Side::Wait { flow, msg_id, first_psn } => Side::Wait { flow, msg_id, first_psn },
-            Side::Ready { flow, msg_id, from_psn } => Side::Ready { flow, msg_id, from_psn },
-            Side::Close { flow } => Side::Close { flow },
-            Side::Closed { flow } => Side::Closed { flow },
+            SideMessage::Nack { flow, runs } => SideMessage::Nack { flow, runs: runs_of(runs) },
+            SideMessage::Wait { flow, msg_id, first_psn } => SideMessage::Wait { flow, msg_id, first_psn },
+            SideMessage::Ready { flow, msg_id, from_psn } => SideMessage::Ready { flow, msg_id, from_psn },
+            SideMessage::Close { flow } => SideMessage::Close { flow },
+            SideMessage::Closed { flow } => SideMessage::Closed { flow },
         }
     }
 }
 
 impl SideFrame<'_> {
     /// Copies the runs out of the bytes.
-    pub fn to_owned<S: FromIterator<PsnRun>>(self) -> Side<S> {
-        self.map(|runs| runs.each().collect())
+    pub fn to_owned<S: FromIterator<PsnRun>>(self) -> SideMessage<S> {
+        self.map(|runs| runs.iter().collect())
     }
 }
 
-impl<R: Runs> Side<R> {
+impl<R: Runs> SideMessage<R> {
     /// Encoded length in bytes.
     pub fn encoded_len(&self) -> usize {
         match self {
-            Side::Start { .. } => START_LEN,
-            Side::Done { .. } | Side::Wait { .. } | Side::Ready { .. } | Side::Sent { .. } => DONE_LEN,
-            Side::Close { .. } | Side::Closed { .. } => HEAD_LEN,
-            Side::Abort { .. } => ABORT_LEN,
-            Side::Nack { runs, .. } => NACK_LEN + 4 * runs.each().len(),
+            SideMessage::Start { .. } => START_LEN,
+            SideMessage::Done { .. }
+            | SideMessage::Wait { .. }
+            | SideMessage::Ready { .. }
+            | SideMessage::Sent { .. } => DONE_LEN,
+            SideMessage::Close { .. } | SideMessage::Closed { .. } => HEAD_LEN,
+            SideMessage::Abort { .. } => ABORT_LEN,
+            SideMessage::Nack { runs, .. } => NACK_LEN + 4 * runs.iter().len(),
         }
     }
 
@@ -382,29 +388,29 @@ impl<R: Runs> Side<R> {
     /// [`Side::Nack`].
     pub fn emit(&self, out: &mut [u8]) -> usize {
         match self {
-            &Side::Start { flow, msg_id, first_psn, packets, total, again } => {
+            &SideMessage::Start { flow, msg_id, first_psn, packets, total, again } => {
                 head(out, 1, u8::from(again), flow, msg_id, first_psn);
                 out[at::PACKETS..at::TOTAL].copy_from_slice(&packets.to_be_bytes());
                 out[at::TOTAL..START_LEN].copy_from_slice(&total.to_be_bytes());
             }
-            &Side::Done { flow, msg_id, first_psn } => head(out, 2, 0, flow, msg_id, first_psn),
-            &Side::Abort { flow, msg_id, first_psn, packets } => {
+            &SideMessage::Done { flow, msg_id, first_psn } => head(out, 2, 0, flow, msg_id, first_psn),
+            &SideMessage::Abort { flow, msg_id, first_psn, packets } => {
                 head(out, 3, 0, flow, msg_id, first_psn);
                 out[at::PACKETS..ABORT_LEN].copy_from_slice(&packets.to_be_bytes());
             }
-            Side::Nack { flow, runs } => emit_runs(*flow, runs, out),
-            &Side::Wait { flow, msg_id, first_psn } => head(out, 5, 0, flow, msg_id, first_psn),
-            &Side::Ready { flow, msg_id, from_psn } => head(out, 6, 0, flow, msg_id, from_psn),
-            &Side::Close { flow } => short_head(out, 7, 0, flow, 0),
-            &Side::Closed { flow } => short_head(out, 8, 0, flow, 0),
-            &Side::Sent { flow, end_psn } => head(out, 9, 0, flow, 0, end_psn),
+            SideMessage::Nack { flow, runs } => emit_runs(*flow, runs, out),
+            &SideMessage::Wait { flow, msg_id, first_psn } => head(out, 5, 0, flow, msg_id, first_psn),
+            &SideMessage::Ready { flow, msg_id, from_psn } => head(out, 6, 0, flow, msg_id, from_psn),
+            &SideMessage::Close { flow } => short_head(out, 7, 0, flow, 0),
+            &SideMessage::Closed { flow } => short_head(out, 8, 0, flow, 0),
+            &SideMessage::Sent { flow, end_psn } => head(out, 9, 0, flow, 0, end_psn),
         }
         self.encoded_len()
     }
 }
 
 fn emit_runs(flow: RdFlow, runs: &impl Runs, out: &mut [u8]) {
-    let mut each = runs.each().peekable();
+    let mut each = runs.iter().peekable();
     let count = each.len();
     assert!((1..=MAX_NACK_RUNS).contains(&count), "{count} runs in a NACK");
     let base = each.peek().map_or(0, |run| run.first);
@@ -428,7 +434,7 @@ mod tests {
     #[test]
     fn golden() {
         let mut out = [0; 64];
-        let start: SideFrame<'_> = Side::Start {
+        let start: SideFrame<'_> = SideMessage::Start {
             flow: FLOW,
             msg_id: 7,
             first_psn: 0x1_0000_0005,
@@ -443,16 +449,16 @@ mod tests {
         assert_eq!(start.emit(&mut out), 32);
         assert_eq!(out[..32], expected);
         assert_eq!(SideFrame::parse(&expected), Ok((start, 32)));
-        let done: SideFrame<'_> = Side::Done { flow: FLOW, msg_id: 7, first_psn: 5 };
+        let done: SideFrame<'_> = SideMessage::Done { flow: FLOW, msg_id: 7, first_psn: 5 };
         let expected = [0x73, 3, 2, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
         assert_eq!((done.emit(&mut out), &out[..20]), (20, &expected[..]));
-        let wait: SideFrame<'_> = Side::Wait { flow: FLOW, msg_id: 7, first_psn: 5 };
+        let wait: SideFrame<'_> = SideMessage::Wait { flow: FLOW, msg_id: 7, first_psn: 5 };
         let expected = [0x73, 3, 5, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 5];
         assert_eq!((wait.emit(&mut out), &out[..20]), (20, &expected[..]));
-        let ready: SideFrame<'_> = Side::Ready { flow: FLOW, msg_id: 7, from_psn: 6 };
+        let ready: SideFrame<'_> = SideMessage::Ready { flow: FLOW, msg_id: 7, from_psn: 6 };
         let expected = [0x73, 3, 6, 0, 1, 2, 3, 10, 11, 12, 0, 7, 0, 0, 0, 0, 0, 0, 0, 6];
         assert_eq!((ready.emit(&mut out), &out[..20]), (20, &expected[..]));
-        let sent: SideFrame<'_> = Side::Sent { flow: FLOW, end_psn: 8 };
+        let sent: SideFrame<'_> = SideMessage::Sent { flow: FLOW, end_psn: 8 };
         let expected = [0x73, 3, 9, 0, 1, 2, 3, 10, 11, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8];
         assert_eq!((sent.emit(&mut out), &out[..20]), (20, &expected[..]));
         assert_eq!(SideFrame::parse(&expected), Ok((sent, 20)));
@@ -466,7 +472,7 @@ mod tests {
             PsnRun { first: 5, count: 2 },
             PsnRun { first: 0x1_0002, count: 256 },
         ];
-        let len = Side::Nack { flow: FLOW, runs }.emit(&mut out);
+        let len = SideMessage::Nack { flow: FLOW, runs }.emit(&mut out);
         let expected = [
             0x73, 3, 4, 0, 1, 2, 3, 10, 11, 12, 0, 3, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 1, 0, 0, 3, 255, 1,
             0, 0,
@@ -476,14 +482,20 @@ mod tests {
             panic!("a NACK")
         };
         assert_eq!(flow, FLOW);
-        assert!(read.each().eq(runs));
+        assert!(read.iter().eq(runs));
     }
 
     #[test]
     fn what_is_wrong_is_named() {
         let mut good = vec![0; 32];
-        let start: SideFrame<'_> =
-            Side::Start { flow: FLOW, msg_id: 7, first_psn: 5, packets: 3, total: 9_000, again: false };
+        let start: SideFrame<'_> = SideMessage::Start {
+            flow: FLOW,
+            msg_id: 7,
+            first_psn: 5,
+            packets: 3,
+            total: 9_000,
+            again: false,
+        };
         start.emit(&mut good);
         let after = |change: &[(usize, u8)]| {
             let mut bytes = good.clone();
@@ -508,7 +520,7 @@ mod tests {
         }
         let mut nack = [0; 32];
         let runs = [PsnRun { first: 9, count: 4 }, PsnRun { first: 14, count: 1 }];
-        Side::Nack { flow: FLOW, runs }.emit(&mut nack);
+        SideMessage::Nack { flow: FLOW, runs }.emit(&mut nack);
         nack[27] = 3;
         assert!(matches!(SideFrame::parse(&nack), Err(SideError::Field { field: "run", value: 12, .. })));
         nack[11] = 0;
@@ -527,7 +539,7 @@ mod tests {
                 let mut again = vec![0; len];
                 // A foreign NACK may have a base below its first run; ours begins at its first run.
                 if let SideFrame::Nack { runs, .. } = frame
-                    && runs.each().next().map(|run| run.first) != Some(number::<8>(&bytes, at::PSN))
+                    && runs.iter().next().map(|run| run.first) != Some(number::<8>(&bytes, at::PSN))
                 {
                     return Ok(());
                 }

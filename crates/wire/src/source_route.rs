@@ -230,7 +230,7 @@ impl<'a> SourceRoute<'a> {
         self.bytes[at::COUNT].into()
     }
     /// Number of entries yet to be passed.
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.bytes[at::LEFT].into()
     }
     /// Bytes of the header.
@@ -252,7 +252,7 @@ impl<'a> SourceRoute<'a> {
     }
     /// Returns the next waypoint, or `None` once all have been passed.
     pub fn next(&self) -> Option<Waypoint> {
-        (self.left() > 0).then(|| self.entry(self.len() - self.left()))
+        (self.remaining() > 0).then(|| self.entry(self.len() - self.remaining()))
     }
     /// Iterates over all entries, last one first. With hops that have all been passed, this is the return path.
     pub fn backwards(self) -> impl Iterator<Item = Waypoint> + use<'a> {
@@ -270,7 +270,7 @@ impl<'a> SourceRoute<'a> {
 pub fn pass_waypoint(bytes: &mut [u8], ingress: u16) -> Result<Option<Waypoint>, RouteError> {
     let route = SourceRoute::parse(bytes)?;
     let Some(next) = route.next() else { return Ok(None) };
-    let (form, index) = (route.form, route.len() - route.left());
+    let (form, index) = (route.form, route.len() - route.remaining());
     bytes[at::LEFT] -= 1;
     if form == RouteForm::Hops {
         let place = FIXED_LEN + index * form.entry_len();

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use pathweave_units::{Duration, HostId, Rate, Time};
 
-use crate::graph::{Job, JobId, Learns, Message, MessageGraph, Moment, Task, TaskId};
+use crate::graph::{Job, JobId, Message, MessageGraph, Moment, Notice, Task, TaskId};
 use crate::progress::Progress;
 
 /// Lower bounds on completion. They count payload (no headers, no propagation) and notifications between
@@ -72,7 +72,7 @@ impl JobSpans {
             return JobSpans(vec![Duration::ZERO; graph.jobs().len()]);
         }
         let mut spans = vec![(Time::MAX, Time::ZERO); graph.jobs().len()];
-        replay(
+        run_ideal(
             graph,
             |_| Duration::ZERO,
             |id, begin, end| {
@@ -105,14 +105,14 @@ fn chain(graph: &MessageGraph, notification: Duration, rates: &[Rate]) -> Time {
         }
     };
     let mut last = Time::ZERO;
-    walk(graph, notification, time_of, |_, _, end| last = last.max(end));
+    longest_chain_visit(graph, notification, time_of, |_, _, end| last = last.max(end));
     last
 }
 
 /// Executes a graph on an ideal network: each message takes `time_of`, is delivered and completed at that
 /// instant, and every host learns of it at once. Computations of a core take turns. Visits each task as it
 /// ends, with its begin and end.
-pub(crate) fn replay(
+pub(crate) fn run_ideal(
     graph: &MessageGraph,
     time_of: impl Fn(&Message) -> Duration,
     mut visit: impl FnMut(TaskId, Time, Time),
@@ -145,9 +145,9 @@ pub(crate) fn replay(
                     Task::Compute(compute) => compute.duration,
                 };
                 visit(task, Time::from_ps(now.as_ps().saturating_sub(time.as_ps())), now);
-                progress.over(graph, task, now);
+                progress.task_ended(graph, task, now);
                 for next in graph.all_dependents(task) {
-                    if let Some(at) = progress.told(graph, next, now) {
+                    if let Some(at) = progress.predecessor_ended(graph, next, now) {
                         steps.push(Reverse((at, Step::Begin, next)));
                     }
                 }
@@ -159,7 +159,7 @@ pub(crate) fn replay(
 /// Visits each task once its predecessors have ended, with its begin and end. Each task takes `time_of`, and
 /// a host learns of a task that ended elsewhere after `notification`. A task that needs only some of its
 /// predecessors begins with the first of them, which is no later than the real begin.
-fn walk(
+fn longest_chain_visit(
     graph: &MessageGraph,
     notification: Duration,
     time_of: impl Fn(TaskId) -> Duration,
@@ -189,10 +189,10 @@ fn walk(
             Task::Message(_) => &[Moment::Delivery, Moment::Completion],
             Task::Compute(_) => &[Moment::Delivery],
         };
-        for (next, learns) in moments.iter().flat_map(|&moment| graph.informed(id, moment)) {
+        for (next, learns) in moments.iter().flat_map(|&moment| graph.notified_tasks(id, moment)) {
             let end = match learns {
-                Learns::ByNotification(_) => end.saturating_add(notification),
-                Learns::AtOnce | Learns::AsBarrier => end,
+                Notice::ByNotification(_) => end.saturating_add(notification),
+                Notice::AtOnce | Notice::AsBarrier => end,
             };
             let known = &mut ready[next.index()];
             *known = if needs_all(next) { end.max(*known) } else { end.min(*known) };

@@ -13,8 +13,8 @@ use crate::edges::Edge;
 use crate::error::GraphError;
 use crate::fold::Folding;
 use crate::graph::{
-    Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE, Measure, Message, Moment, OWN,
-    PROCESS_BITS,
+    BandwidthBytes, Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE, Message, Moment,
+    OWN, PROCESS_BITS,
 };
 
 /// Largest number of tasks in a graph.
@@ -88,7 +88,7 @@ pub struct GraphBuilder {
     needs: Vec<(Draft, u32)>,
     delays: Vec<(Draft, Duration)>,
     /// Number of workloads that have used each group.
-    uses: Vec<u64>,
+    workloads_of_group: Vec<u64>,
     notes: Vec<String>,
     /// Names of tasks, for error messages.
     names: Vec<(Draft, String)>,
@@ -109,7 +109,7 @@ impl GraphBuilder {
             edges: Vec::new(),
             needs: Vec::new(),
             delays: Vec::new(),
-            uses: Vec::new(),
+            workloads_of_group: Vec::new(),
             notes: Vec::new(),
             names: Vec::new(),
             labelling: Labelling::default(),
@@ -136,11 +136,11 @@ impl GraphBuilder {
     /// Declares a job.
     pub fn job(&mut self, name: String, group: GroupId) -> Result<JobId, GraphError> {
         check_room("jobs", self.jobs.len(), MAX_TASKS)?;
-        self.jobs.push(Job { name, group, measure: None, follows: None, part_of: None });
+        self.jobs.push(Job { name, group, measure: None, follows: None, parent: None });
         Ok(JobId((self.jobs.len() - 1) as u32))
     }
     /// Marks a job as a collective whose bandwidth is reported.
-    pub fn measure(&mut self, job: JobId, measure: Measure) {
+    pub fn measure(&mut self, job: JobId, measure: BandwidthBytes) {
         self.jobs[job.index()].measure = Some(measure);
     }
     /// Marks a job as the iteration or round after `before`, of the same ranks.
@@ -149,7 +149,7 @@ impl GraphBuilder {
     }
     /// Marks a job as a part of `whole`. The whole is itself part of no job.
     pub fn is_part_of(&mut self, job: JobId, whole: JobId) {
-        self.jobs[job.index()].part_of = Some(whole);
+        self.jobs[job.index()].parent = Some(whole);
     }
     /// Declares a message.
     pub fn message(&mut self, new: NewMessage) -> Result<Draft, GraphError> {
@@ -233,10 +233,10 @@ impl GraphBuilder {
         self.folding = Some(folding);
     }
     /// Returns how many workloads have used the group before, and counts this call as one more.
-    pub(crate) fn next_use(&mut self, group: GroupId) -> u64 {
-        self.uses.resize(self.groups.len(), 0);
-        self.uses[group.index()] += 1;
-        self.uses[group.index()] - 1
+    pub(crate) fn next_workload_index(&mut self, group: GroupId) -> u64 {
+        self.workloads_of_group.resize(self.groups.len(), 0);
+        self.workloads_of_group[group.index()] += 1;
+        self.workloads_of_group[group.index()] - 1
     }
     /// Reserves memory for `counts`. Growth by doubling would need up to three times as much for a moment.
     pub(crate) fn reserve(&mut self, counts: Counts) {

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use pathweave_units::{Bytes, Rng, did_you_mean, nearest};
+use pathweave_units::{Bytes, Rng, closest_name, suggestion};
 
-use crate::error::{FileError, shown};
+use crate::error::{FileError, shorten};
 use crate::graph::MAX_MESSAGE_SIZE;
 
 macro_rules! builtin {
@@ -104,7 +104,7 @@ impl SizeCdf {
         match BUILTIN.iter().find(|b| b.name == name) {
             Some(builtin) => Ok(builtin.cdf()),
             None => {
-                let hint = did_you_mean(nearest(name, BUILTIN.iter().map(|b| b.name)));
+                let hint = suggestion(closest_name(name, BUILTIN.iter().map(|b| b.name)));
                 let names: Vec<&str> = BUILTIN.iter().map(|b| b.name).collect();
                 Err(format!(
                     "no such distribution{hint} (known are {}; or a path of a file)",
@@ -160,12 +160,12 @@ impl SizeCdf {
             let limit = MAX_MESSAGE_SIZE.get() as f64;
             let Some(bytes) = bytes.parse().ok().map(|b: f64| b * unit).filter(|b| (0.0..=limit).contains(b))
             else {
-                return fail(format!("bytes = {}: expected a number from 0 to {limit}", shown(bytes)));
+                return fail(format!("bytes = {}: expected a number from 0 to {limit}", shorten(bytes)));
             };
             let Some(value) = probability.parse().ok().filter(|p| (0.0..=100.0).contains(p)) else {
                 return fail(format!(
                     "probability = {}: expected a number from 0 to 1, or to 100",
-                    shown(probability)
+                    shorten(probability)
                 ));
             };
             if let Some(&(before, below)) = points.last() {

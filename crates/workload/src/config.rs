@@ -8,7 +8,7 @@ use crate::env::WorkloadEnv;
 use crate::error::WorkloadError;
 use crate::graph::MessageGraph;
 use crate::kinds::Traffic;
-use crate::sink::Sink;
+use crate::sink::WorkloadBuilder;
 pub use crate::sink::between_name;
 use crate::stragglers::Stragglers;
 
@@ -93,10 +93,10 @@ impl WorkloadConfig {
     /// numbers.
     pub fn generate(&self, env: &WorkloadEnv, out: &mut GraphBuilder) -> Result<(), WorkloadError> {
         let (scheme, between) = (self.scheme.as_deref(), self.between_sites.as_deref());
-        let mut sink = Sink::new(env, out, self.group_name(), scheme, between, self.start)?;
+        let mut sink = WorkloadBuilder::new(env, out, self.group_name(), scheme, between, self.start)?;
         sink.connections = self.connections;
         if let Some(stragglers) = &self.stragglers {
-            sink.slow_down(stragglers)?;
+            sink.apply_stragglers(stragglers)?;
         }
         self.traffic.generate(&mut sink)?;
         sink.check_stragglers()

@@ -98,7 +98,7 @@ impl Rows {
         self.targets.truncate(kept);
     }
 
-    fn after(&self, id: TaskId) -> &[TaskId] {
+    fn dependents(&self, id: TaskId) -> &[TaskId] {
         match self.offsets.get(id.index()..id.index() + 2) {
             Some(row) => &self.targets[row[0] as usize..row[1] as usize],
             None => &[],
@@ -121,7 +121,7 @@ impl Rows {
         for (old, &new) in position.iter().enumerate() {
             let row = &mut targets[offsets[new as usize] as usize..offsets[new as usize + 1] as usize];
             let renamed =
-                self.after(TaskId(old as u32)).iter().map(|target| TaskId(position[target.index()]));
+                self.dependents(TaskId(old as u32)).iter().map(|target| TaskId(position[target.index()]));
             row.iter_mut().zip(renamed).for_each(|(slot, target)| *slot = target);
             row.sort_unstable();
         }
@@ -151,16 +151,17 @@ impl Edges {
         rows.sum::<usize>() + size_of_val(&self.predecessors[..])
     }
     pub(crate) fn after(&self, id: TaskId, moment: Moment) -> &[TaskId] {
-        self.rows[moment as usize].after(id)
+        self.rows[moment as usize].dependents(id)
     }
-    pub(crate) fn all_of(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {
-        self.rows.iter().flat_map(move |rows| rows.after(id)).copied()
+    pub(crate) fn all_dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {
+        self.rows.iter().flat_map(move |rows| rows.dependents(id)).copied()
     }
     pub(crate) fn predecessors(&self) -> &[u32] {
         &self.predecessors
     }
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (TaskId, TaskId)> + '_ {
-        (0..self.predecessors.len() as u32).flat_map(|i| self.all_of(TaskId(i)).map(move |t| (TaskId(i), t)))
+        (0..self.predecessors.len() as u32)
+            .flat_map(|i| self.all_dependents(TaskId(i)).map(move |t| (TaskId(i), t)))
     }
     /// Returns the same edges with task `i` renamed to `position[i]`.
     pub(crate) fn renamed(self, position: &[u32]) -> Self {

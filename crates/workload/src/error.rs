@@ -80,7 +80,7 @@ impl FileError {
 }
 
 /// Returns a word of a file, shortened to 40 characters for an error message.
-pub(crate) fn shown(word: &str) -> String {
+pub(crate) fn shorten(word: &str) -> String {
     const SHOWN: usize = 40;
     match word.char_indices().nth(SHOWN) {
         None => word.to_owned(),
@@ -89,7 +89,7 @@ pub(crate) fn shown(word: &str) -> String {
 }
 
 /// Returns a text with the valid ranks, for errors about other ranks.
-pub(crate) fn ranks_are(ranks: u64) -> String {
+pub(crate) fn valid_ranks(ranks: u64) -> String {
     match ranks {
         0 => "there are no ranks".to_owned(),
         1 => "there is one rank, 0".to_owned(),

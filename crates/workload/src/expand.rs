@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pathweave_units::{Duration, Time};
 
-use crate::files::{After, FlowFile, FlowRecord, HostCount};
+use crate::files::{FlowDependency, FlowFile, FlowRecord, HostCount};
 use crate::graph::{MessageGraph, Moment, OWN, Task, TaskId};
 
 /// Largest number of dependencies of a list. If very many flows wait for very many others, each one would
@@ -68,7 +68,7 @@ pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
                 Some(compute) => begin.and(&over[compute], delay),
             }
         }
-        let needs = some_of(graph, id, &begin)?;
+        let needs = needed_count(graph, id, &begin)?;
         count += begin.after.len();
         if count > MAX_AFTER {
             return Err(format!(
@@ -80,8 +80,9 @@ pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
             Task::Message(message) => {
                 begin.after.keys().for_each(|&(on, _)| is_waited_for[on as usize] = true);
                 let after = begin.after.iter();
-                let after =
-                    after.map(|(&(on, moment), &delay)| After { id: name(on), delay, moment }).collect();
+                let after = after
+                    .map(|(&(on, moment), &delay)| FlowDependency { id: name(on), delay, moment })
+                    .collect();
                 flows[id.index()] = FlowRecord {
                     src: u64::from(message.src.0),
                     dst: u64::from(message.dst.0),
@@ -98,7 +99,7 @@ pub fn expand(graph: &MessageGraph) -> Result<Expanded, String> {
     for (i, flow) in flows.iter_mut().enumerate().filter(|(i, _)| is_waited_for[*i]) {
         flow.id = Some(name(i as u32));
     }
-    let lost = lost(graph, &order, &before);
+    let lost = inexpressible(graph, &order, &before);
     let flows = FlowFile {
         flows,
         hosts: Some(HostCount { field: "hosts", line: None, count: u64::from(graph.hosts()) }),
@@ -114,7 +115,7 @@ fn name(message: u32) -> String {
 
 /// Returns the number of predecessors that suffice, if the task does not need all. Fails if the list cannot
 /// express this.
-fn some_of(graph: &MessageGraph, id: TaskId, begin: &When) -> Result<Option<u32>, String> {
+fn needed_count(graph: &MessageGraph, id: TaskId, begin: &When) -> Result<Option<u32>, String> {
     let (needs, all) = (graph.needs(id), graph.predecessors(id));
     if needs == all {
         return Ok(None);
@@ -157,7 +158,7 @@ pub(crate) fn in_order(graph: &MessageGraph) -> Vec<TaskId> {
 }
 
 /// Returns the properties of `graph` that a list of flows does not express.
-fn lost(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> Vec<String> {
+fn inexpressible(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> Vec<String> {
     let mut lost = lost_beside_jobs(graph, order, before);
     let measured = graph.jobs().iter().filter(|job| job.measure.is_some()).count();
     if measured > 0 || graph.jobs().len() > 1 {
@@ -196,7 +197,7 @@ pub(crate) fn lost_beside_jobs(
             graph.groups().len()
         ));
     }
-    let turns = turns(graph, order, before);
+    let turns = unordered_cores(graph, order, before);
     if turns > 0 {
         lost.push(format!("that computations of {turns} cores take turns"));
     }
@@ -204,7 +205,7 @@ pub(crate) fn lost_beside_jobs(
 }
 
 /// Returns the number of cores whose computations are not ordered by dependencies alone.
-fn turns(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> usize {
+fn unordered_cores(graph: &MessageGraph, order: &[TaskId], before: &[Vec<(TaskId, Moment)>]) -> usize {
     let messages = graph.messages().len();
     let mut position = vec![0u32; order.len()];
     order.iter().zip(0..).for_each(|(id, at)| position[id.index()] = at);
@@ -246,7 +247,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::bounds::replay;
+    use crate::bounds::run_ideal;
     use crate::builder::{GraphBuilder, NewMessage, Stream};
     use crate::config::{WorkloadConfig, build};
     use crate::env::WorkloadEnv;
@@ -285,7 +286,7 @@ mod tests {
     /// Returns the ends of messages, sorted by content, if a byte takes a nanosecond.
     fn ends(graph: &MessageGraph) -> Vec<(u32, u32, u64, Time)> {
         let mut ends = Vec::new();
-        replay(
+        run_ideal(
             graph,
             |m| Duration::from_ns(m.size.get()),
             |id, _, end| {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pathweave_topo::{Symmetry, Topology};
+use pathweave_topo::{Automorphism, Topology};
 use pathweave_units::HostId;
 
 /// Permission for workloads to omit ranks that other ranks represent.
@@ -30,8 +30,8 @@ impl Fold {
 /// `None` if the step changes something.
 pub(crate) fn smallest_step(
     things: usize,
-    symmetry: impl Fn(usize) -> Option<Symmetry>,
-) -> Option<(usize, Symmetry)> {
+    symmetry: impl Fn(usize) -> Option<Automorphism>,
+) -> Option<(usize, Automorphism)> {
     (1..things).filter(|by| things.is_multiple_of(*by)).find_map(|by| Some((by, symmetry(by)?)))
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn smallest_step(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Folding {
     pub(crate) representative: Vec<HostId>,
-    pub(crate) symmetries: Vec<Symmetry>,
+    pub(crate) symmetries: Vec<Automorphism>,
     pub(crate) order: u32,
 }
 
@@ -55,7 +55,7 @@ impl Folding {
         self.representative[host.index()]
     }
     /// Returns generators of the group of symmetries that leave the workload unchanged.
-    pub fn symmetries(&self) -> &[Symmetry] {
+    pub fn symmetries(&self) -> &[Automorphism] {
         &self.symmetries
     }
     /// Returns the number of ranks that each rank of the graph represents, itself included. It equals the

@@ -75,13 +75,13 @@ pub struct Job {
     /// Group with which the job is reported.
     pub group: GroupId,
     /// Bytes from which its bandwidth is computed, if it is a collective.
-    pub measure: Option<Measure>,
+    pub measure: Option<BandwidthBytes>,
     /// Previous iteration or round, of the same ranks. Each rank begins this job once it has done its part of
     /// the previous one, so the two can overlap.
     pub follows: Option<JobId>,
     /// Job that this one is a part of, such as the trace that contains it as a collective. Results of ranks
     /// are reported for the whole job.
-    pub part_of: Option<JobId>,
+    pub parent: Option<JobId>,
 }
 
 /// Description of a task in terms of its workload.
@@ -123,7 +123,7 @@ pub struct CollectiveLabel {
     /// Algorithm of the collective.
     pub algorithm: Algorithm,
     /// Bytes from which its bandwidth is computed; `None` if its ranks send different amounts.
-    pub measure: Option<Measure>,
+    pub measure: Option<BandwidthBytes>,
 }
 
 /// Labels of tasks. Most graphs have none.
@@ -137,7 +137,7 @@ pub(crate) struct Labels {
 
 /// Bytes from which the bandwidth of a collective is computed, as nccl-tests define them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Measure {
+pub struct BandwidthBytes {
     /// Nominal size. Divided by the duration, it is the algorithm bandwidth.
     pub size: Bytes,
     /// Least number of bytes that the busiest link carries. Divided by the duration, it is the bus bandwidth.
@@ -220,7 +220,7 @@ pub enum Moment {
 
 /// Means by which the host of a task learns that one of the task's predecessors has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Learns {
+pub enum Notice {
     /// The predecessor ended at this host.
     AtOnce,
     /// The predecessor ended at another host, or was a barrier. A notification informs this host.
@@ -348,8 +348,8 @@ impl MessageGraph {
         }
     }
     /// Returns the job for which a task is reported: the whole, if its own job is a part of another one.
-    pub fn whole_job(&self, id: TaskId) -> Option<JobId> {
-        self.job(id).map(|job| self.jobs[job.index()].part_of.unwrap_or(job))
+    pub fn parent_job(&self, id: TaskId) -> Option<JobId> {
+        self.job(id).map(|job| self.jobs[job.index()].parent.unwrap_or(job))
     }
     /// Returns true if any task waits for another.
     pub fn has_dependencies(&self) -> bool {
@@ -365,10 +365,10 @@ impl MessageGraph {
     }
     /// Returns the tasks that wait for any moment of the task.
     pub fn all_dependents(&self, id: TaskId) -> impl Iterator<Item = TaskId> + '_ {
-        self.edges.all_of(id)
+        self.edges.all_dependents(id)
     }
     /// Returns the host at which a task begins; `None` for a barrier.
-    pub fn home(&self, id: TaskId) -> Option<HostId> {
+    pub fn begin_host(&self, id: TaskId) -> Option<HostId> {
         match self.task(id) {
             Task::Message(message) => Some(message.src),
             Task::Compute(compute) => compute.host,
@@ -378,7 +378,7 @@ impl MessageGraph {
     /// delivery learns of it at the receiver at once, and at the sender with the completion. At a third host,
     /// it is notified by the host that observes the moment, delivery or completion. A computation has only
     /// [`Moment::Delivery`], its end.
-    pub fn informed(&self, id: TaskId, moment: Moment) -> impl Iterator<Item = (TaskId, Learns)> + '_ {
+    pub fn notified_tasks(&self, id: TaskId, moment: Moment) -> impl Iterator<Item = (TaskId, Notice)> + '_ {
         let folded = self.folding.is_some();
         let (knows, sender) = match (self.task(id), moment) {
             // In a folded graph, each edge names the moment that its task's own host observes.
@@ -396,14 +396,14 @@ impl MessageGraph {
             Moment::Completion if folded => &[],
             Moment::Completion => self.dependents(id, Moment::Delivery),
         };
-        let at_sender = deliveries.iter().filter(move |task| self.home(**task) == knows);
+        let at_sender = deliveries.iter().filter(move |task| self.begin_host(**task) == knows);
         let rest = self.dependents(id, moment).iter();
-        let rest = rest.filter(move |task| sender.is_none() || self.home(**task) != sender);
+        let rest = rest.filter(move |task| sender.is_none() || self.begin_host(**task) != sender);
         at_sender.chain(rest).map(move |&task| {
-            let learns = match self.home(task) {
-                None => Learns::AsBarrier,
-                home if home == knows => Learns::AtOnce,
-                Some(host) => Learns::ByNotification(host),
+            let learns = match self.begin_host(task) {
+                None => Notice::AsBarrier,
+                home if home == knows => Notice::AtOnce,
+                Some(host) => Notice::ByNotification(host),
             };
             (task, learns)
         })
@@ -414,8 +414,8 @@ impl MessageGraph {
         let tasks = (0..self.task_count() as u32).map(TaskId);
         let moments = [Moment::Delivery, Moment::Completion];
         let mut all =
-            tasks.flat_map(|id| moments.into_iter().flat_map(move |moment| self.informed(id, moment)));
-        self.has_dependencies() && all.any(|(_, learns)| matches!(learns, Learns::ByNotification(_)))
+            tasks.flat_map(|id| moments.into_iter().flat_map(move |moment| self.notified_tasks(id, moment)));
+        self.has_dependencies() && all.any(|(_, learns)| matches!(learns, Notice::ByNotification(_)))
     }
     /// Returns the number of the task's predecessors.
     pub fn predecessors(&self, id: TaskId) -> u32 {

@@ -58,19 +58,19 @@ pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
 pub use expand::{Expanded, expand};
 pub use files::{
-    After, Again, ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader,
-    EmbeddingGradients, FlowFile, FlowRecord, GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait,
-    Groups, HostCount, HtsimDialect, Ns3Dialect, Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
-    is_goal_binary, parse_csv, parse_goal, parse_goal_binary, parse_htsim_cm, parse_ns3, parse_simai,
-    process_groups_file, write_chakra_rank, write_csv, write_htsim_cm, write_ns3,
+    ChakraAction, ChakraGroup, ChakraNode, ChakraOperation, ChakraRanks, ChakraReader, EmbeddingGradients,
+    FlowDependency, FlowFile, FlowRecord, GoalAction, GoalDependency, GoalDependencyKind, GoalFile, GoalOp,
+    GoalRank, Groups, HostCount, HtsimDialect, Ns3Dialect, Policy, Recompute, SimAiComm, SimAiFile,
+    SimAiLayer, SimAiPhase, Span, is_goal_binary, parse_csv, parse_goal, parse_goal_binary, parse_htsim_cm,
+    parse_ns3, parse_simai, process_groups_file, write_chakra_rank, write_csv, write_htsim_cm, write_ns3,
 };
 pub use fold::{Fold, Folding};
 pub use formats::{
     FLOW_LISTS, FlowListFormat, ParseFlows, TRACES, TraceFiles, TraceFormat, WriteFlows, WriteTrace,
 };
 pub use graph::{
-    CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, Learns, MAX_MESSAGE_SIZE, Measure,
-    Message, MessageGraph, Moment, Parallelism, Task, TaskId,
+    BandwidthBytes, CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE,
+    Message, MessageGraph, Moment, Notice, Parallelism, Task, TaskId,
 };
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FeedForward, FlowFormat,

@@ -115,7 +115,7 @@ impl Progress {
     }
     /// Records that a message was delivered or a computation ended at `now`. Called once per task.
     #[inline]
-    pub fn over(&mut self, graph: &MessageGraph, task: TaskId, now: Time) {
+    pub fn task_ended(&mut self, graph: &MessageGraph, task: TaskId, now: Time) {
         self.left = self.left.checked_sub(1).expect("a task ended twice");
         let Some(job) = graph.job(task) else { return };
         let left = &mut self.job_left[job.index()];
@@ -125,7 +125,7 @@ impl Progress {
     }
     /// Records that the host of `task` learns at `now` of the end of one of its predecessors. Returns the
     /// time at which the task may begin, if it waits for no other.
-    pub fn told(&mut self, graph: &MessageGraph, task: TaskId, now: Time) -> Option<Time> {
+    pub fn predecessor_ended(&mut self, graph: &MessageGraph, task: TaskId, now: Time) -> Option<Time> {
         let waiting = &mut self.waiting[task.index()];
         if *waiting == 0 {
             // The task has begun already, because it needs fewer predecessors.
@@ -144,12 +144,12 @@ impl Progress {
         (self.job_left[job.index()] == 0).then(|| self.job_end[job.index()])
     }
     /// Returns the number of unfinished tasks.
-    pub fn left(&self) -> usize {
+    pub fn unfinished(&self) -> usize {
         self.left
     }
 
     /// Merges another state of the same graph. Each host has run in only one of the two.
-    pub fn join(&mut self, graph: &MessageGraph, other: &Progress) {
+    pub fn merge(&mut self, graph: &MessageGraph, other: &Progress) {
         let fresh = Progress::new(graph);
         self.left -= fresh.left - other.left;
         for (job, before) in fresh.job_left.iter().enumerate() {
@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::builder::{GraphBuilder, NewMessage, Stream};
-    use crate::graph::{Compute, Learns, Moment};
+    use crate::graph::{Compute, Moment, Notice};
 
     #[test]
     fn a_message_a_computation_and_a_delayed_message() {
@@ -225,22 +225,22 @@ mod tests {
         assert_eq!(progress.next_root(&graph), None);
 
         let [compute, answer] = [TaskId(3), TaskId(2)];
-        let informed = |task, moment| graph.informed(task, moment).collect::<Vec<_>>();
+        let informed = |task, moment| graph.notified_tasks(task, moment).collect::<Vec<_>>();
         // Host 1 computes, and answers the message it has received.
-        assert_eq!(informed(early, Moment::Delivery), [(answer, Learns::AtOnce)]);
-        assert_eq!(informed(first, Moment::Delivery), [(compute, Learns::AtOnce)]);
-        assert_eq!(informed(compute, Moment::Delivery), [(answer, Learns::AtOnce)]);
-        progress.over(&graph, early, us(4));
-        assert_eq!(progress.told(&graph, answer, us(4)), None);
-        progress.over(&graph, first, us(5));
-        assert_eq!(progress.told(&graph, compute, us(5)), Some(us(5)));
+        assert_eq!(informed(early, Moment::Delivery), [(answer, Notice::AtOnce)]);
+        assert_eq!(informed(first, Moment::Delivery), [(compute, Notice::AtOnce)]);
+        assert_eq!(informed(compute, Moment::Delivery), [(answer, Notice::AtOnce)]);
+        progress.task_ended(&graph, early, us(4));
+        assert_eq!(progress.predecessor_ended(&graph, answer, us(4)), None);
+        progress.task_ended(&graph, first, us(5));
+        assert_eq!(progress.predecessor_ended(&graph, compute, us(5)), Some(us(5)));
         assert_eq!(progress.begin(&graph, compute, us(5)), Some(us(15)));
-        progress.over(&graph, compute, us(15));
+        progress.task_ended(&graph, compute, us(15));
         // 15 us plus 7 us of delay is later than its own start of 20 us.
-        assert_eq!(progress.told(&graph, answer, us(15)), Some(us(22)));
+        assert_eq!(progress.predecessor_ended(&graph, answer, us(15)), Some(us(22)));
         assert_eq!(progress.job_end(JobId(0)), None);
-        progress.over(&graph, answer, us(30));
-        assert_eq!((progress.job_end(JobId(0)), progress.left()), (Some(us(30)), 0));
+        progress.task_ended(&graph, answer, us(30));
+        assert_eq!((progress.job_end(JobId(0)), progress.unfinished()), (Some(us(30)), 0));
     }
 
     #[test]

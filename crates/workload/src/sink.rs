@@ -16,7 +16,9 @@ use crate::counts::Counts;
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, GraphError, WorkloadError};
 use crate::fold::{Fold, Folding};
-use crate::graph::{CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Measure, Moment, Parallelism};
+use crate::graph::{
+    BandwidthBytes, CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Moment, Parallelism,
+};
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
 /// Largest size of a file, bytes. Larger files are rejected, so that a wrong path cannot fill the memory.
@@ -25,7 +27,7 @@ pub(crate) const MAX_FILE_BYTES: u64 = 4 << 30;
 /// Generator of one kind of workload.
 pub(crate) trait Generate {
     /// Declares all tasks, relative to the start of the workload.
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError>;
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError>;
 
     /// Returns the files that the configuration names, each with its field.
     fn files(&mut self) -> Vec<NamedFile<'_>> {
@@ -51,13 +53,13 @@ pub(crate) struct Steps<'a> {
     pub(crate) ranks: usize,
     pub(crate) algorithm: Algorithm,
     /// Bytes from which its bandwidth is computed, if all ranks send the same amount.
-    pub(crate) measure: Option<Measure>,
+    pub(crate) measure: Option<BandwidthBytes>,
     /// Parallelism dimension that its ranks have in common.
     pub(crate) parallelism: Option<Parallelism>,
 }
 
 /// A builder restricted to one workload. It adds the workload's group and start, and puts its name on errors.
-pub(crate) struct Sink<'a> {
+pub(crate) struct WorkloadBuilder<'a> {
     pub(crate) env: &'a WorkloadEnv,
     builder: &'a mut GraphBuilder,
     pub(crate) name: &'a str,
@@ -74,7 +76,7 @@ pub(crate) struct Sink<'a> {
     pub(crate) connections: MessageConnections,
 }
 
-impl<'a> Sink<'a> {
+impl<'a> WorkloadBuilder<'a> {
     pub(crate) fn new(
         env: &'a WorkloadEnv,
         builder: &'a mut GraphBuilder,
@@ -89,24 +91,36 @@ impl<'a> Sink<'a> {
         };
         let group = declare(name, scheme)?;
         let between = between_sites.map(|scheme| declare(&between_name(name), Some(scheme))).transpose()?;
-        let nth = builder.next_use(group);
+        let nth = builder.next_workload_index(group);
         // The label of the previous workload does not apply to this one.
         builder.label(None);
         let connections = MessageConnections::OfKind;
-        let sink =
-            Sink { env, builder, name, group, between, start, nth, collectives: 0, pace: None, connections };
+        let sink = WorkloadBuilder {
+            env,
+            builder,
+            name,
+            group,
+            between,
+            start,
+            nth,
+            collectives: 0,
+            pace: None,
+            connections,
+        };
         match between_sites {
-            Some(scheme) if env.sites.is_empty() => {
-                sink.bad("between_sites", scheme, "a topology of several data centres, such as cross-dc")
-            }
+            Some(scheme) if env.sites.is_empty() => sink.field_error(
+                "between_sites",
+                scheme,
+                "a topology of several data centres, such as cross-dc",
+            ),
             _ => Ok(sink),
         }
     }
     /// Applies stragglers to all computations from now on.
-    pub(crate) fn slow_down(&mut self, stragglers: &Stragglers) -> Result<(), WorkloadError> {
+    pub(crate) fn apply_stragglers(&mut self, stragglers: &Stragglers) -> Result<(), WorkloadError> {
         let hosts = self.env.hosts;
         if let Err((field, value, allowed)) = stragglers.check(hosts) {
-            return self.bad(field, value, allowed);
+            return self.field_error(field, value, allowed);
         }
         let trace = match &stragglers.trace {
             Some(file) => parse_trace(&self.read(file)?, file, hosts)?,
@@ -119,7 +133,7 @@ impl<'a> Sink<'a> {
     pub(crate) fn check_stragglers(&self) -> Result<(), WorkloadError> {
         match &self.pace {
             Some(pace) if pace.computations() == 0 => {
-                self.bad("stragglers", "set", "a workload that computes; nothing does in this one")
+                self.field_error("stragglers", "set", "a workload that computes; nothing does in this one")
             }
             _ => Ok(()),
         }
@@ -148,7 +162,7 @@ impl<'a> Sink<'a> {
         };
         let new = NewMessage { src, dst, size, start, group, stream, job };
         let result = self.builder.message(new);
-        self.name_it(result)
+        self.with_group_name(result)
     }
     /// Declares a computation.
     pub(crate) fn compute(
@@ -176,12 +190,12 @@ impl<'a> Sink<'a> {
             job: Some(job),
             core,
         });
-        self.name_it(result)
+        self.with_group_name(result)
     }
     /// Declares a core.
     pub(crate) fn core(&mut self) -> Result<CoreId, WorkloadError> {
         let result = self.builder.core();
-        self.name_it(result)
+        self.with_group_name(result)
     }
     /// Sets the label of all tasks from now on: an activity, and the part of the workload it belongs to.
     /// Results show it.
@@ -189,12 +203,12 @@ impl<'a> Sink<'a> {
         self.builder.label(Some(label(activity, Some(part.to_string()))));
     }
     /// Sets the label of all tasks from now on, with the parallelism dimension of the ranks that communicate.
-    pub(crate) fn doing_among(&mut self, parallelism: Parallelism, activity: &str, part: impl Display) {
+    pub(crate) fn label_parallelism(&mut self, parallelism: Parallelism, activity: &str, part: impl Display) {
         let label = label(activity, Some(part.to_string()));
         self.builder.label(Some(Label { parallelism: Some(parallelism), ..label }));
     }
     /// Sets the label of all tasks from now on to an activity only.
-    pub(crate) fn doing_only(&mut self, activity: &str) {
+    pub(crate) fn label_activity(&mut self, activity: &str) {
         self.builder.label(Some(label(activity, None)));
     }
     /// Makes all tasks from now on steps of a new collective.
@@ -212,7 +226,7 @@ impl<'a> Sink<'a> {
     /// Makes `task` wait for `predecessor`.
     pub(crate) fn after(&mut self, task: Draft, predecessor: Draft) -> Result<(), WorkloadError> {
         let result = self.builder.after(task, predecessor);
-        self.name_it(result)
+        self.with_group_name(result)
     }
     /// Makes `task` wait for this moment of `predecessor`.
     pub(crate) fn after_moment(
@@ -222,7 +236,7 @@ impl<'a> Sink<'a> {
         moment: Moment,
     ) -> Result<(), WorkloadError> {
         let result = self.builder.after_moment(task, predecessor, moment);
-        self.name_it(result)
+        self.with_group_name(result)
     }
     /// Lets `task` begin once `needs` of its predecessors have ended.
     pub(crate) fn needs(&mut self, task: Draft, needs: u32) {
@@ -237,7 +251,7 @@ impl<'a> Sink<'a> {
     pub(crate) fn job(&mut self, name: impl Display) -> Result<JobId, WorkloadError> {
         let number = if self.nth > 0 { format!(" #{}", self.nth + 1) } else { String::new() };
         let result = self.builder.job(format!("{}{number}: {name}", self.name), self.group);
-        self.name_it(result)
+        self.with_group_name(result)
     }
     /// Declares the next job of a series of iterations or rounds. `last` is the previous job, and becomes
     /// this one.
@@ -259,7 +273,7 @@ impl<'a> Sink<'a> {
         Ok(job)
     }
     /// Marks a job as a collective whose bandwidth is reported.
-    pub(crate) fn measure(&mut self, job: JobId, measure: Measure) {
+    pub(crate) fn measure(&mut self, job: JobId, measure: BandwidthBytes) {
         self.builder.measure(job, measure);
     }
     /// Adds a note for the user that is not an error.
@@ -272,7 +286,7 @@ impl<'a> Sink<'a> {
         if expected <= limit as f64 {
             return Ok(());
         }
-        self.name_it(Err(GraphError::TooMany { what: "messages and computations", limit }))
+        self.with_group_name(Err(GraphError::TooMany { what: "messages and computations", limit }))
     }
     /// Returns an error if the graph would have too many dependencies, before they are made.
     pub(crate) fn check_dependencies(&self, expected: f64) -> Result<(), WorkloadError> {
@@ -280,7 +294,7 @@ impl<'a> Sink<'a> {
         if expected <= limit as f64 {
             return Ok(());
         }
-        self.name_it(Err(GraphError::TooMany { what: "dependencies", limit }))
+        self.with_group_name(Err(GraphError::TooMany { what: "dependencies", limit }))
     }
     /// Returns the network in which to look for symmetric ranks, or `None` if the graph is not to be folded.
     pub(crate) fn may_fold(
@@ -311,7 +325,7 @@ impl<'a> Sink<'a> {
                 self.builder.fold(folding);
                 Ok(Some(alike))
             }
-            Err(why) if matches!(self.env.fold, Fold::Always(_)) => self.bad(
+            Err(why) if matches!(self.env.fold, Fold::Always(_)) => self.field_error(
                 field,
                 value,
                 format!("run.fold = \"always\" is for jobs with ranks that are alike; here {why}"),
@@ -324,7 +338,7 @@ impl<'a> Sink<'a> {
         self.builder.reserve(counts);
     }
     /// Returns an error about a field of the configuration.
-    pub(crate) fn bad<T>(
+    pub(crate) fn field_error<T>(
         &self,
         field: &'static str,
         value: impl Display,
@@ -357,9 +371,9 @@ impl<'a> Sink<'a> {
 
     fn instant(&self, start: Duration) -> Result<Time, WorkloadError> {
         let ps = self.start.as_ps().checked_add(start.as_ps()).ok_or(GraphError::Time);
-        self.name_it(ps.map(Time::from_ps))
+        self.with_group_name(ps.map(Time::from_ps))
     }
-    fn name_it<T>(&self, result: Result<T, GraphError>) -> Result<T, WorkloadError> {
+    fn with_group_name<T>(&self, result: Result<T, GraphError>) -> Result<T, WorkloadError> {
         result.map_err(|error| WorkloadError::Graph { group: self.name.to_owned(), error })
     }
 }

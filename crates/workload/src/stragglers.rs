@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_units::{Duration, Rng};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FileError, shown};
+use crate::error::{FileError, shorten};
 
 /// Deviation of real durations of computations from the nominal ones of the workload: slow hosts, random
 /// variation, and measured factors. All factors are multiplied.
@@ -112,13 +112,13 @@ pub(crate) fn parse_trace(text: &str, file: &str, hosts: u32) -> Result<BTreeMap
             continue;
         }
         let wrong = |what: String| FileError::at(file, number, what);
-        let (host, factor) = line
-            .split_once(',')
-            .ok_or_else(|| wrong(format!("\"{}\": expected \"host,factor\", such as 3,1.25", shown(line))))?;
+        let (host, factor) = line.split_once(',').ok_or_else(|| {
+            wrong(format!("\"{}\": expected \"host,factor\", such as 3,1.25", shorten(line)))
+        })?;
         let host: u32 = host.trim().parse().ok().filter(|&host| host < hosts).ok_or_else(|| {
             wrong(format!(
                 "host \"{}\": hosts of the workload are 0 to {}",
-                shown(host.trim()),
+                shorten(host.trim()),
                 hosts.saturating_sub(1)
             ))
         })?;
@@ -126,7 +126,7 @@ pub(crate) fn parse_trace(text: &str, file: &str, hosts: u32) -> Result<BTreeMap
             factor.trim().parse().ok().filter(|&factor| is_factor(factor)).ok_or_else(|| {
                 wrong(format!(
                     "factor \"{}\": expected a number above 0 and at most {MOST}",
-                    shown(factor.trim())
+                    shorten(factor.trim())
                 ))
             })?;
         factors.entry(host).or_default().push(factor);
@@ -189,7 +189,7 @@ impl Pace {
             Some(Jitter::LogNormal { sigma }) => {
                 factor *= libm::exp(sigma * normal(rng) - sigma * sigma / 2.0);
             }
-            Some(Jitter::Pauses { probability, lasts }) if rng.chance(probability) => pause = lasts,
+            Some(Jitter::Pauses { probability, lasts }) if rng.bernoulli(probability) => pause = lasts,
             Some(Jitter::Pauses { .. }) => {}
         }
         Duration::from_ps(duration.scale(factor).as_ps().saturating_add(pause.as_ps()))

@@ -2,7 +2,7 @@
 
 use pathweave_units::{Bytes, Duration, Rate, Time};
 
-use crate::bounds::replay;
+use crate::bounds::run_ideal;
 use crate::config::{WorkloadConfig, build};
 use crate::env::WorkloadEnv;
 use crate::graph::MessageGraph;
@@ -38,7 +38,7 @@ pub(crate) fn flow_at(src: u64, dst: u64, size: u64, start_us: u64) -> FlowSpec 
 pub(crate) fn run(graph: &MessageGraph) -> (Vec<Time>, Vec<Time>) {
     let mut ends = vec![Time::MAX; graph.task_count()];
     let mut jobs = vec![Time::ZERO; graph.jobs().len()];
-    replay(
+    run_ideal(
         graph,
         |message| Duration::from_ns(message.size.get()),
         |task, _, end| {

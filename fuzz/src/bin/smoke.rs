@@ -79,7 +79,7 @@ fn run(&(name, body): &Target, options: &Options) -> Result<usize, String> {
         let (seed, other) = (pick(&mut rng), pick(&mut rng));
         let input = mutate(seed, other, &mut rng);
         if attempt(body, &input).is_err() {
-            let kept = keep(&folder.join("artifacts").join(name), iteration, &input);
+            let kept = store_input(&folder.join("artifacts").join(name), iteration, &input);
             return Err(format!(
                 "iteration {iteration} of seed {} panicked; input kept in {kept}",
                 options.seed
@@ -108,7 +108,7 @@ fn read_seeds(folder: &Path) -> Result<Vec<Vec<u8>>, String> {
     paths.iter().map(std::fs::read).collect::<Result<_, _>>().map_err(fail)
 }
 
-fn keep(folder: &Path, iteration: u64, input: &[u8]) -> String {
+fn store_input(folder: &Path, iteration: u64, input: &[u8]) -> String {
     let path = folder.join(format!("panic-{iteration}"));
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, input));
     match written {

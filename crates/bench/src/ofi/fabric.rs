@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::site::Site;
 use super::tools::{Subject, Tools};
 use crate::transport::place::End;
-use crate::transport::process::{Broken, Running};
+use crate::transport::process::{ProcessError, Running};
 
 /// Time that a program may take beyond its measurement.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const LATENCY_BYTES: usize = 8;
 const MESSAGE_BYTES: usize = 1 << 20;
 const WINDOW: usize = 16;
 
 /// Parameters of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Ask {
+pub(super) struct Measurement {
     mode: &'static str,
     bytes: usize,
     window: usize,
@@ -26,25 +26,25 @@ pub(super) struct Ask {
     bins: bool,
 }
 
-impl Ask {
-    pub(super) const LATENCY: Ask =
-        Ask { mode: "latency", bytes: LATENCY_BYTES, window: 1, seconds: 1, bins: false };
-    pub(super) const BANDWIDTH: Ask =
-        Ask { mode: "bandwidth", bytes: MESSAGE_BYTES, window: WINDOW, seconds: 1, bins: false };
+impl Measurement {
+    pub(super) const LATENCY: Measurement =
+        Measurement { mode: "latency", bytes: LATENCY_BYTES, window: 1, seconds: 1, bins: false };
+    pub(super) const BANDWIDTH: Measurement =
+        Measurement { mode: "bandwidth", bytes: MESSAGE_BYTES, window: WINDOW, seconds: 1, bins: false };
 
     /// Returns the same measurement with another duration.
-    pub(super) fn lasting(self, seconds: u32) -> Ask {
-        Ask { seconds, ..self }
+    pub(super) fn with_duration(self, seconds: u32) -> Measurement {
+        Measurement { seconds, ..self }
     }
 
     /// Returns a stream of messages of this size, with `window` of them in flight.
-    pub(super) fn stream(bytes: usize, window: usize, seconds: u32) -> Ask {
-        Ask { bytes, window, ..Ask::BANDWIDTH.lasting(seconds) }
+    pub(super) fn stream(bytes: usize, window: usize, seconds: u32) -> Measurement {
+        Measurement { bytes, window, ..Measurement::BANDWIDTH.with_duration(seconds) }
     }
 
     /// Returns a stream of small messages, which resolves the arrival of bytes in time.
-    pub(super) fn in_bins(seconds: u32) -> Ask {
-        Ask { mode: "bandwidth", bytes: 16 << 10, window: 64, seconds, bins: true }
+    pub(super) fn in_bins(seconds: u32) -> Measurement {
+        Measurement { mode: "bandwidth", bytes: 16 << 10, window: 64, seconds, bins: true }
     }
 }
 
@@ -52,7 +52,7 @@ impl Ask {
 pub(super) struct Pair {
     server: Running,
     client: Running,
-    ask: Ask,
+    ask: Measurement,
 }
 
 /// Result of a measurement.
@@ -63,21 +63,26 @@ pub(super) struct Measured {
 }
 
 impl Pair {
-    pub(super) fn start(site: &Site<'_>, tools: &Tools, subject: &Subject, ask: Ask) -> Result<Pair, Broken> {
+    pub(super) fn start(
+        site: &Site<'_>,
+        tools: &Tools,
+        subject: &Subject,
+        ask: Measurement,
+    ) -> Result<Pair, ProcessError> {
         let program = tools.fabric.to_string_lossy();
         let start = |end, first: &str, more: &[String]| {
             let mut command = site.command(end, &program);
             command.args([first, subject.provider, &site.address(end)]).args(more);
             command.envs(subject.variables(tools, &site.variables(end)));
-            site.start(end, command).map_err(Broken::Failed)
+            site.start(end, command).map_err(ProcessError::Failed)
         };
         let mut server = start(End::Server, "serve", &[u8::from(ask.bins).to_string()])?;
         let mut line = String::new();
         let output = server.child().stdout.as_mut().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).map_err(|why| Broken::Failed(why.to_string()))?;
+        BufReader::new(output).read_line(&mut line).map_err(|why| ProcessError::Failed(why.to_string()))?;
         if line.trim().is_empty() {
             // The server has printed the reason.
-            return Err(server.finish_within(PATIENCE).err().unwrap_or(Broken::Hung(PATIENCE)));
+            return Err(server.finish_within(TIMEOUT).err().unwrap_or(ProcessError::Hung(TIMEOUT)));
         }
         let more = [line.trim(), ask.mode].map(str::to_owned).into_iter();
         let numbers = [ask.bytes as u64, ask.window as u64, u64::from(ask.seconds)];
@@ -86,18 +91,22 @@ impl Pair {
         Ok(Pair { server, client, ask })
     }
 
-    pub(super) fn finish(self) -> Result<Measured, Broken> {
-        let ran = self.client.finish_within(PATIENCE + Duration::from_secs(self.ask.seconds.into()))?;
+    pub(super) fn finish(self) -> Result<Measured, ProcessError> {
+        let ran = self.client.finish_within(TIMEOUT + Duration::from_secs(self.ask.seconds.into()))?;
         let value = serde_json::from_str(ran.output.trim())
-            .map_err(|why| Broken::Failed(format!("{why}: {}", ran.output)))?;
-        let arrivals =
-            if self.ask.bins { self.server.finish_within(PATIENCE)?.output } else { String::new() };
+            .map_err(|why| ProcessError::Failed(format!("{why}: {}", ran.output)))?;
+        let arrivals = if self.ask.bins { self.server.finish_within(TIMEOUT)?.output } else { String::new() };
         Ok(Measured { value, arrivals })
     }
 }
 
 /// Measures once.
-pub(super) fn measure(site: &Site<'_>, tools: &Tools, subject: &Subject, ask: Ask) -> Result<Value, Broken> {
+pub(super) fn measure(
+    site: &Site<'_>,
+    tools: &Tools,
+    subject: &Subject,
+    ask: Measurement,
+) -> Result<Value, ProcessError> {
     Ok(Pair::start(site, tools, subject, ask)?.finish()?.value)
 }
 
@@ -106,7 +115,7 @@ pub(super) struct Series {
     pub(super) subject: Subject,
     latencies: Vec<Value>,
     streams: Vec<Value>,
-    broken: Vec<Broken>,
+    broken: Vec<ProcessError>,
 }
 
 impl Series {
@@ -115,7 +124,7 @@ impl Series {
     }
 
     /// Measures once. A provider that has failed once is skipped from then on.
-    pub(super) fn turn(&mut self, site: &Site<'_>, tools: &Tools, ask: Ask) {
+    pub(super) fn turn(&mut self, site: &Site<'_>, tools: &Tools, ask: Measurement) {
         if !self.broken.is_empty() {
             return;
         }
@@ -161,7 +170,7 @@ impl Series {
             "client_cpu_ns_per_byte": of("client_cpu_s"),
             "server_cpu_ns_per_byte": of("server_cpu_s"),
             "waits": waits,
-            "hung": self.broken.iter().any(|broken| matches!(broken, Broken::Hung(_))),
+            "hung": self.broken.iter().any(|broken| matches!(broken, ProcessError::Hung(_))),
             "errors": self.broken.iter().map(ToString::to_string).collect::<Vec<_>>(),
         })
     }

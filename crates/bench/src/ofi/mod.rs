@@ -12,8 +12,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 
 use crate::transport::Floor;
-use crate::transport::place::{Packets, Place};
-use fabric::{Ask, Series};
+use crate::transport::place::{Location, Packets};
+use fabric::{Measurement, Series};
 use site::Site;
 use tools::{Subject, Tools};
 
@@ -77,7 +77,7 @@ impl Report {
 
     fn all(&mut self, tools: &Tools, wanted: &dyn Fn(&str) -> bool) {
         if wanted("loopback") {
-            self.messages(&Site::Place(&Place::Loopback, None), "loopback", tools);
+            self.messages(&Site::Place(&Location::Loopback, None), "loopback", tools);
         }
         if wanted("namespaces") {
             self.in_namespaces(tools);
@@ -99,12 +99,12 @@ impl Report {
     }
 
     fn in_namespaces(&mut self, tools: &Tools) {
-        match Place::make() {
-            (place @ Place::Namespaces(_), _) => match place.set(MTU_BYTES, Packets::Super) {
+        match Location::make() {
+            (place @ Location::Namespaces(_), _) => match place.set(MTU_BYTES, Packets::Super) {
                 Ok(()) => self.messages(&Site::Place(&place, Some(MTU_BYTES)), "two namespaces", tools),
                 Err(why) => self.note(why),
             },
-            (Place::Loopback, why) => self.note(why.unwrap_or_default()),
+            (Location::Loopback, why) => self.note(why.unwrap_or_default()),
         }
     }
 
@@ -113,7 +113,7 @@ impl Report {
         println!("    {name}:");
         let mut all = Subject::ALL.map(Series::new);
         for _ in 0..TURNS {
-            for ask in [Ask::LATENCY, Ask::BANDWIDTH] {
+            for ask in [Measurement::LATENCY, Measurement::BANDWIDTH] {
                 all.iter_mut().for_each(|series| series.turn(site, tools, ask));
             }
         }

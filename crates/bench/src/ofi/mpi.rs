@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::tools::{Subject, Tools};
-use crate::transport::process::{Broken, Running};
+use crate::transport::process::{ProcessError, Running};
 
 /// Numbers of ranks in a job.
 const RANKS: [u32; 2] = [2, 4];
@@ -16,7 +16,7 @@ const TURNS: usize = 2;
 /// Time after which a job counts as hung and is killed.
 const PATIENCE_SECONDS: u64 = 90;
 /// Status with which `timeout` ends then.
-const OVERTIME: &str = "exit status: 124";
+const TIMEOUT_STATUS: &str = "exit status: 124";
 /// Bytes of a sum over all ranks. Over paths of 260 Mb/s there are fewer.
 const SUM_BYTES: u32 = 64 << 20;
 const SUM_BYTES_OF_LAB: u32 = 8 << 20;
@@ -89,7 +89,7 @@ impl Mpi {
     }
 
     /// Returns the command that starts ranks over this carrier.
-    fn words(&self, carrier: Carrier, ranks: u32) -> Vec<String> {
+    fn command(&self, carrier: Carrier, ranks: u32) -> Vec<String> {
         let mut words = vec![self.launcher.to_string_lossy().into_owned(), "-n".into(), ranks.to_string()];
         let mut add = |more: &[&str]| words.extend(more.iter().map(|word| (*word).to_owned()));
         if self.kind == Kind::OpenMpi {
@@ -134,11 +134,16 @@ impl Mpi {
     }
 
     /// Runs one job. `before` is the prefix of the command that runs it in its place.
-    fn run(&self, before: &[String], job: &Job, variables: Vec<(String, String)>) -> Result<Value, Broken> {
+    fn run(
+        &self,
+        before: &[String],
+        job: &Job,
+        variables: Vec<(String, String)>,
+    ) -> Result<Value, ProcessError> {
         let mut command = Command::new("timeout");
         command.args(["-k", "10", &PATIENCE_SECONDS.to_string()]).args(before);
         command
-            .args(self.words(job.carrier, job.ranks))
+            .args(self.command(job.carrier, job.ranks))
             .args(job.hosts.iter().flat_map(|hosts| ["--host", hosts]));
         command.arg(&self.program).args([
             job.seconds.to_string(),
@@ -146,16 +151,17 @@ impl Mpi {
             job.sums.to_string(),
         ]);
         command.envs(variables).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let running = Running::start(command).map_err(Broken::Failed)?;
+        let running = Running::start(command).map_err(ProcessError::Failed)?;
         let patience = Duration::from_secs(PATIENCE_SECONDS + 20);
         let ran = running.finish_within(patience).map_err(|broken| match broken {
-            Broken::Failed(why) if why.starts_with(OVERTIME) => {
-                Broken::Hung(Duration::from_secs(PATIENCE_SECONDS))
+            ProcessError::Failed(why) if why.starts_with(TIMEOUT_STATUS) => {
+                ProcessError::Hung(Duration::from_secs(PATIENCE_SECONDS))
             }
             broken => broken,
         })?;
         let line = ran.output.lines().find(|line| line.starts_with('{')).unwrap_or_default();
-        serde_json::from_str(line).map_err(|_| Broken::Failed(format!("it prints {}", ran.output.trim())))
+        serde_json::from_str(line)
+            .map_err(|_| ProcessError::Failed(format!("it prints {}", ran.output.trim())))
     }
 }
 
@@ -225,11 +231,11 @@ fn in_turns(
     mpi: &Mpi,
     place: &str,
     ranks: u32,
-    run: &dyn Fn(Carrier) -> Result<Value, Broken>,
+    run: &dyn Fn(Carrier) -> Result<Value, ProcessError>,
 ) -> Vec<Value> {
     let carriers = Carrier::all(mpi.kind);
     let mut runs: Vec<Vec<Value>> = vec![Vec::new(); carriers.len()];
-    let mut broken: Vec<Option<Broken>> = vec![None; carriers.len()];
+    let mut broken: Vec<Option<ProcessError>> = vec![None; carriers.len()];
     for _ in 0..TURNS {
         for (index, carrier) in
             carriers.iter().enumerate().filter(|(index, _)| broken[*index].is_none()).collect::<Vec<_>>()
@@ -264,7 +270,7 @@ fn in_turns(
             "mb_per_second": rate,
             "sum_s": sum,
             "runs": runs,
-            "hung": matches!(broken, Some(Broken::Hung(_))),
+            "hung": matches!(broken, Some(ProcessError::Hung(_))),
             "error": broken.map(|why| why.to_string()),
         })
     });
@@ -278,12 +284,12 @@ mod tests {
     #[test]
     fn ranks_are_started_over_what_is_asked_for() {
         let mpi = |kind| Mpi { kind, name: "x", launcher: "mpirun".into(), program: "p".into() };
-        let words = mpi(Kind::OpenMpi).words(Carrier::Provider(Subject::ENCRYPT), 4).join(" ");
+        let words = mpi(Kind::OpenMpi).command(Carrier::Provider(Subject::ENCRYPT), 4).join(" ");
         assert!(
             words.starts_with("mpirun -n 4 ") && words.ends_with("mtl_ofi_provider_include pathweave"),
             "{words}"
         );
-        assert!(mpi(Kind::OpenMpi).words(Carrier::Own, 2).join(" ").ends_with("--mca btl tcp,self"));
-        assert_eq!(mpi(Kind::Mpich).words(Carrier::Provider(Subject::TCP), 2), ["mpirun", "-n", "2"]);
+        assert!(mpi(Kind::OpenMpi).command(Carrier::Own, 2).join(" ").ends_with("--mca btl tcp,self"));
+        assert_eq!(mpi(Kind::Mpich).command(Carrier::Provider(Subject::TCP), 2), ["mpirun", "-n", "2"]);
     }
 }

@@ -3,12 +3,12 @@
 use std::process::{Command, Stdio};
 
 use crate::paths::Net;
-use crate::transport::place::{End, Place};
+use crate::transport::place::{End, Location};
 use crate::transport::process::Running;
 
 pub(super) enum Site<'a> {
     /// Both ends on loopback, or in two namespaces whose link has this MTU.
-    Place(&'a Place, Option<u32>),
+    Place(&'a Location, Option<u32>),
     Lab(&'a Net),
 }
 

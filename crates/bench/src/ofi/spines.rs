@@ -5,11 +5,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use pathweave_lab::LinkState;
 use serde_json::{Value, json};
 
-use super::fabric::{Ask, Pair, measure, rate};
+use super::fabric::{Measurement, Pair, measure, rate};
 use super::site::Site;
 use super::tools::{Subject, Tools};
 use crate::paths::Net;
-use crate::transport::process::Broken;
+use crate::transport::process::ProcessError;
 
 /// Rates of the spines, a thousand times those of the lab.
 const GBPS: [u64; 4] = [100, 100, 50, 10];
@@ -42,7 +42,8 @@ pub(super) fn unequal(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>,
     for (bytes, window) in SIZES.iter().flat_map(|bytes| WINDOWS.map(|window| (*bytes, window))) {
         let is_first = (bytes, window) == (SIZES[0], WINDOWS[0]);
         for subject in subjects.iter().filter(|subject| is_first || **subject == Subject::ENCRYPT) {
-            let measured = measure(&Site::Lab(&net), tools, subject, Ask::stream(bytes, window, SECONDS));
+            let measured =
+                measure(&Site::Lab(&net), tools, subject, Measurement::stream(bytes, window, SECONDS));
             let mbps = measured.as_ref().ok().and_then(rate).map(|mb| mb * 8.0);
             let share = mbps.map(|mbps| mbps / sum_mbps);
             println!(
@@ -52,7 +53,7 @@ pub(super) fn unequal(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>,
                 share
                     .map_or_else(|| error(&measured), |share| format!("{:.1} % of their sum", 100.0 * share))
             );
-            let hung = matches!(measured, Err(Broken::Hung(_)));
+            let hung = matches!(measured, Err(ProcessError::Hung(_)));
             rows.push(json!({
                 "provider": subject.name, "message_bytes": bytes, "window": window, "mbps": mbps,
                 "share_of_sum": share, "hung": hung, "error": measured.err().map(|why| why.to_string()),
@@ -105,9 +106,9 @@ pub(super) fn cuts(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>, St
             let mut net = Net::make(&GBPS)?;
             let left = net.payload_rate_of((0..GBPS.len()).filter(|spine| !cut.contains(spine)));
             let row = match one_cut(&mut net, tools, subject, cut) {
-                Ok((arrivals, at)) => told(&arrivals, arrivals.bin(at), left),
+                Ok((arrivals, at)) => cut_result(&arrivals, arrivals.bin(at), left),
                 Err(broken) => {
-                    json!({ "hung": matches!(broken, Broken::Hung(_)), "error": broken.to_string() })
+                    json!({ "hung": matches!(broken, ProcessError::Hung(_)), "error": broken.to_string() })
                 }
             };
             let text = |name: &str, unit: &str| match &row[name] {
@@ -139,20 +140,20 @@ fn one_cut(
     tools: &Tools,
     subject: &Subject,
     cut: &[usize],
-) -> Result<(Arrivals, Duration), Broken> {
-    let pair = Pair::start(&Site::Lab(net), tools, subject, Ask::in_bins(CUT_SECONDS))?;
+) -> Result<(Arrivals, Duration), ProcessError> {
+    let pair = Pair::start(&Site::Lab(net), tools, subject, Measurement::in_bins(CUT_SECONDS))?;
     std::thread::sleep(CUT_AFTER);
     for spine in cut {
-        net.set(*spine, LinkState::Down).map_err(Broken::Failed)?;
+        net.set(*spine, LinkState::Down).map_err(ProcessError::Failed)?;
     }
     let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let measured = pair.finish()?;
     let arrivals = Arrivals::parse(&measured.arrivals)
-        .ok_or_else(|| Broken::Failed(format!("no arrivals: {}", measured.arrivals)))?;
+        .ok_or_else(|| ProcessError::Failed(format!("no arrivals: {}", measured.arrivals)))?;
     Ok((arrivals, at))
 }
 
-fn told(arrivals: &Arrivals, at: usize, left_bps: f64) -> Value {
+fn cut_result(arrivals: &Arrivals, at: usize, left_bps: f64) -> Value {
     let second = (1.0 / BIN.as_secs_f64()) as usize;
     let rest = arrivals.bytes.len().saturating_sub(at).saturating_sub(1);
     let least = (at..at + second.min(rest)).map(|bin| arrivals.bps(bin, 1)).fold(f64::INFINITY, f64::min);
@@ -175,14 +176,15 @@ pub(super) fn loss(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>, St
     net.lab.set_loss(link, LOSS).map_err(|why| why.to_string())?;
     let mut rows = Vec::new();
     for subject in subjects {
-        let measured = measure(&Site::Lab(&net), tools, subject, Ask::BANDWIDTH.lasting(SECONDS));
+        let measured =
+            measure(&Site::Lab(&net), tools, subject, Measurement::BANDWIDTH.with_duration(SECONDS));
         let mb = measured.as_ref().ok().and_then(rate);
         println!(
             "    1 % loss, {:<20} {}",
             subject.name,
             mb.map_or_else(|| error(&measured), |mb| format!("{mb:.1} MB/s of 125"))
         );
-        let hung = matches!(measured, Err(Broken::Hung(_)));
+        let hung = matches!(measured, Err(ProcessError::Hung(_)));
         rows.push(json!({
             "provider": subject.name, "mb_per_second": mb, "hung": hung, "error": measured.err().map(|why| why.to_string()),
         }));
@@ -190,7 +192,7 @@ pub(super) fn loss(tools: &Tools, subjects: &[Subject]) -> Result<Vec<Value>, St
     Ok(rows)
 }
 
-fn error(measured: &Result<Value, Broken>) -> String {
+fn error(measured: &Result<Value, ProcessError>) -> String {
     measured.as_ref().err().map_or("no figure".into(), ToString::to_string)
 }
 
@@ -209,7 +211,7 @@ mod tests {
         assert_eq!(arrivals.bps(0, 20), 8e6);
         assert_eq!(arrivals.recovery_ms(20, 4e6), Some(290.0));
         assert_eq!(arrivals.recovery_ms(20, 5e6), None);
-        let told = told(&arrivals, 20, 4e6);
+        let told = cut_result(&arrivals, 20, 4e6);
         assert_eq!((&told["least_mbps"], &told["before_mbps"]), (&json!(0.0), &json!(8.0)));
         assert!(Arrivals::parse("").is_none() && Arrivals::parse("x 1").is_none());
     }

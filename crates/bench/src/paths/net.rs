@@ -26,7 +26,7 @@ impl Net {
         let settings = Settings { mtu_bytes: MTU_BYTES, queue_bytes: QUEUE_BYTES, ..Settings::new(scale) };
         let name: LabName = format!("bench{}", std::process::id()).parse().map_err(|why| text(&why))?;
         let plan = Plan::new(name, topology, settings).map_err(|why| text(&why))?;
-        let lab = Lab::make(plan, &|| false).map_err(|why| text(&why))?;
+        let lab = Lab::create(plan, &|| false).map_err(|why| text(&why))?;
         let host = |name| lab.node(name).map_err(|why| text(&why));
         let hosts = [host("host0")?, host("host1")?];
         Ok(Net { hosts, lab, rates: gbps.iter().map(|gbps| scale.apply(Rate::from_gbps(*gbps))).collect() })

@@ -20,7 +20,7 @@ const DEPTH: u64 = 128;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of a full WRITE packet on a link besides its payload: preamble, Ethernet, IP, UDP, BTH, RETH, extension,
 /// CRC.
-const AROUND_BYTES: f64 = 38.0 + 28.0 + 12.0 + 16.0 + 28.0 + 4.0;
+const OVERHEAD_BYTES: f64 = 38.0 + 28.0 + 12.0 + 16.0 + 28.0 + 4.0;
 
 /// Both ends of a connection, on two hosts.
 pub(super) struct Stream {
@@ -121,5 +121,5 @@ impl Stream {
 pub(super) fn payload_rate(link: Rate) -> f64 {
     let mut config = DeviceConfig::loopback();
     let payload = config.fit_link(MTU_BYTES as usize).map_or(0.0, |()| f64::from(config.mtu_payload));
-    link.as_bps() as f64 * payload / (payload + AROUND_BYTES)
+    link.as_bps() as f64 * payload / (payload + OVERHEAD_BYTES)
 }

@@ -15,7 +15,7 @@ pub(crate) use figures::{Bandwidth, Floor, Latency};
 pub(crate) use ours::write_key;
 use ours::{Ours, Protection};
 use peers::Fabric;
-use place::{Packets, Place};
+use place::{Location, Packets};
 
 pub(crate) use udp::run as udp;
 
@@ -38,7 +38,7 @@ const RXD_RATIO: f64 = 10.0;
 
 /// Results so far.
 struct Report {
-    place: Place,
+    place: Location,
     begun: Instant,
     streams: Vec<Stream>,
     latencies: Map<String, Value>,
@@ -70,7 +70,7 @@ struct Ratio {
 /// Measures everything and prints it. Returns true if all floors are met.
 #[allow(clippy::print_stdout)]
 pub(crate) fn run() -> (Value, bool) {
-    let (place, why) = Place::make();
+    let (place, why) = Location::make();
     println!(
         "{NAME}  1 MiB messages on one path, {}; CPU time is that of each end, kernel included",
         place.describe()
@@ -182,7 +182,7 @@ impl Report {
     }
 
     /// Returns true if there is time for another program and it is installed.
-    fn may(&mut self, program: &str) -> bool {
+    fn can_measure(&mut self, program: &str) -> bool {
         if !process::is_installed(program) {
             self.note(format!("{program} is not installed: nothing to compare with"));
             return false;
@@ -196,7 +196,7 @@ impl Report {
 
     fn iperf3(&mut self) {
         for mtu_bytes in MTUS_BYTES {
-            if !self.may("iperf3") {
+            if !self.can_measure("iperf3") {
                 return;
             }
             self.each(mtu_bytes, |report, packets| {
@@ -208,7 +208,7 @@ impl Report {
 
     fn fabric(&mut self) {
         for fabric in [Fabric::TCP, Fabric::UDP_RXD] {
-            if !self.may("fi_pingpong") {
+            if !self.can_measure("fi_pingpong") {
                 return;
             }
             let name = format!("libfabric {}", fabric.provider);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::figures::{Bandwidth, Latency};
-use super::place::{End, Place};
+use super::place::{End, Location};
 use super::process::Running;
 
 /// Protection of packets.
@@ -40,7 +40,7 @@ pub(crate) struct Ours {
 /// Running server, with the options that its clients need.
 pub(crate) struct Server<'a> {
     ours: &'a Ours,
-    place: &'a Place,
+    place: &'a Location,
     common: Vec<String>,
     address: String,
     _running: Running,
@@ -62,7 +62,7 @@ impl Ours {
 
     pub(crate) fn serve<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a Location,
         mtu_bytes: u32,
         protection: Protection,
     ) -> Result<Server<'a>, String> {
@@ -72,7 +72,7 @@ impl Ours {
     /// Starts a server with further options for both ends.
     pub(crate) fn serve_with<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a Location,
         mtu_bytes: u32,
         protection: Protection,
         options: &[&str],
@@ -83,7 +83,7 @@ impl Ours {
     /// Starts a server with further options for the client and for the server.
     pub(crate) fn serve_each<'a>(
         &'a self,
-        place: &'a Place,
+        place: &'a Location,
         mtu_bytes: u32,
         protection: Protection,
         [of_client, of_server]: [&[&str]; 2],

@@ -6,8 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::figures::{Bandwidth, Latency};
-use super::place::{End, Place};
-use super::process::{Ran, Running};
+use super::place::{End, Location};
+use super::process::{ProcessResult, Running};
 
 /// Time for a server to start that does not report when it is ready.
 const START_UP: Duration = Duration::from_millis(150);
@@ -16,7 +16,7 @@ const IPERF_PORT: &str = "18601";
 const FABRIC_PORT: &str = "18602";
 
 /// Measures plain UDP with segmentation offload at full speed. Received bytes count.
-pub(crate) fn udp_stream(place: &Place, payload_bytes: u32, seconds: f64) -> Result<Bandwidth, String> {
+pub(crate) fn udp_stream(place: &Location, payload_bytes: u32, seconds: f64) -> Result<Bandwidth, String> {
     let more = [payload_bytes.to_string(), seconds.to_string()];
     let (client, server) = udp_ends(place, ["stream-server", "stream-client"], &more)?;
     let figure = |value: &Value, name: &str| value[name].as_f64().unwrap_or(0.0);
@@ -34,12 +34,12 @@ pub(crate) fn udp_stream(place: &Place, payload_bytes: u32, seconds: f64) -> Res
 }
 
 /// Measures round trips of 8 bytes over plain UDP, with both ends asleep in between.
-pub(crate) fn udp_latency(place: &Place, seconds: f64) -> Result<Latency, String> {
+pub(crate) fn udp_latency(place: &Location, seconds: f64) -> Result<Latency, String> {
     let (client, _) = udp_ends(place, ["echo-server", "echo-client"], &[seconds.to_string()])?;
     Latency::of(&client).ok_or_else(|| format!("no latency in {client}"))
 }
 
-fn udp_ends(place: &Place, parts: [&str; 2], more: &[String]) -> Result<(Value, Value), String> {
+fn udp_ends(place: &Location, parts: [&str; 2], more: &[String]) -> Result<(Value, Value), String> {
     let here = std::env::current_exe().map_err(|why| why.to_string())?;
     let here = here.to_string_lossy();
     let address = format!("{}:{UDP_PORT}", place.address(End::Server));
@@ -54,13 +54,14 @@ fn udp_ends(place: &Place, parts: [&str; 2], more: &[String]) -> Result<(Value, 
     BufReader::new(output).read_line(&mut line).map_err(|why| why.to_string())?;
     let client = start(End::Client, parts[1], more)?.finish()?;
     let server = server.finish()?;
-    let parse =
-        |ran: &Ran| serde_json::from_str(ran.output.trim()).map_err(|why| format!("{why}: {}", ran.output));
+    let parse = |ran: &ProcessResult| {
+        serde_json::from_str(ran.output.trim()).map_err(|why| format!("{why}: {}", ran.output))
+    };
     Ok((parse(&client)?, parse(&server)?))
 }
 
 /// Measures one TCP connection.
-pub(crate) fn iperf3(place: &Place, seconds: f64) -> Result<Bandwidth, String> {
+pub(crate) fn iperf3(place: &Location, seconds: f64) -> Result<Bandwidth, String> {
     let mut server = place.command(End::Server, "iperf3");
     server.args(["-s", "-1", "-p", IPERF_PORT, "-B", place.address(End::Server)]);
     let server = Running::start(server)?;
@@ -111,7 +112,7 @@ impl Fabric {
         Fabric { provider: "udp;ofi_rxd", endpoint: "rdm", first_iterations: 2 };
 
     /// Returns the CPU seconds of client and server with almost no messages.
-    pub(crate) fn start_up(&self, place: &Place) -> Result<(f64, f64), String> {
+    pub(crate) fn start_up(&self, place: &Location) -> Result<(f64, f64), String> {
         let (client, server) = self.run(place, 8, 1)?;
         Ok((client.cpu_seconds, server.cpu_seconds))
     }
@@ -119,11 +120,11 @@ impl Fabric {
     /// Measures messages of `size_bytes`. Bytes of both directions count.
     pub(crate) fn bandwidth(
         &self,
-        place: &Place,
+        place: &Location,
         size_bytes: u64,
         start_up: (f64, f64),
     ) -> Result<Bandwidth, String> {
-        let time_us = |client: &Ran| {
+        let time_us = |client: &ProcessResult| {
             let parsed = parse_fabric(&client.output).map(|(time_us, _)| time_us);
             parsed.filter(|us| *us > 0.0).ok_or_else(|| format!("it says {}", client.output))
         };
@@ -134,7 +135,7 @@ impl Fabric {
         let (client, server) = self.run(place, size_bytes, iterations)?;
         let time_us = time_us(&client)?;
         let bytes = 2.0 * size_bytes as f64 * f64::from(iterations);
-        let cpu = |ran: &Ran, start_up: f64| {
+        let cpu = |ran: &ProcessResult, start_up: f64| {
             let used = ran.cpu_seconds - start_up;
             (used >= LEAST_CPU_SECONDS).then(|| used * 1e9 / bytes)
         };
@@ -148,13 +149,18 @@ impl Fabric {
     }
 
     /// Returns the mean one-way microseconds of 8 bytes.
-    pub(crate) fn latency_us(&self, place: &Place, iterations: u32) -> Result<f64, String> {
+    pub(crate) fn latency_us(&self, place: &Location, iterations: u32) -> Result<f64, String> {
         let (client, _) = self.run(place, 8, iterations)?;
         let parsed = parse_fabric(&client.output).ok_or_else(|| format!("it says {}", client.output))?;
         Ok(parsed.0)
     }
 
-    fn run(&self, place: &Place, size_bytes: u64, iterations: u32) -> Result<(Ran, Ran), String> {
+    fn run(
+        &self,
+        place: &Location,
+        size_bytes: u64,
+        iterations: u32,
+    ) -> Result<(ProcessResult, ProcessResult), String> {
         let program = |end| {
             let mut command = place.command(end, "fi_pingpong");
             command.args(["-p", self.provider, "-e", self.endpoint]);

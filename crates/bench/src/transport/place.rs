@@ -32,15 +32,15 @@ impl Packets {
     }
 }
 
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// Both ends on this machine's loopback, whose packets have up to 64 KB.
     Loopback,
     Namespaces(Namespaces),
 }
 
 pub(crate) struct Namespaces {
-    client: Holder,
-    server: Holder,
+    client: NamespaceProcess,
+    server: NamespaceProcess,
     user: User,
 }
 
@@ -53,9 +53,9 @@ enum User {
 }
 
 /// Process that keeps a namespace alive.
-struct Holder(Child);
+struct NamespaceProcess(Child);
 
-impl Drop for Holder {
+impl Drop for NamespaceProcess {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -65,44 +65,44 @@ impl Drop for Holder {
 /// Name of the interface at either end.
 pub(crate) const PORT: &str = "bench0";
 
-impl Place {
+impl Location {
     /// Creates namespaces if possible. Otherwise returns loopback and the reason.
-    pub(crate) fn make() -> (Place, Option<String>) {
+    pub(crate) fn make() -> (Location, Option<String>) {
         let first = Namespaces::make(User::Root).or_else(|_| Namespaces::make(User::Mapped));
         match first {
-            Ok(made) => (Place::Namespaces(made), None),
-            Err(why) => (Place::Loopback, Some(why)),
+            Ok(made) => (Location::Namespaces(made), None),
+            Err(why) => (Location::Loopback, Some(why)),
         }
     }
 
     pub(crate) fn describe(&self) -> &'static str {
         match self {
-            Place::Loopback => "loopback",
-            Place::Namespaces(_) => "two network namespaces, one virtual Ethernet link",
+            Location::Loopback => "loopback",
+            Location::Namespaces(_) => "two network namespaces, one virtual Ethernet link",
         }
     }
 
     /// Returns the kinds of packets that the link can carry.
     pub(crate) fn packets(&self) -> &'static [Packets] {
         match self {
-            Place::Loopback => &[Packets::Super],
-            Place::Namespaces(_) => &[Packets::Super, Packets::Real],
+            Location::Loopback => &[Packets::Super],
+            Location::Namespaces(_) => &[Packets::Super, Packets::Real],
         }
     }
 
     pub(crate) fn address(&self, end: End) -> &'static str {
         match (self, end) {
-            (Place::Loopback, _) => "127.0.0.1",
-            (Place::Namespaces(_), End::Client) => "10.99.0.1",
-            (Place::Namespaces(_), End::Server) => "10.99.0.2",
+            (Location::Loopback, _) => "127.0.0.1",
+            (Location::Namespaces(_), End::Client) => "10.99.0.1",
+            (Location::Namespaces(_), End::Server) => "10.99.0.2",
         }
     }
 
     /// Returns a command that will run at an end, with its standard output piped.
     pub(crate) fn command(&self, end: End, program: &str) -> Command {
         let mut command = match self {
-            Place::Loopback => Command::new(program),
-            Place::Namespaces(all) => all.enter(end, program),
+            Location::Loopback => Command::new(program),
+            Location::Namespaces(all) => all.enter(end, program),
         };
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -110,7 +110,7 @@ impl Place {
 
     /// Sets the MTU and kind of packets of the link. Has no effect on loopback.
     pub(crate) fn set(&self, mtu_bytes: u32, packets: Packets) -> Result<(), String> {
-        let Place::Namespaces(all) = self else { return Ok(()) };
+        let Location::Namespaces(all) = self else { return Ok(()) };
         let segments = match packets {
             Packets::Super => "65535",
             // The kernel segments larger sends before they enter the link.
@@ -162,7 +162,7 @@ impl Namespaces {
     }
 }
 
-fn enter(holder: &Holder, user: User, program: &str) -> Command {
+fn enter(holder: &NamespaceProcess, user: User, program: &str) -> Command {
     let mut command = Command::new("nsenter");
     command.args(["--target", &holder.0.id().to_string(), "--net"]);
     if user == User::Mapped {
@@ -173,10 +173,10 @@ fn enter(holder: &Holder, user: User, program: &str) -> Command {
 }
 
 /// Starts the process that keeps the namespace of `unshare` alive, and waits until it exists.
-fn hold(unshare: &mut Command) -> Result<Holder, String> {
+fn hold(unshare: &mut Command) -> Result<NamespaceProcess, String> {
     unshare.args(["--", "sh", "-c", "echo made; exec cat"]);
     unshare.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut holder = Holder(unshare.spawn().map_err(|why| format!("unshare: {why}"))?);
+    let mut holder = NamespaceProcess(unshare.spawn().map_err(|why| format!("unshare: {why}"))?);
     let mut line = String::new();
     let mut output = BufReader::new(holder.0.stdout.take().expect("it is piped"));
     match output.read_line(&mut line) {

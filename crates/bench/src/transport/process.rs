@@ -12,25 +12,25 @@ const TICKS_A_SECOND: f64 = 100.0;
 pub(crate) struct Running(Option<Child>);
 
 /// Result of a program that has ended.
-pub(crate) struct Ran {
+pub(crate) struct ProcessResult {
     pub(crate) output: String,
     pub(crate) cpu_seconds: f64,
 }
 
 /// Reason why there is no figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
+pub(crate) enum ProcessError {
     /// The program had not ended after this time and was killed.
     Hung(Duration),
     /// The program reported an error.
     Failed(String),
 }
 
-impl std::fmt::Display for Broken {
+impl std::fmt::Display for ProcessError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Broken::Hung(time) => write!(f, "not done after {time:?}"),
-            Broken::Failed(why) => f.write_str(why),
+            ProcessError::Hung(time) => write!(f, "not done after {time:?}"),
+            ProcessError::Failed(why) => f.write_str(why),
         }
     }
 }
@@ -46,12 +46,12 @@ impl Running {
     }
 
     /// Waits for the end of the program. Its output must fit a pipe.
-    pub(crate) fn finish(self) -> Result<Ran, String> {
+    pub(crate) fn finish(self) -> Result<ProcessResult, String> {
         self.finish_within(PATIENCE).map_err(|broken| broken.to_string())
     }
 
     /// Waits for the end of the program for at most `patience`.
-    pub(crate) fn finish_within(mut self, patience: Duration) -> Result<Ran, Broken> {
+    pub(crate) fn finish_within(mut self, patience: Duration) -> Result<ProcessResult, ProcessError> {
         let since = Instant::now();
         let id = self.child().id();
         let cpu_seconds = loop {
@@ -59,17 +59,17 @@ impl Running {
                 // The process is dead and not yet reaped, so all its CPU time is known.
                 Some(('Z', cpu_seconds)) => break cpu_seconds,
                 Some(_) if since.elapsed() < patience => std::thread::sleep(Duration::from_millis(2)),
-                _ => return Err(Broken::Hung(patience)),
+                _ => return Err(ProcessError::Hung(patience)),
             }
         };
         let child = self.0.take().expect("it has not been waited for");
-        let output = child.wait_with_output().map_err(|why| Broken::Failed(why.to_string()))?;
+        let output = child.wait_with_output().map_err(|why| ProcessError::Failed(why.to_string()))?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         if !output.status.success() {
             let (out, err) = (text(&output.stdout), text(&output.stderr));
-            return Err(Broken::Failed(format!("{}: {} {}", output.status, out.trim(), err.trim())));
+            return Err(ProcessError::Failed(format!("{}: {} {}", output.status, out.trim(), err.trim())));
         }
-        Ok(Ran { output: text(&output.stdout), cpu_seconds })
+        Ok(ProcessResult { output: text(&output.stdout), cpu_seconds })
     }
 }
 

@@ -18,7 +18,7 @@ const BUFFER_BYTES: usize = 8 << 20;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Length of datagrams that mark the end of a stream. Several are sent, as one may be lost.
 const END_LEN: usize = 1;
-const ENDS: usize = 5;
+const END_DATAGRAMS: usize = 5;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &[String]) -> Result<Value> {
             send_stream(address, payload.parse()?, Duration::from_secs_f64(seconds.parse()?))
         }
         ["echo-server", address] => echo(address),
-        ["echo-client", address, seconds] => ask(address, Duration::from_secs_f64(seconds.parse()?)),
+        ["echo-client", address, seconds] => echo_client(address, Duration::from_secs_f64(seconds.parse()?)),
         _ => Err(format!("udp {args:?}: no such part").into()),
     }
 }
@@ -80,7 +80,7 @@ fn send_stream(address: &str, payload_bytes: usize, time: Duration) -> Result<Va
         }
     }
     let (seconds, cpu) = (begun.elapsed().as_secs_f64(), (process_cpu() - cpu).as_secs_f64());
-    for _ in 0..ENDS {
+    for _ in 0..END_DATAGRAMS {
         std::thread::sleep(Duration::from_millis(20));
         // The server ends at the first of these, which closes its port for the others.
         let _ = socket.send_to(&[0; END_LEN], address);
@@ -100,7 +100,7 @@ fn echo(address: &str) -> Result<Value> {
     }
 }
 
-fn ask(address: &str, time: Duration) -> Result<Value> {
+fn echo_client(address: &str, time: Duration) -> Result<Value> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.set_read_timeout(Some(Duration::from_millis(200)))?;
     let (mut times, begun, mut buffer) = (Vec::new(), Instant::now(), [0; 64]);

@@ -7,8 +7,8 @@ use std::num::NonZero;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use crate::ether::frame::{ETHERNET, Ends, MAX_HEADERS, Mac, Template, parse};
-use crate::ether::{Counters, Heard};
+use crate::ether::frame::{ETHERNET, FrameAddresses, MAX_HEADERS, Mac, Template, parse};
+use crate::ether::{Counters, FrameResult};
 use pathweave_datapath::backend::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 use pathweave_units::PathId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -20,7 +20,7 @@ use crate::dpdk::eal::{Port, PortConfig, start};
 use crate::dpdk::error::DpdkError;
 use crate::dpdk::memif;
 use crate::dpdk::memory::choose;
-use crate::dpdk::reach::{Next, OfKernel, OfUs, Reach, left_until};
+use crate::dpdk::reach::{Forwarding, KernelReach, NeighbourResolution, OwnReach, left_until};
 use crate::dpdk::vdev::Vdev;
 
 /// Number of frames that each queue of a port holds.
@@ -36,7 +36,7 @@ const VLAN_TAG: usize = 4;
 /// Largest number of bytes that packet sockets put in front of a frame in their memory.
 const PACKET_HEADER: usize = 128;
 /// Size of a cache line in bytes. The room of a frame is a multiple of it.
-const LINE: usize = 64;
+const CACHE_LINE: usize = 64;
 /// Granularity in bytes of the memory of packet sockets. The driver assumes that it has no gaps, so frames take half
 /// a page or whole pages.
 const PAGE: usize = 4_096;
@@ -54,7 +54,7 @@ const SLACK_NS: u64 = 1_000;
 const LONGEST_NAP: Duration = Duration::from_millis(1);
 /// Divisor of the idle time that gives the length of a sleep. Waiting delays an answer by no more than this fraction
 /// of it.
-const NAPS: u32 = 8;
+const SLEEP_DIVISOR: u32 = 8;
 /// Interval between two checks of the link.
 const LOOK_AT_LINK: Duration = Duration::from_millis(20);
 /// Interval between two attempts to connect, each of which takes about 30 ms.
@@ -63,7 +63,7 @@ const CONNECT_AGAIN: Duration = Duration::from_millis(200);
 /// Backend over a port of DPDK.
 pub struct DpdkBackend {
     port: Port,
-    reach: Reach,
+    reach: NeighbourResolution,
     local: SocketAddr,
     mac: Mac,
     mtu_bytes: u32,
@@ -73,10 +73,10 @@ pub struct DpdkBackend {
     ports: Vec<u16>,
     counters: Counters,
     /// Ports of paths on which packets are received as well.
-    also: Vec<(u16, PathId)>,
+    path_ports: Vec<(u16, PathId)>,
     /// True if packets may have arrived at the kernel's sockets.
-    kernel_has: bool,
-    looks: u32,
+    kernel_may_have_packets: bool,
+    receive_calls: u32,
     /// Further descriptor that ends a wait.
     watched: Option<OwnedFd>,
     idle_since: Instant,
@@ -102,24 +102,24 @@ impl DpdkBackend {
             let device = "DPDK".to_owned();
             return Err(DpdkError::Mtu { device, mtu_bytes: config.mtu_bytes, most_bytes });
         }
-        let interface = interface_of(&config.device)?;
+        let interface = kernel_interface(&config.device)?;
         let kernel = interface.map(|name| open_kernel(name, config)).transpose()?;
         let local = match &kernel {
             Some(_) => None,
             None => Some(own_address(config)?),
         };
-        let (device, frame_bytes) = sized(&config.device, frame_bytes);
+        let (device, frame_bytes) = with_memory_arguments(&config.device, frame_bytes);
         let port = PortConfig { frame_bytes, mtu_bytes: config.mtu_bytes, queue_frames: QUEUE_FRAMES };
         start(&device, choose(config.huge_pages, port.pool_bytes())?)?;
         if let Device::Vdev(vdev) = &device {
-            memif::clear_away(vdev);
+            memif::remove_stale_socket(vdev);
         }
         let port = Port::open(&device, port)?;
         let random = RandomState::new().hash_one(std::process::id());
-        let mac = if has_own_mac(&config.device, port.mac()) { port.mac() } else { nobodys_mac(random) };
+        let mac = if has_own_mac(&config.device, port.mac()) { port.mac() } else { random_mac(random) };
         let reach = match (kernel, local) {
-            (Some(kernel), _) => Reach::Kernel(kernel),
-            (None, Some(local)) => Reach::Own(OfUs::new(local, mac, &config.udp, random)?),
+            (Some(kernel), _) => NeighbourResolution::Kernel(kernel),
+            (None, Some(local)) => NeighbourResolution::Own(OwnReach::new(local, mac, &config.udp, random)?),
             (None, None) => return Err(DpdkError::NoAddress { device: name_of(&config.device) }),
         };
         let now = Instant::now();
@@ -127,14 +127,14 @@ impl DpdkBackend {
             port,
             local: reach.local_addr(),
             ports: reach.source_ports(),
-            kernel_has: matches!(reach, Reach::Kernel(_)),
+            kernel_may_have_packets: matches!(reach, NeighbourResolution::Kernel(_)),
             reach,
             mac,
             mtu_bytes: config.mtu_bytes,
             queue_frames: queue_frames(&device),
             counters: Counters::default(),
-            also: Vec::new(),
-            looks: 0,
+            path_ports: Vec::new(),
+            receive_calls: 0,
             watched: None,
             idle_since: now,
             looked_at_link: now,
@@ -147,8 +147,8 @@ impl DpdkBackend {
     /// Returns a description of the opened port.
     pub fn describe(&self) -> String {
         let neighbours = match &self.reach {
-            Reach::Kernel(kernel) => format!("beside the kernel's {}", kernel.interface.name),
-            Reach::Own(_) => format!("at {}, which the kernel does not know", self.local.ip()),
+            NeighbourResolution::Kernel(kernel) => format!("beside the kernel's {}", kernel.interface.name),
+            NeighbourResolution::Own(_) => format!("at {}, which the kernel does not know", self.local.ip()),
         };
         format!("DPDK's {}, {neighbours}", self.name)
     }
@@ -187,7 +187,8 @@ impl DpdkBackend {
         let port =
             batch.path.map_or(Some(self.local.port()), |path| self.ports.get(path.index()).copied())?;
         let from = SocketAddr::new(self.local.ip(), port);
-        let template = Template::new(Ends { from_mac: self.mac, to_mac, from, to: batch.to }, batch.ecn)?;
+        let template =
+            Template::new(FrameAddresses { from_mac: self.mac, to_mac, from, to: batch.to }, batch.ecn)?;
         let longest = template.len() + batch.segment_bytes.min(batch.bytes.len());
         if longest > self.mtu_bytes as usize + ETHERNET {
             return None;
@@ -218,7 +219,7 @@ impl DpdkBackend {
 
     /// Checks the link. When it comes up, announces our address. If it is down, reconnects ports that do not
     /// reconnect themselves.
-    fn look_at_link(&mut self, now: Instant) {
+    fn poll_link(&mut self, now: Instant) {
         if now.saturating_duration_since(self.looked_at_link) < LOOK_AT_LINK {
             return;
         }
@@ -226,20 +227,20 @@ impl DpdkBackend {
         let is_up = self.port.is_up();
         if is_up != self.was_up {
             self.was_up = is_up;
-            if let Some(announcement) = self.reach.link_is(is_up) {
+            if let Some(announcement) = self.reach.on_link_change(is_up) {
                 self.send_frame(&announcement);
                 self.flush();
             }
         }
         if !is_up && now.saturating_duration_since(self.connected) >= CONNECT_AGAIN {
             self.connected = now;
-            self.port.revive();
+            self.port.reconnect();
         }
     }
 
     /// Sleeps until a descriptor other than the port is readable or the time is over. Returns true if one is
     /// readable.
-    fn nap(&mut self, time: Duration) -> io::Result<bool> {
+    fn sleep(&mut self, time: Duration) -> io::Result<bool> {
         let timeout = Timespec {
             tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: time.subsec_nanos().into(),
@@ -259,12 +260,12 @@ impl DpdkBackend {
         if is_ready(&all[0]) {
             waker.clear();
         }
-        self.kernel_has |= kernel_has;
+        self.kernel_may_have_packets |= kernel_has;
         Ok(any)
     }
 
     fn receive_by_port(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> Arrivals {
-        let DpdkBackend { port, reach, local, mac, also, counters, .. } = self;
+        let DpdkBackend { port, reach, local, mac, path_ports: also, counters, .. } = self;
         let mut received = 0;
         let mut answers = Vec::new();
         let more = loop {
@@ -272,9 +273,9 @@ impl DpdkBackend {
                 let parsed = match parse(frame) {
                     Ok(parsed) => parsed,
                     Err(flaw) => {
-                        return match reach.hear(frame) {
-                            Heard::Message(answer) => answers.extend(answer),
-                            Heard::Else | Heard::Flawed(_) => counters.flawed(flaw),
+                        return match reach.handle_frame(frame) {
+                            FrameResult::Message(answer) => answers.extend(answer),
+                            FrameResult::Other | FrameResult::Flawed(_) => counters.flawed(flaw),
                         };
                     }
                 };
@@ -333,23 +334,23 @@ impl Backend for DpdkBackend {
 
     fn link_mtu(&self, peer: SocketAddr) -> Option<usize> {
         match &self.reach {
-            Reach::Kernel(kernel) => kernel.udp.link_mtu(peer),
-            Reach::Own(_) => Some(self.mtu_bytes as usize),
+            NeighbourResolution::Kernel(kernel) => kernel.udp.link_mtu(peer),
+            NeighbourResolution::Own(_) => Some(self.mtu_bytes as usize),
         }
     }
 
     fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
         self.reach.listen_on(rail, path)?;
         let Some(port) = self.ports.get(path.index()).copied() else { return Ok(()) };
-        if !self.also.iter().any(|(_, known)| *known == path) {
-            self.also.push((port, path));
+        if !self.path_ports.iter().any(|(_, known)| *known == path) {
+            self.path_ports.push((port, path));
         }
         Ok(())
     }
 
     fn send(&mut self, batch: &SendBatch<'_>) -> io::Result<Sent> {
         match self.reach.next(batch.to.ip(), Instant::now()) {
-            Next::Port(mac, ask) => {
+            Forwarding::Port(mac, ask) => {
                 if let Some(ask) = ask {
                     self.send_frame(&ask);
                 }
@@ -359,15 +360,15 @@ impl Backend for DpdkBackend {
                     None => self.send_by_kernel(batch),
                 }
             }
-            Next::Kernel => self.send_by_kernel(batch),
-            Next::Lost(ask) => {
+            Forwarding::Kernel => self.send_by_kernel(batch),
+            Forwarding::Lost(ask) => {
                 if let Some(ask) = ask {
                     self.send_frame(&ask);
                 }
                 self.counters.lost(batch.bytes.len().div_ceil(batch.segment_bytes) as u64);
                 Ok(Sent::Done)
             }
-            Next::NoWay => Err(io::Error::from_raw_os_error(libc::EHOSTUNREACH)),
+            Forwarding::Unreachable => Err(io::Error::from_raw_os_error(libc::EHOSTUNREACH)),
         }
     }
 
@@ -384,12 +385,12 @@ impl Backend for DpdkBackend {
         if self.port.waiting() > 0 {
             self.flush();
         }
-        self.looks = self.looks.wrapping_add(1);
-        if !self.kernel_has && !self.looks.is_multiple_of(LOOKS_AT_KERNEL) {
+        self.receive_calls = self.receive_calls.wrapping_add(1);
+        if !self.kernel_may_have_packets && !self.receive_calls.is_multiple_of(LOOKS_AT_KERNEL) {
             return Ok(by_port);
         }
         let Some(kernel) = self.reach.kernel() else {
-            self.look_at_link(Instant::now());
+            self.poll_link(Instant::now());
             return Ok(by_port);
         };
         let mut batches = 0;
@@ -398,7 +399,7 @@ impl Backend for DpdkBackend {
             sink(received);
         })?;
         self.counters.received_by_kernel(batches);
-        self.kernel_has = by_kernel != Arrivals::None;
+        self.kernel_may_have_packets = by_kernel != Arrivals::None;
         Ok(by_port.and(by_kernel))
     }
 
@@ -411,13 +412,13 @@ impl Backend for DpdkBackend {
                 self.idle_since = now;
                 return Ok(());
             }
-            self.look_at_link(now);
+            self.poll_link(now);
             let idle = now.saturating_duration_since(self.idle_since);
-            let nap = (idle / NAPS).clamp(SHORTEST_NAP, LONGEST_NAP);
+            let nap = (idle / SLEEP_DIVISOR).clamp(SHORTEST_NAP, LONGEST_NAP);
             let left = left_until(deadline, now);
             let waits_for_room = wait.for_room || self.port.waiting() > 0;
             let nap = if waits_for_room { SHORTEST_NAP } else { nap };
-            if self.nap(left.map_or(nap, |left| left.min(nap)))? {
+            if self.sleep(left.map_or(nap, |left| left.min(nap)))? {
                 return Ok(());
             }
             now = Instant::now();
@@ -452,7 +453,7 @@ fn has_own_mac(device: &Device, mac: Mac) -> bool {
 }
 
 /// Returns a locally administered Ethernet address.
-fn nobodys_mac(random: u64) -> Mac {
+fn random_mac(random: u64) -> Mac {
     let [a, b, c, d, e, ..] = random.to_le_bytes();
     [2, a, b, c, d, e]
 }
@@ -465,7 +466,7 @@ fn name_of(device: &Device) -> String {
 }
 
 /// Returns the network interface that the kernel shares with the device, if the driver works beside the kernel.
-fn interface_of(device: &Device) -> Result<Option<&str>, DpdkError> {
+fn kernel_interface(device: &Device) -> Result<Option<&str>, DpdkError> {
     let Device::Vdev(vdev) = device else { return Ok(None) };
     match vdev.driver() {
         "net_af_packet" => match vdev.get("iface") {
@@ -476,13 +477,13 @@ fn interface_of(device: &Device) -> Result<Option<&str>, DpdkError> {
     }
 }
 
-fn open_kernel(name: &str, config: &DpdkConfig) -> Result<Box<OfKernel>, DpdkError> {
+fn open_kernel(name: &str, config: &DpdkConfig) -> Result<Box<KernelReach>, DpdkError> {
     if config.local.is_some() || config.gateway.is_some() {
         let (device, interface) = (name_of(&config.device), name.to_owned());
         return Err(DpdkError::AddressOfInterface { device, interface });
     }
     may_open_packet_sockets()?;
-    OfKernel::open(name, config).map(Box::new)
+    KernelReach::open(name, config).map(Box::new)
 }
 
 /// Checks the permission to open packet sockets, as DPDK's own error message is less specific.
@@ -518,21 +519,25 @@ fn queue_frames(device: &Device) -> usize {
 
 /// Returns the device with memory for frames of this length, and the room of a frame. Explicit arguments of the
 /// device are kept.
-fn sized(device: &Device, frame_bytes: usize) -> (Device, usize) {
-    let room = frame_bytes.next_multiple_of(LINE);
+fn with_memory_arguments(device: &Device, frame_bytes: usize) -> (Device, usize) {
+    let room = frame_bytes.next_multiple_of(CACHE_LINE);
     let Device::Vdev(vdev) = device else { return (device.clone(), room) };
     match vdev.driver() {
         "net_memif" => {
             let frames = (MEMIF_BYTES / room).clamp(LEAST_MEMIF_FRAMES, QUEUE_FRAMES.into());
             // The driver takes the logarithm to base 2.
-            let sized: Vdev = vdev.clone().or("bsize", room).or("rsize", frames.ilog2());
+            let sized: Vdev = vdev.clone().with_default("bsize", room).with_default("rsize", frames.ilog2());
             (Device::Vdev(sized), room)
         }
         "net_af_packet" => {
             let needed = frame_bytes + PACKET_HEADER;
             let block = needed.next_multiple_of(PAGE);
             let frame = if needed <= PAGE / 2 { PAGE / 2 } else { block };
-            let sized = vdev.clone().or("framesz", frame).or("blocksz", block).or("framecnt", QUEUE_FRAMES);
+            let sized = vdev
+                .clone()
+                .with_default("framesz", frame)
+                .with_default("blocksz", block)
+                .with_default("framecnt", QUEUE_FRAMES);
             // The driver requires frames to be as long as the slots that store them.
             let kept = sized.get("framesz").and_then(|bytes| bytes.parse().ok()).unwrap_or(frame);
             (Device::Vdev(sized), room.max(kept))
@@ -552,12 +557,12 @@ mod tests {
     #[test]
     fn devices_get_room_for_the_longest_frame() {
         let of = |text: &str, mtu_bytes: usize| {
-            let (device, room) = sized(&device(text), mtu_bytes + ETHERNET + VLAN_TAG);
+            let (device, room) = with_memory_arguments(&device(text), mtu_bytes + ETHERNET + VLAN_TAG);
             let Device::Vdev(vdev) = device else { panic!("it is one") };
             (vdev.arguments(), room)
         };
         let frames_of = |text: &str, mtu_bytes: usize| {
-            queue_frames(&sized(&device(text), mtu_bytes + ETHERNET + VLAN_TAG).0)
+            queue_frames(&with_memory_arguments(&device(text), mtu_bytes + ETHERNET + VLAN_TAG).0)
         };
         // 1,518 bytes, rounded up to a multiple of 64.
         assert_eq!(of("net_memif0,role=client", 1_500), ("role=client,bsize=1536,rsize=10".into(), 1_536));
@@ -576,9 +581,9 @@ mod tests {
 
     #[test]
     fn packet_sockets_are_beside_the_kernel() {
-        assert_eq!(interface_of(&device("net_af_packet0,iface=eth0")), Ok(Some("eth0")));
-        assert_eq!(interface_of(&device("net_memif0,role=client")), Ok(None));
-        let why = interface_of(&device("net_af_packet7")).unwrap_err().to_string();
+        assert_eq!(kernel_interface(&device("net_af_packet0,iface=eth0")), Ok(Some("eth0")));
+        assert_eq!(kernel_interface(&device("net_memif0,role=client")), Ok(None));
+        let why = kernel_interface(&device("net_af_packet7")).unwrap_err().to_string();
         assert_eq!(why, "net_af_packet7 needs a network interface: --vdev net_af_packet7,iface=eth0");
     }
 }

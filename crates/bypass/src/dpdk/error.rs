@@ -43,7 +43,7 @@ pub enum DpdkError {
         pages: u64,
     },
     /// DPDK has no such driver.
-    #[error("DPDK has no driver for {name}{}; it has {all}, each followed by a number", pathweave_units::did_you_mean(*.nearest))]
+    #[error("DPDK has no driver for {name}{}; it has {all}, each followed by a number", pathweave_units::suggestion(*.nearest))]
     NoDriver {
         /// Name of the requested device.
         name: String,

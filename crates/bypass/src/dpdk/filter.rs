@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 const INTERFACE: u32 = (-0x1000_i32 + 8).cast_unsigned();
 
 /// Installs a filter that drops packets which arrive on this interface.
-pub(crate) fn refuse(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+pub(crate) fn drop_from_interface(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     let step = |code: u32, jt, jf, k| libc::sock_filter { code: code as u16, jt, jf, k };
     let mut program = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, INTERFACE),

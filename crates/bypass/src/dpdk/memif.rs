@@ -15,7 +15,7 @@ pub(crate) fn is_server(vdev: &Vdev) -> bool {
 }
 
 /// Removes the socket of a server that was killed. The driver would report that its address is in use.
-pub(crate) fn clear_away(vdev: &Vdev) {
+pub(crate) fn remove_stale_socket(vdev: &Vdev) {
     if let (true, Some("no"), Some(path)) = (is_server(vdev), vdev.get("socket-abstract"), vdev.get("socket"))
         && is_abandoned(Path::new(path))
     {
@@ -51,15 +51,15 @@ mod tests {
             socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
         bind(&socket, &SocketAddrUnix::new(&path).unwrap()).unwrap();
         listen(&socket, 1).unwrap();
-        clear_away(&vdev("server"));
+        remove_stale_socket(&vdev("server"));
         assert!(path.exists(), "somebody listens");
         drop(socket);
-        clear_away(&vdev("client"));
+        remove_stale_socket(&vdev("client"));
         assert!(path.exists(), "a client waits for its server");
-        clear_away(&vdev("server"));
+        remove_stale_socket(&vdev("server"));
         assert!(!path.exists());
         fs::write(&path, "a file").unwrap();
-        clear_away(&vdev("server"));
+        remove_stale_socket(&vdev("server"));
         assert!(path.exists(), "it is somebody's file");
     }
 }

@@ -3,10 +3,10 @@
 //!
 //! ```no_run
 //! use pathweave_datapath::{Device, DeviceConfig};
-//! use crate::dpdk::{Device as Port, DpdkConfig, HugePages};
+//! use pathweave_bypass::dpdk::{Device as Port, DpdkConfig, HugePages};
 //!
 //! let config = DeviceConfig::new("0.0.0.0:18515".parse()?);
-//! let opened = crate::dpdk::open(&DpdkConfig {
+//! let opened = pathweave_bypass::dpdk::open(&DpdkConfig {
 //!     device: Port::Vdev("net_memif0,role=server,socket=/run/fabric.sock".parse()?),
 //!     udp: config.udp(),
 //!     local: Some("10.0.0.1/24".parse()?),

@@ -6,7 +6,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use crate::ether::frame::Mac;
-use crate::ether::{Heard, Interface, Local, Neighbours, Resolver, Way};
+use crate::ether::{Delivery, FrameResult, Interface, Local, Neighbours, Resolver};
 use pathweave_datapath::OpenError;
 use pathweave_datapath::backend::{Backend, Rail, SourcePorts, UdpBackend, UdpConfig, Waker};
 use pathweave_linux::netlink::Netlink;
@@ -20,20 +20,20 @@ use crate::dpdk::filter;
 const FIRST_PORT: u16 = 49_152;
 
 /// Method by which peers are resolved.
-pub(crate) enum Reach {
+pub(crate) enum NeighbourResolution {
     /// The kernel also has the interface. It resolves neighbours, and its sockets hold the ports.
-    Kernel(Box<OfKernel>),
+    Kernel(Box<KernelReach>),
     /// The kernel does not know the port.
-    Own(OfUs),
+    Own(OwnReach),
 }
 
-pub(crate) struct OfKernel {
+pub(crate) struct KernelReach {
     pub(crate) neighbours: Neighbours,
     pub(crate) udp: UdpBackend,
     pub(crate) interface: Interface,
 }
 
-pub(crate) struct OfUs {
+pub(crate) struct OwnReach {
     resolver: Resolver,
     since: Instant,
     local: SocketAddr,
@@ -43,7 +43,7 @@ pub(crate) struct OfUs {
 
 /// Treatment of a packet to a peer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Next {
+pub(crate) enum Forwarding {
     /// Send the packet to this Ethernet address, after the frame if there is one.
     Port(Mac, Option<Vec<u8>>),
     /// Send the packet through the kernel.
@@ -51,10 +51,10 @@ pub(crate) enum Next {
     /// Drop the packet, because the peer's address is not resolved yet. The frame requests it.
     Lost(Option<Vec<u8>>),
     /// The peer is unreachable.
-    NoWay,
+    Unreachable,
 }
 
-impl OfKernel {
+impl KernelReach {
     /// Opens sockets on the interface of this name. They do not receive what arrives on that interface.
     pub(crate) fn open(name: &str, config: &DpdkConfig) -> Result<Self, DpdkError> {
         let system = |doing| move |why: io::Error| DpdkError::System { doing, why: why.to_string() };
@@ -72,24 +72,26 @@ impl OfKernel {
         let udp = UdpBackend::open(&udp).map_err(|(address, why)| DpdkError::Udp {
             why: OpenError::of_socket(address, why).to_string(),
         })?;
-        let of_kernel = OfKernel { neighbours: Neighbours::new(netlink, interface.index), udp, interface };
+        let of_kernel = KernelReach { neighbours: Neighbours::new(netlink, interface.index), udp, interface };
         of_kernel.filter().map_err(system("filter what arrives at a socket"))?;
         Ok(of_kernel)
     }
 
     /// Installs the filter on all sockets that may receive.
     pub(crate) fn filter(&self) -> io::Result<()> {
-        self.udp.descriptors().try_for_each(|socket| filter::refuse(socket, self.interface.index))
+        self.udp
+            .descriptors()
+            .try_for_each(|socket| filter::drop_from_interface(socket, self.interface.index))
     }
 }
 
-impl OfUs {
+impl OwnReach {
     /// Creates the resolution for an address that belongs to this port only, so that all its UDP ports are free.
     pub(crate) fn new(local: Local, mac: Mac, udp: &UdpConfig, random: u64) -> Result<Self, DpdkError> {
         let waker =
             Waker::new().map_err(|why| DpdkError::System { doing: "make a waker", why: why.to_string() })?;
         let (port, ports) = choose_ports(udp, random);
-        Ok(OfUs {
+        Ok(OwnReach {
             resolver: Resolver::new(local, mac),
             since: Instant::now(),
             local: SocketAddr::new(local.address(), port),
@@ -112,78 +114,80 @@ fn choose_ports(udp: &UdpConfig, random: u64) -> (u16, Vec<u16>) {
     (port, others.filter(|other| *other != port).take(udp.paths.into()).collect())
 }
 
-impl Reach {
+impl NeighbourResolution {
     /// Returns the address on which peers reach us.
     pub(crate) fn local_addr(&self) -> SocketAddr {
         match self {
-            Reach::Kernel(kernel) => kernel.udp.local_addr(),
-            Reach::Own(own) => own.local,
+            NeighbourResolution::Kernel(kernel) => kernel.udp.local_addr(),
+            NeighbourResolution::Own(own) => own.local,
         }
     }
 
     /// Returns the source port of each path.
     pub(crate) fn source_ports(&self) -> Vec<u16> {
         match self {
-            Reach::Kernel(kernel) => kernel.udp.source_ports(),
-            Reach::Own(own) => own.ports.clone(),
+            NeighbourResolution::Kernel(kernel) => kernel.udp.source_ports(),
+            NeighbourResolution::Own(own) => own.ports.clone(),
         }
     }
 
     /// Returns the waker that ends a wait.
     pub(crate) fn waker(&self) -> Waker {
         match self {
-            Reach::Kernel(kernel) => kernel.udp.waker(),
-            Reach::Own(own) => own.waker.clone(),
+            NeighbourResolution::Kernel(kernel) => kernel.udp.waker(),
+            NeighbourResolution::Own(own) => own.waker.clone(),
         }
     }
 
     /// Returns the kernel's sockets, if they exist beside the port.
-    pub(crate) fn kernel(&mut self) -> Option<&mut OfKernel> {
+    pub(crate) fn kernel(&mut self) -> Option<&mut KernelReach> {
         match self {
-            Reach::Kernel(kernel) => Some(kernel),
-            Reach::Own(_) => None,
+            NeighbourResolution::Kernel(kernel) => Some(kernel),
+            NeighbourResolution::Own(_) => None,
         }
     }
 
     pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let kernel = match self {
-            Reach::Kernel(kernel) => Some(kernel.udp.descriptors()),
-            Reach::Own(_) => None,
+            NeighbourResolution::Kernel(kernel) => Some(kernel.udp.descriptors()),
+            NeighbourResolution::Own(_) => None,
         };
         kernel.into_iter().flatten()
     }
 
     /// Receives on the source port of a path as well.
     pub(crate) fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
-        let Reach::Kernel(kernel) = self else { return Ok(()) };
+        let NeighbourResolution::Kernel(kernel) = self else { return Ok(()) };
         kernel.udp.listen_on(rail, path)?;
         kernel.filter()
     }
 
     /// Returns the treatment of a packet to a peer.
     #[inline]
-    pub(crate) fn next(&mut self, peer: IpAddr, now: Instant) -> Next {
+    pub(crate) fn next(&mut self, peer: IpAddr, now: Instant) -> Forwarding {
         match self {
-            Reach::Kernel(kernel) => match kernel.neighbours.way(peer, now) {
-                Way::Direct(mac) => Next::Port(mac, None),
-                Way::Kernel => Next::Kernel,
+            NeighbourResolution::Kernel(kernel) => match kernel.neighbours.delivery_to(peer, now) {
+                Delivery::Direct(mac) => Forwarding::Port(mac, None),
+                Delivery::Kernel => Forwarding::Kernel,
             },
-            Reach::Own(own) => match own.resolver.step(peer, now.saturating_duration_since(own.since)) {
-                Some(step) => match step.to {
-                    Some(mac) => Next::Port(mac, step.ask),
-                    None => Next::Lost(step.ask),
-                },
-                None => Next::NoWay,
-            },
+            NeighbourResolution::Own(own) => {
+                match own.resolver.resolve(peer, now.saturating_duration_since(own.since)) {
+                    Some(step) => match step.to {
+                        Some(mac) => Forwarding::Port(mac, step.ask),
+                        None => Forwarding::Lost(step.ask),
+                    },
+                    None => Forwarding::Unreachable,
+                }
+            }
         }
     }
 
     /// Handles a change of the link. Returns a frame to send.
-    pub(crate) fn link_is(&mut self, is_up: bool) -> Option<Vec<u8>> {
+    pub(crate) fn on_link_change(&mut self, is_up: bool) -> Option<Vec<u8>> {
         match self {
-            Reach::Kernel(_) => None,
-            Reach::Own(own) if is_up => own.resolver.announce(),
-            Reach::Own(own) => {
+            NeighbourResolution::Kernel(_) => None,
+            NeighbourResolution::Own(own) if is_up => own.resolver.announce(),
+            NeighbourResolution::Own(own) => {
                 own.resolver.forget();
                 None
             }
@@ -191,11 +195,11 @@ impl Reach {
     }
 
     /// Handles a frame that is not a datagram. Recognises messages of address resolution, and returns the answer.
-    pub(crate) fn hear(&mut self, frame: &[u8]) -> Heard {
+    pub(crate) fn handle_frame(&mut self, frame: &[u8]) -> FrameResult {
         match self {
             // The kernel answers by itself.
-            Reach::Kernel(_) => Heard::Else,
-            Reach::Own(own) => own.resolver.hear(frame, own.since.elapsed()),
+            NeighbourResolution::Kernel(_) => FrameResult::Other,
+            NeighbourResolution::Own(own) => own.resolver.handle_frame(frame, own.since.elapsed()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use pathweave_units::nearest;
+use pathweave_units::closest_name;
 
 use crate::dpdk::error::DpdkError;
 
@@ -46,7 +46,7 @@ impl Vdev {
 
     /// Adds an argument, unless it has a value already.
     #[must_use]
-    pub(crate) fn or(mut self, key: &str, value: impl fmt::Display) -> Vdev {
+    pub(crate) fn with_default(mut self, key: &str, value: impl fmt::Display) -> Vdev {
         if self.get(key).is_none() {
             self.arguments.push((key.to_owned(), Some(value.to_string())));
         }
@@ -63,9 +63,9 @@ impl Vdev {
     }
 
     /// Returns a known driver with a similar name, if the driver is unknown.
-    pub(crate) fn meant(&self) -> Option<&'static str> {
+    pub(crate) fn suggested_driver(&self) -> Option<&'static str> {
         let driver = self.driver();
-        nearest(driver, DRIVERS).filter(|known| *known != driver)
+        closest_name(driver, DRIVERS).filter(|known| *known != driver)
     }
 
     /// Returns the names of all drivers.
@@ -112,11 +112,11 @@ mod tests {
             (device.get("role"), device.get("zero-copy"), device.get("id")),
             (Some("client"), None, None)
         );
-        let device = device.or("role", "server").or("bsize", 1_536);
+        let device = device.with_default("role", "server").with_default("bsize", 1_536);
         assert_eq!(device.arguments(), "role=client,socket=/run/a.sock,zero-copy,bsize=1536");
         assert_eq!(vdev("net_ring0").arguments(), "");
-        assert_eq!(vdev("net_af_packte0").meant(), Some("net_af_packet"));
-        assert_eq!(vdev("net_af_packet0").meant(), None);
+        assert_eq!(vdev("net_af_packte0").suggested_driver(), Some("net_af_packet"));
+        assert_eq!(vdev("net_af_packet0").suggested_driver(), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::ether::frame::Flaw;
+use crate::ether::frame::ParseError;
 
 /// Counters of a running backend.
 #[derive(Clone, Debug, Default)]
@@ -18,12 +18,12 @@ struct Counts {
     sent_by_kernel: AtomicU64,
     foreign: AtomicU64,
     lost: AtomicU64,
-    flawed: [AtomicU64; Flaw::ALL.len()],
+    flawed: [AtomicU64; ParseError::ALL.len()],
 }
 
 /// Values of the counters at one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct CounterValues {
     /// Datagrams received past the kernel's network stack.
     pub received: u64,
     /// The part of these whose arrival time is known.
@@ -40,23 +40,23 @@ pub struct Tally {
     /// was not resolved yet.
     pub lost: u64,
     /// Frames without a valid datagram, in the order of [`Flaw::ALL`].
-    pub flawed: [u64; Flaw::ALL.len()],
+    pub flawed: [u64; ParseError::ALL.len()],
 }
 
-impl Tally {
+impl CounterValues {
     /// Returns the number of frames with this flaw.
-    pub fn flawed(&self, flaw: Flaw) -> u64 {
+    pub fn flawed(&self, flaw: ParseError) -> u64 {
         self.flawed[flaw as usize]
     }
 }
 
 impl Counters {
     /// Returns the current values.
-    pub fn read(&self) -> Tally {
+    pub fn read(&self) -> CounterValues {
         let Counts { received, stamped, sent, received_by_kernel, sent_by_kernel, foreign, lost, flawed } =
             &*self.0;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        Tally {
+        CounterValues {
             received: read(received),
             stamped: read(stamped),
             sent: read(sent),
@@ -104,7 +104,7 @@ impl Counters {
     }
 
     /// Counts a frame with this flaw.
-    pub fn flawed(&self, flaw: Flaw) {
+    pub fn flawed(&self, flaw: ParseError) {
         add(&self.0.flawed[flaw as usize], 1);
     }
 }

@@ -6,7 +6,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
 use pathweave_linux::netlink::{Netlink, SystemError};
-use pathweave_units::{did_you_mean, nearest};
+use pathweave_units::{closest_name, suggestion};
 use thiserror::Error;
 
 use crate::ether::frame::Mac;
@@ -32,7 +32,7 @@ pub struct Interface {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum InterfaceError {
     /// No interface has this name.
-    #[error("there is no network interface {name:?}{} (there are {all})", did_you_mean(.nearest.as_deref()))]
+    #[error("there is no network interface {name:?}{} (there are {all})", suggestion(.nearest.as_deref()))]
     Unknown {
         /// Requested name.
         name: String,
@@ -92,7 +92,7 @@ impl Interface {
         let (found, others): (Vec<_>, Vec<_>) = links.partition(|(known, _)| known == name);
         let Some((name, link)) = found.into_iter().next() else {
             let all: Vec<String> = others.into_iter().map(|(name, _)| name).collect();
-            let nearest = nearest(name, all.iter().map(String::as_str)).map(str::to_owned);
+            let nearest = closest_name(name, all.iter().map(String::as_str)).map(str::to_owned);
             return Err(InterfaceError::Unknown { name: name.to_owned(), nearest, all: all.join(", ") });
         };
         if !link.header.flags.contains(LinkFlags::Up) {
@@ -132,7 +132,7 @@ impl Interface {
         let of_family =
             || self.addresses.iter().copied().filter(|address| address.is_ipv4() == wanted.is_ipv4());
         let found = match wanted.is_unspecified() {
-            true => of_family().find(|address| !is_of_one_link(*address)),
+            true => of_family().find(|address| !is_link_local(*address)),
             false => of_family().find(|address| *address == wanted),
         };
         found.ok_or_else(|| {
@@ -143,7 +143,7 @@ impl Interface {
 }
 
 /// Returns true for a link-local address. Peers on other links cannot send to it.
-fn is_of_one_link(address: IpAddr) -> bool {
+fn is_link_local(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.is_unicast_link_local())
 }
 

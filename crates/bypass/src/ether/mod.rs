@@ -8,7 +8,7 @@ mod interface;
 mod neighbours;
 mod resolve;
 
-pub use counters::{Counters, Tally};
+pub use counters::{CounterValues, Counters};
 pub use interface::{Interface, InterfaceError};
-pub use neighbours::{Neighbours, Way};
-pub use resolve::{Heard, Local, LocalError, Message, MessageFlaw, MessageKind, Resolver, Step};
+pub use neighbours::{Delivery, Neighbours};
+pub use resolve::{FrameResult, Local, LocalError, Message, MessageFlaw, MessageKind, Resolution, Resolver};

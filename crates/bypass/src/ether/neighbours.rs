@@ -22,7 +22,7 @@ const MOST_KNOWN: usize = 1 << 16;
 
 /// Delivery of packets to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Delivery {
     /// Through our interface, to this Ethernet address.
     Direct(Mac),
     /// Through the kernel, over another interface or because the neighbour is not resolved yet. A packet through the
@@ -33,7 +33,7 @@ pub enum Way {
 /// Cached delivery, with its expiry.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    way: Way,
+    way: Delivery,
     until: Instant,
 }
 
@@ -62,22 +62,22 @@ impl Neighbours {
 
     /// Returns the delivery of packets to a peer.
     #[inline]
-    pub fn way(&mut self, peer: IpAddr, now: Instant) -> Way {
+    pub fn delivery_to(&mut self, peer: IpAddr, now: Instant) -> Delivery {
         match self.known.get(&peer) {
             Some(known) if known.until > now => known.way,
-            _ => self.find_out(peer, now),
+            _ => self.query_kernel(peer, now),
         }
     }
 
     #[cold]
-    fn find_out(&mut self, peer: IpAddr, now: Instant) -> Way {
+    fn query_kernel(&mut self, peer: IpAddr, now: Instant) -> Delivery {
         let neighbour = self.next_hop(peer).map(|next_hop| self.neighbour(next_hop));
         let (way, this_time, lasts) = match neighbour {
             // The peer is not reached over our interface.
-            None => (Way::Kernel, Way::Kernel, KNOWN_FOR),
-            Some(Neighbour::Confirmed(mac)) => (Way::Direct(mac), Way::Direct(mac), KNOWN_FOR),
-            Some(Neighbour::Stale(mac)) => (Way::Direct(mac), Way::Kernel, KNOWN_FOR),
-            Some(Neighbour::Unknown) => (Way::Kernel, Way::Kernel, UNKNOWN_FOR),
+            None => (Delivery::Kernel, Delivery::Kernel, KNOWN_FOR),
+            Some(Neighbour::Confirmed(mac)) => (Delivery::Direct(mac), Delivery::Direct(mac), KNOWN_FOR),
+            Some(Neighbour::Stale(mac)) => (Delivery::Direct(mac), Delivery::Kernel, KNOWN_FOR),
+            Some(Neighbour::Unknown) => (Delivery::Kernel, Delivery::Kernel, UNKNOWN_FOR),
         };
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();

@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use crate::ether::frame::{ETHERNET, Ends, Mac, Template, parse};
-use crate::ether::{Counters, Interface, InterfaceError, Neighbours, Way};
+use crate::ether::frame::{ETHERNET, FrameAddresses, Mac, Template, parse};
+use crate::ether::{Counters, Delivery, Interface, InterfaceError, Neighbours};
 use pathweave_datapath::OpenError;
 use pathweave_datapath::backend::{
     Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, UdpBackend, Wait, Waker,
 };
-use pathweave_linux::bpf::{Link, Mode};
+use pathweave_linux::bpf::{Link, XdpMode};
 use pathweave_linux::netlink::Netlink;
 use pathweave_units::PathId;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::xdp::config::XdpConfig;
 use crate::xdp::error::XdpError;
-use crate::xdp::socket::{Kick, Opened, Queue, QueueConfig, Transfer};
+use crate::xdp::socket::{FlushResult, Opened, Queue, QueueConfig, Transfer};
 use crate::xdp::stamp;
 use crate::xdp::steering::Steering;
 
@@ -47,11 +47,11 @@ pub struct XdpBackend {
     neighbours: Neighbours,
     counters: Counters,
     /// Ports of paths on which packets are received as well.
-    also: Vec<(u16, PathId)>,
+    path_ports: Vec<(u16, PathId)>,
     state: State,
     /// True if packets may have arrived at the kernel's sockets.
-    kernel_has: bool,
-    looks: u32,
+    kernel_may_have_packets: bool,
+    receive_calls: u32,
     /// Further descriptor that ends a wait.
     watched: Option<OwnedFd>,
     busy_poll: bool,
@@ -61,7 +61,7 @@ pub struct XdpBackend {
 struct Attachment {
     steering: Steering,
     link: Link,
-    mode: Mode,
+    mode: XdpMode,
 }
 
 /// State of the interface for sending frames.
@@ -70,7 +70,7 @@ enum State {
     Up,
     DownUntil(Instant),
     /// The interface was removed.
-    Gone,
+    Removed,
 }
 
 impl XdpBackend {
@@ -93,11 +93,11 @@ impl XdpBackend {
         let local = udp.local_addr();
 
         let most = interface.queues.min(MOST_QUEUES);
-        let steering =
-            Steering::load(local, most).map_err(|why| refused(&interface, "load an XDP program", why))?;
+        let steering = Steering::load(local, most)
+            .map_err(|why| attach_error(&interface, "load an XDP program", why))?;
         // As long as there are no sockets, the program passes all packets to the kernel.
         let attached = steering.attach(interface.index);
-        let (link, mode) = attached.map_err(|why| refused(&interface, "attach an XDP program", why))?;
+        let (link, mode) = attached.map_err(|why| attach_error(&interface, "attach an XDP program", why))?;
         let mut queues = Vec::new();
         for queue in 0..most {
             let config = QueueConfig {
@@ -109,7 +109,7 @@ impl XdpBackend {
                 busy_poll: config.busy_poll,
             };
             let Opened::Queue(opened) =
-                Queue::open(&config).map_err(|why| no_socket(&interface, &config, why))?
+                Queue::open(&config).map_err(|why| socket_error(&interface, &config, why))?
             else {
                 break;
             };
@@ -126,10 +126,10 @@ impl XdpBackend {
             interface,
             local,
             counters: Counters::default(),
-            also: Vec::new(),
+            path_ports: Vec::new(),
             state: State::Up,
-            kernel_has: true,
-            looks: 0,
+            kernel_may_have_packets: true,
+            receive_calls: 0,
             watched: None,
             busy_poll: config.busy_poll.is_some(),
         })
@@ -138,8 +138,8 @@ impl XdpBackend {
     /// Returns a description of the interface: mode, transfer, queues.
     pub fn describe(&self) -> String {
         let mode = match self.attachment.mode {
-            Mode::Driver => "in the driver",
-            Mode::Generic => "behind the driver",
+            XdpMode::Driver => "in the driver",
+            XdpMode::Generic => "behind the driver",
         };
         let transfer = match self.transfer() {
             Transfer::ZeroCopy => "without a copy",
@@ -194,7 +194,7 @@ impl XdpBackend {
         let port =
             batch.path.map_or(Some(self.local.port()), |path| self.ports.get(path.index()).copied())?;
         let from = SocketAddr::new(self.local.ip(), port);
-        let ends = Ends { from_mac: self.interface.mac, to_mac, from, to: batch.to };
+        let ends = FrameAddresses { from_mac: self.interface.mac, to_mac, from, to: batch.to };
         let template = Template::new(ends, batch.ecn)?;
         if template.len() + batch.segment_bytes.min(batch.bytes.len())
             > self.interface.mtu_bytes as usize + ETHERNET
@@ -243,9 +243,9 @@ impl Backend for XdpBackend {
     fn listen_on(&mut self, rail: Rail, path: PathId) -> io::Result<()> {
         self.udp.listen_on(rail, path)?;
         let Some(port) = self.ports.get(path.index()).copied() else { return Ok(()) };
-        if !self.also.iter().any(|(_, known)| *known == path) {
+        if !self.path_ports.iter().any(|(_, known)| *known == path) {
             self.attachment.steering.add_port(port)?;
-            self.also.push((port, path));
+            self.path_ports.push((port, path));
         }
         Ok(())
     }
@@ -255,31 +255,31 @@ impl Backend for XdpBackend {
         if !self.is_up(now) {
             return self.send_by_kernel(batch);
         }
-        match self.neighbours.way(batch.to.ip(), now) {
+        match self.neighbours.delivery_to(batch.to.ip(), now) {
             // The kernel decides about batches that do not fit a frame.
-            Way::Direct(mac) => match self.send_frames(batch, mac) {
+            Delivery::Direct(mac) => match self.send_frames(batch, mac) {
                 Some(sent) => Ok(sent),
                 None => self.send_by_kernel(batch),
             },
-            Way::Kernel => self.send_by_kernel(batch),
+            Delivery::Kernel => self.send_by_kernel(batch),
         }
     }
 
     fn flush(&mut self) {
         let Some(queue) = self.queues.first_mut() else { return };
         match queue.flush() {
-            Kick::Done => {}
-            Kick::Down => self.state = State::DownUntil(Instant::now() + DOWN_FOR),
-            Kick::Gone => self.state = State::Gone,
+            FlushResult::Done => {}
+            FlushResult::Down => self.state = State::DownUntil(Instant::now() + DOWN_FOR),
+            FlushResult::Gone => self.state = State::Removed,
         }
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(Received<'_>)) -> io::Result<Arrivals> {
-        let XdpBackend { queues, local, also, counters, busy_poll, .. } = self;
+        let XdpBackend { queues, local, path_ports: also, counters, busy_poll, .. } = self;
         let (mut received, mut stamped, mut more, mut now_ns) = (0, 0, false, None);
         for queue in queues {
             if *busy_poll {
-                queue.look();
+                queue.poll_driver();
             }
             let count = queue.receive(RECEIVE_BATCH, |frame, arrived_ns| {
                 let parsed = match parse(frame) {
@@ -315,8 +315,8 @@ impl Backend for XdpBackend {
             _ if more => Arrivals::More,
             _ => Arrivals::All,
         };
-        self.looks = self.looks.wrapping_add(1);
-        if !self.kernel_has && !self.looks.is_multiple_of(LOOKS_AT_KERNEL) {
+        self.receive_calls = self.receive_calls.wrapping_add(1);
+        if !self.kernel_may_have_packets && !self.receive_calls.is_multiple_of(LOOKS_AT_KERNEL) {
             return Ok(past_kernel);
         }
         let mut batches = 0;
@@ -325,7 +325,7 @@ impl Backend for XdpBackend {
             sink(received);
         })?;
         self.counters.received_by_kernel(batches);
-        self.kernel_has = by_kernel != Arrivals::None;
+        self.kernel_may_have_packets = by_kernel != Arrivals::None;
         Ok(past_kernel.and(by_kernel))
     }
 
@@ -340,7 +340,7 @@ impl Backend for XdpBackend {
             tv_nsec: time.subsec_nanos().into(),
         });
         let waker = self.udp.waker();
-        let gone = self.state == State::Gone;
+        let gone = self.state == State::Removed;
         let queues = self.queues.iter().filter(|_| !gone).map(|queue| PollFd::new(queue, PollFlags::IN));
         let mut all: Vec<PollFd<'_>> = queues.collect();
         let of_queues = all.len();
@@ -358,9 +358,9 @@ impl Backend for XdpBackend {
         if !all[of_sockets].revents().is_empty() {
             waker.clear();
         }
-        self.kernel_has |= kernel_has || gone;
+        self.kernel_may_have_packets |= kernel_has || gone;
         if is_gone {
-            self.state = State::Gone;
+            self.state = State::Removed;
         }
         Ok(())
     }
@@ -380,7 +380,7 @@ fn system(doing: &'static str, why: &io::Error) -> XdpError {
 }
 
 /// Returns the error for a program that could not be loaded or attached.
-fn refused(interface: &Interface, doing: &'static str, why: io::Error) -> XdpError {
+fn attach_error(interface: &Interface, doing: &'static str, why: io::Error) -> XdpError {
     let name = || interface.name.clone();
     match why.raw_os_error() {
         Some(libc::EPERM | libc::EACCES) => XdpError::Permission { doing },
@@ -395,13 +395,13 @@ fn refused(interface: &Interface, doing: &'static str, why: io::Error) -> XdpErr
 }
 
 /// Returns the error for a socket that could not be opened or bound.
-fn no_socket(interface: &Interface, config: &QueueConfig, why: io::Error) -> XdpError {
+fn socket_error(interface: &Interface, config: &QueueConfig, why: io::Error) -> XdpError {
     let doing = "open an AF_XDP socket";
     match why.raw_os_error() {
         Some(libc::EAFNOSUPPORT) => XdpError::NoSockets,
         Some(libc::ENOMEM | libc::ENOBUFS) => XdpError::Memory { bytes: config.receive_bytes },
         Some(libc::ENETDOWN) => InterfaceError::Down { interface: interface.name.clone() }.into(),
-        _ => refused(interface, doing, why),
+        _ => attach_error(interface, doing, why),
     }
 }
 

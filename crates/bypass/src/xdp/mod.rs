@@ -3,7 +3,7 @@
 //!
 //! ```no_run
 //! use pathweave_datapath::{Device, DeviceConfig};
-//! use crate::xdp::{XdpBackend, XdpConfig};
+//! use pathweave_bypass::xdp::{XdpBackend, XdpConfig};
 //!
 //! let config = DeviceConfig::new("10.0.0.1:18515".parse()?);
 //! let backend = XdpBackend::open(&XdpConfig::new("eth0", config.udp()))?;

@@ -11,7 +11,7 @@ const OLDEST_NS: u64 = 1_000_000_000;
 
 /// Removes the stamp and returns the arrival time in nanoseconds of the kernel's monotonic clock.
 #[inline]
-pub(crate) fn take(note: &mut [u8]) -> Option<u64> {
+pub(crate) fn remove_stamp(note: &mut [u8]) -> Option<u64> {
     let (sign, time) = note.split_first_chunk_mut::<8>()?;
     if u64::from_ne_bytes(*sign) != SIGN {
         return None;
@@ -40,9 +40,9 @@ mod tests {
     #[test]
     fn a_note_is_taken_once() {
         let mut note = [SIGN.to_ne_bytes(), 77u64.to_ne_bytes()].concat();
-        assert_eq!(take(&mut note), Some(77));
-        assert_eq!(take(&mut note), None);
-        assert_eq!((take(&mut [0; 16]), take(&mut [])), (None, None));
+        assert_eq!(remove_stamp(&mut note), Some(77));
+        assert_eq!(remove_stamp(&mut note), None);
+        assert_eq!((remove_stamp(&mut [0; 16]), remove_stamp(&mut [])), (None, None));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use pathweave_linux::bpf::{
-    Code, Condition, Instruction, Jump, Link, Map, MapKind, Mode, Program, ProgramKind, Size,
+    Assembler, Condition, Instruction, Jump, Link, Map, MapKind, Program, ProgramKind, Size, XdpMode,
 };
 
 use crate::xdp::stamp;
@@ -23,7 +23,7 @@ const MOST_PORTS: u32 = 512;
 /// Offsets of fields in `struct xdp_md`.
 const DATA: i16 = 0;
 const DATA_END: i16 = 4;
-const NOTE: i16 = 8;
+const DATA_META: i16 = 8;
 const QUEUE: i16 = 16;
 
 /// Loaded program that steers packets, with its maps.
@@ -54,11 +54,13 @@ impl Steering {
     }
 
     /// Attaches the program to the interface, in its driver if that supports it.
-    pub(crate) fn attach(&self, interface: u32) -> io::Result<(Link, Mode)> {
-        match Link::attach(&self.program, interface, Mode::Driver) {
-            Ok(link) => Ok((link, Mode::Driver)),
+    pub(crate) fn attach(&self, interface: u32) -> io::Result<(Link, XdpMode)> {
+        match Link::attach(&self.program, interface, XdpMode::Driver) {
+            Ok(link) => Ok((link, XdpMode::Driver)),
             Err(why) if is_refusal(&why) => Err(why),
-            Err(_) => Link::attach(&self.program, interface, Mode::Generic).map(|link| (link, Mode::Generic)),
+            Err(_) => {
+                Link::attach(&self.program, interface, XdpMode::Generic).map(|link| (link, XdpMode::Generic))
+            }
         }
     }
 }
@@ -82,24 +84,24 @@ const IPV4: Layout = Layout { kind: 0x0800, len: 42, protocol: 23, to: 30, to_po
 const IPV6: Layout = Layout { kind: 0x86dd, len: 62, protocol: 20, to: 38, to_port: 56 };
 
 /// Writes the arrival time in front of the packet, if the driver leaves space for it.
-fn note_time(code: &mut Code) {
+fn emit_timestamp(code: &mut Assembler) {
     code.call(CLOCK_NS);
-    code.copy(9, 0);
-    code.copy(1, 6);
-    code.set(2, -(stamp::BYTES as i32));
+    code.mov(9, 0);
+    code.mov(1, 6);
+    code.mov_imm(2, -(stamp::BYTES as i32));
     code.call(MAKE_ROOM_IN_FRONT);
     let no_room = code.jump_if(Condition::Differs, 0, 0);
-    code.load(Size::Word, 2, 6, NOTE);
+    code.load(Size::Word, 2, 6, DATA_META);
     code.load(Size::Word, 3, 6, DATA);
-    code.copy(4, 2);
+    code.mov(4, 2);
     code.add(4, stamp::BYTES as i32);
     // This always holds, but the verifier requires the check.
     let too_short = code.jump(Condition::Above, 4, 3);
     code.constant(5, stamp::SIGN);
     code.store(Size::Double, 2, 0, 5);
     code.store(Size::Double, 2, 8, 9);
-    code.land(no_room);
-    code.land(too_short);
+    code.set_target(no_room);
+    code.set_target(too_short);
 }
 
 /// Returns the program. It redirects whole, unfragmented UDP packets without options, to our address and one of our
@@ -110,12 +112,12 @@ fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
         IpAddr::V4(address) => (IPV4, address.octets().to_vec()),
         IpAddr::V6(address) => (IPV6, address.octets().to_vec()),
     };
-    let mut code = Code::default();
+    let mut code = Assembler::default();
     let mut others: Vec<Jump> = Vec::new();
-    code.copy(6, 1);
+    code.mov(6, 1);
     code.load(Size::Word, 7, 6, DATA);
     code.load(Size::Word, 8, 6, DATA_END);
-    code.copy(2, 7);
+    code.mov(2, 7);
     code.add(2, layout.len.into());
     others.push(code.jump(Condition::Above, 2, 8));
     code.load(Size::Half, 3, 7, 12);
@@ -125,7 +127,7 @@ fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
         others.push(code.jump_if(Condition::Differs, 3, 0x45));
         // Fragment offset and "more fragments" flag.
         code.load(Size::Half, 3, 7, 20);
-        code.keep_bits(3, 0x3fff_u16.to_be().into());
+        code.and(3, 0x3fff_u16.to_be().into());
         others.push(code.jump_if(Condition::Differs, 3, 0));
     } else {
         code.shift_right(3, 4);
@@ -142,22 +144,22 @@ fn code(local: SocketAddr, ports: &Map, sockets: &Map) -> Vec<Instruction> {
     code.load(Size::Half, 3, 7, layout.to_port);
     let usual = code.jump_if(Condition::Equal, 3, local.port().to_be().into());
     code.store(Size::Word, 10, -4, 3);
-    code.copy(2, 10);
+    code.mov(2, 10);
     code.add(2, -4);
     code.map(1, ports);
     code.call(LOOKUP);
     others.push(code.jump_if(Condition::Equal, 0, 0));
-    code.land(usual);
-    note_time(&mut code);
+    code.set_target(usual);
+    emit_timestamp(&mut code);
     code.load(Size::Word, 2, 6, QUEUE);
     code.map(1, sockets);
     // Fallback action if the queue has no socket.
-    code.set(3, PASS);
+    code.mov_imm(3, PASS);
     code.call(REDIRECT);
-    code.end();
+    code.return_r0();
     for other in others {
-        code.land(other);
+        code.set_target(other);
     }
-    code.give(PASS);
+    code.return_value(PASS);
     code.finish()
 }

@@ -1,13 +1,13 @@
 //! Foreign and malformed frames over packet sockets.
 
 use pathweave_bypass::ether::Counters;
-use pathweave_bypass::ether::frame::Flaw;
+use pathweave_bypass::ether::frame::ParseError;
 use pathweave_datapath::Device;
 
 use crate::link::hostile::{self, Target};
 use crate::link::net::{End, Family, Net};
 use crate::link::raw::Raw;
-use crate::places::{Ends, fit};
+use crate::places::{Ends, config_for_mtu};
 
 /// Devices at both ends.
 struct Both {
@@ -18,8 +18,8 @@ struct Both {
 
 impl Both {
     fn open(net: &Net, family: Family) -> Both {
-        let (near, counters) = net.open(End::Near, 1_500, fit(End::Near, family, 1_500));
-        let (far, _) = net.open(End::Far, 1_500, fit(End::Far, family, 1_500));
+        let (near, counters) = net.open(End::Near, 1_500, config_for_mtu(End::Near, family, 1_500));
+        let (far, _) = net.open(End::Far, 1_500, config_for_mtu(End::Far, family, 1_500));
         Both { near, counters, far }
     }
 
@@ -36,7 +36,7 @@ fn hostile_frames_are_counted_and_dropped() {
     let both = Both::open(&net, Family::V4);
     // A packet socket also receives what the kernel is sent. The driver has the kernel reassemble fragments first.
     let mut all = [&hostile::FOR_US[..], &hostile::FOR_OTHERS].concat();
-    all.retain(|(flaw, _)| *flaw != Flaw::Fragment);
+    all.retain(|(flaw, _)| *flaw != ParseError::Fragment);
     hostile::hostile_frames_are_counted_and_dropped(both.target(&net), &all);
     assert!(both.counters.read().foreign > 0, "the one for another port");
 }

@@ -8,7 +8,7 @@ use pathweave_datapath::{Device, Region};
 
 use crate::link::net::{End, Family, PATIENCE, board, connect, wait_until, write_and_compare};
 use crate::packet::{MUCH, exchange};
-use crate::places::{Ends, Memif, any_port, fit};
+use crate::places::{Ends, Memif, any_port, config_for_mtu};
 
 /// Exchanges messages. No other traffic is on such a link.
 fn over_memif(mtu_bytes: u32, family: Family, change: impl Fn(&mut pathweave_datapath::DeviceConfig)) {
@@ -47,12 +47,12 @@ fn protected_packets_go_over_shared_memory() {
 fn marks_arrive_over_shared_memory() {
     for family in [Family::V4, Family::V6] {
         let ends = Memif::new(End::Near);
-        let config = fit(End::Near, family, 1_500);
+        let config = config_for_mtu(End::Near, family, 1_500);
         let backend = ends.backend(End::Near, 1_500, &config).expect("a port");
         let faults = Faults { mark: 1.0, ..Faults::default() };
         let near =
             Device::with_backend(config, Faulty::new(backend, faults, Cuts::default(), 1)).expect("a device");
-        let (far, _) = ends.open(End::Far, 1_500, fit(End::Far, family, 1_500));
+        let (far, _) = ends.open(End::Far, 1_500, config_for_mtu(End::Far, family, 1_500));
         let (there, _back) = connect(&near, &far);
         write_and_compare(&there, &board(&far, MUCH), MUCH, 1);
         let marked: u64 = there.stats().expect("it lives").paths.iter().map(|path| path.marked).sum();
@@ -63,14 +63,14 @@ fn marks_arrive_over_shared_memory() {
 #[test]
 fn a_client_may_be_there_before_its_server() {
     let ends = Memif::new(End::Far);
-    let (near, counters) = ends.open(End::Near, 1_500, fit(End::Near, Family::V4, 1_500));
+    let (near, counters) = ends.open(End::Near, 1_500, config_for_mtu(End::Near, Family::V4, 1_500));
     let mut address = any_port(End::Far, Family::V4);
     address.set_port(18_515);
     std::thread::scope(|scope| {
         // The client has retried for a while when the server starts.
         let connecting = scope.spawn(|| near.connect(address).expect("a connection"));
         wait_until("something was lost", || counters.read().lost > 0);
-        let mut config = fit(End::Far, Family::V4, 1_500);
+        let mut config = config_for_mtu(End::Far, Family::V4, 1_500);
         config.bind = address;
         let (far, _) = ends.open(End::Far, 1_500, config);
         let listener = far.listen().expect("nobody listens yet");
@@ -87,11 +87,11 @@ fn a_client_may_be_there_before_its_server() {
 fn an_end_that_goes_while_much_is_under_way_harms_nobody() {
     for (server, rounds) in [(End::Near, 5), (End::Far, 5)] {
         let ends = Memif::new(server);
-        let mut patient = fit(End::Near, Family::V4, 1_500);
+        let mut patient = config_for_mtu(End::Near, Family::V4, 1_500);
         patient.peer_timeout = Duration::from_secs(1);
         let (near, _) = ends.open(End::Near, 1_500, patient);
         for round in 0..rounds {
-            let (far, far_counts) = ends.open(End::Far, 1_500, fit(End::Far, Family::V4, 1_500));
+            let (far, far_counts) = ends.open(End::Far, 1_500, config_for_mtu(End::Far, Family::V4, 1_500));
             let (there, back) = connect(&near, &far);
             let far_board = board(&far, MUCH);
             write_and_compare(&there, &far_board, MUCH, round);

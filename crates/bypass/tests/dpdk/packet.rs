@@ -5,7 +5,7 @@ use pathweave_datapath::DeviceConfig;
 use pathweave_datapath::secure::{ClusterKey, Protection};
 
 use crate::link::net::{End, Family, Net, board, connect, wait_until, write_and_compare};
-use crate::places::{Ends, fit};
+use crate::places::{Ends, config_for_mtu};
 
 /// Bytes that need many packets of any size.
 pub(crate) const MUCH: usize = 3_000_000;
@@ -16,9 +16,9 @@ pub(crate) fn exchange(
     mtu_bytes: u32,
     family: Family,
     change: impl Fn(&mut DeviceConfig),
-) -> [pathweave_bypass::ether::Tally; 2] {
+) -> [pathweave_bypass::ether::CounterValues; 2] {
     let open = |end| {
-        let mut config = fit(end, family, mtu_bytes);
+        let mut config = config_for_mtu(end, family, mtu_bytes);
         change(&mut config);
         ends.open(end, mtu_bytes, config)
     };
@@ -74,8 +74,9 @@ fn peers_of_packet_sockets_may_use_the_kernels() {
         let Some(net) = Net::make("peers_of_packet_sockets_may_use_the_kernels", mtu_bytes, 1) else {
             return;
         };
-        let (near, counters) = net.open(End::Near, mtu_bytes, fit(End::Near, Family::V4, mtu_bytes));
-        let far = net.sockets(End::Far, fit(End::Far, Family::V4, mtu_bytes));
+        let (near, counters) =
+            net.open(End::Near, mtu_bytes, config_for_mtu(End::Near, Family::V4, mtu_bytes));
+        let far = net.sockets(End::Far, config_for_mtu(End::Far, Family::V4, mtu_bytes));
         let (there, back) = connect(&near, &far);
         write_and_compare(&there, &board(&far, MUCH), MUCH, 1);
         write_and_compare(&back, &board(&near, MUCH), MUCH, 2);
@@ -92,8 +93,8 @@ fn an_interface_that_is_down_for_a_while_loses_nothing() {
     let Some(net) = Net::make("an_interface_that_is_down_for_a_while_loses_nothing", 1_500, 1) else {
         return;
     };
-    let (near, counters) = net.open(End::Near, 1_500, fit(End::Near, Family::V4, 1_500));
-    let (far, _) = net.open(End::Far, 1_500, fit(End::Far, Family::V4, 1_500));
+    let (near, counters) = net.open(End::Near, 1_500, config_for_mtu(End::Near, Family::V4, 1_500));
+    let (far, _) = net.open(End::Far, 1_500, config_for_mtu(End::Far, Family::V4, 1_500));
     let (there, _back) = connect(&near, &far);
     let far_board = board(&far, MUCH);
     write_and_compare(&there, &far_board, MUCH, 1);

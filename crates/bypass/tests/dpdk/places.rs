@@ -90,7 +90,7 @@ impl Ends for Memif {
 }
 
 /// Returns the configuration of an end's device for packets of this length.
-pub(crate) fn fit(end: End, family: Family, mtu_bytes: u32) -> DeviceConfig {
+pub(crate) fn config_for_mtu(end: End, family: Family, mtu_bytes: u32) -> DeviceConfig {
     let mut config = config(end, family);
     config.fit_link(mtu_bytes as usize).expect("an MTU");
     config

@@ -72,12 +72,12 @@ fn raise(netlink: &mut Netlink, name: &str, own: IpAddr) -> u32 {
     };
     message.header.flags = AddressHeaderFlags::Nodad;
     message.attributes = vec![AddressAttribute::Local(own), AddressAttribute::Address(own)];
-    netlink.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE).expect("an address");
+    netlink.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE).expect("an address");
     let mut message = LinkMessage::default();
     message.header.index = index;
     message.header.flags = LinkFlags::Up;
     message.header.change_mask = LinkFlags::Up;
-    netlink.change(RouteNetlinkMessage::SetLink(message), 0).expect("it is up");
+    netlink.request(RouteNetlinkMessage::SetLink(message), 0).expect("it is up");
     index
 }
 

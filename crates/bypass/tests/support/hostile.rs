@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use pathweave_bypass::ether::Counters;
-use pathweave_bypass::ether::frame::{Ends, Flaw, MAX_HEADERS, Mac, Template};
+use pathweave_bypass::ether::frame::{FrameAddresses, MAX_HEADERS, Mac, ParseError, Template};
 use pathweave_datapath::Device;
 use pathweave_wire::Ecn;
 
@@ -19,7 +19,7 @@ const UDP: usize = 34;
 /// Builds a frame from an unused port at the far end.
 pub(crate) fn frame(family: Family, to_mac: Mac, to: SocketAddr, datagram: &[u8]) -> Vec<u8> {
     let from = SocketAddr::new(address(End::Far, family), 40_000);
-    let ends = Ends { from_mac: [2, 0, 0, 0, 0, 2], to_mac, from, to };
+    let ends = FrameAddresses { from_mac: [2, 0, 0, 0, 0, 2], to_mac, from, to };
     let template = Template::new(ends, Ecn::NotCapable).expect("one family");
     let mut out = vec![0; MAX_HEADERS + datagram.len()];
     let len = template.write(datagram, &mut out).expect("it fits");
@@ -28,7 +28,7 @@ pub(crate) fn frame(family: Family, to_mac: Mac, to: SocketAddr, datagram: &[u8]
 }
 
 /// Recomputes the checksum of an IPv4 header.
-fn seal(frame: &mut [u8]) {
+fn set_ip_checksum(frame: &mut [u8]) {
     let header = &mut frame[IP..UDP];
     header[10..12].fill(0);
     let mut sum: u32 = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
@@ -62,18 +62,24 @@ pub(crate) struct Target<'a> {
 
 /// Numbers of invalid frames by flaw. The XDP program steers the first group to the device and passes the second to
 /// the kernel.
-pub(crate) const FOR_US: [(Flaw, u64); 3] = [(Flaw::Checksum, 2), (Flaw::Truncated, 3), (Flaw::Port, 1)];
-pub(crate) const FOR_OTHERS: [(Flaw, u64); 5] =
-    [(Flaw::Vlan, 1), (Flaw::Fragment, 1), (Flaw::Options, 1), (Flaw::NotUdp, 1), (Flaw::Truncated, 1)];
+pub(crate) const FOR_US: [(ParseError, u64); 3] =
+    [(ParseError::Checksum, 2), (ParseError::Truncated, 3), (ParseError::Port, 1)];
+pub(crate) const FOR_OTHERS: [(ParseError, u64); 5] = [
+    (ParseError::Vlan, 1),
+    (ParseError::Fragment, 1),
+    (ParseError::Options, 1),
+    (ParseError::NotUdp, 1),
+    (ParseError::Truncated, 1),
+];
 
 /// The near end must count exactly the expected flaws and continue to work.
-pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expected: &[(Flaw, u64)]) {
+pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expected: &[(ParseError, u64)]) {
     let Target { near, near_mac, counters, far, raw } = target;
     let (there, back) = connect(near, far);
     write_and_compare(&back, &board(near, MUCH), MUCH, 1);
     let before = counters.read();
     let expected =
-        |flaw: Flaw| expected.iter().filter(|(of, _)| *of == flaw).map(|(_, count)| count).sum::<u64>();
+        |flaw: ParseError| expected.iter().filter(|(of, _)| *of == flaw).map(|(_, count)| count).sum::<u64>();
     let good = || {
         let mut frame = frame(Family::V4, near_mac, near.local_addr(), b"a datagram of nobody");
         sum_up(&mut frame);
@@ -89,7 +95,7 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     send(&|frame| frame[UDP + 10] ^= 0x10);
     send(&|frame| {
         frame[IP + 3] += 1;
-        seal(frame);
+        set_ip_checksum(frame);
     });
     send(&|frame| frame[UDP + 5] += 1);
     send(&|frame| frame[UDP + 5] = 7);
@@ -100,11 +106,11 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     });
     send(&|frame| {
         frame[IP + 6] = 0x20;
-        seal(frame);
+        set_ip_checksum(frame);
     });
     send(&|frame| {
         frame[IP] = 0x46;
-        seal(frame);
+        set_ip_checksum(frame);
     });
     send(&|frame| {
         frame[UDP + 2..UDP + 4].copy_from_slice(&9u16.to_be_bytes());
@@ -112,7 +118,7 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     });
     send(&|frame| {
         frame[IP + 9] = 6;
-        seal(frame);
+        set_ip_checksum(frame);
     });
     send(&|frame| frame.truncate(41));
     // A complete frame for the device whose datagram the event loop refuses. It is the last one, and frames keep
@@ -123,12 +129,12 @@ pub(crate) fn hostile_frames_are_counted_and_dropped(target: Target<'_>, expecte
     wait_until("the last one is refused", || refused(near) > refused_before);
 
     let after = counters.read();
-    for flaw in Flaw::ALL {
+    for flaw in ParseError::ALL {
         let counted = after.flawed(flaw) - before.flawed(flaw);
         // The kernel at the other end also sends ICMPv6 messages.
         let expected = expected(flaw);
         let is_as_expected =
-            counted == expected || flaw == Flaw::NotUdp && expected > 0 && counted > expected;
+            counted == expected || flaw == ParseError::NotUdp && expected > 0 && counted > expected;
         assert!(is_as_expected, "{flaw}: {counted} of {expected}");
     }
     assert_eq!(refused(near), refused_before + 1, "nothing else reached the loop");

@@ -102,7 +102,7 @@ impl Net {
             LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
         ]));
         self.within(End::Near, || {
-            Netlink::open()?.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+            Netlink::open()?.request(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
         })?;
         for end in [End::Near, End::Far] {
             self.within(end, || {
@@ -110,9 +110,9 @@ impl Net {
                 for family in [Family::V4, Family::V6] {
                     let address = address(end, family);
                     let message = address_message(address);
-                    netlink.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)?;
+                    netlink.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)?;
                 }
-                netlink.change(RouteNetlinkMessage::SetLink(up(LinkFlags::Up)), 0)
+                netlink.request(RouteNetlinkMessage::SetLink(up(LinkFlags::Up)), 0)
             })?;
         }
         Ok(())
@@ -137,7 +137,7 @@ impl Net {
 
     /// Sets an interface up or down.
     pub(crate) fn set_link(&self, end: End, state: LinkFlags) {
-        self.within(end, || Netlink::open()?.change(RouteNetlinkMessage::SetLink(up(state)), 0))
+        self.within(end, || Netlink::open()?.request(RouteNetlinkMessage::SetLink(up(state)), 0))
             .expect("the link changes");
     }
 
@@ -145,7 +145,7 @@ impl Net {
     pub(crate) fn remove_link(&self) {
         let mut message = LinkMessage::default();
         message.header.index = INDEX;
-        self.within(End::Near, || Netlink::open()?.change(RouteNetlinkMessage::DelLink(message), 0))
+        self.within(End::Near, || Netlink::open()?.request(RouteNetlinkMessage::DelLink(message), 0))
             .expect("the link goes");
     }
 }

@@ -9,9 +9,9 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 use crate::failure::{Failure, Outcome};
-use crate::memory::{self, Fit};
+use crate::memory::{self, ThreadChoice};
 use crate::options::{Changes, Threads};
-use crate::pace;
+use crate::simulation_speed;
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -56,16 +56,16 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     }
     let mut inspection = prepared.inspect_in(process(&most));
     let fits = available_bytes().is_none_or(|available| inspection.memory.total_bytes <= available);
-    match if fits { Ok(Fit { spec: most, note: None }) } else { fit() } {
+    match if fits { Ok(ThreadChoice { spec: most, note: None }) } else { fit() } {
         // Building the run takes as much memory as its start.
         Err(why) => inspection.notes.push(format!("not set up for a trial: {why}")),
-        Ok(Fit { spec, note }) => {
+        Ok(ThreadChoice { spec, note }) => {
             if note.is_some() {
                 inspection = prepared.inspect_in(process(&spec));
                 inspection.notes.extend(note);
             }
             loaded.try_out(&prepared.spec)?;
-            inspection.estimate = pace::foretell(&prepared.spec, &inspection);
+            inspection.estimate = simulation_speed::forecast(&prepared.spec, &inspection);
         }
     }
     let scenario = &prepared.spec.scenario_toml;
@@ -107,7 +107,7 @@ fn describe(inspection: &Inspection) -> String {
             group.hops, group.paths, group.pairs
         ));
     }
-    let bytes = |bytes: u64| Quantity::Bytes.show(bytes as f64);
+    let bytes = |bytes: u64| Quantity::Bytes.format(bytes as f64);
     if let Some(explicit) = &network.explicit_paths {
         for (paths, pairs) in &explicit.of_pair {
             lines.push(format!("routes     explicit paths: {paths}, pairs of hosts: {pairs}"));
@@ -132,7 +132,7 @@ fn describe(inspection: &Inspection) -> String {
     if traffic.computations > 0 || traffic.jobs > 0 {
         lines.push(format!("           jobs: {}, computations: {}", traffic.jobs, traffic.computations));
     }
-    let time = |ns: f64| Quantity::TimeNs.show(ns);
+    let time = |ns: f64| Quantity::TimeNs.format(ns);
     let bounds = &inspection.bounds;
     lines.push(format!(
         "bounds     not over before {}: busiest host link {}, longest chain {}",
@@ -142,11 +142,11 @@ fn describe(inspection: &Inspection) -> String {
     ));
     let estimate = &inspection.estimate;
     let cpu = |seconds: f64| time(seconds * 1e9);
-    let memory = |size: f64| Quantity::Bytes.show(size.round());
+    let memory = |size: f64| Quantity::Bytes.format(size.round());
     lines.push(format!(
         "estimate   {}about {} of one core ({} to {}), {} ({} to {})",
         estimate.packet_hops.map_or_else(String::new, |hops| {
-            format!("{} packet-hops, ", Quantity::Count.show(hops.round()))
+            format!("{} packet-hops, ", Quantity::Count.format(hops.round()))
         }),
         cpu(estimate.cpu_s),
         cpu(estimate.cpu_range_s.0),

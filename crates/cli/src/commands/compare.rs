@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use pathweave_results::{
-    ResultFolder, RunResult, Situation, Summary, comparison_table, differences_table, sentence,
+    ResultFolder, RunResult, SchemeComparison, Summary, comparison_table, differences_table, sentence,
     unlike_idle_times,
 };
 use pathweave_scenario::{Changes, Loaded, Prepared, Records};
@@ -14,14 +14,14 @@ use serde::Serialize;
 
 use super::{Names, default_folder, output, safe_name, scheme_names};
 use crate::batch::{Batch, in_threads};
-use crate::execute::{Finished, Seers, execute};
+use crate::execute::{Finished, Observers, execute};
 use crate::failure::{Failure, Outcome};
 use crate::flow_stream::FlowStream;
+use crate::index_page;
 use crate::interrupt::Interrupt;
-use crate::landing;
-use crate::live::Live;
-use crate::memory::Room;
-use crate::options::{Cores, Talk};
+use crate::live::ProgressFile;
+use crate::memory::MemoryBudget;
+use crate::options::{Cores, OutputOptions};
 use crate::progress::{Reporter, RunProgress};
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
@@ -51,7 +51,7 @@ pub(crate) struct CompareArgs {
     )]
     pub(crate) traces: TraceArgs,
     #[command(flatten, next_help_heading = "Options")]
-    pub(crate) talk: Talk,
+    pub(crate) talk: OutputOptions,
 }
 
 pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
@@ -73,8 +73,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     let name = if comparisons.len() == 1 { comparisons[0].name.as_str() } else { "comparison" };
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
-    let heading = Heading { title: "Comparison", says: "", tells: Tells::Tables };
-    carry_out(&comparisons, &target, args.cores, &args.traces, &args.talk, &heading)
+    let heading = Heading { title: "Comparison", description: "", tells: TerminalOutput::Tables };
+    run_comparisons(&comparisons, &target, args.cores, &args.traces, &args.talk, &heading)
 }
 
 /// A scenario with one scheme and one fidelity of a comparison.
@@ -109,13 +109,13 @@ fn variants(schemes: &[String], fidelities: &[String]) -> Vec<Variant> {
 /// Head of the page of several comparisons, and the kind of terminal output.
 pub(crate) struct Heading<'a> {
     pub(crate) title: &'a str,
-    pub(crate) says: &'a str,
-    pub(crate) tells: Tells,
+    pub(crate) description: &'a str,
+    pub(crate) tells: TerminalOutput,
 }
 
 /// Terminal output for finished comparisons.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tells {
+pub(crate) enum TerminalOutput {
     /// All figures.
     Tables,
     /// One sentence for each comparison.
@@ -162,12 +162,12 @@ impl Comparison {
     /// time, because each needs memory.
     pub(crate) fn try_out(
         &self,
-        room: &Room,
+        room: &MemoryBudget,
         records: Records,
         on_cores: impl Fn(&SimSpec) -> SimSpec,
     ) -> Result<(), Failure> {
         for run in &self.runs {
-            let admitted = room.admit(&run.prepared, records, &on_cores);
+            let admitted = room.reserve(&run.prepared, records, &on_cores);
             let (spec, _taken) = admitted.map_err(|why| why.of(&format!("{} {}", self.name, run.scheme)))?;
             run.loaded.try_out(&spec)?;
         }
@@ -187,19 +187,19 @@ fn check_names(option: &str, names: &[String]) -> Result<(), Failure> {
 
 /// Executes all runs, as many in parallel as `cores` allows, and writes and prints the results. One scenario is
 /// written into `target`; several are written into a folder each inside it, with an index page.
-pub(crate) fn carry_out(
+pub(crate) fn run_comparisons(
     comparisons: &[Comparison],
     target: &Path,
     cores: Cores,
     traces: &TraceArgs,
-    talk: &Talk,
+    talk: &OutputOptions,
     heading: &Heading<'_>,
 ) -> Result<Outcome, Failure> {
-    let several = comparisons.len() > 1 || heading.tells == Tells::Sentences;
+    let several = comparisons.len() > 1 || heading.tells == TerminalOutput::Sentences;
     check_scenario_names(comparisons)?;
     traces.check_files()?;
     if several {
-        landing::check(target)?;
+        index_page::check(target)?;
     }
     let place = |comparison: &Comparison| {
         if several { target.join(safe_name(&comparison.name)) } else { target.to_owned() }
@@ -217,7 +217,7 @@ pub(crate) fn carry_out(
     let mut traces = open_traces(&planned, traces)?;
     let reporter = Reporter::new(talk);
     for note in comparisons.iter().flat_map(|comparison| &comparison.runs[0].prepared.notes) {
-        reporter.say(&format!("note: {note}"));
+        reporter.print_line(&format!("note: {note}"));
     }
     let interrupt = Interrupt::listen()?;
     let batch = several.then(|| {
@@ -226,7 +226,7 @@ pub(crate) fn carry_out(
         Arc::new(Batch::new(costs, labels, talk.quiet, talk.progress))
     });
     let width = planned.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
-    let live = told(comparisons, &folders);
+    let live = progress_files(comparisons, &folders);
     let progress = |index: usize| {
         let shown = match &batch {
             Some(batch) => RunProgress::part(batch, index),
@@ -245,7 +245,7 @@ pub(crate) fn carry_out(
     }
     for (((label, _), run), traces) in planned.iter().zip(&finished).zip(traces) {
         for note in run.as_ref().map_or(Ok(Vec::new()), |run| traces.write(&run.run))? {
-            reporter.say(&format!("note: {label}: {note}"));
+            reporter.print_line(&format!("note: {label}: {note}"));
         }
     }
     drop(reporter);
@@ -273,23 +273,23 @@ pub(crate) fn carry_out(
     }
     if several {
         let situations: Vec<_> = pages.iter().map(Page::situation).collect();
-        landing::write(target, heading.title, heading.says, &situations)?;
+        index_page::write(target, heading.title, heading.description, &situations)?;
     }
     show(&pages, target, several, talk, heading.tells);
-    for complaint in finished.iter().flatten().flatten().filter_map(Finished::complaint) {
+    for complaint in finished.iter().flatten().flatten().filter_map(Finished::failure_message) {
         terminal::note(&complaint);
     }
     Ok(outcome)
 }
 
 /// Returns for each run its progress file and its number there.
-fn told(comparisons: &[Comparison], folders: &[ResultFolder]) -> Vec<(Arc<Live>, usize)> {
+fn progress_files(comparisons: &[Comparison], folders: &[ResultFolder]) -> Vec<(Arc<ProgressFile>, usize)> {
     let each = |(comparison, folder): (&Comparison, &ResultFolder)| {
         let cost = |run: &Planned| (run.scheme.clone(), run.prepared.inspect().estimate.cpu_s);
         let runs: Vec<_> = comparison.runs.iter().map(cost).collect();
         let (place, seed) = (folder.partial().to_owned(), comparison.runs[0].prepared.spec.seed);
         let numbers = 0..runs.len();
-        let live = Arc::new(Live::new(place, "comparison", &comparison.name, Some(seed), runs));
+        let live = Arc::new(ProgressFile::new(place, "comparison", &comparison.name, Some(seed), runs));
         numbers.map(move |number| (Arc::clone(&live), number)).collect::<Vec<_>>()
     };
     comparisons.iter().zip(folders).flat_map(each).collect()
@@ -315,10 +315,10 @@ struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    fn situation(&self) -> Situation<'a> {
-        Situation {
+    fn situation(&self) -> SchemeComparison<'a> {
+        SchemeComparison {
             title: &self.comparison.title,
-            says: &self.comparison.says,
+            description: &self.comparison.says,
             report: format!("{}/report.html", safe_name(&self.comparison.name)),
             runs: self.runs.clone(),
         }
@@ -336,7 +336,7 @@ impl<'a> Page<'a> {
     }
 }
 
-fn show(pages: &[Page<'_>], target: &Path, several: bool, talk: &Talk, tells: Tells) {
+fn show(pages: &[Page<'_>], target: &Path, several: bool, talk: &OutputOptions, tells: TerminalOutput) {
     #[derive(Serialize)]
     struct Entry<'a> {
         scenario: &'a str,
@@ -350,8 +350,10 @@ fn show(pages: &[Page<'_>], target: &Path, several: bool, talk: &Talk, tells: Te
     }
     for page in pages.iter().filter(|_| !talk.quiet) {
         terminal::out(&match tells {
-            Tells::Tables => page.tables(),
-            Tells::Sentences => format!("{}\n\n", terminal::wrapped(&sentence(&page.situation()), "", "  ")),
+            TerminalOutput::Tables => page.tables(),
+            TerminalOutput::Sentences => {
+                format!("{}\n\n", terminal::wrapped(&sentence(&page.situation()), "", "  "))
+            }
         });
     }
     let report = target.join(if several { "index.html" } else { "report.html" });
@@ -396,7 +398,7 @@ fn run_all(
     planned: &[(String, &Planned)],
     traces: &mut [Traces],
     written: Option<&[&ResultFolder]>,
-    (cores, room): (Cores, &Room),
+    (cores, room): (Cores, &MemoryBudget),
     progress: &(impl Fn(usize) -> RunProgress + Sync),
     interrupt: &Interrupt,
 ) -> Result<Vec<Option<Finished>>, Failure> {
@@ -411,11 +413,12 @@ fn run_all(
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
         let records = if written.is_some() { Records::Written } else { Records::Kept };
         let made = room
-            .admit(&run.prepared, records, |spec| cores.of(spec, planned.len()))
+            .reserve(&run.prepared, records, |spec| cores.of(spec, planned.len()))
             .map_err(|why| why.of(&planned[index].0))
             .and_then(|(spec, _taken)| {
-                let flows = written.map(|folders| FlowStream::among(folders[index], &spec)).transpose();
-                let seers = Seers { tap, flows: flows.map_err(output)?.flatten() };
+                let flows =
+                    written.map(|folders| FlowStream::for_comparison(folders[index], &spec)).transpose();
+                let seers = Observers { tap, flows: flows.map_err(output)?.flatten() };
                 execute(&run.loaded, &spec, progress(index), interrupt, seers)
             });
         if made.is_err() {

@@ -6,9 +6,9 @@ use pathweave_scenario::{Changes, Loaded};
 use serde::Deserialize;
 use std::path::PathBuf;
 
-use super::compare::{Comparison, Heading, Tells, carry_out};
+use super::compare::{Comparison, Heading, TerminalOutput, run_comparisons};
 use crate::failure::{Failure, Outcome};
-use crate::options::{Cores, Talk};
+use crate::options::{Cores, OutputOptions};
 use crate::traces::TraceArgs;
 
 /// The demo is defined by data: a table of situations, and their scenarios.
@@ -29,7 +29,7 @@ pub(crate) struct DemoArgs {
     #[command(flatten)]
     pub(crate) cores: Cores,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) talk: OutputOptions,
 }
 
 #[derive(Deserialize)]
@@ -84,8 +84,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
         comparison.says = situation.says;
         comparisons.push(comparison);
     }
-    let heading = Heading { title: &demo.title, says: &demo.says, tells: Tells::Sentences };
-    carry_out(&comparisons, &args.out, args.cores, &TraceArgs::default(), &args.talk, &heading)
+    let heading = Heading { title: &demo.title, description: &demo.says, tells: TerminalOutput::Sentences };
+    run_comparisons(&comparisons, &args.out, args.cores, &TraceArgs::default(), &args.talk, &heading)
 }
 
 #[cfg(test)]
@@ -94,7 +94,7 @@ mod tests {
     use pathweave_sim::SimSpec;
 
     use super::*;
-    use crate::memory::Room;
+    use crate::memory::MemoryBudget;
 
     #[test]
     fn every_situation_can_be_planned_and_every_file_is_of_one() {
@@ -108,7 +108,7 @@ mod tests {
                 Loaded::parse(text(&file), &file, "", &changes)
             });
             let plan = plan.unwrap();
-            plan.try_out(&Room::now(true), Records::Kept, SimSpec::clone).unwrap();
+            plan.try_out(&MemoryBudget::now(true), Records::Kept, SimSpec::clone).unwrap();
             assert_eq!(plan.title, situation.scenario, "the scenario is named after its file");
             assert_eq!(situation.schemes[0], "ecmp");
             assert!(situation.schemes.iter().any(|scheme| scheme == "weave"), "our own is in each");

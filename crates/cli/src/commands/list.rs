@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use pathweave_scenario::catalogue::{self, Entry, Field, Section};
-use pathweave_scenario::nearest;
+use pathweave_scenario::closest_name;
 
 use crate::failure::{Failure, Outcome};
 use crate::terminal::{self, wrapped};
@@ -13,7 +13,7 @@ use crate::terminal::{self, wrapped};
 #[derive(Args, Debug)]
 pub(crate) struct ListArgs {
     /// Kind of entries to list [default: an overview]
-    pub(crate) what: Option<What>,
+    pub(crate) what: Option<ListKind>,
     /// Include the source and the settings of each entry
     #[arg(long, conflicts_with = "json", requires = "what")]
     pub(crate) long: bool,
@@ -34,7 +34,7 @@ pub(crate) struct ShowArgs {
 
 /// Kinds of entries that can be listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum What {
+pub(crate) enum ListKind {
     /// Schemes: a policy with its loss recovery, acknowledgements and queue pairs
     Schemes,
     /// Kinds of topology
@@ -45,13 +45,13 @@ pub(crate) enum What {
     Presets,
 }
 
-impl What {
+impl ListKind {
     fn sections(self) -> Vec<Section> {
         match self {
-            What::Schemes => catalogue::schemes(),
-            What::Topologies => catalogue::topology_kinds(),
-            What::Workloads => catalogue::workload_kinds(),
-            What::Presets => catalogue::presets(),
+            ListKind::Schemes => catalogue::schemes(),
+            ListKind::Topologies => catalogue::topology_kinds(),
+            ListKind::Workloads => catalogue::workload_kinds(),
+            ListKind::Presets => catalogue::presets(),
         }
     }
 }
@@ -79,12 +79,12 @@ impl TypedValueParser for Names {
 
 /// Returns the names of schemes, including aliases.
 pub(crate) fn scheme_names() -> Vec<String> {
-    names(&What::Schemes.sections())
+    names(&ListKind::Schemes.sections())
 }
 
 fn all_names() -> Vec<String> {
     let mut all: Vec<String> =
-        What::value_variants().iter().flat_map(|what| names(&what.sections())).collect();
+        ListKind::value_variants().iter().flat_map(|what| names(&what.sections())).collect();
     all.sort();
     all.dedup();
     all
@@ -113,7 +113,7 @@ pub(crate) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
 }
 
 pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
-    let all: Vec<Section> = What::value_variants().iter().flat_map(|what| what.sections()).collect();
+    let all: Vec<Section> = ListKind::value_variants().iter().flat_map(|what| what.sections()).collect();
     let mut found = Vec::new();
     for section in all {
         let named = |entry: &Entry| entry.name == args.name || entry.aliases.contains(&args.name);
@@ -124,7 +124,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
     }
     if found.is_empty() {
         let names = all_names();
-        let near = nearest(&args.name, names.iter().map(String::as_str));
+        let near = closest_name(&args.name, names.iter().map(String::as_str));
         let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
         return Err(Failure::Input(format!(
             "no scheme, topology, workload or preset is named \"{}\"{hint} `pathweave list` shows all",
@@ -139,7 +139,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
 
 fn kinds() -> String {
     let mut text = String::new();
-    for what in What::value_variants() {
+    for what in ListKind::value_variants() {
         let value = what.to_possible_value().expect("every kind has a name");
         let count: usize = what.sections().iter().map(|section| section.entries.len()).sum();
         let help = value.get_help().map(ToString::to_string).unwrap_or_default();

@@ -3,8 +3,8 @@
 use clap::Args;
 use pathweave_sim::SimSpec;
 use pathweave_study::paper::{
-    Catalogue, Destination, KeptRuns, Look, PaperError, Plan, Record, Selection, Settings, Size, claims_text,
-    json, overview_html, rankings_text, scores_text, verdicts,
+    Catalogue, Destination, Observations, PaperError, Plan, Record, RunCache, Selection, Settings, Size,
+    claims_text, json, overview_html, rankings_text, scores_text, verdicts,
 };
 use serde::Serialize;
 use std::io::Write;
@@ -14,8 +14,8 @@ use std::sync::Mutex;
 use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::memory::Room;
-use crate::options::{Bar, Cores};
+use crate::memory::MemoryBudget;
+use crate::options::{Cores, ProgressBarMode};
 use crate::output::Output;
 use crate::real::{Testbed, TestbedArgs};
 use crate::terminal;
@@ -93,7 +93,8 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
         let testbed = Testbed::open(&args.testbed, args.quiet)?;
         let paper =
             paper.on_testbed(&catalogue, args.figure.as_deref(), testbed.carrier()).map_err(failure)?;
-        let plan = Plan::measured(paper, &selection, size, args.seeds, &testbed.how()).map_err(failure)?;
+        let plan =
+            Plan::measured(paper, &selection, size, args.seeds, &testbed.settings_text()).map_err(failure)?;
         (plan, Some(testbed))
     } else {
         (Plan::new(paper, &selection, size, args.seeds).map_err(failure)?, None)
@@ -113,7 +114,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     destination.write(&plan, &verdicts, &settings).map_err(failure)?;
     // A figure with missing runs gives no result.
     if let Some((output, record)) = record.filter(|_| finished) {
-        let record = record.with(&plan, &verdicts, &settings.version);
+        let record = record.replace_figures(&plan, &verdicts, &settings.version);
         output.write(|out| record.write(out))?;
     }
     if args.json {
@@ -221,13 +222,13 @@ fn failure(why: PaperError) -> Failure {
 fn run_all(
     mut plan: Plan,
     args: &PaperArgs,
-    kept: &KeptRuns,
+    kept: &RunCache,
     testbed: Option<Testbed>,
     interrupt: &Interrupt,
 ) -> Result<(Plan, bool), Failure> {
     let testbed = testbed.as_ref();
     let before = |run: &usize| if args.fresh { None } else { kept.look(&plan, *run) };
-    let finished: Vec<(usize, Look)> =
+    let finished: Vec<(usize, Observations)> =
         (0..plan.runs.len()).filter_map(|run| Some((run, before(&run)?))).collect();
     let todo: Vec<usize> = (0..plan.runs.len())
         .filter(|run| finished.binary_search_by_key(run, |(run, _)| *run).is_err())
@@ -241,11 +242,11 @@ fn run_all(
 
     let mut looks = Vec::new();
     if let Some(testbed) = testbed.filter(|_| !measured.is_empty()) {
-        looks = make(&plan, &measured, 1, args, kept, interrupt, |place, batch| {
+        looks = execute_runs(&plan, &measured, 1, args, kept, interrupt, |place, batch| {
             let run = &plan.runs[measured[place]];
             let mut progress = |share| batch.update(place, Some(share));
             let done = testbed.measure(&run.label, &run.loaded, interrupt, &mut progress)?;
-            Ok(done.map(|done| plan.look_saying(measured[place], &done.result, &done.said)))
+            Ok(done.map(|done| plan.observe_measured(measured[place], &done.result, &done.said)))
         });
     }
     // The longest runs start first, so that no long run is left alone at the end.
@@ -254,7 +255,7 @@ fn run_all(
     if !interrupt.requested() {
         let room = args.cores.room();
         let on_cores = |spec: &SimSpec| args.cores.of(spec, count);
-        looks.extend(make(
+        looks.extend(execute_runs(
             &plan,
             &simulated,
             args.cores.at_a_time(count),
@@ -273,19 +274,19 @@ fn run_all(
 
 /// Executes `runs` of `plan`, `at_a_time` in parallel, and stores each finished run. `one` executes the run at an
 /// index of `runs` and returns `None` if it was interrupted.
-fn make(
+fn execute_runs(
     plan: &Plan,
     runs: &[usize],
     at_a_time: usize,
     args: &PaperArgs,
-    kept: &KeptRuns,
+    kept: &RunCache,
     interrupt: &Interrupt,
-    one: impl Fn(usize, &Batch) -> Result<Option<Look>, Failure> + Sync,
-) -> Vec<Result<Look, Failure>> {
+    one: impl Fn(usize, &Batch) -> Result<Option<Observations>, Failure> + Sync,
+) -> Vec<Result<Observations, Failure>> {
     let costs = runs.iter().map(|&run| plan.runs[run].cost).collect();
     let labels = runs.iter().map(|&run| plan.runs[run].label.clone()).collect();
-    let batch = Batch::new(costs, labels, args.quiet, Bar::Auto);
-    let looks: Mutex<Vec<Result<Look, Failure>>> = Mutex::new(Vec::new());
+    let batch = Batch::new(costs, labels, args.quiet, ProgressBarMode::Auto);
+    let looks: Mutex<Vec<Result<Observations, Failure>>> = Mutex::new(Vec::new());
     let places: Vec<usize> = (0..runs.len()).collect();
     in_threads(at_a_time, &places, interrupt, |place| {
         let look = one(place, &batch).and_then(|look| {
@@ -308,9 +309,9 @@ fn run_one(
     plan: &Plan,
     index: usize,
     on_cores: impl Fn(&SimSpec) -> SimSpec,
-    room: &Room,
+    room: &MemoryBudget,
     mut watcher: Watcher<'_>,
-) -> Result<Option<Look>, Failure> {
+) -> Result<Option<Observations>, Failure> {
     let run = &plan.runs[index];
     let (spec, _taken) = room.prepare(&run.loaded, on_cores).map_err(|why| why.of(&run.label))?;
     let result = pathweave_scenario::run(&spec, &mut watcher);
@@ -318,5 +319,5 @@ fn run_one(
     if result.info.ended == pathweave_results::EndReason::Interrupted {
         return Ok(None);
     }
-    Ok(Some(plan.look(index, &result)))
+    Ok(Some(plan.observe(index, &result)))
 }

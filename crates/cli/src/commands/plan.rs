@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pathweave_study::sweep::{Choices, ClusterPlan};
 
-use super::sweep::{Making, failure, make};
+use super::sweep::{ExecutionOptions, execute_plan, failure};
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 
@@ -17,14 +17,14 @@ pub(crate) struct PlanArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) making: Making,
+    pub(crate) making: ExecutionOptions,
 }
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Outcome, Failure> {
     let cluster = ClusterPlan::read(&args.cluster).map_err(failure)?;
     let folder = || super::default_folder(&format!("{}-plan", cluster.plan.name));
     let path = args.out.clone().unwrap_or_else(folder);
-    let Some(made) = make(&args.making, &cluster.plan, &path)? else { return Ok(Outcome::Done) };
+    let Some(made) = execute_plan(&args.making, &cluster.plan, &path)? else { return Ok(Outcome::Done) };
     let choices = Choices::new(&cluster, &made.summary);
     made.dataset.write_choices(&choices).map_err(failure)?;
     if args.making.talk.json {

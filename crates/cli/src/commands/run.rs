@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::{default_folder, output};
-use crate::execute::{Finished, Seers, execute, execute_among};
+use crate::execute::{Finished, Observers, execute, execute_rank};
 use crate::failure::{Failure, NOT_USABLE, Outcome};
 use crate::flow_stream::FlowStream;
 use crate::interrupt::Interrupt;
-use crate::live::Live;
-use crate::memory::{self, Fit};
-use crate::options::{Changes, Talk, Threads};
+use crate::live::ProgressFile;
+use crate::memory::{self, ThreadChoice};
+use crate::options::{Changes, OutputOptions, Threads};
 use crate::progress::{Reporter, RunProgress};
-use crate::ranks::{self, Company};
+use crate::ranks::{self, RankGroup};
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
 
@@ -37,19 +37,19 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     pub(crate) force: bool,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) talk: OutputOptions,
 }
 
 pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
-    match ranks::join()? {
+    match ranks::connect()? {
         None => alone(args),
-        Some(mut company) => among(args, &mut company),
+        Some(mut company) => run_over_ranks(args, &mut company),
     }
 }
 
 fn alone(args: &RunArgs) -> Result<Outcome, Failure> {
-    let ready = Ready::new(args, 1, 1)?;
-    let mut desk = Desk::new(args, &ready)?;
+    let ready = PreparedRun::new(args, 1, 1)?;
+    let mut desk = RunOutputs::new(args, &ready)?;
     let interrupt = Interrupt::listen()?;
     let progress = desk.start();
     let finished = execute(&ready.loaded, &ready.spec, progress, &interrupt, desk.seers())?;
@@ -57,22 +57,22 @@ fn alone(args: &RunArgs) -> Result<Outcome, Failure> {
 }
 
 /// Executes a run over several processes. Rank 0 writes the results and prints all messages.
-fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
-    let ready = Ready::new(args, company.sharing(), company.on_this_machine());
+fn run_over_ranks(args: &RunArgs, company: &mut RankGroup) -> Result<Outcome, Failure> {
+    let ready = PreparedRun::new(args, company.sharing(), company.on_this_machine());
     let ready = company.all_or_none(ready)?;
-    let desk = if company.is_lead() { Desk::new(args, &ready).map(Some) } else { Ok(None) };
+    let desk = if company.is_lead() { RunOutputs::new(args, &ready).map(Some) } else { Ok(None) };
     let Some(mut desk) = company.all_or_none(desk)? else {
         let interrupt = Interrupt::listen_quietly()?;
-        let mut blind = Blind;
+        let mut blind = IgnoreTap;
         let tap = args.traces.shows_packets().then_some(&mut blind as &mut dyn Tap);
-        let seers = Seers { tap, ..Seers::default() };
-        execute_among(company, &ready.loaded, &ready.spec, RunProgress::silent(), &interrupt, seers)?;
+        let seers = Observers { tap, ..Observers::default() };
+        execute_rank(company, &ready.loaded, &ready.spec, RunProgress::silent(), &interrupt, seers)?;
         return Ok(company.outcome(None));
     };
-    desk.reporter.say(&format!("note: {}", company.table()));
+    desk.reporter.print_line(&format!("note: {}", company.table()));
     let interrupt = Interrupt::listen()?;
     let progress = desk.start();
-    let finished = execute_among(company, &ready.loaded, &ready.spec, progress, &interrupt, desk.seers())?;
+    let finished = execute_rank(company, &ready.loaded, &ready.spec, progress, &interrupt, desk.seers())?;
     let outcome = desk.write(args, &finished.expect("rank 0 has the result"));
     // Other ranks do not need the reason why results could not be written.
     company.outcome(Some(*outcome.as_ref().unwrap_or(&Outcome::Command(NOT_USABLE))));
@@ -80,37 +80,39 @@ fn among(args: &RunArgs, company: &mut Company) -> Result<Outcome, Failure> {
 }
 
 /// Tap of a rank other than 0, which ignores packets. The tap of rank 0 gets the packets of all ranks.
-struct Blind;
+struct IgnoreTap;
 
-impl Tap for Blind {
+impl Tap for IgnoreTap {
     fn arrived(&mut self, _: &Arrival<'_>) {}
 }
 
 /// Run that is ready to start.
-struct Ready {
+struct PreparedRun {
     loaded: Loaded,
     spec: SimSpec,
     notes: Vec<String>,
 }
 
-impl Ready {
+impl PreparedRun {
     /// Prepares a run for one of `sharing` processes that share the cores, and of `processes` on this machine.
     fn new(args: &RunArgs, sharing: usize, processes: usize) -> Result<Self, Failure> {
         let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
         let prepared = loaded.draft()?;
-        let Fit { spec, note } =
+        let ThreadChoice { spec, note } =
             match memory::fit(&prepared, args.threads, sharing, processes, args.traces.records()) {
                 Ok(fit) => fit,
-                Err(_) if args.force => Fit { spec: args.threads.of(&prepared.spec, sharing), note: None },
+                Err(_) if args.force => {
+                    ThreadChoice { spec: args.threads.of(&prepared.spec, sharing), note: None }
+                }
                 Err(why) => return Err(Failure::Input(format!("{why}; --force runs it anyway"))),
             };
         loaded.try_out(&spec)?;
-        Ok(Ready { loaded, spec, notes: prepared.notes.into_iter().chain(note).collect() })
+        Ok(PreparedRun { loaded, spec, notes: prepared.notes.into_iter().chain(note).collect() })
     }
 }
 
 /// Outputs of a run: its results, traces and messages.
-struct Desk {
+struct RunOutputs {
     target: PathBuf,
     folder: ResultFolder,
     /// Stream of flow records, or `None` if another output needs all records.
@@ -118,12 +120,12 @@ struct Desk {
     traces: Traces,
     tell: fn(&str),
     reporter: Reporter,
-    live: Arc<Live>,
+    live: Arc<ProgressFile>,
     name: String,
 }
 
-impl Desk {
-    fn new(args: &RunArgs, ready: &Ready) -> Result<Self, Failure> {
+impl RunOutputs {
+    fn new(args: &RunArgs, ready: &PreparedRun) -> Result<Self, Failure> {
         let spec = &ready.spec;
         let target =
             args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
@@ -136,15 +138,15 @@ impl Desk {
         }
         let flows = match args.traces.records() {
             Records::Kept => None,
-            Records::Written => FlowStream::alone(&folder, spec).map_err(output)?,
+            Records::Written => FlowStream::for_run(&folder, spec).map_err(output)?,
         };
         let reporter = Reporter::new(&args.talk);
         for note in &ready.notes {
-            reporter.say(&format!("note: {note}"));
+            reporter.print_line(&format!("note: {note}"));
         }
         let runs = vec![(spec.name.clone(), 1.0)];
-        let live = Live::new(folder.partial().to_owned(), "run", &spec.name, Some(spec.seed), runs);
-        Ok(Desk {
+        let live = ProgressFile::new(folder.partial().to_owned(), "run", &spec.name, Some(spec.seed), runs);
+        Ok(RunOutputs {
             target,
             folder,
             flows,
@@ -160,20 +162,20 @@ impl Desk {
         self.reporter.start(&self.name, self.name.len()).telling(&self.live, 0)
     }
 
-    fn seers(&mut self) -> Seers<'_> {
-        Seers {
+    fn seers(&mut self) -> Observers<'_> {
+        Observers {
             tap: self.traces.capture.as_mut().map(|capture| capture as &mut dyn Tap),
             flows: self.flows.take(),
         }
     }
 
     fn write(self, args: &RunArgs, finished: &Finished) -> Result<Outcome, Failure> {
-        let Desk { target, folder, traces, tell, reporter, live, .. } = self;
+        let RunOutputs { target, folder, traces, tell, reporter, live, .. } = self;
         live.close();
         folder.write_run(&finished.run, &finished.summary).map_err(output)?;
         folder.commit().map_err(output)?;
         for note in traces.write(&finished.run)? {
-            reporter.say(&format!("note: {note}"));
+            reporter.print_line(&format!("note: {note}"));
         }
         if args.talk.json {
             terminal::out(&super::json(&finished.summary));
@@ -184,7 +186,7 @@ impl Desk {
             }
             tell(&format!("report: {}\n", target.join("report.html").display()));
         }
-        if let Some(complaint) = finished.complaint() {
+        if let Some(complaint) = finished.failure_message() {
             terminal::note(&complaint);
         }
         Ok(finished.outcome())

@@ -12,15 +12,15 @@ use pathweave_results::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::SimSpec;
 use pathweave_study::sweep::{
-    Dataset, Files, Keep, Outcome as RunOutcome, Plan, Run, SweepError, SweepSummary, pack,
+    Dataset, Files, Outcome as RunOutcome, Plan, Run, StoredFiles, SweepError, SweepSummary, encode_files,
 };
 
 use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::live::Live;
-use crate::memory::Room;
-use crate::options::{Cores, Talk};
+use crate::live::ProgressFile;
+use crate::memory::MemoryBudget;
+use crate::options::{Cores, OutputOptions};
 use crate::terminal;
 
 /// Largest number of failures printed. The report and `summary.json` list all of them.
@@ -34,12 +34,12 @@ pub(crate) struct SweepArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) making: Making,
+    pub(crate) making: ExecutionOptions,
 }
 
 /// Options for the execution of a sweep or plan.
 #[derive(Args, Debug)]
-pub(crate) struct Making {
+pub(crate) struct ExecutionOptions {
     #[command(flatten)]
     pub(crate) cores: Cores,
     /// Execute at most N runs, then stop. The same command resumes
@@ -52,13 +52,13 @@ pub(crate) struct Making {
     #[arg(long)]
     pub(crate) prune: bool,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) talk: OutputOptions,
 }
 
 pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
     let plan = Plan::read(&args.sweep).map_err(failure)?;
     let path = args.out.clone().unwrap_or_else(|| super::default_folder(&format!("{}-sweep", plan.name)));
-    let Some(made) = make(&args.making, &plan, &path)? else { return Ok(Outcome::Done) };
+    let Some(made) = execute_plan(&args.making, &plan, &path)? else { return Ok(Outcome::Done) };
     if args.making.talk.json {
         terminal::out(&super::json(&made.summary));
     } else {
@@ -72,26 +72,30 @@ pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
 }
 
 /// Dataset with all runs that could be executed.
-pub(crate) struct Made {
+pub(crate) struct ExecutedDataset {
     pub(crate) dataset: Dataset,
     pub(crate) summary: SweepSummary,
     interrupted: bool,
 }
 
-impl Made {
+impl ExecutedDataset {
     /// Returns the outcome, after printing failed runs and missing results.
     pub(crate) fn outcome(&self) -> Outcome {
-        complain(&self.summary);
+        print_failures(&self.summary);
         match () {
             () if self.interrupted && self.summary.partial => Outcome::Interrupted,
-            () if self.summary.partial || self.summary.has_trouble() => Outcome::Unfinished,
+            () if self.summary.partial || self.summary.has_failures() => Outcome::Unfinished,
             () => Outcome::Done,
         }
     }
 }
 
 /// Executes the runs of a plan that its folder lacks. Returns `None` if they were only to be listed.
-pub(crate) fn make(args: &Making, plan: &Plan, path: &Path) -> Result<Option<Made>, Failure> {
+pub(crate) fn execute_plan(
+    args: &ExecutionOptions,
+    plan: &Plan,
+    path: &Path,
+) -> Result<Option<ExecutedDataset>, Failure> {
     if args.dry_run && !path.exists() {
         list(plan, &BTreeMap::new());
         return Ok(None);
@@ -113,7 +117,7 @@ pub(crate) fn make(args: &Making, plan: &Plan, path: &Path) -> Result<Option<Mad
     if args.prune {
         dataset.prune(plan).map_err(failure)?;
     }
-    Ok(Some(Made { dataset, summary, interrupted: interrupt.requested() }))
+    Ok(Some(ExecutedDataset { dataset, summary, interrupted: interrupt.requested() }))
 }
 
 /// Lists the runs that would be executed.
@@ -131,13 +135,13 @@ fn kept(plan: &Plan, dataset: &Dataset) -> BTreeMap<usize, RunOutcome> {
     plan.runs.iter().enumerate().filter_map(record).collect()
 }
 
-fn tell(args: &Making, plan: &Plan, dataset: &Dataset, kept: usize) -> Result<(), Failure> {
+fn tell(args: &ExecutionOptions, plan: &Plan, dataset: &Dataset, kept: usize) -> Result<(), Failure> {
     if args.talk.quiet {
         return Ok(());
     }
     let (cells, runs) = (plan.cells.len(), plan.runs.len());
     terminal::note(&format!("{cells} cells, {runs} runs, {kept} of them finished before"));
-    let strangers = dataset.strangers(plan).map_err(failure)?.len();
+    let strangers = dataset.foreign_runs(plan).map_err(failure)?.len();
     if strangers > 0 && !args.prune {
         terminal::note(&format!(
             "note: {strangers} more runs in the folder are of none of them; --prune removes those"
@@ -148,7 +152,7 @@ fn tell(args: &Making, plan: &Plan, dataset: &Dataset, kept: usize) -> Result<()
 
 /// Executes the runs `todo` and stores each as soon as it is finished.
 fn run_all(
-    args: &Making,
+    args: &ExecutionOptions,
     plan: &Plan,
     dataset: &Dataset,
     kept: BTreeMap<usize, RunOutcome>,
@@ -158,8 +162,9 @@ fn run_all(
     // The cost of a run is known only after its network is built, which is a large part of the cost of a small run.
     let labels: Vec<String> = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
     let told = labels.iter().map(|label| (label.clone(), 1.0)).collect();
-    let live = Live::new(dataset.path().to_owned(), "sweep", &plan.name, None, told);
-    let batch = Batch::new(vec![1.0; todo.len()], labels, args.talk.quiet, args.talk.progress).telling(live);
+    let live = ProgressFile::new(dataset.path().to_owned(), "sweep", &plan.name, None, told);
+    let batch = Batch::new(vec![1.0; todo.len()], labels, args.talk.quiet, args.talk.progress)
+        .with_progress_file(live);
     let outcomes = Mutex::new(kept);
     let broken: Mutex<Option<SweepError>> = Mutex::new(None);
     let places: Vec<usize> = (0..todo.len()).collect();
@@ -176,7 +181,7 @@ fn run_all(
         let outcome = match made.transpose() {
             None => return,
             Some(Err(why)) => RunOutcome::Failed(why),
-            Some(Ok(files)) => match dataset.put(&plan.runs[run].key, &files) {
+            Some(Ok(files)) => match dataset.store(&plan.runs[run].key, &files) {
                 Ok(record) => RunOutcome::Finished(record),
                 // A full disk affects all runs.
                 Err(why) => {
@@ -200,9 +205,9 @@ fn run_all(
 /// is a message for the user.
 fn run_one(
     run: &Run,
-    keep: &Keep,
+    keep: &StoredFiles,
     on_cores: &impl Fn(&SimSpec) -> SimSpec,
-    room: &Room,
+    room: &MemoryBudget,
     mut watcher: Watcher<'_>,
 ) -> Result<Option<Files>, String> {
     let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
@@ -218,11 +223,11 @@ fn run_one(
     result.info.cpu_s += usage::thread_cpu_s() - cpu_s;
     result.info.version = pathweave_study::sweep::ENGINE.to_owned();
     let summary = Summary::from_run(&result);
-    pack(&run.key, &result, &summary, keep).map(Some).map_err(|why| why.to_string())
+    encode_files(&run.key, &result, &summary, keep).map(Some).map_err(|why| why.to_string())
 }
 
 /// Prints the cells that failed or have unfinished flows, with the reasons.
-fn complain(summary: &SweepSummary) {
+fn print_failures(summary: &SweepSummary) {
     let mut lines = Vec::new();
     for cell in &summary.cells {
         lines.extend(cell.failed.iter().map(|why| format!("failed: {}: {}", cell.label, why.trim_end())));

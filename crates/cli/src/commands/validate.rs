@@ -10,8 +10,8 @@ use pathweave_heap::usage;
 use pathweave_results::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 use pathweave_study::validate::{
-    Case, Catalogue, Missed, ONE_PORT, Outcome as Verdict, PACKETS, Peer, Settings, Stat, Tally, Trial,
-    ValidateError, cell, html, load_all, markdown, runs,
+    Case, CaseRuns, Catalogue, ONE_PORT, Outcome as Verdict, PACKETS, Peer, RunError, Settings, Stat,
+    ValidateError, ValidityCounts, html, load_all, markdown, runs, table_cell,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -19,8 +19,8 @@ use std::collections::BTreeMap;
 use crate::batch::{Batch, Watcher, in_threads};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::memory::{Room, Unfit};
-use crate::options::{Bar, Cores};
+use crate::memory::{MemoryBudget, RunRefusal};
+use crate::options::{Cores, ProgressBarMode};
 use crate::output::Output;
 use crate::terminal;
 
@@ -71,7 +71,7 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
     let has_flows = cases.iter().any(|case| case.file.packets.is_some());
     let flows_file = has_flows.then(|| Output::create(&args.out.join(FLOWS))).transpose()?;
     if args.cases.is_none() {
-        catalogue.lay_out(&args.out.join(INPUTS)).map_err(failure)?;
+        catalogue.write_scenario_files(&args.out.join(INPUTS)).map_err(failure)?;
     }
     let cases = catalogue.select(&args.names, args.quick).map_err(failure)?;
     if args.cases.is_none() {
@@ -102,7 +102,9 @@ pub(crate) fn validate(args: &ValidateArgs) -> Result<Outcome, Failure> {
     }
     if args.quiet {
         verdicts.iter().filter(|verdict| !verdict.holds).for_each(|verdict| {
-            terminal::note(format!("out of band: {}\n{}", verdict.case, complaints(verdict)).trim_end());
+            terminal::note(
+                format!("out of band: {}\n{}", verdict.case, error_paragraphs(verdict)).trim_end(),
+            );
         });
     }
     if partial {
@@ -182,7 +184,7 @@ fn run_all(cases: &[&Case], args: &ValidateArgs, interrupt: &Interrupt) -> Resul
     // The longest cases start first, so that no long case is left alone at the end.
     let mut order: Vec<usize> = (0..cases.len()).collect();
     order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
-    let batch = Batch::new(costs, labels, args.quiet, Bar::Auto);
+    let batch = Batch::new(costs, labels, args.quiet, ProgressBarMode::Auto);
     let room = args.cores.room();
     let ended: Mutex<Vec<(usize, Result<Verdict, Failure>)>> = Mutex::new(Vec::new());
     in_threads(args.cores.at_a_time(cases.len()), &order, interrupt, |index| {
@@ -191,16 +193,16 @@ fn run_all(cases: &[&Case], args: &ValidateArgs, interrupt: &Interrupt) -> Resul
             make(loaded, args.cores, cases.len(), &room, &mut batch.watch(index, interrupt)).map_err(
                 |missed| {
                     unfit = missed;
-                    Missed::Interrupted
+                    RunError::Interrupted
                 },
             )
         };
         let verdict = match (runs(cases[index], !args.quick, &mut make), unfit) {
             (Ok(verdict), _) => Ok(verdict),
             (Err(_), Some(why)) => Err(why.of(&cases[index].name)),
-            (Err(Missed::Failed(why)), None) => Err(failure(why)),
+            (Err(RunError::Failed(why)), None) => Err(failure(why)),
             // The case was abandoned, because another failed or the user interrupted.
-            (Err(Missed::Interrupted), None) => return,
+            (Err(RunError::Interrupted), None) => return,
         };
         match &verdict {
             Ok(_) => batch.update(index, None),
@@ -221,13 +223,13 @@ fn make(
     loaded: &Loaded,
     cores: Cores,
     cases: usize,
-    room: &Room,
+    room: &MemoryBudget,
     watcher: &mut Watcher<'_>,
-) -> Result<RunResult, Option<Unfit>> {
+) -> Result<RunResult, Option<RunRefusal>> {
     let (spec, _taken) = room.prepare(loaded, |spec| cores.of(spec, cases))?;
     let before = usage::thread_cpu_s();
     let run = pathweave_scenario::run(&spec, watcher);
-    let mut run = run.map_err(|why| Unfit::Scenario(loaded.sim_error(&why)))?;
+    let mut run = run.map_err(|why| RunRefusal::Scenario(loaded.sim_error(&why)))?;
     if run.info.ended == EndReason::Interrupted {
         return Err(None);
     }
@@ -272,7 +274,7 @@ fn table(verdicts: &[Verdict]) -> String {
             text.push_str(&format!("\n{:NAMES$}", ""));
         }
         if by_scheme {
-            verdict.trials.iter().for_each(|trial| text.push_str(&format!(" {:>7}", cell(trial))));
+            verdict.trials.iter().for_each(|trial| text.push_str(&format!(" {:>7}", table_cell(trial))));
         }
         for stat in Stat::ALL.iter().filter(|_| !by_scheme) {
             let row = verdict.rows().iter().find(|row| row.figure == stat.name());
@@ -286,10 +288,13 @@ fn table(verdicts: &[Verdict]) -> String {
         text.push_str(if verdict.holds { "" } else { "  out of band" });
         text.truncate(text.trim_end().len());
         text.push('\n');
-        text.push_str(&complaints(verdict));
+        text.push_str(&error_paragraphs(verdict));
     }
     if verdicts.iter().any(|verdict| verdict.beside == PACKETS) {
-        let says = format!("flows beside packets, error of the time in %, * marked: {}", Tally::of(verdicts));
+        let says = format!(
+            "flows beside packets, error of the time in %, * marked: {}",
+            ValidityCounts::of(verdicts)
+        );
         text.push_str(&format!("{}\n", terminal::wrapped(&says, "", "  ")));
     }
     let out = verdicts.iter().filter(|verdict| !verdict.holds).count();
@@ -312,12 +317,12 @@ fn schemes_line(verdict: &Verdict) -> String {
 }
 
 /// Returns the errors of a case, one paragraph each.
-fn complaints(verdict: &Verdict) -> String {
+fn error_paragraphs(verdict: &Verdict) -> String {
     let wrong = verdict.trials.iter().filter(|trial| !trial.holds()).flat_map(complaints_of);
     wrong.map(|what| format!("{}\n", terminal::wrapped(&what, "    ", "      "))).collect()
 }
 
-fn complaints_of(trial: &Trial) -> Vec<String> {
+fn complaints_of(trial: &CaseRuns) -> Vec<String> {
     let of = trial.title.as_ref().map_or(String::new(), |title| format!("{title}: "));
     let mut all: Vec<String> = trial.wrong.iter().map(|wrong| format!("{of}{wrong}")).collect();
     for row in trial.rows.iter().filter(|row| !row.holds) {
@@ -349,7 +354,7 @@ fn json(catalogue: &Catalogue, cases: &[&Case], verdicts: &[Verdict], settings: 
         title: &'a str,
         scheme: &'a str,
         traffic: &'a str,
-        theirs: Option<&'a pathweave_study::validate::Theirs>,
+        theirs: Option<&'a pathweave_study::validate::PeerMeasurement>,
         causes: &'a [pathweave_study::validate::Cause],
         #[serde(flatten)]
         outcome: &'a Verdict,
@@ -392,7 +397,7 @@ fn list(catalogue: &Catalogue, names: &[String], args: &ValidateArgs) -> Result<
         .map(|case| Entry {
             name: &case.name,
             title: &case.file.title,
-            beside: case.beside(),
+            beside: case.reference_name(),
             scheme: &case.file.scheme,
             traffic: &case.file.traffic,
             quick: case.file.quick,
@@ -433,7 +438,7 @@ mod tests {
             beside: "Lindley's recursion".to_owned(),
             holds: ratio == 1.0,
             cpu_ratio: Some(1_234.0),
-            trials: vec![Trial { title, rows, ..Trial::default() }],
+            trials: vec![CaseRuns { title, rows, ..CaseRuns::default() }],
         }
     }
 

@@ -12,28 +12,28 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 pub(crate) use new_folder::write_new_folder;
-use place::Place;
+use place::OutputTarget;
 
 /// Destination of output.
 #[derive(Debug)]
 pub(crate) struct Output {
     /// Path as the user specified it.
     name: PathBuf,
-    to: To,
+    to: Destination,
 }
 
 #[derive(Debug)]
-enum To {
+enum Destination {
     Stdout,
     /// Opened at the time of writing, because a FIFO may get its reader later.
     Stream,
     Socket(UnixStream),
-    File(Partial),
+    File(TemporaryFile),
 }
 
 /// File that gets its final name when it is complete.
 #[derive(Debug)]
-struct Partial {
+struct TemporaryFile {
     target: PathBuf,
     path: PathBuf,
     file: File,
@@ -44,32 +44,35 @@ impl Output {
     /// are found before there is anything to write.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let failed = |why: String| failure(path, &why);
-        let to = match Place::at(path).map_err(failed)? {
-            Place::Stdout => To::Stdout,
-            Place::Stream => To::Stream,
-            Place::Socket => {
-                To::Socket(UnixStream::connect(path).map_err(|why| failure(path, &why.to_string()))?)
+        let to = match OutputTarget::at(path).map_err(failed)? {
+            OutputTarget::Stdout => Destination::Stdout,
+            OutputTarget::Stream => Destination::Stream,
+            OutputTarget::Socket => {
+                Destination::Socket(UnixStream::connect(path).map_err(|why| failure(path, &why.to_string()))?)
             }
-            Place::File(target) => To::File(Partial::create(target).map_err(failed)?),
+            OutputTarget::File(target) => Destination::File(TemporaryFile::create(target).map_err(failed)?),
         };
         Ok(Output { name: path.to_owned(), to })
     }
 
     /// Returns true if `path` denotes a file, which need not exist.
     pub(crate) fn is_file(path: &Path) -> bool {
-        !matches!(Place::at(path), Ok(Place::Stdout | Place::Stream | Place::Socket))
+        !matches!(
+            OutputTarget::at(path),
+            Ok(OutputTarget::Stdout | OutputTarget::Stream | OutputTarget::Socket)
+        )
     }
 
     /// Returns true if the output goes to standard output.
     pub(crate) fn is_stdout(&self) -> bool {
-        matches!(self.to, To::Stdout)
+        matches!(self.to, Destination::Stdout)
     }
 
     /// Returns true if both outputs have the same destination.
     pub(crate) fn is_same(&self, other: &Output) -> bool {
         match (&self.to, &other.to) {
-            (To::Stdout, To::Stdout) => true,
-            (To::File(one), To::File(other)) => one.target == other.target,
+            (Destination::Stdout, Destination::Stdout) => true,
+            (Destination::File(one), Destination::File(other)) => one.target == other.target,
             _ => self.name == other.name,
         }
     }
@@ -85,10 +88,10 @@ impl Output {
         content: impl FnOnce(&mut BufWriter<&mut dyn Write>) -> io::Result<()>,
     ) -> Result<(), Failure> {
         let written = match self.to {
-            To::File(partial) => partial.write(content),
-            To::Stdout => patient(buffered(&mut io::stdout().lock(), content)),
-            To::Socket(mut socket) => patient(buffered(&mut socket, content)),
-            To::Stream => {
+            Destination::File(partial) => partial.write(content),
+            Destination::Stdout => patient(buffered(&mut io::stdout().lock(), content)),
+            Destination::Socket(mut socket) => patient(buffered(&mut socket, content)),
+            Destination::Stream => {
                 let open = File::options().append(true).open(&self.name);
                 patient(open.and_then(|mut stream| buffered(&mut stream, content)))
             }
@@ -125,7 +128,10 @@ fn patient(written: io::Result<()>) -> io::Result<()> {
 ///
 /// # Errors
 /// The reason why it cannot be created.
-fn beside<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(PathBuf, T), String> {
+fn create_temporary_beside<T>(
+    target: &Path,
+    make: impl Fn(&Path) -> io::Result<T>,
+) -> Result<(PathBuf, T), String> {
     let Some(name) = target.file_name() else { return Err("it has no name".to_owned()) };
     for attempt in 0..1_000 {
         let mut hidden = OsString::from(".");
@@ -149,13 +155,13 @@ fn beside<T>(target: &Path, make: impl Fn(&Path) -> io::Result<T>) -> Result<(Pa
     Err("too many unfinished ones beside it".to_owned())
 }
 
-impl Partial {
+impl TemporaryFile {
     fn create(target: PathBuf) -> Result<Self, String> {
         if target.file_name().is_none() {
             return Err("it is a folder".to_owned());
         }
-        let (path, file) = beside(&target, |path| File::create_new(path))?;
-        Ok(Partial { target, path, file })
+        let (path, file) = create_temporary_beside(&target, |path| File::create_new(path))?;
+        Ok(TemporaryFile { target, path, file })
     }
 
     fn write(
@@ -170,7 +176,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for TemporaryFile {
     fn drop(&mut self) {
         // After a success the file no longer exists.
         let _ = fs::remove_file(&self.path);

@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::beside;
+use super::create_temporary_beside;
 use crate::failure::Failure;
 
 /// Creates the folder `path` with these files, given by name and content. An existing empty folder is used; anything
@@ -21,7 +21,7 @@ pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Resu
         }
         Ok(true) | Err(_) => {}
     }
-    let (hidden, ()) = beside(path, |hidden| fs::create_dir(hidden)).map_err(failed)?;
+    let (hidden, ()) = create_temporary_beside(path, |hidden| fs::create_dir(hidden)).map_err(failed)?;
     let unfinished = Unfinished(hidden);
     for (name, content) in files {
         let written = fs::write(unfinished.0.join(name), content);

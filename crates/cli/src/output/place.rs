@@ -13,7 +13,7 @@ const MOST_LINKS: usize = 40;
 
 /// Destination of output.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum OutputTarget {
     /// Standard output: `-`, or a path that denotes it.
     Stdout,
     /// A device, a FIFO or a descriptor of this process, which is written directly.
@@ -24,25 +24,25 @@ pub(super) enum Place {
     File(PathBuf),
 }
 
-impl Place {
+impl OutputTarget {
     /// Returns the destination that `path` denotes.
     ///
     /// # Errors
     /// The reason why the path cannot be written.
-    pub(super) fn at(path: &Path) -> Result<Place, String> {
+    pub(super) fn at(path: &Path) -> Result<OutputTarget, String> {
         if path.as_os_str() == "-" {
-            return Ok(Place::Stdout);
+            return Ok(OutputTarget::Stdout);
         }
         if path.as_os_str().is_empty() {
             return Err("the name is empty".to_owned());
         }
         // Follows links, including those in /proc to objects without a name.
         let found = match fs::metadata(path) {
-            Err(why) if why.kind() == io::ErrorKind::NotFound => return target(path).map(Place::File),
+            Err(why) if why.kind() == io::ErrorKind::NotFound => return target(path).map(OutputTarget::File),
             found => found.map_err(|why| why.to_string())?,
         };
         if is_stdout(&found) {
-            return Ok(Place::Stdout);
+            return Ok(OutputTarget::Stdout);
         }
         let kind = found.file_type();
         if kind.is_dir() {
@@ -50,12 +50,12 @@ impl Place {
         }
         access(path, Access::WRITE_OK).map_err(|why| io::Error::from(why).to_string())?;
         if kind.is_socket() {
-            return Ok(Place::Socket);
+            return Ok(OutputTarget::Socket);
         }
         if !kind.is_file() || is_descriptor(path) {
-            return Ok(Place::Stream);
+            return Ok(OutputTarget::Stream);
         }
-        target(path).map(Place::File)
+        target(path).map(OutputTarget::File)
     }
 }
 
@@ -110,12 +110,12 @@ mod tests {
         fs::create_dir(at("deep")).unwrap();
         symlink("deep/two", at("one")).unwrap();
         symlink("three", at("deep/two")).unwrap();
-        assert_eq!(Place::at(&at("one")), Ok(Place::File(at("deep/three"))));
+        assert_eq!(OutputTarget::at(&at("one")), Ok(OutputTarget::File(at("deep/three"))));
         fs::write(at("deep/three"), "here").unwrap();
-        assert_eq!(Place::at(&at("one")), Ok(Place::File(at("deep/three"))));
+        assert_eq!(OutputTarget::at(&at("one")), Ok(OutputTarget::File(at("deep/three"))));
         symlink("circle", at("circle")).unwrap();
-        assert!(Place::at(&at("circle")).is_err());
-        assert_eq!(Place::at(&at("deep")), Err("it is a folder".to_owned()));
+        assert!(OutputTarget::at(&at("circle")).is_err());
+        assert_eq!(OutputTarget::at(&at("deep")), Err("it is a folder".to_owned()));
     }
 
     #[test]
@@ -125,15 +125,15 @@ mod tests {
         mknodat(CWD, at("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         symlink("fifo", at("link")).unwrap();
         let _listener = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
-        assert_eq!(Place::at(&at("fifo")), Ok(Place::Stream));
-        assert_eq!(Place::at(&at("link")), Ok(Place::Stream));
-        assert_eq!(Place::at(&at("socket")), Ok(Place::Socket));
-        assert_eq!(Place::at(Path::new("-")), Ok(Place::Stdout));
+        assert_eq!(OutputTarget::at(&at("fifo")), Ok(OutputTarget::Stream));
+        assert_eq!(OutputTarget::at(&at("link")), Ok(OutputTarget::Stream));
+        assert_eq!(OutputTarget::at(&at("socket")), Ok(OutputTarget::Socket));
+        assert_eq!(OutputTarget::at(Path::new("-")), Ok(OutputTarget::Stdout));
         // An open file belongs to the process that opened it.
         let open = fs::File::create(at("open")).unwrap();
         let number = std::os::fd::AsRawFd::as_raw_fd(&open);
         symlink(format!("/proc/self/fd/{number}"), at("descriptor")).unwrap();
-        assert_eq!(Place::at(&at("descriptor")), Ok(Place::Stream));
-        assert_eq!(Place::at(&at("open")), Ok(Place::File(at("open"))));
+        assert_eq!(OutputTarget::at(&at("descriptor")), Ok(OutputTarget::Stream));
+        assert_eq!(OutputTarget::at(&at("open")), Ok(OutputTarget::File(at("open"))));
     }
 }

@@ -17,7 +17,7 @@ const VARIABLES: [(&str, Option<&str>); 3] =
 
 /// Determines from the environment how the process was started. Returns `None` if it was started alone, or as the
 /// only one of its launch. `variable` returns the value of an environment variable.
-pub(crate) fn of(variable: impl Fn(&str) -> Option<String>) -> Option<Launch> {
+pub(crate) fn detect(variable: impl Fn(&str) -> Option<String>) -> Option<Launch> {
     VARIABLES.into_iter().find_map(|(name, beside)| {
         if beside.is_some_and(|beside| variable(beside).is_none()) {
             return None;
@@ -41,7 +41,7 @@ mod tests {
     #[test]
     fn what_launchers_say() {
         let with = |set: &'static [(&str, &str)]| {
-            of(move |name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+            detect(move |name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
         };
         assert_eq!(with(&[]), None);
         assert_eq!(with(&[("OMPI_COMM_WORLD_SIZE", "1")]), None);

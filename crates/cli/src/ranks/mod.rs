@@ -12,14 +12,14 @@ use rustix::thread::sched_getaffinity;
 use crate::failure::{Failure, Outcome};
 
 /// All ranks, with the communication between them.
-pub(crate) struct Company {
+pub(crate) struct RankGroup {
     ranks: Box<dyn Ranks>,
-    places: Vec<Place>,
+    places: Vec<RankLocation>,
 }
 
 /// Location of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct RankLocation {
     host: String,
     process: u32,
     /// Cores that the rank may use.
@@ -30,18 +30,18 @@ pub(crate) struct Place {
 ///
 /// # Errors
 /// The process was started as one of several and cannot reach the others.
-pub(crate) fn join() -> Result<Option<Company>, Failure> {
-    let Some(launch) = launch::of(|name| std::env::var(name).ok()) else { return Ok(None) };
+pub(crate) fn connect() -> Result<Option<RankGroup>, Failure> {
+    let Some(launch) = launch::detect(|name| std::env::var(name).ok()) else { return Ok(None) };
     let ranks = meet(&launch)?;
-    Ok(ranks.map(Company::new))
+    Ok(ranks.map(RankGroup::new))
 }
 
 /// Checks that this process was started alone, for commands that cannot use several processes.
 ///
 /// # Errors
 /// The process was started as one of several.
-pub(crate) fn none_for(command: &str) -> Result<(), Failure> {
-    let Some(launch) = launch::of(|name| std::env::var(name).ok()) else { return Ok(()) };
+pub(crate) fn check_started_alone(command: &str) -> Result<(), Failure> {
+    let Some(launch) = launch::detect(|name| std::env::var(name).ok()) else { return Ok(()) };
     Err(Failure::Input(format!(
         "{launch}, each of which would do the same: \"pathweave {command}\" makes its runs side by side in one process; start it \
          without a launcher, or make one run over all of them with \"pathweave run\""
@@ -63,7 +63,7 @@ fn meet(launch: &launch::Launch) -> Result<Option<Box<dyn Ranks>>, Failure> {
     )))
 }
 
-impl Place {
+impl RankLocation {
     fn own() -> Self {
         let allowed = sched_getaffinity(None);
         let cores = allowed.map_or_else(
@@ -73,7 +73,7 @@ impl Place {
             },
         );
         let host = uname().nodename().to_string_lossy().into_owned();
-        Place { host, process: std::process::id(), cores }
+        RankLocation { host, process: std::process::id(), cores }
     }
 
     fn write(&self) -> Vec<u8> {
@@ -85,7 +85,7 @@ impl Place {
         let text = String::from_utf8_lossy(text);
         let mut lines = text.lines();
         let mut line = || lines.next().unwrap_or_default();
-        Place {
+        RankLocation {
             host: line().to_owned(),
             process: line().parse().unwrap_or_default(),
             cores: line().split(' ').filter_map(|core| core.parse().ok()).collect(),
@@ -93,10 +93,10 @@ impl Place {
     }
 }
 
-impl Company {
+impl RankGroup {
     fn new(mut ranks: Box<dyn Ranks>) -> Self {
-        let places = tell_all(&mut *ranks, Place::own().write());
-        Company { places: places.iter().map(|place| Place::read(place)).collect(), ranks }
+        let places = tell_all(&mut *ranks, RankLocation::own().write());
+        RankGroup { places: places.iter().map(|place| RankLocation::read(place)).collect(), ranks }
     }
 
     pub(crate) fn ranks(&mut self) -> &mut dyn Ranks {
@@ -122,7 +122,7 @@ impl Company {
 
     /// Returns a table of ranks with their processes and machines, to find one that has died.
     pub(crate) fn table(&self) -> String {
-        let line = |(rank, place): (usize, &Place)| {
+        let line = |(rank, place): (usize, &RankLocation)| {
             format!("\n  rank {rank}: process {} on {}", place.process, place.host)
         };
         let lines: String = self.places.iter().enumerate().map(line).collect();
@@ -133,7 +133,7 @@ impl Company {
     /// error.
     pub(crate) fn all_or_none<T>(&mut self, own: Result<T, Failure>) -> Result<T, Failure> {
         let said = own.as_ref().map_or_else(|failure| failure.render(Style::Plain), |_| String::new());
-        let all = self.tell_all(said.into_bytes());
+        let all = self.all_gather(said.into_bytes());
         let Some(rank) = all.iter().position(|said| !said.is_empty()) else { return own };
         if !self.is_lead() {
             return Err(Failure::SaidByLead);
@@ -149,13 +149,13 @@ impl Company {
     /// results are written.
     pub(crate) fn outcome(&mut self, lead: Option<Outcome>) -> Outcome {
         let code = lead.map_or(0, Outcome::exit_code);
-        let said = self.tell_all(vec![code]);
+        let said = self.all_gather(vec![code]);
         lead.unwrap_or_else(|| Outcome::Command(said[0].first().copied().unwrap_or_default()))
     }
 
     /// Returns the sums of values over all ranks.
     pub(crate) fn sums(&mut self, own: [f64; 2]) -> [f64; 2] {
-        let all = self.tell_all(own.iter().flat_map(|value| value.to_le_bytes()).collect());
+        let all = self.all_gather(own.iter().flat_map(|value| value.to_le_bytes()).collect());
         let mut sums = [0.0; 2];
         for told in all {
             for (sum, value) in sums.iter_mut().zip(told.as_chunks::<8>().0) {
@@ -165,7 +165,7 @@ impl Company {
         sums
     }
 
-    fn tell_all(&mut self, own: Vec<u8>) -> Vec<Vec<u8>> {
+    fn all_gather(&mut self, own: Vec<u8>) -> Vec<Vec<u8>> {
         tell_all(&mut *self.ranks, own)
     }
 }
@@ -177,7 +177,7 @@ fn tell_all(ranks: &mut dyn Ranks, own: Vec<u8>) -> Vec<Vec<u8>> {
     answers
 }
 
-fn sharing(places: &[Place], own: usize) -> usize {
+fn sharing(places: &[RankLocation], own: usize) -> usize {
     let own = &places[own];
     places.iter().filter(|place| (&place.host, &place.cores) == (&own.host, &own.cores)).count()
 }
@@ -190,11 +190,11 @@ mod tests {
     #[test]
     fn ranks_share_the_cores_that_they_are_both_given() {
         let place =
-            |host: &str, cores: &[u16]| Place { host: host.into(), process: 7, cores: cores.to_vec() };
+            |host: &str, cores: &[u16]| RankLocation { host: host.into(), process: 7, cores: cores.to_vec() };
         let all = [place("a", &[0, 1]), place("a", &[0, 1]), place("b", &[0, 1]), place("b", &[2, 3])];
         assert_eq!([0, 1, 2, 3].map(|own| sharing(&all, own)), [2, 2, 1, 1]);
-        assert_eq!(Place::read(&all[3].write()), all[3]);
-        let own = Place::own();
+        assert_eq!(RankLocation::read(&all[3].write()), all[3]);
+        let own = RankLocation::own();
         assert!(!own.host.is_empty() && !own.cores.is_empty(), "{own:?}");
     }
 
@@ -211,7 +211,7 @@ mod tests {
                 .map(|ranks| {
                     std::thread::spawn(move || {
                         let own = ranks.own();
-                        let mut company = Company::new(Box::new(ranks));
+                        let mut company = RankGroup::new(Box::new(ranks));
                         let result = company.all_or_none(say(own, fails));
                         let outcome = company.outcome((own == 0).then_some(Outcome::Unfinished));
                         assert_eq!(outcome.exit_code(), 3);

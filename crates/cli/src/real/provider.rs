@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pathweave_lab::PROVIDER_LIBRARY;
 
 use crate::failure::Failure;
-use crate::itself;
+use crate::self_command;
 
 /// Folders searched, in order, and the first match.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Search {
     /// # Errors
     /// The file of this program cannot be found.
     pub(crate) fn beside_the_program() -> Result<Search, Failure> {
-        let program = itself::file()?;
+        let program = self_command::file()?;
         let beside = program.parent().unwrap_or(Path::new("/"));
         let above = beside.parent().unwrap_or(Path::new("/"));
         Ok(Search::over(vec![beside.to_owned(), above.join("lib/libfabric")]))

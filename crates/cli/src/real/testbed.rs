@@ -10,7 +10,8 @@ use clap::Args;
 use pathweave_datapath::DeviceConfig;
 use pathweave_heap::usage;
 use pathweave_lab::{
-    LabError, LabName, LabRun, Plan, RateScale, Seen, Settings, Workplace, fitting_scale, foreseen_shortage,
+    LabError, LabName, LabNamespaces, LabRun, Plan, RateScale, RunProgress, Settings, capacity_warning,
+    recommended_rate_scale,
 };
 use pathweave_results::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
@@ -60,7 +61,7 @@ impl TestbedArgs {
 pub(crate) struct Testbed {
     backend: LabBackend,
     scale: Option<RateScale>,
-    workplace: Workplace,
+    workplace: LabNamespaces,
     /// Notes that have been printed. Each is printed once.
     said: Mutex<BTreeSet<String>>,
     quiet: bool,
@@ -92,7 +93,7 @@ impl Testbed {
     }
 
     /// Returns the settings, besides the scenario, that measured runs depend on.
-    pub(crate) fn how(&self) -> String {
+    pub(crate) fn settings_text(&self) -> String {
         let scale = self.scale.map_or("fitting".to_owned(), |scale| scale.to_string());
         format!("{}, rates {scale}", self.backend.name())
     }
@@ -112,17 +113,17 @@ impl Testbed {
         let prepared = loaded.prepare()?;
         let spec = &prepared.spec;
         let mtu_bytes = DeviceConfig::link_mtu_for(spec.host.mtu.get() as u16) as u32;
-        let defaults = Settings { mtu_bytes, ..Settings::of_switch(&spec.switch, RateScale::FULL) };
-        let rate_scale = self.scale.unwrap_or_else(|| fitting_scale(spec, &defaults));
+        let defaults = Settings { mtu_bytes, ..Settings::from_switch_config(&spec.switch, RateScale::FULL) };
+        let rate_scale = self.scale.unwrap_or_else(|| recommended_rate_scale(spec, &defaults));
         let settings = Settings { rate_scale, ..defaults };
-        if let Some(shortage) = foreseen_shortage(spec, &settings) {
+        if let Some(shortage) = capacity_warning(spec, &settings) {
             self.say(&format!("warning: {label}: {shortage}"));
         }
         // Another call of this command may have a lab, too.
         let name = LabName::from_text(&format!("paper{}-{label}", std::process::id()));
         let plan = Plan::new(name, (*spec.topology).clone(), settings)?;
         // The workplace in this value outlives each lab.
-        let mut lab = match Temporary::make(plan, Workplace::None, &|| interrupt.requested()) {
+        let mut lab = match Temporary::make(plan, LabNamespaces::None, &|| interrupt.requested()) {
             Ok(lab) => lab,
             Err(LabError::Interrupted) => return Ok(None),
             Err(why) => return Err(why.into()),
@@ -133,7 +134,7 @@ impl Testbed {
             Some(until) => until.as_secs_f64(),
             None => f64::INFINITY,
         };
-        let mut look = |seen: Seen| {
+        let mut look = |seen: RunProgress| {
             let bytes = seen.bytes_done as f64 / (seen.bytes_total as f64).max(1.0);
             let time = (seen.now.as_ps() as f64 / 1e12) / until_s;
             progress(bytes.max(time).min(1.0));

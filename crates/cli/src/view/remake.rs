@@ -7,10 +7,10 @@ use std::time::{Duration as Wall, Instant};
 use hyper::body::Bytes;
 use pathweave_results::{EndReason, Summary, report_html};
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sim::{Control, Monitor, SimSpec, Snapshot};
-use pathweave_study::sweep::{ENGINE, Record, kept_run, task_key};
+use pathweave_sim::{Monitor, MonitorDecision, SimSpec, Snapshot};
+use pathweave_study::sweep::{ENGINE, Record, read_stored_run, task_key};
 
-use crate::memory::Room;
+use crate::memory::MemoryBudget;
 
 /// Largest duration of a run. Longer runs must be executed from the command line.
 const LONGEST: Wall = Wall::from_secs(120);
@@ -25,7 +25,7 @@ impl Remade {
     /// Returns the report of the run in `folder`, or `None` if it is not a folder of a sweep's run. The error states
     /// why the report cannot be created, and an alternative.
     pub(super) fn report(&self, folder: &Path) -> Option<Result<Bytes, String>> {
-        let (record, scenario) = kept_run(folder)?;
+        let (record, scenario) = read_stored_run(folder)?;
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, page)) = last.as_ref().filter(|(path, _)| path == folder) {
             return Some(Ok(page.clone()));
@@ -54,7 +54,7 @@ fn make(record: &Record, scenario: &str, longest: Wall) -> Result<String, String
         ));
     }
     let loaded = Loaded::parse(scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
-    let room = Room::now(false);
+    let room = MemoryBudget::now(false);
     let (spec, _taken) = room.prepare(&loaded, SimSpec::clone).map_err(|why| why.to_string())?;
     let mut limit = Limit { ends: Instant::now() + longest };
     let mut run = pathweave_scenario::run(&spec, &mut limit).map_err(|why| told(loaded.sim_error(&why)))?;
@@ -80,8 +80,8 @@ struct Limit {
 }
 
 impl Monitor for Limit {
-    fn look(&mut self, _: &Snapshot) -> Control {
-        if Instant::now() < self.ends { Control::Continue } else { Control::Stop }
+    fn look(&mut self, _: &Snapshot) -> MonitorDecision {
+        if Instant::now() < self.ends { MonitorDecision::Continue } else { MonitorDecision::Stop }
     }
 }
 
@@ -108,9 +108,10 @@ size = '40MB'
         let run = &plan.runs[0];
         let loaded = Loaded::parse(&run.scenario, "s.toml", "", &Changes::default()).unwrap();
         let prepared = loaded.prepare().unwrap();
-        let result = pathweave_scenario::run(&prepared.spec, &mut pathweave_sim::Quiet).unwrap();
+        let result = pathweave_scenario::run(&prepared.spec, &mut pathweave_sim::NoMonitor).unwrap();
         let files =
-            pathweave_study::sweep::pack(&run.key, &result, &Summary::from_run(&result), &plan.keep).unwrap();
+            pathweave_study::sweep::encode_files(&run.key, &result, &Summary::from_run(&result), &plan.keep)
+                .unwrap();
         let folder = root.join(format!("run={}", run.key));
         fs::create_dir(&folder).unwrap();
         for (name, content) in files {
@@ -134,7 +135,7 @@ size = '40MB'
         remade.report(&fluid).expect("it is the folder of a run").unwrap();
 
         assert!(remade.report(place.path()).is_none());
-        let (record, scenario) = kept_run(&folder).unwrap();
+        let (record, scenario) = read_stored_run(&folder).unwrap();
         let mut other = record.clone();
         other.digest = "0".repeat(16);
         assert!(make(&other, &scenario, LONGEST).unwrap_err().contains("simulates otherwise"));

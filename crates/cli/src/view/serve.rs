@@ -51,7 +51,7 @@ const POLICY_OF_PAGES: &str = "sandbox allow-scripts allow-downloads allow-popup
                                form-action 'none'; frame-ancestors 'none'";
 
 /// State of the server.
-struct Site {
+struct ServerState {
     root: PathBuf,
     port: u16,
     index: Mutex<Index>,
@@ -62,7 +62,8 @@ struct Site {
 pub(super) fn serve(listener: TcpListener, root: PathBuf, interrupt: &Interrupt) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?.port();
-    let site = Arc::new(Site { index: Mutex::new(Index::of(&root)), remade: Remade::default(), root, port });
+    let site =
+        Arc::new(ServerState { index: Mutex::new(Index::of(&root)), remade: Remade::default(), root, port });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(accept(listener, &site, interrupt))?;
     // Transfers of large files are aborted. No other work is pending.
@@ -70,7 +71,7 @@ pub(super) fn serve(listener: TcpListener, root: PathBuf, interrupt: &Interrupt)
     Ok(())
 }
 
-async fn accept(listener: TcpListener, site: &Arc<Site>, interrupt: &Interrupt) -> io::Result<()> {
+async fn accept(listener: TcpListener, site: &Arc<ServerState>, interrupt: &Interrupt) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     while !interrupt.requested() {
@@ -109,7 +110,7 @@ async fn accept(listener: TcpListener, site: &Arc<Site>, interrupt: &Interrupt) 
 
 type Answer = Response<Content>;
 
-impl Site {
+impl ServerState {
     fn answer<B>(&self, request: &Request<B>) -> Answer {
         if !self.is_for_us(request.headers().get(HOST)) {
             // The request used another site's name that resolves to this machine. A page of that site must not read

@@ -2,7 +2,7 @@
 //! circuit's integers.
 
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sim::Quiet;
+use pathweave_sim::NoMonitor;
 
 /// Rails of the paper (`papers/laps/rail.toml`), with LAPS as in the paper's figures.
 const RAIL: &str = include_str!("../../../../papers/laps/rail.toml");
@@ -18,7 +18,7 @@ fn completion_times(sizes: &str, arithmetic: &str, seed: u64) -> (f64, f64) {
     let changes = Changes { set: set.to_vec(), seed: Some(seed), ..Changes::default() };
     let loaded = Loaded::parse(RAIL, "rail.toml", ".", &changes).unwrap_or_else(|why| panic!("{why}"));
     let prepared = loaded.prepare().unwrap_or_else(|why| panic!("{why}"));
-    let result = pathweave_sim::run(&prepared.spec, &mut Quiet).expect("a run");
+    let result = pathweave_sim::run(&prepared.spec, &mut NoMonitor).expect("a run");
     let mut times: Vec<f64> = result
         .flows
         .iter()

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Reader, Writer};
-use pathweave_policy::laps::pipeline::{Choice, Chooser, Scale, Ticks};
+use pathweave_policy::laps::pipeline::{Choice, PathSampler, Scale, Ticks};
 use pathweave_units::Rng;
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -85,7 +85,7 @@ impl Stimulus {
 struct Bench {
     model: pathweave_cosim::Model,
     levels: usize,
-    golden: Chooser,
+    golden: PathSampler,
     draws: Xoshiro256PlusPlus,
     /// Results in the pipeline, with the clock in which each leaves.
     due: VecDeque<(u64, Result)>,
@@ -103,7 +103,7 @@ impl Bench {
         let mut bench = Bench {
             model,
             levels,
-            golden: Chooser::new(1 << DESTINATION, 1 << levels),
+            golden: PathSampler::new(1 << DESTINATION, 1 << levels),
             draws: Xoshiro256PlusPlus::from_seed([0; 32]),
             due: VecDeque::new(),
             clock: 0,
@@ -121,7 +121,7 @@ impl Bench {
     /// Resets all weights to 0, which takes one clock per path of each destination.
     fn reset(&mut self) {
         let scales: Vec<Scale> = (0..1 << DESTINATION).map(|d| self.golden.scale(d)).collect();
-        self.golden = Chooser::new(1 << DESTINATION, 1 << self.levels);
+        self.golden = PathSampler::new(1 << DESTINATION, 1 << self.levels);
         (0..).zip(scales).for_each(|(destination, scale)| self.golden.set_scale(destination, scale));
         self.due.clear();
         let mut stimuli = vec![Stimulus { reset: true, ..Stimulus::IDLE }.words(); 2];
@@ -211,10 +211,10 @@ impl Bench {
     }
 
     /// Runs random operations. `crowd` restricts the destinations and paths, so that operations meet in the pipeline.
-    fn random(&mut self, rng: &mut Rng, operations: usize, crowd: Crowd) {
+    fn random(&mut self, rng: &mut Rng, operations: usize, crowd: PathSpread) {
         let (destinations, paths) = match crowd {
-            Crowd::None => (1 << DESTINATION, 1 << self.levels),
-            Crowd::Few => (3, 2),
+            PathSpread::None => (1 << DESTINATION, 1 << self.levels),
+            PathSpread::Few => (3, 2),
         };
         let mut left = operations;
         while left > 0 {
@@ -249,7 +249,7 @@ impl Bench {
 
 /// Distribution of operations.
 #[derive(Clone, Copy)]
-enum Crowd {
+enum PathSpread {
     None,
     Few,
 }
@@ -270,13 +270,13 @@ fn random_operations_leave_no_difference() {
     let Some(mut bench) = Bench::new(3) else { return };
     let mut rng = Rng::for_component(1, "cosim", 3);
     bench.set_scales(flat);
-    bench.random(&mut rng, 60_000, Crowd::Few);
-    bench.random(&mut rng, 60_000, Crowd::None);
+    bench.random(&mut rng, 60_000, PathSpread::Few);
+    bench.random(&mut rng, 60_000, PathSpread::None);
     // Repeats it after a reset with operations in the pipeline.
     let first = update(0, 0, Some(1));
     bench.run(&[first; 5]);
     bench.reset();
-    bench.random(&mut rng, 10_000, Crowd::Few);
+    bench.random(&mut rng, 10_000, PathSpread::Few);
 }
 
 /// The first numbers that the authors of Xoshiro256++ publish for the state (1, 2, 3, 4), which is the seed of every
@@ -317,8 +317,8 @@ fn sixty_four_and_256_paths_likewise() {
         assert_eq!(bench.latency(), latency);
         let mut rng = Rng::for_component(1, "cosim", levels as u64);
         bench.set_scales(flat);
-        bench.random(&mut rng, 60_000, Crowd::Few);
-        bench.random(&mut rng, 60_000, Crowd::None);
+        bench.random(&mut rng, 60_000, PathSpread::Few);
+        bench.random(&mut rng, 60_000, PathSpread::None);
     }
 }
 
@@ -331,8 +331,8 @@ fn ten_million_random_operations_leave_no_difference() {
         let Some(mut bench) = Bench::new(levels) else { return };
         let mut rng = Rng::for_component(2, "cosim", levels as u64);
         bench.set_scales(flat);
-        bench.random(&mut rng, operations / 2, Crowd::Few);
-        bench.random(&mut rng, operations - operations / 2, Crowd::None);
+        bench.random(&mut rng, operations / 2, PathSpread::Few);
+        bench.random(&mut rng, operations - operations / 2, PathSpread::None);
         println!("{} paths: {operations} operations, no difference", 1 << levels);
     }
 }

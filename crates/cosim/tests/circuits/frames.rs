@@ -2,8 +2,8 @@
 
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices,
-    Operation, RdData, Route, Segment, emit, entropy_port,
+    Ack, Body, Control, CreditNumber, Data, Ecn, EthernetAddresses, FrameAddressing, Missing, MissingCause,
+    Nack, NackReason, NoticePermission, Operation, RdData, Segment, emit, entropy_port,
 };
 
 /// Size of an Ethernet header in bytes.
@@ -105,7 +105,7 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
             received_at: time(rng),
             packets: rng.next_u64() as u16,
             marked: rng.next_u64() as u16,
-            notices: if rng.below(2) == 0 { Notices::Welcome } else { Notices::Paused },
+            notices: if rng.below(2) == 0 { NoticePermission::Welcome } else { NoticePermission::Paused },
         }),
         9 => {
             let reasons = [
@@ -124,7 +124,7 @@ pub(crate) fn body(rng: &mut Rng, longest: u32) -> Body {
         }
         10 => Body::Cnp,
         11 => {
-            let cause = if rng.below(2) == 0 { Cause::Lost } else { Cause::Late };
+            let cause = if rng.below(2) == 0 { MissingCause::Lost } else { MissingCause::Late };
             Body::Missing(Missing { first: psn, missing: rng.next_u64() | 1, cause })
         }
         kind => Body::Control(match kind {
@@ -155,14 +155,14 @@ pub(crate) fn segment(rng: &mut Rng, longest: u32) -> Segment {
         pull_target: (rng.below(3) == 0).then(|| credit(rng)),
         body: body(rng, longest),
     }
-    .as_carried()
+    .normalized()
 }
 
 /// Returns random addresses and other fields that a frame has besides its segment.
-pub(crate) fn route(rng: &mut Rng, segment: &Segment) -> Route {
+pub(crate) fn route(rng: &mut Rng, segment: &Segment) -> FrameAddressing {
     let mac = |rng: &mut Rng| std::array::from_fn(|_| rng.next_u64() as u8);
-    Route {
-        ethernet: Some(EthernetRoute { dst: mac(rng), src: mac(rng) }),
+    FrameAddressing {
+        ethernet: Some(EthernetAddresses { dst: mac(rng), src: mac(rng) }),
         src_ip: (rng.next_u64() as u32).into(),
         dst_ip: (rng.next_u64() as u32).into(),
         src_port: entropy_port(segment.src_qp, segment.dst_qp, segment.path),
@@ -173,7 +173,7 @@ pub(crate) fn route(rng: &mut Rng, segment: &Segment) -> Route {
 }
 
 /// Returns the frame of a segment with a random payload.
-pub(crate) fn frame(rng: &mut Rng, segment: &Segment, route: &Route) -> Vec<u8> {
+pub(crate) fn frame(rng: &mut Rng, segment: &Segment, route: &FrameAddressing) -> Vec<u8> {
     let len = match &segment.body {
         Body::Data(data) if data.op != Operation::ReadRequest => data.len.into(),
         Body::Rd(data) => data.len.into(),
@@ -187,7 +187,7 @@ pub(crate) fn frame(rng: &mut Rng, segment: &Segment, route: &Route) -> Vec<u8> 
 }
 
 /// Corrects the lengths and checksums of a frame that is long enough, so that the fields behind them are reached.
-pub(crate) fn reseal(frame: &mut [u8], checksum: bool) {
+pub(crate) fn fix_checksums(frame: &mut [u8], checksum: bool) {
     let Some(packet) = frame.get_mut(ETHERNET..).filter(|packet| (44..=65_535).contains(&packet.len()))
     else {
         return;
@@ -271,7 +271,7 @@ pub(crate) fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
                 };
             }
             if kind > 3 {
-                reseal(frame, rng.below(8) == 0);
+                fix_checksums(frame, rng.below(8) == 0);
             }
         }
     }

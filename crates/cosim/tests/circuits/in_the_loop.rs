@@ -5,13 +5,13 @@ use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
 use pathweave_cosim::{Circuit, Model, Reader};
-use pathweave_policy::laps::pipeline::{Choice, Chooser, Scale, Ticks};
-use pathweave_policy::picker::{MakePicker, PathPicker, PickerConfig, ProgramPicker, Supply};
+use pathweave_policy::laps::pipeline::{Choice, PathSampler, Scale, Ticks};
+use pathweave_policy::picker::{MakePicker, PathPicker, PickerConfig, PickerFactory, ProgramPicker};
 use pathweave_policy::{
-    Feedback, FeedbackKind, Member, PathState, PathView, PolicyCx, PolicyEnv, Sent, Want,
+    Feedback, FeedbackKind, PathState, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent,
 };
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sim::Quiet;
+use pathweave_sim::NoMonitor;
 use pathweave_units::{PathId, Rng, Time};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -34,13 +34,13 @@ fn scale() -> Scale {
 
 #[derive(Debug)]
 struct Integers {
-    chooser: Chooser,
+    chooser: PathSampler,
     draws: Xoshiro256PlusPlus,
 }
 
 impl Integers {
     fn new(seed: [u64; 4]) -> Self {
-        let mut chooser = Chooser::new(1, 1 << LEVELS);
+        let mut chooser = PathSampler::new(1, 1 << LEVELS);
         chooser.set_scale(0, scale());
         let bytes: Vec<u8> = seed.iter().flat_map(|word| word.to_le_bytes()).collect();
         Integers { chooser, draws: Xoshiro256PlusPlus::from_seed(bytes.try_into().expect("32 bytes")) }
@@ -94,14 +94,14 @@ impl Draw for Circuitry {
 
 /// Path picker that chooses the next path when a packet leaves, by the delays known then.
 #[derive(Clone, Debug)]
-struct Drawn {
+struct SharedChooserPicker {
     /// Chooser of one queue pair. Copies of the picker share it.
     from: Arc<Mutex<dyn Draw>>,
     delays: Vec<Ticks>,
     next: usize,
 }
 
-impl Drawn {
+impl SharedChooserPicker {
     fn draw(&mut self) {
         let drawn = self.from.lock().expect("nobody panics while holding it").choose();
         // With every path down, any path will do. The endpoint gives up by itself.
@@ -112,13 +112,13 @@ impl Drawn {
     }
 }
 
-impl PathPicker for Drawn {
-    fn on_open(&mut self, _: Time, _: &Member, _: &mut PolicyCx<'_>) {
+impl PathPicker for SharedChooserPicker {
+    fn on_open(&mut self, _: Time, _: &QueuePairId, _: &mut PolicyCx<'_>) {
         (0..self.delays.len()).for_each(|path| self.update(path, Some(self.delays[path])));
         self.draw();
     }
     fn on_close(&mut self, _: &mut PolicyCx<'_>) {}
-    fn pick(&self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _: Time, _: &SendRequest, _: &mut PolicyCx<'_>) -> PathId {
         PathId(self.next as u16)
     }
     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> u32 {
@@ -142,12 +142,12 @@ impl PathPicker for Drawn {
 
 /// Chooser that a run uses.
 #[derive(Clone, Copy, Debug)]
-enum By {
+enum ChooserKind {
     Integers,
     Circuit,
 }
 
-impl MakePicker for By {
+impl MakePicker for ChooserKind {
     fn name(&self) -> &str {
         "chooser"
     }
@@ -155,10 +155,14 @@ impl MakePicker for By {
         assert_eq!(usize::from(env.paths), 1 << LEVELS);
         let seed = [(); 4].map(|()| rng.next_u64());
         let from: Arc<Mutex<dyn Draw>> = match self {
-            By::Integers => Arc::new(Mutex::new(Integers::new(seed))),
-            By::Circuit => Arc::new(Mutex::new(Circuitry::new(seed))),
+            ChooserKind::Integers => Arc::new(Mutex::new(Integers::new(seed))),
+            ChooserKind::Circuit => Arc::new(Mutex::new(Circuitry::new(seed))),
         };
-        Box::new(Drawn { from, delays: vec![Ticks::from(env.base_rtt / 2); 1 << LEVELS], next: 0 })
+        Box::new(SharedChooserPicker {
+            from,
+            delays: vec![Ticks::from(env.base_rtt / 2); 1 << LEVELS],
+            next: 0,
+        })
     }
 }
 
@@ -187,14 +191,14 @@ until = "20ms"
 threads = 1
 "#;
 
-fn digest(by: By) -> (String, Vec<Option<u64>>) {
+fn digest(by: ChooserKind) -> (String, Vec<Option<u64>>) {
     let loaded = Loaded::parse(SCENARIO, "loop.toml", ".", &Changes::default()).expect("a good scenario");
     let mut prepared = loaded.prepare().expect("a scenario that can run");
     for scheme in &mut prepared.spec.schemes {
         let picker = scheme.scheme.policy.picker_mut().expect("rps has a picker");
-        *picker = PickerConfig::Supplied(Supply::new(Arc::new(by)));
+        *picker = PickerConfig::Supplied(PickerFactory::new(Arc::new(by)));
     }
-    let result = pathweave_sim::run(&prepared.spec, &mut Quiet).expect("a run");
+    let result = pathweave_sim::run(&prepared.spec, &mut NoMonitor).expect("a run");
     let finished: Vec<Option<u64>> = result.flows.iter().map(|flow| flow.finish_ps).collect();
     assert!(finished.iter().all(Option::is_some), "every message arrives");
     (result.info.digest_hex(), finished)
@@ -207,5 +211,5 @@ fn the_simulator_sees_no_difference_between_circuit_and_integers() {
     if support::build(&circuit).is_none() {
         return;
     }
-    assert_eq!(digest(By::Circuit), digest(By::Integers));
+    assert_eq!(digest(ChooserKind::Circuit), digest(ChooserKind::Integers));
 }

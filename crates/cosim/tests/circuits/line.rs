@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use pathweave_units::{PathId, QpNum, Rng, Time};
-use pathweave_wire::{Ack, Body, Control, Ecn, Notices, Packet, Segment};
+use pathweave_wire::{Ack, Body, Control, Ecn, NoticePermission, Packet, Segment};
 
 use crate::frames::{Beat, a_send, beats, frame, route};
 use crate::receive::Assembly;
@@ -17,29 +17,29 @@ use crate::top::{
 /// Bytes of the link per clock: 100 Gb/s at 250 MHz.
 const BYTES: i64 = 50;
 /// Bytes around a frame on the link: Ethernet checksum, preamble, gap.
-const AROUND: i64 = 24;
+const FRAME_OVERHEAD: i64 = 24;
 /// Sizes of the shortest data packet and of its acknowledgement on the link, in bytes.
 const DATA: usize = 110;
 const ACK: usize = 126;
 /// Smallest number of clocks from a sent frame to its answer. The bench's loss rings hold the packets sent meanwhile.
-const AWAY: usize = 60;
+const MIN_ANSWER_CLOCKS: usize = 60;
 /// Number of PSNs of a flow without an acknowledgement.
 const PSNS: u64 = 1 << 24;
 
 /// Direction of the link. It accepts the next beat when the earlier ones are through.
 #[derive(Debug, Default)]
-struct Wire {
+struct LinkDirection {
     left: i64,
 }
 
-impl Wire {
+impl LinkDirection {
     fn tick(&mut self) -> bool {
         self.left = (self.left + BYTES).min(BYTES);
         self.left > 0
     }
 
     fn takes(&mut self, beat: &Beat) {
-        self.left -= beat.len as i64 + if beat.last { AROUND } else { 0 };
+        self.left -= beat.len as i64 + if beat.last { FRAME_OVERHEAD } else { 0 };
     }
 }
 
@@ -93,7 +93,7 @@ impl Peer {
     }
 
     /// Receives a frame of the circuit.
-    fn hears(&mut self, clock: usize, frame: &[u8]) {
+    fn receive(&mut self, clock: usize, frame: &[u8]) {
         let packet = Packet::parse_ethernet(frame).expect("what the circuit sends");
         let segment = packet.segment(0);
         // Paths differ by 80 ns in delay, and packets on one path by up to as much.
@@ -113,17 +113,17 @@ impl Peer {
                     received_at: Time::from_ps(data.sent_at.as_ps() + away.as_ps()),
                     packets: 1,
                     marked: 0,
-                    notices: Notices::Welcome,
+                    notices: NoticePermission::Welcome,
                 });
                 let flow = QpNum(self.rng.below(1 << FLOW));
                 let frame = self.frame_of(flow, segment.path, body);
-                self.answers.push_back((clock + AWAY, frame));
+                self.answers.push_back((clock + MIN_ANSWER_CLOCKS, frame));
             }
             Body::Control(Control::Probe { sent_at }) => {
                 let received_at = Time::from_ps(sent_at.as_ps() + away.as_ps());
                 let body = Body::Control(Control::ProbeReply { sent_at, received_at });
                 let frame = self.frame_of(QpNum(1), segment.path, body);
-                self.answers.push_back((clock + AWAY, frame));
+                self.answers.push_back((clock + MIN_ANSWER_CLOCKS, frame));
             }
             Body::Ack(_) => {}
             other => panic!("an answer to what the peer sends: {other:?}"),
@@ -174,14 +174,14 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
     };
     let route = route(&mut rng, &segment);
     let least = frame(&mut rng, &segment, &route);
-    assert_eq!(least.len() + AROUND as usize, DATA);
+    assert_eq!(least.len() + FRAME_OVERHEAD as usize, DATA);
 
     let setup: Vec<_> =
         (load.paths..PATHS as u32).flat_map(|path| command(Command::Path, [path << 16, 0, 0])).collect();
     bench.run(&[setup, vec![idle(7); 20]].concat(), &[], &[]);
 
     let (mut arriving, mut requests, mut responses) = (Vec::new(), Vec::new(), Vec::<Vec<u32>>::new());
-    let (mut inwards, mut outwards) = (Wire::default(), Wire::default());
+    let (mut inwards, mut outwards) = (LinkDirection::default(), LinkDirection::default());
     let (mut line, mut host) = (VecDeque::<Beat>::new(), VecDeque::<Beat>::new());
     let mut to_line = Assembly::default();
     // Beats that wait in the queues of the bench.
@@ -224,8 +224,8 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
             outwards.takes(&beat);
             if let Some(frame) = to_line.push(&beat) {
                 let data = frame.len() == least.len() && frame[42] & 0x3f < 0x11;
-                peer.hears(clock, &frame);
-                match (data, frame.len() + AROUND as usize == ACK) {
+                peer.receive(clock, &frame);
+                match (data, frame.len() + FRAME_OVERHEAD as usize == ACK) {
                     (true, _) => left.push(clock),
                     (_, true) => arrived.push(clock),
                     _ => {}

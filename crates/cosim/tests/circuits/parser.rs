@@ -8,11 +8,11 @@ use std::path::Path;
 use pathweave_cosim::{Circuit, Model, Reader};
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices,
-    Operation, Packet, RdData, Route, Segment, extend_psn,
+    Ack, Body, Control, CreditNumber, Data, Ecn, EthernetAddresses, FrameAddressing, Missing, MissingCause,
+    Nack, NackReason, NoticePermission, Operation, Packet, RdData, Segment, extend_psn,
 };
 
-use crate::frames::{ETHERNET, a_send, beats, damage, frame, reseal, route, segment};
+use crate::frames::{ETHERNET, a_send, beats, damage, fix_checksums, frame, route, segment};
 use crate::support;
 
 const WORDS: (usize, usize) = (19, 25);
@@ -23,16 +23,20 @@ const NEAR: u64 = 1 << 40;
 
 /// Parsed fields of an accepted packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Told {
+struct ParsedPacket {
     segment: Segment,
-    route: Route,
+    route: FrameAddressing,
     payload_len: usize,
 }
 
 /// Returns the result of `crates/wire`.
-fn expected(frame: &[u8]) -> Option<Told> {
+fn expected(frame: &[u8]) -> Option<ParsedPacket> {
     let packet = Packet::parse_ethernet(frame).ok()?;
-    Some(Told { segment: packet.segment(NEAR), route: *packet.route(), payload_len: packet.payload().len() })
+    Some(ParsedPacket {
+        segment: packet.segment(NEAR),
+        route: *packet.route(),
+        payload_len: packet.payload().len(),
+    })
 }
 
 fn big_endian<const N: usize>(reader: &mut Reader<'_>) -> [u8; N] {
@@ -46,7 +50,7 @@ fn at(bytes: &[u8], at: usize, len: usize) -> u64 {
 }
 
 /// Returns the circuit's result: `None` if nothing leaves, `Some(None)` for a rejected frame.
-fn told(words: &[u32]) -> Option<Option<Told>> {
+fn told(words: &[u32]) -> Option<Option<ParsedPacket>> {
     let mut reader = Reader::new(words);
     let valid = reader.take(32) == 1;
     let (dst_qp, src_qp) = (QpNum(reader.take(24) as u32), QpNum(reader.take(24) as u32));
@@ -128,7 +132,7 @@ fn told(words: &[u32]) -> Option<Option<Told>> {
             received_at: stamp(32),
             packets: from(12, 2) as u16,
             marked: from(14, 2) as u16,
-            notices: if flags & 4 == 0 { Notices::Welcome } else { Notices::Paused },
+            notices: if flags & 4 == 0 { NoticePermission::Welcome } else { NoticePermission::Paused },
         }),
         0x11 => Body::Nack(Nack {
             expected: extend_psn(from(9, 3) as u32, NEAR),
@@ -158,7 +162,7 @@ fn told(words: &[u32]) -> Option<Option<Told>> {
             marked: flags & 8 != 0,
         }),
         0x17 => {
-            let cause = if flags & 0x10 == 0 { Cause::Lost } else { Cause::Late };
+            let cause = if flags & 0x10 == 0 { MissingCause::Lost } else { MissingCause::Late };
             Body::Missing(Missing { first: psn, missing: from(8, 8), cause })
         }
         0x18 => Body::Cnp,
@@ -180,8 +184,8 @@ fn told(words: &[u32]) -> Option<Option<Told>> {
         _ => credit(28),
     });
     let mac = |start: usize| ethernet[start..start + 6].try_into().expect("six bytes");
-    let route = Route {
-        ethernet: Some(EthernetRoute { dst: mac(0), src: mac(6) }),
+    let route = FrameAddressing {
+        ethernet: Some(EthernetAddresses { dst: mac(0), src: mac(6) }),
         src_ip: (at(&addresses, 0, 4) as u32).into(),
         dst_ip: (at(&addresses, 4, 4) as u32).into(),
         src_port,
@@ -189,7 +193,11 @@ fn told(words: &[u32]) -> Option<Option<Told>> {
         ecn: Ecn::from_bits(tos),
         ttl,
     };
-    Some(Some(Told { segment: Segment { dst_qp, src_qp, path, pull_target, body }, route, payload_len }))
+    Some(Some(ParsedPacket {
+        segment: Segment { dst_qp, src_qp, path, pull_target, body },
+        route,
+        payload_len,
+    }))
 }
 
 struct Bench {
@@ -269,9 +277,9 @@ fn seeds() -> Vec<Vec<u8>> {
             behind.extend([8, 0]);
             behind.extend(&bare);
             let mut resealed = behind.clone();
-            reseal(&mut resealed, false);
+            fix_checksums(&mut resealed, false);
             let mut summed = behind.clone();
-            reseal(&mut summed, true);
+            fix_checksums(&mut summed, true);
             [bare, behind, resealed, summed]
         })
         .filter(|frame| !frame.is_empty())
@@ -289,7 +297,7 @@ fn random(bench: &mut Bench, rng: &mut Rng, seeds: &[Vec<u8>], count: usize) {
                 let route = route(rng, &segment);
                 let mut frame = frame(rng, &segment, &route);
                 if rng.below(8) == 0 {
-                    reseal(&mut frame, true);
+                    fix_checksums(&mut frame, true);
                 }
                 frame
             };
@@ -347,7 +355,7 @@ fn each_bit_of_a_header_and_each_word_counts_as_in_the_wire_crate() {
         longer.splice(end..end, [0; 4]);
         frames.extend([shorter, longer]);
         for frame in &mut frames[1..] {
-            reseal(frame, false);
+            fix_checksums(frame, false);
         }
         bench.run(&mut rng, &frames);
     }
@@ -385,7 +393,7 @@ fn it_takes_the_longest_frames() {
         let route = route(&mut rng, &segment);
         let mut good = frame(&mut rng, &segment, &route);
         assert!(len < 9_000 || good.len() > len + ETHERNET);
-        reseal(&mut good, true);
+        fix_checksums(&mut good, true);
         let mut bad = good.clone();
         bad[len / 2 + 80] ^= 4;
         frames.extend([good, bad]);

@@ -98,10 +98,10 @@ impl Bench {
                 (path, false)
             }
             Operation::Told { path, up, delay } => {
-                self.golden.told(now, destination, path, up, delay);
+                self.golden.set_path(now, destination, path, up, delay);
                 (path, false)
             }
-            Operation::Look { first } => match self.golden.look(now, destination, first) {
+            Operation::Look { first } => match self.golden.probe_candidate(now, destination, first) {
                 Some(path) => (path, true),
                 None => return Result::default(),
             },

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader, Writer};
-use pathweave_policy::laps::pipeline::{Cut, PathDelays, RateEntry, Rates, Ticks};
+use pathweave_policy::laps::pipeline::{DecreaseRule, PathDelays, RateEntry, Rates, Ticks};
 use pathweave_units::Rng;
 
 use crate::support;
@@ -25,12 +25,12 @@ enum Operation {
 struct Bench {
     model: Model,
     golden: Rates,
-    cut: Cut,
+    cut: DecreaseRule,
     due: VecDeque<(u64, usize, RateEntry)>,
     clock: u64,
 }
 
-fn stimulus(reset: bool, cut: Cut, now: u64, operation: Operation) -> Vec<u32> {
+fn stimulus(reset: bool, cut: DecreaseRule, now: u64, operation: Operation) -> Vec<u32> {
     let none = PathDelays { fastest: Ticks::new(0), slowest: Ticks::new(0), threshold: Ticks::new(0) };
     let (valid, open, flow, delays) = match operation {
         Operation::Idle => (false, false, 0, none),
@@ -41,7 +41,7 @@ fn stimulus(reset: bool, cut: Cut, now: u64, operation: Operation) -> Vec<u32> {
         .put(reset, 1)
         .put(valid, 1)
         .put(open, 1)
-        .put(cut == Cut::ToShare, 1)
+        .put(cut == DecreaseRule::ToShare, 1)
         .put(flow as u64, 16)
         .put(now, 48)
         .put(delays.fastest.get(), 24)
@@ -53,7 +53,7 @@ fn stimulus(reset: bool, cut: Cut, now: u64, operation: Operation) -> Vec<u32> {
 }
 
 impl Bench {
-    fn new(cut: Cut) -> Option<Self> {
+    fn new(cut: DecreaseRule) -> Option<Self> {
         let circuit = Circuit { bench: "rate", parameters: &[("FLOW", FLOW)], words: WORDS };
         let mut model = support::build(&circuit)?;
         model.run(&[stimulus(true, cut, 0, Operation::Idle), stimulus(true, cut, 0, Operation::Idle)]);
@@ -105,7 +105,7 @@ fn result(words: &[u32]) -> Option<(usize, RateEntry)> {
 }
 
 fn random(operations: usize, flows: u32, seed: u64) {
-    for cut in [Cut::Half, Cut::ToShare] {
+    for cut in [DecreaseRule::Half, DecreaseRule::ToShare] {
         let Some(mut bench) = Bench::new(cut) else { return };
         let mut rng = Rng::for_component(seed, "cosim-rate", flows.into());
         let (mut now, mut left) = (0, operations / 2);

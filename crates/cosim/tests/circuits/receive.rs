@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader};
-use pathweave_policy::laps::pipeline::{Answer, Answers, Ticks};
+use pathweave_policy::laps::pipeline::{AckResult, Receiver, Ticks};
 use pathweave_units::{PathId, QpNum, Rng, Time};
 use pathweave_wire::{
-    Ack, Body, Control, Ecn, EthernetRoute, Nack, NackReason, Notices, Operation, Packet, Route, Segment,
-    emit,
+    Ack, Body, Control, Ecn, EthernetAddresses, FrameAddressing, Nack, NackReason, NoticePermission,
+    Operation, Packet, Segment, emit,
 };
 
 use crate::frames::{Beat, beats, damage, frame, route, segment};
@@ -19,13 +19,13 @@ const WORDS: (usize, usize) = (22, 42);
 const FLOW: u32 = 3;
 const BUFFER: u32 = 7;
 /// Size in bytes beyond which a frame is truncated.
-const LONGEST: usize = 64 << (BUFFER - 1);
+const MAX_FRAME_BYTES: usize = 64 << (BUFFER - 1);
 /// Picoseconds per clock.
 const STEP: u64 = 4_000;
 
 /// Measurement from an acknowledgement or a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct Measurement {
     pub(crate) ack: bool,
     pub(crate) queue_pair: u32,
     pub(crate) address: u32,
@@ -40,12 +40,12 @@ pub(crate) struct Outcome {
     /// Frame to the host, with the two bits of the decision.
     pub(crate) to_host: Option<(Vec<u8>, u64)>,
     pub(crate) answer: Option<Vec<u8>>,
-    pub(crate) heard: Option<Heard>,
+    pub(crate) heard: Option<Measurement>,
 }
 
 /// Returns the expected result of a frame that arrives at `now`.
-pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome {
-    let frame = &frame[..frame.len().min(LONGEST)];
+pub(crate) fn outcome(answers: &mut Receiver, frame: &[u8], now: u64) -> Outcome {
+    let frame = &frame[..frame.len().min(MAX_FRAME_BYTES)];
     let Ok(packet) = Packet::parse_ethernet(frame) else {
         return Outcome { to_host: Some((frame.to_vec(), 0)), ..Outcome::default() };
     };
@@ -55,8 +55,8 @@ pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome 
     let mut outcome = Outcome { to_host: Some((frame.to_vec(), 1)), ..Outcome::default() };
     let answer = |body| {
         let ethernet = route.ethernet.expect("it came over Ethernet");
-        let back = Route {
-            ethernet: Some(EthernetRoute { dst: ethernet.src, src: ethernet.dst }),
+        let back = FrameAddressing {
+            ethernet: Some(EthernetAddresses { dst: ethernet.src, src: ethernet.dst }),
             src_ip: route.dst_ip,
             dst_ip: route.src_ip,
             ecn: Ecn::Capable0,
@@ -75,7 +75,7 @@ pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome 
         out.truncate(len);
         out
     };
-    let heard = |ack, sent_at: Time, received_at: Time| Heard {
+    let heard = |ack, sent_at: Time, received_at: Time| Measurement {
         ack,
         queue_pair: question.dst_qp.0,
         address: route.src_ip.to_bits(),
@@ -87,7 +87,7 @@ pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome 
         Body::Data(data) => {
             let psn = (data.psn & 0xff_ffff) as u32;
             match answers.arrived(question.dst_qp.0, psn) {
-                Some(Answer::Acknowledged { cumulative, selective }) => {
+                Some(AckResult::Acknowledged { cumulative, selective }) => {
                     outcome.to_host = Some((frame.to_vec(), 3));
                     outcome.answer = Some(answer(Body::Ack(Ack {
                         cumulative: cumulative.into(),
@@ -98,10 +98,10 @@ pub(crate) fn outcome(answers: &mut Answers, frame: &[u8], now: u64) -> Outcome 
                         received_at,
                         packets: 1,
                         marked: u16::from(route.ecn == Ecn::Experienced),
-                        notices: Notices::Welcome,
+                        notices: NoticePermission::Welcome,
                     })));
                 }
-                Some(Answer::Beyond { expected, selective }) => {
+                Some(AckResult::OutOfWindow { expected, selective }) => {
                     outcome.to_host = None;
                     outcome.answer = Some(answer(Body::Nack(Nack {
                         expected: expected.into(),
@@ -142,7 +142,7 @@ impl Assembly {
 
 struct Bench {
     model: Model,
-    answers: Answers,
+    answers: Receiver,
     now: u64,
     /// First PSN that has not been sent, by flow.
     next: [u32; 1 << FLOW],
@@ -162,7 +162,7 @@ impl Bench {
         let mut stimuli = vec![stimulus(1); 20];
         stimuli.extend(vec![stimulus(0); 8 + (1 << FLOW)]);
         model.run(&stimuli);
-        let answers = Answers::new(1 << FLOW);
+        let answers = Receiver::new(1 << FLOW);
         Some(Bench { model, answers, now: 0, next: [0; 1 << FLOW], answered: 0, heard: 0 })
     }
 
@@ -292,7 +292,7 @@ impl Bench {
                 assert_eq!(Some(frame), replies.pop_front(), "clock {clock}");
             }
             if heard_valid && stimulus[0] >> 7 & 1 == 1 {
-                let heard = Heard {
+                let heard = Measurement {
                     ack: reader.flag(),
                     queue_pair: reader.take(24) as u32,
                     address: reader.take(32) as u32,

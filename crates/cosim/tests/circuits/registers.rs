@@ -88,7 +88,7 @@ pub(crate) fn address(name: &str) -> u32 {
 struct Bench {
     model: Model,
     /// Inputs other than the bus: readiness for a command, counts, time, rate and space.
-    beside: [u32; 7],
+    other_inputs: [u32; 7],
 }
 
 impl Bench {
@@ -97,10 +97,10 @@ impl Bench {
         let mut reset = vec![0; WORDS.0];
         reset[0] = 1;
         model.run(&vec![reset; 3]);
-        Some(Bench { model, beside: [0; 7] })
+        Some(Bench { model, other_inputs: [0; 7] })
     }
     fn step(&mut self, flags: u32, data: u32, read: u32) -> Vec<u32> {
-        let mut words = self.beside.to_vec();
+        let mut words = self.other_inputs.to_vec();
         words[0] |= flags;
         words[1] = data;
         words[2] |= read;
@@ -222,9 +222,9 @@ fn a_command_waits_for_the_one_before() {
 #[test]
 fn time_rate_room_and_counts_are_read() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.beside[3..7].copy_from_slice(&[0x89ab_cdef, 0x0123_4567, 0x7654_3210, 0x1234_56aa]);
+    bench.other_inputs[3..7].copy_from_slice(&[0x89ab_cdef, 0x0123_4567, 0x7654_3210, 0x1234_56aa]);
     assert_eq!(bench.read(address("CLOCK_LOW")), (OKAY, 0x89ab_cdef));
-    bench.beside[4] = 0xffff_ffff;
+    bench.other_inputs[4] = 0xffff_ffff;
     assert_eq!(bench.read(address("CLOCK_HIGH")), (OKAY, 0x0123_4567), "as it was with the low half");
     assert_eq!(bench.read(address("RATE_LOW")), (OKAY, 0x7654_3210));
     assert_eq!(bench.read(address("RATE_HIGH")), (OKAY, 0xaa));
@@ -236,10 +236,10 @@ fn time_rate_room_and_counts_are_read() {
         .collect();
     for (i, counter) in counters.iter().enumerate() {
         for _ in 0..=i {
-            bench.beside[2] = 1 << (16 + i);
+            bench.other_inputs[2] = 1 << (16 + i);
             bench.step(0, 0, 0);
         }
-        bench.beside[2] = 0;
+        bench.other_inputs[2] = 0;
         assert_eq!(bench.read(*counter), (OKAY, i as u32 + 1));
     }
 }

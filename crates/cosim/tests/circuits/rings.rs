@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader, Writer};
-use pathweave_policy::laps::pipeline::{InFlight, Rings};
+use pathweave_policy::laps::pipeline::{InFlight, InFlightRings};
 use pathweave_units::Rng;
 
 use crate::support;
@@ -47,7 +47,7 @@ fn stimulus(reset: bool, path: usize, operation: Option<Operation>) -> Vec<u32> 
 
 struct Bench {
     model: Model,
-    golden: Rings,
+    golden: InFlightRings,
     /// Stamps of packets sent on each path, for echoes that match.
     sent: Vec<VecDeque<u64>>,
     stamp: u64,
@@ -62,7 +62,7 @@ impl Bench {
         let mut stimuli = vec![stimulus(true, 0, None); 2];
         stimuli.extend(vec![stimulus(false, 0, None); 1 << POOL.max(PATHS)]);
         model.run(&stimuli);
-        let golden = Rings::new(1 << PATHS, 1 << POOL);
+        let golden = InFlightRings::new(1 << PATHS, 1 << POOL);
         Some(Bench { model, golden, sent: vec![VecDeque::new(); 1 << PATHS], stamp: 0, lost: 0, full: 0 })
     }
 
@@ -96,7 +96,7 @@ impl Bench {
                 self.full += usize::from(!self.golden.sent(path, packet));
                 Vec::new()
             }
-            Operation::Heard(echo) => self.golden.heard(path, echo),
+            Operation::Heard(echo) => self.golden.on_ack(path, echo),
             Operation::Expired => self.golden.expired(path),
         }
     }
@@ -137,7 +137,7 @@ impl Bench {
     }
 
     /// Runs operations back to back. Returns the clocks in which they are accepted and in which packets are lost.
-    fn closely(&mut self, operations: &[(usize, Operation)]) -> (Vec<usize>, Vec<usize>) {
+    fn back_to_back(&mut self, operations: &[(usize, Operation)]) -> (Vec<usize>, Vec<usize>) {
         let mut stimuli: Vec<_> =
             operations.iter().map(|(path, operation)| stimulus(false, *path, Some(*operation))).collect();
         stimuli.extend(vec![stimulus(false, 0, None); 4 * operations.len() + 40]);
@@ -193,13 +193,13 @@ fn sent_and_heard_by_turns_take_a_clock_each() {
         let heard = |i: u64| i.checked_sub(3).map(|i| (path(i), Operation::Heard(100 + i)));
         (0..40).flat_map(|i| [Some((path(i), packet(100 + i))), heard(i)].into_iter().flatten()).collect()
     };
-    let (taken, lost) = bench.closely(&turns(8));
+    let (taken, lost) = bench.back_to_back(&turns(8));
     assert_eq!((taken.len(), lost.len()), (77, 0));
     // The first four operations are of one kind. Each is accepted before the previous one has started.
     assert_eq!(between(&taken)[..4], [1, 2, 2, 2]);
     assert!(between(&taken)[4..].iter().all(|clocks| *clocks == 1), "{taken:?}");
-    bench.closely(&[(5, Operation::Expired), (6, Operation::Expired), (7, Operation::Expired)]);
-    let (taken, lost) = bench.closely(&turns(1));
+    bench.back_to_back(&[(5, Operation::Expired), (6, Operation::Expired), (7, Operation::Expired)]);
+    let (taken, lost) = bench.back_to_back(&turns(1));
     assert_eq!((taken.len(), lost.len()), (77, 0));
     assert!(between(&taken)[2..].iter().all(|clocks| *clocks == 2), "{taken:?}");
 }
@@ -208,8 +208,8 @@ fn sent_and_heard_by_turns_take_a_clock_each() {
 #[test]
 fn lost_packets_are_told_every_two_clocks() {
     let Some(mut bench) = Bench::new() else { return };
-    bench.closely(&[(3, packet(1)), (3, packet(2)), (3, packet(3))]);
-    let (taken, lost) = bench.closely(&[(3, Operation::Expired)]);
+    bench.back_to_back(&[(3, packet(1)), (3, packet(2)), (3, packet(3))]);
+    let (taken, lost) = bench.back_to_back(&[(3, Operation::Expired)]);
     assert_eq!(lost, [0, 1, 2].map(|i| taken[0] + LATENCY + EACH * i));
 }
 

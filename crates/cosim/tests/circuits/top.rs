@@ -6,15 +6,16 @@ use std::collections::VecDeque;
 
 use pathweave_cosim::{Circuit, Model, Reader};
 use pathweave_policy::laps::pipeline::{
-    Answers, Choice, Chooser, Cut, Extremes, InFlight, PathDelays, Paths, Rates, Rings, Scale, Ticks,
+    Choice, DecreaseRule, DelayRange, InFlight, InFlightRings, PathDelays, PathSampler, Paths, Rates,
+    Receiver, Scale, Ticks,
 };
 use pathweave_units::{PathId, QpNum, Rng, Time};
-use pathweave_wire::{Body, Control, Ecn, Operation, Packet, Route, Segment, emit};
+use pathweave_wire::{Body, Control, Ecn, FrameAddressing, Operation, Packet, Segment, emit};
 use rand_core::{RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::frames::{Beat, beats, damage, frame, route, segment};
-use crate::receive::{Assembly, Heard, outcome};
+use crate::receive::{Assembly, Measurement, outcome};
 use crate::registers::{Command, address};
 use crate::support;
 
@@ -52,13 +53,13 @@ enum Source {
 }
 
 struct Golden {
-    answers: Answers,
+    answers: Receiver,
     paths: Paths,
-    chooser: Chooser,
+    chooser: PathSampler,
     draws: Xoshiro256PlusPlus,
-    extremes: Extremes,
+    extremes: DelayRange,
     rates: Rates,
-    rings: Rings,
+    rings: InFlightRings,
     ports: Vec<u16>,
     threshold: Ticks,
 }
@@ -137,13 +138,13 @@ impl Bench {
         let bytes: Vec<u8> = seed.iter().flat_map(|word| word.to_le_bytes()).collect();
         let threshold = Ticks::new(600);
         let golden = Golden {
-            answers: Answers::new(1 << FLOW),
+            answers: Receiver::new(1 << FLOW),
             paths: Paths::new(1 << DESTINATION, PATHS),
-            chooser: Chooser::new(1 << DESTINATION, PATHS),
+            chooser: PathSampler::new(1 << DESTINATION, PATHS),
             draws: Xoshiro256PlusPlus::from_seed(bytes.try_into().expect("32 bytes")),
-            extremes: Extremes::new(1 << DESTINATION, PATHS),
-            rates: Rates::new(1 << FLOW, LINE, LINE / 100, Cut::Half),
-            rings: Rings::new(1 << (DESTINATION + LEVELS), 1 << POOL),
+            extremes: DelayRange::new(1 << DESTINATION, PATHS),
+            rates: Rates::new(1 << FLOW, LINE, LINE / 100, DecreaseRule::Half),
+            rings: InFlightRings::new(1 << (DESTINATION + LEVELS), 1 << POOL),
             ports: vec![0; 1 << (DESTINATION + LEVELS)],
             threshold,
         };
@@ -277,7 +278,7 @@ impl Bench {
         let golden = &mut self.golden;
         let mut arriving = arriving.iter();
         let (mut hosts, mut answers) = (VecDeque::new(), VecDeque::<Vec<u8>>::new());
-        let (mut measured, mut echoes) = (VecDeque::<Heard>::new(), VecDeque::<Heard>::new());
+        let (mut measured, mut echoes) = (VecDeque::<Measurement>::new(), VecDeque::<Measurement>::new());
         // Choices: silent paths in the order searched and paths in the order chosen. Then sent packets.
         let mut wanting: VecDeque<&Request> =
             requests.iter().filter(|request| request.chosen.is_some()).collect();
@@ -318,7 +319,7 @@ impl Bench {
             let (delay, up) = (Ticks::new((operation[2] & 0xff_ffff).into()), operation[2] >> 24 & 1 == 1);
             let ticks = (now_of(operation) >> 10) as u32;
             if did(10) {
-                golden.paths.told(ticks, destination, path, up, delay);
+                golden.paths.set_path(ticks, destination, path, up, delay);
                 golden.chooser.update(destination, path, up.then_some(delay));
                 golden.extremes.set(destination, path, None);
             }
@@ -340,7 +341,7 @@ impl Bench {
             if did(12) {
                 let request = wanting.pop_front().expect("a data packet");
                 assert_eq!(request.chosen.map(|(_, to)| usize::from(to)), Some(destination), "{clock}");
-                let silent = golden.paths.look(ticks, destination, path);
+                let silent = golden.paths.probe_candidate(ticks, destination, path);
                 if let Some(silent) = silent {
                     let delay = golden.paths.entry(destination, silent).real;
                     golden.chooser.update(destination, silent, Some(delay));
@@ -431,7 +432,7 @@ impl Bench {
                         let heard = echoes.pop_front().expect("an acknowledgement");
                         let to = (heard.address - address_of(0)) as usize;
                         assert_eq!((path, stamp), (leaf(to, heard.path.into()), heard.stamp), "{clock}");
-                        golden.rings.heard(path, stamp)
+                        golden.rings.on_ack(path, stamp)
                     }
                     _ => golden.rings.expired(path),
                 };
@@ -511,14 +512,14 @@ fn psn_of(segment: &Segment) -> u64 {
 }
 
 /// Returns the frame with path, port and stamp written: its segment, its route, its bytes.
-fn stamped(frame: &[u8], path: usize, port: u16, now: u64) -> (Segment, Route, Vec<u8>) {
+fn stamped(frame: &[u8], path: usize, port: u16, now: u64) -> (Segment, FrameAddressing, Vec<u8>) {
     let packet = Packet::parse_ethernet(frame).expect("our own frame");
     let mut segment = packet.segment(0);
     segment.path = PathId(path as u16);
     if let Body::Data(data) = &mut segment.body {
         data.sent_at = Time::from_ps(now);
     }
-    let route = Route { src_port: port, ..*packet.route() };
+    let route = FrameAddressing { src_port: port, ..*packet.route() };
     let payload: &[u8] = match &segment.body {
         Body::Data(data) if data.op == Operation::ReadRequest => &[],
         _ => packet.payload(),
@@ -529,7 +530,7 @@ fn stamped(frame: &[u8], path: usize, port: u16, now: u64) -> (Segment, Route, V
     (segment, route, out)
 }
 
-fn probe(beside: &Segment, route: &Route, flow: u16, path: usize, port: u16, now: u64) -> Vec<u8> {
+fn probe(beside: &Segment, route: &FrameAddressing, flow: u16, path: usize, port: u16, now: u64) -> Vec<u8> {
     let body = Body::Control(Control::Probe { sent_at: Time::from_ps(now) });
     let segment = Segment {
         dst_qp: beside.dst_qp,
@@ -538,7 +539,7 @@ fn probe(beside: &Segment, route: &Route, flow: u16, path: usize, port: u16, now
         pull_target: None,
         body,
     };
-    let route = Route { src_port: port, ecn: Ecn::Capable0, ttl: 64, ..*route };
+    let route = FrameAddressing { src_port: port, ecn: Ecn::Capable0, ttl: 64, ..*route };
     let mut out = vec![0; 128];
     let len = emit(&segment, &route, &[], &mut out).expect("a probe");
     out.truncate(len);

@@ -13,7 +13,7 @@ use super::memory::{Registration, Remote};
 use crate::completion::Completion;
 use crate::error::{PostError, RegisterError, WaitError};
 use crate::region::{Region, Slices};
-use crate::shared::{Command, ConnectionInfo, ConnectionShared, Reach, Side, Start};
+use crate::shared::{AccessScope, Command, ConnectionInfo, ConnectionShared, Side, Start};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::ConnectionStats;
 
@@ -182,7 +182,7 @@ impl Connection {
         if self.shared.state() == ConnectionState::Closed {
             return Err(RegisterError::ConnectionClosed);
         }
-        Registration::open(&self.inner, region, address, access, Reach::Connection(self.id))
+        Registration::open(&self.inner, region, address, access, AccessScope::Connection(self.id))
     }
 
     /// Returns the next completion, if there is one. Drives the loop if callers do so.

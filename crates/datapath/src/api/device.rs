@@ -23,7 +23,7 @@ use crate::error::{ConnectError, HookTaken, OpenError, RegisterError, TooManyDom
 use crate::event_loop::Drive;
 use crate::hook::Hook;
 use crate::region::Region;
-use crate::shared::{Command, ConnectionShared, Dial, Listening, Reach, Shared};
+use crate::shared::{AccessScope, Command, ConnectRequest, ConnectionShared, Listening, Shared};
 use crate::stats::DeviceStats;
 use crate::threads::Signal;
 
@@ -65,7 +65,7 @@ impl Device {
         config.paths = config.paths.min(backend.paths());
         let paths = config.paths;
         let (driving, waiting, scheme) = (config.driving, config.waiting, config.scheme.clone());
-        let shared = Arc::new(Shared::telling(backend.waker(), signal));
+        let shared = Arc::new(Shared::with_signal(backend.waker(), signal));
         let (keys, queue_depth) = (Arc::new(Mutex::new(Keys::new())), config.queue_depth);
         let engine = engine::open(config, backend, shared.clone(), keys.clone())
             .map_err(|error| OpenError::System { address: local, source: std::io::Error::other(error) })?;
@@ -297,7 +297,7 @@ impl Device {
         private_data: &[u8],
     ) -> Opening {
         let connection = Arc::new(ConnectionShared::new(self.inner.queue_depth, None));
-        self.inner.ask(Command::Connect(Box::new(Dial {
+        self.inner.ask(Command::Connect(Box::new(ConnectRequest {
             peer,
             others,
             private_data: private_data.to_vec(),
@@ -329,7 +329,7 @@ impl Device {
         address: u64,
         access: Access,
     ) -> Result<Registration, RegisterError> {
-        Registration::open(&self.inner, region, address, access, Reach::Domain(None))
+        Registration::open(&self.inner, region, address, access, AccessScope::Domain(None))
     }
 
     /// Opens a region like [`register`](Device::register) to the peers of the connections in a protection domain,
@@ -347,7 +347,7 @@ impl Device {
         if !self.inner.domains.know(domain) {
             return Err(RegisterError::OtherDevice);
         }
-        Registration::open(&self.inner, region, address, access, Reach::Domain(Some(domain.clone())))
+        Registration::open(&self.inner, region, address, access, AccessScope::Domain(Some(domain.clone())))
     }
 
     /// Returns the device's statistics; `None` once the loop has ended.
@@ -393,7 +393,7 @@ impl Device {
     /// [`Driving::Standby`](crate::Driving)) and no other thread does at the moment. Returns whether this call has
     /// driven it.
     pub fn progress(&self) -> Turned {
-        self.inner.driver.nudge(&self.inner.shared)
+        self.inner.driver.drive_once(&self.inner.shared)
     }
 
     /// Announces that the caller goes to sleep where it does not see arrivals. With
@@ -406,7 +406,7 @@ impl Device {
     /// Makes all threads in [`wait_until`](Device::wait_until) check again whether they are `ready`, since their
     /// condition may have become true for another reason.
     pub fn rouse(&self) {
-        self.inner.shared.rouse();
+        self.inner.shared.interrupt();
     }
 }
 

@@ -84,7 +84,7 @@ pub(crate) fn run<C, H>(mut engine: Box<dyn Drive>, shared: &Shared<C, H>) {
     let reason = turn_to_the_end(&mut *engine);
     let _ = shared.broken.set(reason);
     let _ = catch_unwind(AssertUnwindSafe(|| engine.abandon()));
-    shared.tell();
+    shared.notify();
     let _ = shared.call_hook();
 }
 
@@ -203,7 +203,7 @@ impl Driver {
     }
 
     /// Drives the loop once, if callers do so.
-    pub(crate) fn nudge<C, H>(&self, shared: &Shared<C, H>) -> Turned {
+    pub(crate) fn drive_once<C, H>(&self, shared: &Shared<C, H>) -> Turned {
         let Driver::Callers { turns, standby } = self else { return Turned::Elsewhere };
         if let Ok(mut engine) = turns.engine.try_lock() {
             turns.turn(&mut **engine, shared);

@@ -11,8 +11,8 @@ use super::inner::Inner;
 use super::memory::Registration;
 use crate::error::{ConnectError, OpenError, WaitError};
 use crate::event::Event;
-use crate::shared::{Command, ConnectionShared, Dial, Listening, Release};
-use crate::stream::{News, Stream, refuse};
+use crate::shared::{Command, ConnectRequest, ConnectionShared, Listening, Release};
+use crate::stream::{EventQueue, QueuedEvent, refuse};
 
 /// Event stream of the connections that this end or peers open into it: openings, completions, ends. Clones refer to
 /// the same stream; a device may have several. [`Device::events`](crate::Device::events) creates one.
@@ -60,7 +60,7 @@ pub struct Events(Arc<Held>);
 /// State that all clones share.
 struct Held {
     inner: Arc<Inner>,
-    stream: Arc<Stream>,
+    stream: Arc<EventQueue>,
 }
 
 impl Events {
@@ -108,7 +108,7 @@ impl Events {
     ) -> Attempt {
         let Held { inner, stream } = &*self.0;
         let connection = Arc::new(ConnectionShared::new(inner.queue_depth, Some(token)));
-        inner.ask(Command::Connect(Box::new(Dial {
+        inner.ask(Command::Connect(Box::new(ConnectRequest {
             peer,
             others: Vec::new(),
             private_data: private_data.to_vec(),
@@ -180,11 +180,11 @@ impl Events {
         let event = loop {
             let Some(news) = stream.pop() else { break None };
             match news {
-                News::Completed { completion, side, connection } => {
+                QueuedEvent::Completed { completion, side, connection } => {
                     inner.taken(&connection, side);
                     break Some(Event::Completed(completion));
                 }
-                News::Opened(shared) => {
+                QueuedEvent::Opened(shared) => {
                     let token = shared.token;
                     let connection = Connection::new(inner.clone(), shared);
                     break Some(match token {
@@ -192,26 +192,26 @@ impl Events {
                         None => Event::Accepted(connection),
                     });
                 }
-                News::Refused(connection) => {
+                QueuedEvent::Refused(connection) => {
                     let known = connection.token.zip(connection.refused.get());
                     let (token, error) = known.expect("set before the news is pushed");
                     break Some(Event::Refused { token, error: Box::new(error.clone()) });
                 }
                 // Requests posted during the close are flushed behind this entry, so it is queued again. If the loop
                 // has ended, nothing flushes them.
-                News::Closed(connection)
+                QueuedEvent::Closed(connection)
                     if !connection.is_settled() && inner.shared.broken.get().is_none() =>
                 {
                     unsettled.push(connection);
                 }
-                News::Closed(connection) => {
+                QueuedEvent::Closed(connection) => {
                     let reason = connection.reason.get().copied().expect("set before the news is pushed");
                     break Some(Event::Closed { connection: connection.id(), reason });
                 }
-                News::Released { token } => break Some(Event::Released { token }),
+                QueuedEvent::Released { token } => break Some(Event::Released { token }),
             }
         };
-        unsettled.into_iter().for_each(|connection| stream.push(News::Closed(connection)));
+        unsettled.into_iter().for_each(|connection| stream.push(QueuedEvent::Closed(connection)));
         event
     }
 

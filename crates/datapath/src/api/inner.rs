@@ -86,7 +86,7 @@ impl Inner {
     /// Drives the loop once, if no thread does.
     #[inline]
     pub(super) fn nudge(&self) {
-        self.driver.nudge(&self.shared);
+        self.driver.drive_once(&self.shared);
     }
 }
 

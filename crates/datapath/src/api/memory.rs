@@ -10,7 +10,7 @@ use super::inner::Inner;
 use crate::error::{DeregisterError, RegisterError};
 use crate::region::Region;
 use crate::secure::{OsRandom, SecureRandom};
-use crate::shared::{Command, Reach, Release, lock};
+use crate::shared::{AccessScope, Command, Release, lock};
 
 /// Memory of a peer as a request names it: an address and its key. The peer's application must transfer both, for
 /// example in a SEND.
@@ -39,7 +39,7 @@ impl Registration {
         region: &Region,
         address: u64,
         access: Access,
-        reach: Reach,
+        reach: AccessScope,
     ) -> Result<Self, RegisterError> {
         if address.checked_add(region.len() as u64).is_none() {
             return Err(MemoryError::OutOfRange.into());
@@ -51,7 +51,7 @@ impl Registration {
         // the next one.
         let mut secret = [0; 8];
         OsRandom.fill(&mut secret)?;
-        let rkey = lock(&inner.keys).take(u64::from_ne_bytes(secret))?;
+        let rkey = lock(&inner.keys).allocate(u64::from_ne_bytes(secret))?;
         inner.ask_for_later(Command::Register { rkey, region: region.all(), address, access, reach });
         Ok(Registration { inner: inner.clone(), region: region.clone(), rkey, address, open: true })
     }

@@ -30,13 +30,13 @@ const CALLS_TO_TAKE_OVER: u32 = 8;
 
 /// The callers' handle of the thread.
 pub(crate) struct Standby {
-    relief: Arc<Relief>,
+    relief: Arc<SharedState>,
     handle: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// State shared by the callers and the thread.
 #[derive(Default)]
-struct Relief {
+struct SharedState {
     /// True while the thread has the loop.
     on_duty: AtomicBool,
     /// True if a caller wants it.
@@ -62,7 +62,7 @@ struct Watch {
 }
 
 /// Guard that marks a caller as sleeping in the loop.
-pub(super) struct Asleep<'a>(&'a Relief);
+pub(super) struct Asleep<'a>(&'a SharedState);
 
 impl Standby {
     /// Starts the thread.
@@ -74,7 +74,7 @@ impl Standby {
         shared: &Arc<Shared<C, H>>,
         local: SocketAddr,
     ) -> Result<Self, OpenError> {
-        let relief: Arc<Relief> = Arc::default();
+        let relief: Arc<SharedState> = Arc::default();
         let (turns, shared, own) = (turns.clone(), shared.clone(), relief.clone());
         let body = move || own.run(&turns, &shared);
         let handle = driver::spawn(body, local, None)?;
@@ -97,7 +97,7 @@ impl Standby {
     pub(super) fn want<C, H>(&self, shared: &Shared<C, H>) {
         let relief = &*self.relief;
         if relief.on_duty.load(Ordering::Acquire) && !relief.wanted.swap(true, Ordering::AcqRel) {
-            shared.rouse();
+            shared.interrupt();
         }
     }
 
@@ -142,7 +142,7 @@ impl Drop for Asleep<'_> {
     }
 }
 
-impl Relief {
+impl SharedState {
     /// Changes the shared state and wakes the thread.
     fn call(&self, what: impl FnOnce(&mut Watch)) {
         what(&mut lock(&self.watch));
@@ -183,7 +183,7 @@ impl Relief {
             // Threads that wait for the loop may take it now.
             shared.signal.notify();
         }
-        shared.tell();
+        shared.notify();
         let _ = shared.call_hook();
     }
 

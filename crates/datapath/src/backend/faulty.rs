@@ -10,7 +10,7 @@ use std::time::Duration;
 use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
-use super::weather::{Arrival, Faults, Happened, Weather};
+use super::weather::{Arrival, FaultCounters, FaultModel, Faults};
 use super::{Arrivals, Backend, Limits, Rail, Received, SendBatch, Sent, Wait, Waker};
 
 /// Faults that affect all datagrams of a network for a while: cut paths and rails, a largest datagram length, a
@@ -22,7 +22,7 @@ pub struct Cuts {
     rails: Arc<AtomicU64>,
     longest: Arc<AtomicUsize>,
     stall_us: Arc<AtomicU64>,
-    happened: Arc<Mutex<Happened>>,
+    happened: Arc<Mutex<FaultCounters>>,
 }
 
 impl Default for Cuts {
@@ -63,7 +63,7 @@ impl Cuts {
     }
 
     /// Returns the counters of backends that have been dropped.
-    pub fn happened(&self) -> Happened {
+    pub fn happened(&self) -> FaultCounters {
         *self.happened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -93,7 +93,7 @@ struct Route {
 /// A backend with injected faults, which are deterministic for the same seed and traffic.
 pub struct Faulty<B> {
     inner: B,
-    weather: Weather<Route>,
+    weather: FaultModel<Route>,
     cuts: Cuts,
     kept: Vec<Kept>,
 }
@@ -112,7 +112,7 @@ const MOST_OVERTAKERS: f64 = 40.0;
 impl<B: Backend> Faulty<B> {
     /// Injects faults into the packets that `inner` sends.
     pub fn new(inner: B, faults: Faults, cuts: Cuts, seed: u64) -> Self {
-        Faulty { inner, weather: Weather::new(faults, seed), cuts, kept: Vec::new() }
+        Faulty { inner, weather: FaultModel::new(faults, seed), cuts, kept: Vec::new() }
     }
 
     fn send_one(&mut self, route: &Route, bytes: &[u8]) -> io::Result<()> {

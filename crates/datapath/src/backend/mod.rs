@@ -18,7 +18,7 @@ use pathweave_wire::Ecn;
 pub use faulty::{Cuts, Faulty};
 pub use udp::{SourcePorts, UdpBackend, UdpConfig};
 pub use wake::Waker;
-pub use weather::{Arrival, Faults, Happened, Weather};
+pub use weather::{Arrival, FaultCounters, FaultModel, Faults};
 
 /// Number of a backend's address, which usually is that of a network interface. A backend with one address has rail 0
 /// only.

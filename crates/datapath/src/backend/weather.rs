@@ -41,7 +41,7 @@ pub struct Arrival<T> {
 
 /// Number of datagrams by fate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Happened {
+pub struct FaultCounters {
     /// Given to the network.
     pub sent: u64,
     /// Lost.
@@ -60,8 +60,8 @@ pub struct Happened {
     pub strayed: u64,
 }
 
-impl std::ops::AddAssign for Happened {
-    fn add_assign(&mut self, other: Happened) {
+impl std::ops::AddAssign for FaultCounters {
+    fn add_assign(&mut self, other: FaultCounters) {
         self.sent += other.sent;
         self.lost += other.lost;
         self.repeated += other.repeated;
@@ -75,11 +75,11 @@ impl std::ops::AddAssign for Happened {
 
 /// Draws the fate of datagrams, deterministic for the same seed and datagrams.
 #[derive(Debug)]
-pub struct Weather<T> {
+pub struct FaultModel<T> {
     faults: Faults,
     rng: Rng,
     overheard: Vec<(T, Vec<u8>)>,
-    happened: Happened,
+    happened: FaultCounters,
 }
 
 /// Number of datagrams kept for replay.
@@ -87,11 +87,11 @@ const OVERHEARD: usize = 256;
 /// Interval in datagrams at which one is kept on average: the oldest that are replayed are some thousands behind.
 const OVERHEARD_EVERY: u32 = 16;
 
-impl<T: Copy> Weather<T> {
+impl<T: Copy> FaultModel<T> {
     /// Creates the model before the first datagram.
     pub fn new(faults: Faults, seed: u64) -> Self {
         let rng = Rng::for_component(seed, "weather", 0);
-        Weather { faults, rng, overheard: vec![], happened: Happened::default() }
+        FaultModel { faults, rng, overheard: vec![], happened: FaultCounters::default() }
     }
 
     /// Returns true if no fault is configured.
@@ -100,7 +100,7 @@ impl<T: Copy> Weather<T> {
     }
 
     /// Returns the counters so far.
-    pub fn happened(&self) -> Happened {
+    pub fn happened(&self) -> FaultCounters {
         self.happened
     }
 
@@ -138,8 +138,8 @@ impl<T: Copy> Weather<T> {
         }
     }
 
-    fn happens(&mut self, chance: f64, count: fn(&mut Happened) -> &mut u64) -> bool {
-        let happens = chance > 0.0 && self.rng.chance(chance);
+    fn happens(&mut self, chance: f64, count: fn(&mut FaultCounters) -> &mut u64) -> bool {
+        let happens = chance > 0.0 && self.rng.bernoulli(chance);
         *count(&mut self.happened) += u64::from(happens);
         happens
     }
@@ -160,7 +160,7 @@ impl<T: Copy> Weather<T> {
         } else {
             0.0
         };
-        let marked = self.faults.mark > 0.0 && self.rng.chance(self.faults.mark);
+        let marked = self.faults.mark > 0.0 && self.rng.bernoulli(self.faults.mark);
         Arrival { way, bytes, late, marked, stray: None }
     }
 }
@@ -172,8 +172,8 @@ mod tests {
     const SENT: u64 = 100_000;
     const DATAGRAM: [u8; 40] = [0x55; 40];
 
-    fn through(faults: Faults) -> (Happened, Vec<Arrival<u64>>) {
-        let (mut weather, mut arrivals) = (Weather::new(faults, 1), vec![]);
+    fn through(faults: Faults) -> (FaultCounters, Vec<Arrival<u64>>) {
+        let (mut weather, mut arrivals) = (FaultModel::new(faults, 1), vec![]);
         for number in 0..SENT {
             weather.send(number, &DATAGRAM, |arrival| arrivals.push(arrival));
         }
@@ -195,7 +195,7 @@ mod tests {
             arrival.bytes != DATAGRAM || arrival.late > 0.0 || arrival.marked || arrival.stray.is_some()
         };
         let (happened, arrivals) = through(calm);
-        assert_eq!(happened, Happened { sent: SENT, ..Happened::default() });
+        assert_eq!(happened, FaultCounters { sent: SENT, ..FaultCounters::default() });
         assert_eq!((arrivals.len() as u64, count(&arrivals, is_odd)), (SENT, 0));
 
         let (happened, arrivals) = through(Faults { lose: 0.1, ..calm });

@@ -45,7 +45,7 @@ pub(crate) fn join(earlier: &mut Segment, later: &Segment) -> bool {
 mod tests {
     use super::*;
     use pathweave_units::{PathId, QpNum, Time};
-    use pathweave_wire::Notices;
+    use pathweave_wire::NoticePermission;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -63,7 +63,7 @@ mod tests {
             received_at: Time::from_us(psn),
             packets: 1,
             marked: psn.is_multiple_of(3).into(),
-            notices: Notices::Welcome,
+            notices: NoticePermission::Welcome,
         });
         Segment { dst_qp: QpNum(2), src_qp: QpNum(3), path: PathId(0), pull_target: None, body }
     }

@@ -3,30 +3,30 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use pathweave_policy::{CreditTerms, Scheme};
+use pathweave_policy::{CreditParams, Scheme};
 use pathweave_transport::{
     Access, Buffer, MemoryError, MemoryRegion, Op, Opcode, QpConfig, RecvRequest, Scope, Status, WorkRequest,
 };
 use pathweave_units::{Duration, QpNum, Rng, Time};
 
 use super::connection::{Connection, Phase};
-use super::fit::{Fit, Made, Recipe};
-use super::watch::Watched;
+use super::fit::{BuiltPolicy, PolicyInputs, RttCheck};
+use super::path_monitor::MonitoredPolicy;
 use super::{Core, Registered, deliver, released};
 use crate::api::ProtectionDomain;
 use crate::backend::Rail;
 use crate::completion::Completion;
 use crate::error::{ConnectError, DeregisterError};
 use crate::event_loop::Service;
-use crate::event_loop::outbound::Lane;
-use crate::places::Place;
+use crate::event_loop::outbound::SendRoute;
+use crate::places::BufferEntry;
 use crate::region::{Slice, Slices};
 use crate::scheme;
 use crate::secure::Session;
-use crate::shared::{Command, ConnectionShared, Dial, Reach, Release, Side, Start, lock};
+use crate::shared::{AccessScope, Command, ConnectRequest, ConnectionShared, Release, Side, Start, lock};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
 use crate::stats::{ConnectionStats, DeviceStats, PathStats};
-use crate::stream::{News, Stream, refuse};
+use crate::stream::{EventQueue, QueuedEvent, refuse};
 
 /// Largest number of READs of one peer that are served concurrently. A peer keeps up to 16 outstanding, but issues
 /// the next one as soon as it has a response, before its acknowledgement of that response arrives here.
@@ -38,7 +38,7 @@ const LINGER: Duration = Duration::from_ms(1_000);
 const FAREWELL: Duration = Duration::from_ms(100);
 
 impl Core {
-    pub(super) fn take(&mut self, command: Command) {
+    pub(super) fn execute(&mut self, command: Command) {
         match command {
             Command::Post { id, wr_id, op, memory, start } => self.post(id, (wr_id, op, start), memory),
             Command::PostRecv { id, wr_id, memory } => self.post_receive(id, wr_id, memory),
@@ -49,7 +49,7 @@ impl Core {
             }
             Command::Deregister { rkey, answer } => {
                 *lock(&answer) = Some(self.deregister(rkey));
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::Release(release) => self.release(release),
             Command::Withdraw(release) => {
@@ -58,26 +58,26 @@ impl Core {
                 self.regions.withdrawals.push(release);
                 self.go_on_withdrawing();
             }
-            Command::Look => self.shared.tell(),
+            Command::Look => self.shared.notify(),
             Command::Close { connection } => {
                 self.give_up_deferred(&connection);
-                self.act_for(connection.id());
+                self.set_current_connection(connection.id());
                 self.close(connection.id(), CloseReason::Local);
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::Probe { id } => self.probe_all(id),
             Command::Stats { id, answer } => {
                 // The caller waits for an answer, so there is one in any case.
                 let stats = self.contain(|core| {
-                    core.act_for(id);
+                    core.set_current_connection(id);
                     core.stats(id)
                 });
                 *lock(&answer) = Some(stats.flatten());
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::DeviceStats { answer } => {
                 *lock(&answer) = Some(self.device_stats());
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::Stop => {
                 self.io.stop_by = Some(self.io.now.saturating_add(FAREWELL));
@@ -97,7 +97,7 @@ impl Core {
             return self.refuse_late(Side::Send, flushed(id, wr_id, opcode));
         };
         let len = memory.len() as u64;
-        let handle = self.io.places.insert(Place { memory, wr_id });
+        let handle = self.io.places.insert(BufferEntry { memory, wr_id });
         let request = WorkRequest { wr_id: handle, op, local: Buffer(handle), len };
         if connection.takes_requests() {
             let qp = connection.qp;
@@ -123,7 +123,7 @@ impl Core {
             }
             deliver(&connection.shared, connection.stream.as_ref(), side, flushed);
         }
-        self.shared.tell();
+        self.shared.notify();
     }
 
     /// Completes a request at once that was posted to a connection which has already been removed.
@@ -131,7 +131,7 @@ impl Core {
     fn refuse_late(&mut self, side: Side, flushed: Completion) {
         if let Some((shared, stream)) = self.departed.get(flushed.connection) {
             deliver(&shared, stream.as_ref(), side, flushed);
-            self.shared.tell();
+            self.shared.notify();
         }
     }
 
@@ -140,7 +140,7 @@ impl Core {
             return self.refuse_late(Side::Receive, flushed(id, wr_id, Opcode::Recv));
         };
         let len = memory.len() as u64;
-        let handle = self.io.places.insert(Place { memory, wr_id });
+        let handle = self.io.places.insert(BufferEntry { memory, wr_id });
         let request = RecvRequest { wr_id: handle, buffer: Buffer(handle), len };
         if connection.takes_requests() {
             let qp = connection.qp;
@@ -154,16 +154,16 @@ impl Core {
 
     /// Opens a region under a key that was reserved for it. A region for a single connection stays closed if that
     /// connection has ended.
-    fn register(&mut self, rkey: u64, memory: Slice, address: u64, access: Access, reach: Reach) {
+    fn register(&mut self, rkey: u64, memory: Slice, address: u64, access: Access, reach: AccessScope) {
         let (scope, domain) = match reach {
-            Reach::Domain(domain) => (Scope::domain(ProtectionDomain::number(domain.as_ref())), domain),
-            Reach::Connection(id) => match self.connections.get(id) {
+            AccessScope::Domain(domain) => (Scope::domain(ProtectionDomain::number(domain.as_ref())), domain),
+            AccessScope::Connection(id) => match self.connections.get(id) {
                 Some(connection) if connection.takes_requests() => (Scope::queue_pair(connection.qp), None),
                 _ => return,
             },
         };
         let len = memory.len() as u64;
-        let handle = self.io.places.insert(Place { memory: memory.into(), wr_id: 0 });
+        let handle = self.io.places.insert(BufferEntry { memory: memory.into(), wr_id: 0 });
         let region = MemoryRegion { buffer: Buffer(handle), addr: address, len, access, scope };
         match self.endpoint.register_as(region, rkey) {
             Ok(()) => {
@@ -208,7 +208,7 @@ impl Core {
                 self.io.places.replace(*handle, Slices::nothing(len));
             }
             released(release);
-            self.shared.tell();
+            self.shared.notify();
         }
     }
 
@@ -222,13 +222,13 @@ impl Core {
             let tells = release.tell.is_some();
             released(release);
             if tells {
-                self.shared.tell();
+                self.shared.notify();
             }
         }
     }
 
     /// Starts to open a connection.
-    fn dial(&mut self, dial: Dial) {
+    fn dial(&mut self, dial: ConnectRequest) {
         if dial.connection.state() == ConnectionState::Closed {
             // The application gave up while the command was queued.
             return;
@@ -236,11 +236,11 @@ impl Core {
         let (connection, stream) = (dial.connection.clone(), dial.stream.clone());
         if let Err(error) = self.connect(dial) {
             refuse(&connection, stream.as_deref(), error);
-            self.shared.tell();
+            self.shared.notify();
         }
     }
 
-    fn connect(&mut self, dial: Dial) -> Result<(), ConnectError> {
+    fn connect(&mut self, dial: ConnectRequest) -> Result<(), ConnectError> {
         let peer = dial.peer;
         let mut peers = std::iter::once(&peer).chain(&dial.others);
         if let Some(peer) = peers.find(|peer| peer.is_ipv4() != self.io.local.is_ipv4()) {
@@ -259,7 +259,7 @@ impl Core {
         result
     }
 
-    fn begin(&mut self, dial: Dial, id: ConnectionId) -> Result<(), ConnectError> {
+    fn begin(&mut self, dial: ConnectRequest, id: ConnectionId) -> Result<(), ConnectError> {
         let now = self.io.now;
         let scheme = scheme::find(&dial.scheme)?;
         let paths = self.paths_for(&scheme);
@@ -282,7 +282,7 @@ impl Core {
         (qp, paths): (QpNum, u16),
         domain: Option<ProtectionDomain>,
         shared: Arc<ConnectionShared>,
-        stream: Option<Arc<Stream>>,
+        stream: Option<Arc<EventQueue>>,
     ) {
         let now = self.io.now;
         shared.set_id(id);
@@ -358,8 +358,8 @@ impl Core {
         paths: u16,
         mtu_payload: u16,
         round_trip: Option<Duration>,
-    ) -> (Scheme, Watched, Option<CreditTerms>) {
-        let mut recipe = Recipe {
+    ) -> (Scheme, MonitoredPolicy, Option<CreditParams>) {
+        let mut recipe = PolicyInputs {
             scheme: scheme.clone(),
             config: self.config.clone(),
             paths,
@@ -367,9 +367,9 @@ impl Core {
             receive_buffer_bytes: self.receive_buffer_bytes,
             rng: Rng::for_component(self.endpoint.config().seed, "policy", id.0.into()),
         };
-        let Made { scheme, policy, credit, rtts } = recipe.make(round_trip);
-        let watched = Watched::new(policy, paths, rtts.least, self.deaths.clone());
-        (scheme, watched.fitted(Fit::new(recipe, round_trip)), credit)
+        let BuiltPolicy { scheme, policy, credit, rtts } = recipe.make(round_trip);
+        let watched = MonitoredPolicy::new(policy, paths, rtts.least, self.deaths.clone());
+        (scheme, watched.fitted(RttCheck::new(recipe, round_trip)), credit)
     }
 
     /// Ends a connection: completes everything posted, and sends Close to the peer.
@@ -408,7 +408,7 @@ impl Core {
             self.setup.cancel(id);
             self.remove(id);
         } else if let Some(stream) = &connection.stream {
-            stream.push(News::Closed(connection.shared.clone()));
+            stream.push(QueuedEvent::Closed(connection.shared.clone()));
         }
     }
 
@@ -437,7 +437,7 @@ impl Core {
             counters: self.endpoint.qp_counters(connection.qp)?,
             order: self.endpoint.order_counters(connection.qp).unwrap_or_default(),
             paths: PathStats::of(policy.paths(), &connection.probed, |path| {
-                let Lane { to, rail, path } = connection.lane(path);
+                let SendRoute { to, rail, path } = connection.lane(path);
                 let ports = self.io.ports.len() / self.io.addresses.len();
                 let port = self.io.ports.get(rail.index() * ports + path.index());
                 let local = self.io.addresses.get(rail.index()).unwrap_or(&self.io.local);

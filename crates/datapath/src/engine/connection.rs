@@ -7,15 +7,15 @@ use std::sync::Arc;
 use pathweave_transport::Opcode;
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 
-use super::rails::Rails;
-use super::watch::PathProbe;
+use super::address_pairs::Rails;
+use super::path_monitor::PathProbe;
 use crate::api::ProtectionDomain;
 use crate::backend::Rail;
-use crate::event_loop::outbound::Lane;
+use crate::event_loop::outbound::SendRoute;
 use crate::secure::{RequestId, Session};
 use crate::shared::ConnectionShared;
 use crate::state::ConnectionId;
-use crate::stream::Stream;
+use crate::stream::EventQueue;
 
 /// Bits of a connection's number that are the slot; the others are the generation.
 const SLOT_BITS: u32 = 16;
@@ -48,7 +48,7 @@ pub(crate) struct Connection {
     pub(crate) id: ConnectionId,
     pub(crate) shared: Arc<ConnectionShared>,
     /// Event stream for the connection; `None`: its events go to its own handle.
-    pub(crate) stream: Option<Arc<Stream>>,
+    pub(crate) stream: Option<Arc<EventQueue>>,
     pub(crate) phase: Phase,
     /// Destination address of its packets, and the rail from which they leave.
     pub(crate) peer: SocketAddr,
@@ -121,16 +121,18 @@ impl Connection {
 
     /// Returns the route of a packet that is not an answer, on a path.
     #[inline]
-    pub(crate) fn lane(&self, path: PathId) -> Lane {
-        let (rail, to) = self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.way(path));
-        Lane { to, rail, path }
+    pub(crate) fn lane(&self, path: PathId) -> SendRoute {
+        let (rail, to) =
+            self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.pair_for_request(path));
+        SendRoute { to, rail, path }
     }
 
     /// Returns the route of an answer to a packet of a path.
     #[inline]
-    pub(crate) fn lane_back(&self, path: PathId) -> Lane {
-        let (rail, to) = self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.way_back(path));
-        Lane { to, rail, path }
+    pub(crate) fn lane_back(&self, path: PathId) -> SendRoute {
+        let (rail, to) =
+            self.rails.as_ref().map_or((self.rail, self.peer), |rails| rails.pair_for_answer(path));
+        SendRoute { to, rail, path }
     }
 
     /// Number by which the endpoint identifies the peer.

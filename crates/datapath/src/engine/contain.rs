@@ -13,8 +13,8 @@ use crate::state::{CloseReason, ConnectionId};
 impl Core {
     /// Marks the following work as that of this connection.
     #[inline]
-    pub(super) fn act_for(&mut self, id: ConnectionId) {
-        self.endpoint.act_for(self.connections.get(id).map(|connection| connection.qp));
+    pub(super) fn set_current_connection(&mut self, id: ConnectionId) {
+        self.endpoint.set_acting_qp(self.connections.get(id).map(|connection| connection.qp));
     }
 
     /// Closes the connection at work after a panic. Returns false if there is none.

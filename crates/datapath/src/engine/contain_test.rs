@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::bomb;
+use crate::engine::fault_injection;
 use crate::{Access, CloseReason, Connection, Device, DeviceConfig, Driving, Region, Registration, Status};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,7 +59,14 @@ fn a_bug_costs_the_connection_in_whose_work_it_struck_and_no_other() {
             })
         };
         let (bystander, _held) = open();
-        let kinds = [bomb::POLL, bomb::SENT, bomb::FEEDBACK, bomb::TIMER, bomb::RATE, bomb::CLOSE];
+        let kinds = [
+            fault_injection::POLL,
+            fault_injection::SENT,
+            fault_injection::FEEDBACK,
+            fault_injection::TIMER,
+            fault_injection::RATE,
+            fault_injection::CLOSE,
+        ];
         for (n, kind) in (1..).zip(kinds) {
             let (near, far) = open();
             let message = Region::zeroed(kind as usize).expect("memory");
@@ -67,7 +74,7 @@ fn a_bug_costs_the_connection_in_whose_work_it_struck_and_no_other() {
             far.recv(9, Region::zeroed(10).expect("memory").all()).expect("room");
             far.send(8, message.all()).expect("room");
             exchange(&bystander, &server, &board, n as u8);
-            if kind == bomb::RATE {
+            if kind == fault_injection::RATE {
                 assert!(far.stats().is_none(), "there is an answer, and none");
             }
             assert_eq!(far.wait_closed(PATIENCE).expect("it is closed"), CloseReason::Internal, "{kind}");

@@ -7,20 +7,20 @@ use std::sync::{Arc, Weak};
 use super::connection::Connection;
 use crate::shared::ConnectionShared;
 use crate::state::ConnectionId;
-use crate::stream::Stream;
+use crate::stream::EventQueue;
 
 /// Smallest number of entries at which settled ones are swept out.
 const FEW: usize = 16;
 
 /// Removed connections some of whose completions the application has not taken.
 #[derive(Default)]
-pub(super) struct Departed {
-    by_id: BTreeMap<ConnectionId, (Weak<ConnectionShared>, Option<Weak<Stream>>)>,
+pub(super) struct RemovedConnections {
+    by_id: BTreeMap<ConnectionId, (Weak<ConnectionShared>, Option<Weak<EventQueue>>)>,
     /// Number of entries at which settled ones are swept out next.
     sweep_at: usize,
 }
 
-impl Departed {
+impl RemovedConnections {
     /// Records a connection that is being removed.
     pub(super) fn note(&mut self, connection: &Connection) {
         if connection.shared.is_settled() {
@@ -37,7 +37,7 @@ impl Departed {
     }
 
     /// Returns the shared state of a removed connection, and its event stream.
-    pub(super) fn get(&self, id: ConnectionId) -> Option<(Arc<ConnectionShared>, Option<Arc<Stream>>)> {
+    pub(super) fn get(&self, id: ConnectionId) -> Option<(Arc<ConnectionShared>, Option<Arc<EventQueue>>)> {
         let (shared, stream) = self.by_id.get(&id)?;
         Some((shared.upgrade()?, stream.as_ref().and_then(Weak::upgrade)))
     }

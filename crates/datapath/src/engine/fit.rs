@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pathweave_policy::{AnyPolicy, CreditTerms, Leg, PolicyEnv, Scheme};
+use pathweave_policy::{AnyPolicy, CreditParams, MeasuredSection, PolicyEnv, Scheme};
 use pathweave_units::{Duration, Rng};
 
 use crate::config::AROUND_PAYLOAD_BYTES;
@@ -22,7 +22,7 @@ const TOO_LONG: u64 = 2;
 
 /// Inputs from which a policy is built.
 #[derive(Clone)]
-pub(crate) struct Recipe {
+pub(crate) struct PolicyInputs {
     pub(crate) scheme: Scheme,
     pub(crate) config: Arc<DeviceConfig>,
     pub(crate) paths: u16,
@@ -32,18 +32,18 @@ pub(crate) struct Recipe {
 }
 
 /// Policy built from a recipe, with its parameters.
-pub(crate) struct Made {
+pub(crate) struct BuiltPolicy {
     /// The scheme as adapted to real hosts.
     pub(crate) scheme: Scheme,
     pub(crate) policy: AnyPolicy,
-    pub(crate) credit: Option<CreditTerms>,
+    pub(crate) credit: Option<CreditParams>,
     pub(crate) rtts: Rtts,
 }
 
-impl Recipe {
+impl PolicyInputs {
     /// Builds the policy for this round-trip time between hosts, if one is known.
-    pub(crate) fn make(&mut self, round_trip: Option<Duration>) -> Made {
-        let Recipe { scheme, config, paths, mtu_payload, receive_buffer_bytes, rng } = self;
+    pub(crate) fn make(&mut self, round_trip: Option<Duration>) -> BuiltPolicy {
+        let PolicyInputs { scheme, config, paths, mtu_payload, receive_buffer_bytes, rng } = self;
         let scheme = scheme::for_hosts(scheme.clone(), config, *paths, *receive_buffer_bytes, round_trip);
         let rtts = scheme::rtts(&scheme, config, round_trip);
         let env = PolicyEnv {
@@ -52,18 +52,18 @@ impl Recipe {
             mtu_wire_bytes: u32::from(*mtu_payload) + AROUND_PAYLOAD_BYTES,
             mtu_payload_bytes: u32::from(*mtu_payload),
             paths: *paths,
-            measured: Leg::with_rtt(rtts.base),
+            measured: MeasuredSection::with_rtt(rtts.base),
             edge: None,
         };
         let policy = scheme.policy.build(&env, rng);
         let credit = scheme.credit_terms(&env, config.line_rate);
-        Made { scheme, policy, credit, rtts }
+        BuiltPolicy { scheme, policy, credit, rtts }
     }
 }
 
 /// Comparison of the assumed round-trip time with measured ones.
-pub(crate) struct Fit {
-    recipe: Recipe,
+pub(crate) struct RttCheck {
+    recipe: PolicyInputs,
     /// Round-trip time for which the policy was built.
     made_for: Duration,
     /// Shortest round-trip time measured since, and the number of measurements.
@@ -71,12 +71,12 @@ pub(crate) struct Fit {
     measured: u32,
 }
 
-impl Fit {
+impl RttCheck {
     /// Returns `None` if the handshake took at most [`TOO_LONG`] times the configured delay of network and hosts.
-    pub(crate) fn new(recipe: Recipe, round_trip: Option<Duration>) -> Option<Box<Self>> {
+    pub(crate) fn new(recipe: PolicyInputs, round_trip: Option<Duration>) -> Option<Box<Self>> {
         let usual = scheme::span(recipe.config.base_rtt) + scheme::span(recipe.config.host_delay);
         let made_for = round_trip.filter(|&took| took > usual * TOO_LONG)?;
-        Some(Box::new(Fit { recipe, made_for, shortest: Duration::MAX, measured: 0 }))
+        Some(Box::new(RttCheck { recipe, made_for, shortest: Duration::MAX, measured: 0 }))
     }
 
     /// Records a measured round trip. Returns true if the policy is to be rebuilt.

@@ -17,12 +17,12 @@ pub(super) struct HeldAcks {
     /// Time at which the application last got events of the acknowledged packets, if it has sent nothing since.
     told: Option<Time>,
     /// Observed behaviour of the application on receiving events.
-    pub(super) habit: Habit,
+    pub(super) habit: ReplyPattern,
 }
 
 /// Reaction of the application to events, as far as observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Habit {
+pub(super) enum ReplyPattern {
     /// Does not answer at once, or is unknown.
     #[default]
     Silent,
@@ -41,21 +41,25 @@ impl HeldAcks {
     }
 
     /// Records that the application has received events of the packets to be acknowledged.
-    pub(super) fn told(&mut self, now: Time) {
+    pub(super) fn on_events_delivered(&mut self, now: Time) {
         self.told = Some(now);
     }
 
     /// Records that data leaves. It counts as an answer if the application received events less than `at_once` ago.
     #[inline]
-    pub(super) fn sends(&mut self, now: Time, at_once: Duration) {
+    pub(super) fn on_data_sent(&mut self, now: Time, at_once: Duration) {
         if let Some(told) = self.told.take() {
-            self.habit = if now.saturating_since(told) < at_once { Habit::Answers } else { Habit::Silent };
+            self.habit = if now.saturating_since(told) < at_once {
+                ReplyPattern::Answers
+            } else {
+                ReplyPattern::Silent
+            };
         }
     }
 
     /// Records that acknowledgements were held in vain.
-    pub(super) fn missed(&mut self) {
-        (self.told, self.habit) = (None, Habit::Silent);
+    pub(super) fn on_hold_expired(&mut self) {
+        (self.told, self.habit) = (None, ReplyPattern::Silent);
     }
 
     /// Resets the holding state if no acknowledgement is left.
@@ -84,20 +88,20 @@ mod tests {
     #[test]
     fn who_answers_at_once_is_known_for_it_until_it_does_not() {
         let (mut acks, at_once) = (HeldAcks::default(), Duration::from_us(50));
-        assert_eq!(acks.habit, Habit::Silent);
-        acks.sends(Time::from_us(1), at_once);
-        assert_eq!(acks.habit, Habit::Silent, "it was told nothing");
-        acks.told(Time::from_us(100));
-        acks.sends(Time::from_us(149), at_once);
-        assert_eq!(acks.habit, Habit::Answers);
-        acks.sends(Time::from_us(900), at_once);
-        assert_eq!(acks.habit, Habit::Answers, "more of the same answer");
-        acks.told(Time::from_us(1_000));
-        acks.sends(Time::from_us(1_050), at_once);
-        assert_eq!(acks.habit, Habit::Silent, "too late");
-        acks.habit = Habit::Answers;
-        acks.told(Time::from_us(2_000));
-        acks.missed();
-        assert_eq!(acks.habit, Habit::Silent);
+        assert_eq!(acks.habit, ReplyPattern::Silent);
+        acks.on_data_sent(Time::from_us(1), at_once);
+        assert_eq!(acks.habit, ReplyPattern::Silent, "it was told nothing");
+        acks.on_events_delivered(Time::from_us(100));
+        acks.on_data_sent(Time::from_us(149), at_once);
+        assert_eq!(acks.habit, ReplyPattern::Answers);
+        acks.on_data_sent(Time::from_us(900), at_once);
+        assert_eq!(acks.habit, ReplyPattern::Answers, "more of the same answer");
+        acks.on_events_delivered(Time::from_us(1_000));
+        acks.on_data_sent(Time::from_us(1_050), at_once);
+        assert_eq!(acks.habit, ReplyPattern::Silent, "too late");
+        acks.habit = ReplyPattern::Answers;
+        acks.on_events_delivered(Time::from_us(2_000));
+        acks.on_hold_expired();
+        assert_eq!(acks.habit, ReplyPattern::Silent);
     }
 }

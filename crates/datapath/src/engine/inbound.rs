@@ -6,13 +6,13 @@ use pathweave_wire::{Body, Control as Packet, ControlKind, Datagram, Ecn, Operat
 
 use super::connection::Phase;
 use super::control::{self, Control};
+use super::path_monitor::Verdict;
 use super::transmit::{Asked, PACKETS_AN_ANSWER, is_own};
-use super::watch::Verdict;
-use super::{Core, connection::Connection, rails};
-use crate::event_loop::{Service, Whence};
-use crate::secure::{Kind, kind_of};
+use super::{Core, address_pairs, connection::Connection};
+use crate::crc;
+use crate::event_loop::{Origin, Service};
+use crate::secure::{Recipient, recipient_of};
 use crate::state::{CloseReason, ConnectionId};
-use crate::sum;
 
 /// Largest distance by which a PSN may lead the highest known one and still replace it. Less than half of the 24-bit
 /// sequence space.
@@ -26,18 +26,20 @@ impl Core {
     /// Dispatches a frame by its kind. `residue`: CRC tag of an intact unprotected frame. Returns `None` if the frame
     /// is refused.
     #[inline]
-    pub(super) fn take_in(
+    pub(super) fn process_frame(
         &mut self,
         now: Time,
-        whence: Whence,
+        whence: Origin,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,
     ) -> Option<()> {
-        match kind_of(frame) {
-            Kind::Plain => self.on_plain(now, whence, ecn, sum::content(frame), residue),
-            Kind::Protected(session) => self.on_protected(now, whence, ecn, ConnectionId(session.0), frame),
-            Kind::ToResponder | Kind::ToInitiator(_) => {
+        match recipient_of(frame) {
+            Recipient::Plain => self.on_plain(now, whence, ecn, crc::content(frame), residue),
+            Recipient::Protected(session) => {
+                self.on_protected(now, whence, ecn, ConnectionId(session.0), frame)
+            }
+            Recipient::ToResponder | Recipient::ToInitiator(_) => {
                 self.setup.enqueue(whence, frame);
                 Some(())
             }
@@ -47,15 +49,15 @@ impl Core {
 
     /// Processes an unprotected packet. The packet names its connection. The CRC residue proves that it is intact and
     /// belongs to this incarnation of the connection, not to an earlier one with the same numbers.
-    fn on_plain(&mut self, now: Time, whence: Whence, ecn: Ecn, content: &[u8], residue: u32) -> Option<()> {
+    fn on_plain(&mut self, now: Time, whence: Origin, ecn: Ecn, content: &[u8], residue: u32) -> Option<()> {
         let sound = |connection: &Connection| {
             connection.is_at(whence.from.ip())
-                && connection.session.as_ref().is_some_and(|session| session.takes_plain(residue))
+                && connection.session.as_ref().is_some_and(|session| session.is_plain_packet(residue))
         };
         if content[..].first() == Some(&control::OPCODE) {
             let control = Control::parse(content)?;
             let id = ConnectionId(control.to);
-            self.act_for(id);
+            self.set_current_connection(id);
             let known = self.connections.get(id)?;
             let of_peer = sound(known) && known.remote_id == control.from.0;
             return of_peer.then(|| self.on_control(now, id, whence, control));
@@ -72,7 +74,7 @@ impl Core {
     fn on_protected(
         &mut self,
         now: Time,
-        whence: Whence,
+        whence: Origin,
         ecn: Ecn,
         id: ConnectionId,
         frame: &mut [u8],
@@ -86,7 +88,7 @@ impl Core {
         }
         // The hook may have taken a while.
         let now = now.max(self.io.now);
-        self.act_for(id);
+        self.set_current_connection(id);
         let connection = self.connections.get_mut(id)?;
         let opened = connection.session.as_mut()?.open(now, frame).ok()?;
         let content = &frame[opened.body];
@@ -107,7 +109,7 @@ impl Core {
     fn on_packet(
         &mut self,
         now: Time,
-        (id, whence): (ConnectionId, Whence),
+        (id, whence): (ConnectionId, Origin),
         ecn: Ecn,
         datagram: &Datagram<'_>,
     ) -> Option<()> {
@@ -117,12 +119,12 @@ impl Core {
             return None;
         }
         connection.heard = now;
-        let near = if datagram.is_answer() { connection.near_answers } else { connection.near_data };
+        let near = if datagram.has_reverse_psn() { connection.near_answers } else { connection.near_data };
         let segment = datagram.segment(near);
         if let Some(rails) = &mut connection.rails
             && is_own(&segment.body)
         {
-            rails.heard(PathId(segment.path.0 % connection.paths), whence.rail, whence.from.ip());
+            rails.note_arrival(PathId(segment.path.0 % connection.paths), whence.rail, whence.from.ip());
         }
         match &segment.body {
             Body::Data(data) => {
@@ -153,7 +155,7 @@ impl Core {
             }
             Body::Cnp | Body::Ack(_) | Body::Nack(_) | Body::Control(_) | Body::Missing(_) => {}
         }
-        let answers = datagram.is_answer();
+        let answers = datagram.has_reverse_psn();
         let host = connection.host();
         let ce = ecn == Ecn::Experienced;
         if let Some(place) = self.endpoint.on_packet(now, host, &segment, ce) {
@@ -203,20 +205,21 @@ impl Core {
         Some(())
     }
 
-    fn on_control(&mut self, now: Time, id: ConnectionId, whence: Whence, control: Control) {
+    fn on_control(&mut self, now: Time, id: ConnectionId, whence: Origin, control: Control) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         match (control.message, connection.phase) {
             (control::Message::Ask { pair, secret }, _) => {
                 let Some(rails) = connection.rails.as_mut().filter(|_| self.asked.len() < MOST_ASKED) else {
                     return;
                 };
-                let asked = rails.asked(now, whence.rail, whence.from.ip(), &mut self.unproven);
+                let asked = rails.on_ask(now, whence.rail, whence.from.ip(), &mut self.unproven);
                 self.asked.extend(asked.map(|(back, asks)| Asked { id, back, pair, secret, asks }));
             }
             (control::Message::Answer { pair, secret }, _) => {
-                let answer = rails::Answer { pair, secret, rail: whence.rail, from: whence.from.ip() };
+                let answer =
+                    address_pairs::Answer { pair, secret, rail: whence.rail, from: whence.from.ip() };
                 if let Some(rails) = &mut connection.rails
-                    && rails.answered(now, &answer, &mut self.unproven)
+                    && rails.on_answer(now, &answer, &mut self.unproven)
                 {
                     // Ask messages that this validation permits leave at once.
                     self.io.look_by(now);
@@ -226,7 +229,7 @@ impl Core {
                 self.answers.push(id);
                 if connection.sends.is_empty() {
                     self.close(id, CloseReason::Peer);
-                    self.shared.tell();
+                    self.shared.notify();
                 } else {
                     let until = now.saturating_add(PEER_LINGERS);
                     connection.phase = Phase::PeerClosing { until };

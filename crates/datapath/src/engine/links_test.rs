@@ -5,15 +5,15 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use pathweave_policy::{Leg, PolicyEnv};
+use pathweave_policy::{MeasuredSection, PolicyEnv};
 use pathweave_transport::{
-    Access, Buffer, Class, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, QpConfig, Scope, Status,
-    WorkRequest,
+    Access, Buffer, Class, Endpoint, EndpointConfig, Event, FreePorts, MemoryRegion, Op, QpConfig, Scope,
+    Status, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Framing, Segment};
 
-use super::watch::{Deaths, Watched};
+use super::path_monitor::{Deaths, MonitoredPolicy};
 use crate::config::DeviceConfig;
 use crate::scheme;
 
@@ -75,7 +75,7 @@ fn link(from: usize, port: u16, links: usize) -> usize {
 }
 
 struct Host {
-    endpoint: Endpoint<Watched>,
+    endpoint: Endpoint<MonitoredPolicy>,
     qp: QpNum,
     deaths: Deaths,
     /// Time at which the host's own link is free.
@@ -124,12 +124,13 @@ fn host(id: usize, seed: u64, traffic: Traffic) -> Host {
         mtu_wire_bytes: u32::from(PAYLOAD) + 130,
         mtu_payload_bytes: PAYLOAD.into(),
         paths: traffic.ports,
-        measured: Leg::with_rtt(rtts.base),
+        measured: MeasuredSection::with_rtt(rtts.base),
         edge: None,
     };
     let mut rng = Rng::for_component(seed, "policy", id as u64);
     let deaths = Deaths::default();
-    let policy = Watched::new(scheme.policy.build(&env, &mut rng), traffic.ports, rtts.least, deaths.clone());
+    let policy =
+        MonitoredPolicy::new(scheme.policy.build(&env, &mut rng), traffic.ports, rtts.least, deaths.clone());
     let mut endpoint = Endpoint::new(EndpointConfig {
         mtu_payload: PAYLOAD,
         framing: Framing::Pathweave,
@@ -220,12 +221,12 @@ impl World {
         }
         let host = &mut self.hosts[from];
         if host.deaths.swap(false, Ordering::Relaxed) {
-            let dead = host.endpoint.policy(host.qp).map(Watched::dead_paths).unwrap_or_default();
+            let dead = host.endpoint.policy(host.qp).map(MonitoredPolicy::dead_paths).unwrap_or_default();
             host.endpoint.abandon(self.now, host.qp, &dead).unwrap();
         }
         loop {
             let host = &mut self.hosts[from];
-            let gate = if host.free_at <= self.now { Gate::OPEN } else { Gate::CONTROL };
+            let gate = if host.free_at <= self.now { FreePorts::OPEN } else { FreePorts::CONTROL };
             let Some(packet) = host.endpoint.poll_transmit(self.now, gate) else { break };
             if packet.class == Class::Data {
                 host.free_at = self.now + Rate::from_mbps(HOST_MBPS).time_for(packet.wire_bytes.into());

@@ -2,34 +2,34 @@
 //! wake-ups come out.
 
 pub(crate) mod acks;
-#[cfg(test)]
-pub(crate) mod bomb;
+mod address_pairs;
+pub(crate) mod clock_reset;
 mod commands;
 mod connection;
 pub(crate) mod contain;
 mod control;
 mod departed;
-pub(crate) mod epoch;
+#[cfg(test)]
+pub(crate) mod fault_injection;
 mod fit;
 mod held_acks;
 mod inbound;
 #[cfg(test)]
 mod links_test;
-mod rails;
+pub(crate) mod path_monitor;
 mod route;
 pub(crate) mod setup;
 mod transmit;
 mod unproven;
 mod upkeep;
-pub(crate) mod watch;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use pathweave_policy::Peers;
+use pathweave_policy::PeerKind;
 use pathweave_transport::{
-    Completion as Done, Endpoint, EndpointConfig, Event, Gate, Keys, Opcode, Status, TimerKind,
+    Completion as Done, Endpoint, EndpointConfig, Event, FreePorts, Keys, Opcode, Status, TimerKind,
 };
 use pathweave_units::{HostId, Time};
 use pathweave_wire::{Ecn, Framing};
@@ -38,26 +38,26 @@ use crate::api::ProtectionDomain;
 use crate::backend::Backend;
 use crate::completion::Completion;
 use crate::config::DeviceConfig;
-use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service, Whence};
+use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Origin, Service};
 use crate::secure::SetupError;
 use crate::shared::{Command, ConnectionShared, Release, Shared, Side};
 use crate::state::{CloseReason, ConnectionId};
-use crate::stream::{News, Stream};
+use crate::stream::{EventQueue, QueuedEvent};
+use clock_reset::Renewal;
 use connection::{Connection, Connections};
-use departed::Departed;
-use epoch::Renewal;
+use departed::RemovedConnections;
 use held_acks::HeldAcks;
+use path_monitor::{Deaths, MonitoredPolicy};
 use setup::Setup;
 use unproven::Unproven;
-use watch::{Deaths, Watched};
 
 /// The connections of a device, driven by the loop.
 pub(crate) struct Core {
     config: Arc<DeviceConfig>,
     io: Io,
-    endpoint: Endpoint<Watched>,
+    endpoint: Endpoint<MonitoredPolicy>,
     connections: Connections,
-    departed: Departed,
+    departed: RemovedConnections,
     setup: Setup,
     shared: Arc<Shared>,
     receive_buffer_bytes: Option<usize>,
@@ -113,12 +113,12 @@ pub(crate) fn open<B: Backend>(
         ..EndpointConfig::new(HostId(0))
     };
     // The endpoint identifies peers by connection numbers.
-    let endpoint = Endpoint::with_peers(endpoint, Peers::Connections);
+    let endpoint = Endpoint::with_peers(endpoint, PeerKind::Connections);
     let core = Core {
         io: Io::new(&config, &backend),
         endpoint,
         connections: Connections::new(u16::from_ne_bytes([a, b])),
-        departed: Departed::default(),
+        departed: RemovedConnections::default(),
         setup: Setup::new(&config)?,
         shared,
         receive_buffer_bytes: backend.receive_buffer_bytes(),
@@ -137,7 +137,7 @@ pub(crate) fn open<B: Backend>(
 
 impl Service for Core {
     const HAS_SIDE_CHANNEL: bool = false;
-    type Transport = Endpoint<Watched>;
+    type Transport = Endpoint<MonitoredPolicy>;
     type Command = Command;
     type Handed = Arc<ConnectionShared>;
 
@@ -154,46 +154,46 @@ impl Service for Core {
         &self.shared
     }
     #[inline]
-    fn transport(&self) -> &Endpoint<Watched> {
+    fn transport(&self) -> &Endpoint<MonitoredPolicy> {
         &self.endpoint
     }
     #[inline]
     fn on_datagram(
         &mut self,
         now: Time,
-        whence: Whence,
+        whence: Origin,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,
     ) -> Option<()> {
-        self.take_in(now, whence, ecn, frame, residue)
+        self.process_frame(now, whence, ecn, frame, residue)
     }
     fn carry_out(&mut self, command: Command) {
         if let Some(command) = self.defers(command) {
-            self.take(command);
+            self.execute(command);
         }
     }
-    fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool {
+    fn advance<B: Backend>(&mut self, backend: &mut B) -> bool {
         if self.io.now >= MAY_BEGIN_ANEW {
             self.renew();
         }
         self.setup_progress(self.io.now, backend)
     }
-    fn look_after(&mut self, now: Time) -> bool {
+    fn run_timers(&mut self, now: Time) -> bool {
         self.on_time(now);
-        let told = self.tell();
+        let told = self.deliver_events();
         self.answer();
         told
     }
-    fn tell(&mut self) -> bool {
+    fn deliver_events(&mut self) -> bool {
         let told = self.drain_events();
         if told {
-            self.shared.tell();
+            self.shared.notify();
         }
         told
     }
     #[inline]
-    fn send_one(&mut self, now: Time, gate: Gate) -> bool {
+    fn send_one(&mut self, now: Time, gate: FreePorts) -> bool {
         self.send(now, gate)
     }
     fn sent_all(&mut self, told: bool) {
@@ -221,12 +221,12 @@ impl Service for Core {
     }
     #[inline]
     fn act_for_nobody(&mut self) {
-        self.endpoint.act_for(None);
+        self.endpoint.set_acting_qp(None);
     }
     fn give_up_acting(&mut self, bug: &str) -> bool {
         self.close_acting(bug)
     }
-    fn has_left(&self) -> bool {
+    fn is_finished(&self) -> bool {
         let parted = || !self.io.outbound.is_stuck() && self.connections.iter().all(Connection::has_parted);
         self.io.stop_by.is_some_and(|at| at <= self.io.now || parted())
     }
@@ -278,13 +278,13 @@ impl Core {
             any = true;
             match event {
                 Event::Completion(done) => {
-                    self.endpoint.act_for(Some(done.qp));
+                    self.endpoint.set_acting_qp(Some(done.qp));
                     self.complete(&done);
                 }
                 // These events are for observers; the latter two are not enabled here.
                 Event::Delivered { .. } | Event::Retransmitted { .. } | Event::TimedOut { .. } => {}
                 Event::QpError { qp, .. } => {
-                    self.endpoint.act_for(Some(qp));
+                    self.endpoint.set_acting_qp(Some(qp));
                     if let Some(id) = self.connections.of_qp(qp).map(|connection| connection.id) {
                         self.close(id, CloseReason::Failed);
                     }
@@ -355,17 +355,22 @@ fn is_timeout(kind: TimerKind) -> bool {
 }
 
 /// Hands a completion to the application.
-fn deliver(shared: &Arc<ConnectionShared>, stream: Option<&Arc<Stream>>, side: Side, completion: Completion) {
+fn deliver(
+    shared: &Arc<ConnectionShared>,
+    stream: Option<&Arc<EventQueue>>,
+    side: Side,
+    completion: Completion,
+) {
     match stream {
         None => shared.completions.push((side, completion)),
-        Some(stream) => stream.push(News::Completed { completion, side, connection: shared.clone() }),
+        Some(stream) => stream.push(QueuedEvent::Completed { completion, side, connection: shared.clone() }),
     }
 }
 
 /// Notifies the application that nothing accesses a region any more.
 fn released(release: Release) {
     if let Some((stream, token)) = release.tell {
-        stream.push(News::Released { token });
+        stream.push(QueuedEvent::Released { token });
     }
 }
 

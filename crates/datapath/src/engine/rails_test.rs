@@ -41,7 +41,7 @@ fn answer(rails: &Rails, number: u8, length: Length) -> Answer {
 /// Processes the Answer to a full Ask. Returns true if it makes the pair usable.
 fn proves(rails: &mut Rails, number: u8) -> bool {
     let answer = answer(rails, number, Length::Full);
-    rails.answered(NOW, &answer, &mut Unproven::default())
+    rails.on_answer(NOW, &answer, &mut Unproven::default())
 }
 
 /// Rails whose networks are unknown.
@@ -55,7 +55,7 @@ fn addresses(list: &[&str]) -> Vec<SocketAddr> {
 
 fn ways(of: &Rails, paths: u16) -> Vec<(u8, String)> {
     let way = |path| {
-        let (rail, to) = of.way(PathId(path));
+        let (rail, to) = of.pair_for_request(PathId(path));
         (rail.0, to.to_string())
     };
     (0..paths).map(way).collect()
@@ -80,7 +80,8 @@ fn both_ends_put_a_path_on_the_same_pair() {
     assert!(proves(&mut asks, 3) && proves(&mut answers, 3));
     assert!(!proves(&mut asks, 3) && !proves(&mut asks, 0), "once");
     for path in 0..4 {
-        let ((rail, to), (back, from)) = (asks.way(PathId(path)), answers.way(PathId(path)));
+        let ((rail, to), (back, from)) =
+            (asks.pair_for_request(PathId(path)), answers.pair_for_request(PathId(path)));
         assert_eq!((near[rail.index()], to), (from, far[back.index()]), "path {path}");
         assert_eq!(rail.0, path as u8 % 2);
     }
@@ -91,19 +92,19 @@ fn answers_go_back_by_the_pair_of_what_they_answer() {
     let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
     let ends = Ends { role: Role::Responder, rails: &rails(1), listed: &far, met: (Rail(0), far[1]) };
     let mut rails = made(&ends, 2).unwrap();
-    assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[1]));
-    rails.heard(PathId(1), Rail(0), far[0].ip());
-    assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[1]), "whoever has sent it may not be there");
+    assert_eq!(rails.pair_for_answer(PathId(1)), (Rail(0), far[1]));
+    rails.note_arrival(PathId(1), Rail(0), far[0].ip());
+    assert_eq!(rails.pair_for_answer(PathId(1)), (Rail(0), far[1]), "whoever has sent it may not be there");
     let short = answer(&rails, 0, Length::Short);
-    assert!(rails.answered(NOW, &short, &mut Unproven::default()));
-    rails.heard(PathId(1), Rail(0), far[0].ip());
-    assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[0]));
-    assert_eq!((rails.way(PathId(1)).1, rails.way_back(PathId(0)).1), (far[1], far[1]));
+    assert!(rails.on_answer(NOW, &short, &mut Unproven::default()));
+    rails.note_arrival(PathId(1), Rail(0), far[0].ip());
+    assert_eq!(rails.pair_for_answer(PathId(1)), (Rail(0), far[0]));
+    assert_eq!((rails.pair_for_request(PathId(1)).1, rails.pair_for_answer(PathId(0)).1), (far[1], far[1]));
     // A packet from an unknown address, rail or path changes nothing.
     for (path, rail, from) in [(1, 0, "10.0.3.2"), (1, 1, "10.0.2.2"), (9, 0, "10.0.2.2")] {
-        rails.heard(PathId(path), Rail(rail), from.parse().unwrap());
+        rails.note_arrival(PathId(path), Rail(rail), from.parse().unwrap());
     }
-    assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[0]));
+    assert_eq!(rails.pair_for_answer(PathId(1)), (Rail(0), far[0]));
     assert!(rails.has_remote(far[0].ip()) && !rails.has_remote("10.0.3.2".parse().unwrap()));
 }
 
@@ -121,11 +122,7 @@ fn questions_become_rare() {
                 let number = 1 + u64::from(length == Length::Full);
                 assert_eq!(
                     question,
-                    Question {
-                        pair: 1,
-                        length,
-                        secret: number * 0x0101_0101_0101_0101 + 0x0202_0202_0202_0202
-                    }
+                    Ask { pair: 1, length, secret: number * 0x0101_0101_0101_0101 + 0x0202_0202_0202_0202 }
                 );
                 times.push((now - begun).as_ns() / 1_000_000);
             }
@@ -138,7 +135,7 @@ fn questions_become_rare() {
     assert_eq!(times(&mut rails, Length::Short, 5), [0, 20, 60, 1_100, 2_220]);
     let begins = NOW + Duration::from_ms(2_540);
     let short = answer(&rails, 1, Length::Short);
-    assert!(rails.answered(begins, &short, &mut Unproven::default()));
+    assert!(rails.on_answer(begins, &short, &mut Unproven::default()));
     assert_eq!(times(&mut rails, Length::Full, 9), [0, 20, 60, 140, 300, 620, 1_260, 2_260, 3_260]);
     assert!(proves(&mut rails, 1));
     assert_eq!(rails.due(now, Need::None, &mut Unproven::default()), (vec![], None));
@@ -161,10 +158,10 @@ fn an_answer_counts_with_the_secret_of_its_pair_and_by_that_pair_alone() {
         Answer { from: far[2].ip(), ..good },
         Answer { secret: answer(&rails, 4, Length::Short).secret, ..good },
     ] {
-        assert!(!rails.answered(NOW, &wrong, &mut unproven), "{wrong:?}");
+        assert!(!rails.on_answer(NOW, &wrong, &mut unproven), "{wrong:?}");
     }
-    assert!(rails.answered(NOW, &good, &mut unproven));
-    assert!(!rails.answered(NOW, &good, &mut unproven), "once");
+    assert!(rails.on_answer(NOW, &good, &mut unproven));
+    assert!(!rails.on_answer(NOW, &good, &mut unproven), "once");
     assert_eq!(ways(&rails, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.1.2:7".into())], "not by a short one");
     assert!(proves(&mut rails, 1));
     assert_eq!(ways(&rails, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.2.2:8".into())]);
@@ -188,7 +185,7 @@ fn an_address_that_does_not_answer_gets_few_short_questions_of_all_connections()
     // A peer that is present answers, which lets its other connections ask.
     let answer = answer(&connections[0], 1, Length::Short);
     let later = NOW + Duration::from_ms(10_000);
-    assert!(connections[0].answered(later, &answer, &mut unproven));
+    assert!(connections[0].on_answer(later, &answer, &mut unproven));
     let each =
         connections.iter_mut().map(|rails| asked(rails, later + ASK_AGAIN_MOST, Need::None, &mut unproven));
     let (short, full): (Vec<_>, Vec<_>) = each.unzip();
@@ -206,7 +203,7 @@ fn who_asks_is_asked_back_at_once_but_not_again_and_again() {
     assert_eq!(asked(&mut rails, NOW, Need::None, &mut unproven), (vec![3], vec![]));
     let mut by = |rails: &mut Rails, ms| {
         let (back, asks) =
-            rails.asked(NOW + Duration::from_ms(ms), Rail(0), far[1].ip(), &mut unproven).unwrap();
+            rails.on_ask(NOW + Duration::from_ms(ms), Rail(0), far[1].ip(), &mut unproven).unwrap();
         assert_eq!(back, (Rail(0), far[1]));
         asks.map(|question| (question.pair, question.length))
     };
@@ -216,8 +213,8 @@ fn who_asks_is_asked_back_at_once_but_not_again_and_again() {
     assert!(proves(&mut rails, 2));
     assert_eq!(by(&mut rails, 60), None);
     // It serves for Answers, and for other packets if no other pair works.
-    rails.heard(PathId(1), Rail(0), far[1].ip());
-    assert_eq!(rails.way_back(PathId(1)), (Rail(0), far[1]));
+    rails.note_arrival(PathId(1), Rail(0), far[1].ip());
+    assert_eq!(rails.pair_for_answer(PathId(1)), (Rail(0), far[1]));
     assert_eq!(ways(&rails, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.1.2:7".into())]);
     rails.due(NOW, Need::Dire, &mut Unproven::default());
     assert_eq!(ways(&rails, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.2.2:8".into())]);
@@ -239,11 +236,11 @@ fn one_address_at_each_end_is_no_pair_and_a_peer_names_nothing_of_this_host() {
     let questions = asked(&mut rails, NOW, Need::None, &mut unproven);
     assert_eq!(questions, (vec![], vec![2]), "from the other rail to the address in the network alone");
     assert!(!proves(&mut rails, 1), "nobody has asked by it");
-    assert_eq!(rails.asked(NOW, Rail(0), listed[1].ip(), &mut unproven), None);
-    let back = rails.asked(NOW, Rail(1), listed[0].ip(), &mut unproven);
+    assert_eq!(rails.on_ask(NOW, Rail(0), listed[1].ip(), &mut unproven), None);
+    let back = rails.on_ask(NOW, Rail(1), listed[0].ip(), &mut unproven);
     assert_eq!(back, Some(((Rail(1), listed[0]), None)));
-    rails.heard(PathId(0), Rail(0), listed[1].ip());
-    assert_eq!(rails.way_back(PathId(0)).1, listed[0]);
+    rails.note_arrival(PathId(0), Rail(0), listed[1].ip());
+    assert_eq!(rails.pair_for_answer(PathId(0)).1, listed[0]);
 }
 
 #[test]
@@ -272,14 +269,14 @@ fn where_nothing_comes_back_paths_go_by_the_next_pair() {
     let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
     let ends = Ends { role: Role::Initiator, rails: &rails(1), listed: &far, met: (Rail(0), far[0]) };
     let mut made = made(&ends, 1).unwrap();
-    made.turn(NOW);
-    assert_eq!(made.way(PathId(0)).1, far[0], "there is no other");
+    made.rotate_paths(NOW);
+    assert_eq!(made.pair_for_request(PathId(0)).1, far[0], "there is no other");
     assert!(proves(&mut made, 1));
     let at = |ms| NOW + Duration::from_ms(ms);
     let mut to = vec![];
     for ms in [100, 150, 200, 300] {
-        made.turn(at(ms));
-        to.push(made.way(PathId(0)).1.port());
+        made.rotate_paths(at(ms));
+        to.push(made.pair_for_request(PathId(0)).1.port());
     }
     assert_eq!(to, [7, 7, 8, 7]);
 }
@@ -300,6 +297,6 @@ fn who_is_met_at_an_address_that_is_not_listed_is_answered_there() {
     let (listed, met) = (addresses(&["10.0.1.2:7", "10.0.2.2:8"]), addresses(&["192.0.2.1:99"])[0]);
     let ends = Ends { role: Role::Responder, rails: &rails(1), listed: &listed, met: (Rail(0), met) };
     let rails = made(&ends, 2).unwrap();
-    assert_eq!(rails.way(PathId(1)), (Rail(0), met));
+    assert_eq!(rails.pair_for_request(PathId(1)), (Rail(0), met));
     assert!(rails.has_remote(met.ip()));
 }

@@ -10,7 +10,7 @@ const PATIENCE: u8 = 3;
 /// Address pairs of an attempt: each rail with each address of the peer. Each pair has one source port for each path
 /// and one default port. Each port, and the answer to it, takes another path through the network.
 #[derive(Clone, Debug)]
-pub(super) struct Routes {
+pub(super) struct ConnectAttemptOrder {
     /// Pairs in order of preference. The address of the peer is an index into the attempt's list.
     ways: Vec<(Rail, usize)>,
     at: usize,
@@ -21,14 +21,14 @@ pub(super) struct Routes {
     answered: Option<u8>,
 }
 
-impl Routes {
+impl ConnectAttemptOrder {
     /// `towards`: the rail from which routing would send to each address of the peer.
     pub(super) fn new(rails: usize, towards: &[Rail], paths: u16) -> Self {
         let mut ways: Vec<(Rail, usize)> = towards.iter().enumerate().map(|(to, rail)| (*rail, to)).collect();
         for (to, likely) in towards.iter().enumerate() {
             ways.extend((0..rails).map(|rail| (Rail(rail as u8), to)).filter(|(rail, _)| rail != likely));
         }
-        Routes { ways, at: 0, path: None, paths, answered: None }
+        ConnectAttemptOrder { ways, at: 0, path: None, paths, answered: None }
     }
 
     /// Returns the number of pairs.
@@ -46,7 +46,7 @@ impl Routes {
     }
 
     /// Records that a datagram was not answered.
-    pub(super) fn silent(&mut self) {
+    pub(super) fn on_no_answer(&mut self) {
         match &mut self.answered {
             // A cookie is valid for one address, so a change of address restarts the handshake.
             Some(silent) if *silent < PATIENCE => {
@@ -88,23 +88,23 @@ mod tests {
 
     #[test]
     fn with_one_way_each_port_is_asked_from_in_turn() {
-        let mut routes = Routes::new(1, &[Rail(0)], 2);
+        let mut routes = ConnectAttemptOrder::new(1, &[Rail(0)], 2);
         let mut paths = vec![];
         for _ in 0..4 {
             assert_eq!(routes.way(), (Rail(0), 0));
             paths.push(routes.path());
-            routes.silent();
+            routes.on_no_answer();
         }
         assert_eq!(paths, [None, Some(PathId(0)), Some(PathId(1)), None]);
     }
 
     #[test]
     fn every_address_is_asked_the_likely_way_first_and_then_any_way() {
-        let mut routes = Routes::new(2, &[Rail(0), Rail(1)], 2);
+        let mut routes = ConnectAttemptOrder::new(2, &[Rail(0), Rail(1)], 2);
         let mut ways = vec![];
         for _ in 0..5 {
             ways.push((routes.way().0.0, routes.way().1, routes.path()));
-            routes.silent();
+            routes.on_no_answer();
         }
         let first = Some(PathId(0));
         assert_eq!(ways, [(0, 0, None), (1, 1, None), (1, 0, None), (0, 1, None), (0, 0, first)]);
@@ -112,14 +112,14 @@ mod tests {
 
     #[test]
     fn where_an_answer_has_come_it_is_asked_again_for_a_while() {
-        let mut routes = Routes::new(2, &[Rail(0)], 16);
-        routes.silent();
+        let mut routes = ConnectAttemptOrder::new(2, &[Rail(0)], 16);
+        routes.on_no_answer();
         assert_eq!(routes.way(), (Rail(1), 0));
         routes.answered(Rail(0), Some(0), None);
         let mut ways = vec![];
         for _ in 0..5 {
             ways.push((routes.way().0.0, routes.path().map(|path| path.0)));
-            routes.silent();
+            routes.on_no_answer();
         }
         assert_eq!(ways, [(0, None), (0, Some(0)), (0, Some(1)), (0, Some(2)), (1, Some(2))]);
         // An answer from outside the list of pairs changes nothing.

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use pathweave_units::{HostId, PathId, QpNum, Time};
 
 use super::Core;
+use super::address_pairs::{Ends, Rails, Role};
 use super::connection::Phase;
-use super::rails::{Ends, Rails, Role};
-use super::route::Routes;
+use super::route::ConnectAttemptOrder;
 use crate::backend::{Backend, Rail, SendBatch};
 use crate::config::{AROUND_PAYLOAD_BYTES, DeviceConfig};
 use crate::error::ConnectError;
-use crate::event_loop::Whence;
+use crate::event_loop::Origin;
 use crate::scheme;
 use crate::secure::{
     ClusterKey, Established, Features, HandshakeConfig, HandshakeError, Hello, Initiator, InitiatorEvent,
-    Kind, Limits, OsRandom, Refusal, RequestId, Responder, ResponderConfig, ResponderEvent, Rotation,
-    SessionId, SetupError, TransportType, kind_of,
+    Limits, OsRandom, Recipient, Refusal, RequestId, Responder, ResponderConfig, ResponderEvent, Rotation,
+    SessionId, SetupError, TransportType, recipient_of,
 };
 use crate::shared::{ConnectionInfo, ConnectionShared, Listening};
 use crate::state::{CloseReason, ConnectionId, ConnectionState};
@@ -50,7 +50,7 @@ pub(super) struct Setup {
 
 /// Handshake datagram that waits to be processed.
 struct Waiting {
-    whence: Whence,
+    whence: Origin,
     datagram: Vec<u8>,
 }
 
@@ -60,14 +60,14 @@ struct Attempt {
     /// Addresses at which the peer may be.
     peers: Vec<SocketAddr>,
     /// Address pairs to try, set when the attempt has begun.
-    routes: Option<Routes>,
+    routes: Option<ConnectAttemptOrder>,
     /// Time until which a completed attempt is kept to repeat its Confirm.
     done_until: Option<Time>,
 }
 
 impl Setup {
     pub(super) fn new(config: &DeviceConfig) -> Result<Self, SetupError> {
-        let key = config.key.clone().unwrap_or_else(ClusterKey::well_known);
+        let key = config.key.clone().unwrap_or_else(ClusterKey::public_key_for_insecure);
         let timeout = scheme::span(config.connect_timeout);
         let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
         let limits = Limits {
@@ -103,12 +103,12 @@ impl Setup {
 
     /// Counts a connection that this end opens.
     pub(super) fn count(&mut self, peer: IpAddr) -> Result<(), Refusal> {
-        self.responder.admission().open(peer)
+        self.responder.admission().add_open(peer)
     }
 
     /// Uncounts a connection that has ended, whether this end or the responder counted it.
     pub(super) fn uncount(&mut self, peer: IpAddr) {
-        self.responder.admission().close(peer);
+        self.responder.admission().remove_open(peer);
     }
 
     /// Withdraws the request of a peer whose connection has ended before the peer confirmed it.
@@ -136,14 +136,14 @@ impl Setup {
     }
 
     /// Queues a handshake datagram for later processing.
-    pub(super) fn enqueue(&mut self, whence: Whence, datagram: &[u8]) {
+    pub(super) fn enqueue(&mut self, whence: Origin, datagram: &[u8]) {
         if self.waiting.len() < MOST_WAITING {
             self.waiting.push(Waiting { whence, datagram: datagram.to_vec() });
         }
     }
 
     /// Records the rail at which a peer's datagram arrived.
-    fn note_arrival(&mut self, whence: Whence) {
+    fn note_arrival(&mut self, whence: Origin) {
         let from = whence.from.ip();
         if self.arrivals.len() >= MOST_ARRIVALS && !self.arrivals.contains_key(&from) {
             self.arrivals.clear();
@@ -176,12 +176,12 @@ impl Core {
         }
         self.setup.stirred = false;
         for Waiting { whence, datagram } in std::mem::take(&mut self.setup.waiting) {
-            match kind_of(&datagram) {
-                Kind::ToResponder => {
+            match recipient_of(&datagram) {
+                Recipient::ToResponder => {
                     self.setup.note_arrival(whence);
                     self.setup.responder.handle(now, whence.from, &datagram);
                 }
-                Kind::ToInitiator(attempt) => {
+                Recipient::ToInitiator(attempt) => {
                     let mut attempts = self.setup.initiators.iter_mut();
                     if let Some(found) = attempts.find(|known| known.initiator.attempt() == attempt) {
                         // The pair by which the answer arrived works.
@@ -200,7 +200,7 @@ impl Core {
         for attempt in &mut self.setup.initiators {
             if attempt.initiator.poll_timeout().is_some_and(|due| due <= now) {
                 if let Some(routes) = &mut attempt.routes {
-                    routes.silent();
+                    routes.on_no_answer();
                 }
                 attempt.initiator.on_timer(now);
             }
@@ -220,7 +220,7 @@ impl Core {
     pub(super) fn confirm_by_packet(
         &mut self,
         now: Time,
-        whence: Whence,
+        whence: Origin,
         id: ConnectionId,
         frame: &[u8],
     ) -> bool {
@@ -276,14 +276,14 @@ impl Core {
                         attempt.peers.iter().map(|to| fits_link(*to, self.config.mtu_payload, backend));
                     if let Some(error) = fits.find_map(Result::err) {
                         refuse(&shared, stream.as_deref(), error);
-                        self.shared.tell();
+                        self.shared.notify();
                         over.push(id);
                         self.remove(id);
                         continue;
                     }
                     let towards: Vec<Rail> =
                         attempt.peers.iter().map(|to| backend.rail_towards(*to)).collect();
-                    none.insert(Routes::new(rails, &towards, self.config.paths))
+                    none.insert(ConnectAttemptOrder::new(rails, &towards, self.config.paths))
                 }
             };
             let mut no_route = None;
@@ -303,7 +303,7 @@ impl Core {
             if let Some(error) = no_route.filter(|_| shared.state() == ConnectionState::Opening) {
                 let error = ConnectError::NoRoute { peer, reason: error.to_string() };
                 refuse(&shared, stream.as_deref(), error);
-                self.shared.tell();
+                self.shared.notify();
                 over.push(id);
                 self.remove(id);
                 continue;
@@ -313,14 +313,14 @@ impl Core {
                 Some(InitiatorEvent::Established(established)) => {
                     attempt.done_until = Some(now.saturating_add(self.setup.handshake.timeout));
                     if self.establish(now, id, (Role::Initiator, met), *established) {
-                        self.shared.tell();
+                        self.shared.notify();
                     } else {
                         over.push(id);
                     }
                 }
                 Some(InitiatorEvent::Failed(error)) => {
                     refuse(&shared, stream.as_deref(), self.explain(peer, error));
-                    self.shared.tell();
+                    self.shared.notify();
                     over.push(id);
                     self.remove(id);
                 }
@@ -340,12 +340,12 @@ impl Core {
         established: Established,
     ) -> bool {
         let Established { session, agreed, peer: hello, round_trip } = established;
-        self.act_for(id);
+        self.set_current_connection(id);
         let rails: Vec<_> =
             self.io.addresses.iter().map(SocketAddr::ip).zip(self.io.prefixes.clone()).collect();
         let Some(connection) = self.connections.get_mut(id) else { return false };
         (connection.rail, connection.peer) = met;
-        if agreed.features.has(Features::ADDRESSES) {
+        if agreed.features.contains(Features::ADDRESSES) {
             let ends = Ends { role, rails: &rails, listed: &hello.addresses, met };
             connection.rails = Rails::new(now, &ends, agreed.paths, &mut OsRandom);
         }
@@ -397,7 +397,7 @@ impl Core {
                         if connection.stream.is_none() {
                             self.shared.handed.push(connection.shared.clone());
                         }
-                        self.shared.tell();
+                        self.shared.notify();
                     }
                 }
                 ResponderEvent::Abandoned { session, .. } => {

@@ -2,21 +2,21 @@
 
 use std::net::SocketAddr;
 
-use pathweave_transport::{Class, Gate, PayloadRef, Transmit};
+use pathweave_transport::{Class, FreePorts, PayloadRef, Transmit};
 use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{Body, Control as Packet, Segment};
 
 use super::Core;
+use super::address_pairs::Ask;
 use super::connection::Connection;
 use super::control::{self, Control, Length};
-use super::held_acks::Habit;
-use super::rails::Question;
+use super::held_acks::ReplyPattern;
 use crate::backend::Rail;
 use crate::config::Driving;
 use crate::event_loop::Io;
-use crate::event_loop::frame::{self, Codepoint, Way};
-use crate::event_loop::outbound::{Lane, Outbound};
-use crate::places::Places;
+use crate::event_loop::frame::{self, Codepoint, FrameTarget};
+use crate::event_loop::outbound::{Outbound, SendRoute};
+use crate::places::BufferTable;
 use crate::secure::Session;
 use crate::state::ConnectionId;
 
@@ -58,7 +58,7 @@ impl Core {
     /// where it is built. Moving it as a whole would read it in larger pieces than it was written in. Such loads
     /// stall until all earlier stores complete, above all those of the previous packet's payload.
     #[inline]
-    pub(super) fn send(&mut self, now: Time, gate: Gate) -> bool {
+    pub(super) fn send(&mut self, now: Time, gate: FreePorts) -> bool {
         let Core { endpoint, io: Io { outbound, places, line, .. }, connections, acks, .. } = self;
         let mut emit = |packet: &Transmit| {
             let Some(connection) = connections.get_mut(ConnectionId(packet.to.0)) else { return };
@@ -76,7 +76,7 @@ impl Core {
                 && endpoint.send_data(now, gate, |packet| {
                     if packet.class == Class::Data {
                         line.take(now, packet.wire_bytes);
-                        acks.sends(now, HOLD_ACKS);
+                        acks.on_data_sent(now, HOLD_ACKS);
                     }
                     emit(&packet);
                 })
@@ -85,13 +85,13 @@ impl Core {
     /// Returns true if the acknowledgements can wait a little.
     fn may_hold(&mut self, told: bool) -> bool {
         if told {
-            self.acks.told(self.io.now);
+            self.acks.on_events_delivered(self.io.now);
         }
         let answers = match self.config.driving {
             Driving::Thread { .. } => false,
             Driving::Caller => true,
             // An application that does not answer now may not call the loop for long.
-            Driving::Standby => self.acks.habit == Habit::Answers,
+            Driving::Standby => self.acks.habit == ReplyPattern::Answers,
         };
         if !answers || (!told && self.acks.since.is_none()) {
             return false;
@@ -109,7 +109,7 @@ impl Core {
 
     /// Sends acknowledgements that were held for too long.
     pub(super) fn emit_held_acks(&mut self) {
-        self.acks.missed();
+        self.acks.on_hold_expired();
         self.emit_acks();
     }
 
@@ -144,9 +144,9 @@ impl Core {
         self.emit_ack_by(connection.lane_back(connection.on_wire(segment.path)), to, segment);
     }
 
-    fn emit_ack_by(&mut self, lane: Lane, to: HostId, segment: &Segment) {
+    fn emit_ack_by(&mut self, lane: SendRoute, to: HostId, segment: &Segment) {
         let Some(connection) = self.connections.get_mut(ConnectionId(to.0)) else { return };
-        self.endpoint.act_for(Some(connection.qp));
+        self.endpoint.set_acting_qp(Some(connection.qp));
         let Some((way, session)) = connection.way(lane, Codepoint::Any) else { return };
         frame::add_packet(&mut self.io.outbound, &self.io.places, session, way, segment, None);
     }
@@ -154,7 +154,7 @@ impl Core {
     /// Sends a probe, which bypasses the endpoint.
     pub(super) fn emit_probe(&mut self, id: ConnectionId, path: PathId) {
         let now = self.io.now;
-        self.act_for(id);
+        self.set_current_connection(id);
         let Some(connection) = self.connections.get_mut(id) else { return };
         let segment = Segment {
             dst_qp: connection.remote_qp,
@@ -169,7 +169,7 @@ impl Core {
 
     /// Sends a control message to the peer of a connection.
     pub(super) fn emit_control(&mut self, id: ConnectionId, message: control::Message) {
-        self.act_for(id);
+        self.set_current_connection(id);
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.probes = connection.probes.wrapping_add(1);
         let path = PathId(connection.probes % connection.paths);
@@ -178,7 +178,13 @@ impl Core {
     }
 
     /// Sends a control message on a given lane.
-    fn emit_control_by(&mut self, id: ConnectionId, lane: Lane, message: control::Message, length: Length) {
+    fn emit_control_by(
+        &mut self,
+        id: ConnectionId,
+        lane: SendRoute,
+        message: control::Message,
+        length: Length,
+    ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         let control = Control { message, to: connection.remote_id, from: id };
         let full = connection.shared.info.get().map_or(0, |info| info.mtu_payload);
@@ -190,21 +196,21 @@ impl Core {
     }
 
     /// Sends an Ask by an address pair.
-    pub(super) fn emit_ask(&mut self, id: ConnectionId, question: Question) {
-        let Question { pair, length, secret } = question;
-        self.act_for(id);
+    pub(super) fn emit_ask(&mut self, id: ConnectionId, question: Ask) {
+        let Ask { pair, length, secret } = question;
+        self.set_current_connection(id);
         let Some(connection) = self.connections.get(id) else { return };
         let Some((rail, to)) = connection.rails.as_ref().map(|rails| rails.to_ask(pair)) else { return };
-        let lane = Lane { to, rail, path: PathId(u16::from(pair) % connection.paths) };
+        let lane = SendRoute { to, rail, path: PathId(u16::from(pair) % connection.paths) };
         self.emit_control_by(id, lane, control::Message::Ask { pair, secret }, length);
     }
 
     /// Sends an Answer to the origin of an Ask.
     pub(super) fn emit_answer(&mut self, asked: &Asked) {
         let Asked { id, back: (rail, to), pair, secret, .. } = *asked;
-        self.act_for(id);
+        self.set_current_connection(id);
         let Some(connection) = self.connections.get(id) else { return };
-        let lane = Lane { to, rail, path: PathId(u16::from(pair) % connection.paths) };
+        let lane = SendRoute { to, rail, path: PathId(u16::from(pair) % connection.paths) };
         self.emit_control_by(id, lane, control::Message::Answer { pair, secret }, Length::Short);
     }
 }
@@ -218,7 +224,7 @@ pub(super) struct Asked {
     pub(super) pair: u8,
     pub(super) secret: u64,
     /// Ask of this end that is sent along with the Answer.
-    pub(super) asks: Option<Question>,
+    pub(super) asks: Option<Ask>,
 }
 
 /// Returns true if this end sends the packet on its own initiative, and not as an answer to a packet of the peer.
@@ -232,7 +238,7 @@ pub(super) fn is_own(body: &Body) -> bool {
 
 fn emit(
     outbound: &mut Outbound,
-    places: &Places,
+    places: &BufferTable,
     connection: &mut Connection,
     segment: &Segment,
     payload: Option<&PayloadRef>,
@@ -251,8 +257,8 @@ impl Connection {
     /// Returns the send parameters of a frame on a lane, and the session that protects it; `None` before the
     /// handshake is complete.
     #[inline]
-    fn way(&mut self, lane: Lane, codepoint: Codepoint) -> Option<(Way, &mut Session)> {
+    fn way(&mut self, lane: SendRoute, codepoint: Codepoint) -> Option<(FrameTarget, &mut Session)> {
         let session = self.session.as_mut()?;
-        Some((Way { lane, sequence: lane.path, codepoint }, session))
+        Some((FrameTarget { lane, sequence: lane.path, codepoint }, session))
     }
 }

@@ -40,9 +40,9 @@ const FOR_PACKET: u8 = 2;
 
 /// Number of Asks that a peer's own Asks by an address pair permit there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Invited(u8);
+pub(crate) struct SolicitedAllowance(u8);
 
-impl Invited {
+impl SolicitedAllowance {
     /// Records an Ask that has arrived and is answered.
     pub(crate) fn asked(&mut self) {
         self.0 = self.0.saturating_add(FACTOR - 1).min(MOST_SAVED);
@@ -56,32 +56,32 @@ impl Invited {
 
 /// Budget of unsolicited Asks of a connection to all addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Purse {
+pub(crate) struct AskBudget {
     left: u8,
     /// Time of the latest arrival that has been counted.
     heard: Time,
 }
 
-impl Purse {
+impl AskBudget {
     /// Creates the budget after the handshake, at `now`.
     pub(crate) fn new(now: Time) -> Self {
-        Purse { left: FOR_HANDSHAKE, heard: now }
+        AskBudget { left: FOR_HANDSHAKE, heard: now }
     }
 
     /// Records the time of the last arrival from the peer. All arrivals since the last call count as one packet.
     pub(crate) fn heard(&mut self, heard: Time) {
         if heard > self.heard {
             self.heard = heard;
-            self.earn(FOR_PACKET);
+            self.add(FOR_PACKET);
         }
     }
 
     /// Records an Answer from the peer.
     pub(crate) fn answered(&mut self) {
-        self.earn(FACTOR);
+        self.add(FACTOR);
     }
 
-    fn earn(&mut self, questions: u8) {
+    fn add(&mut self, questions: u8) {
         self.left = self.left.saturating_add(questions).min(MOST_SAVED);
     }
 }
@@ -107,8 +107,8 @@ impl Unproven {
         &mut self,
         now: Time,
         to: IpAddr,
-        invited: &mut Invited,
-        purse: &mut Purse,
+        invited: &mut SolicitedAllowance,
+        purse: &mut AskBudget,
     ) -> bool {
         if invited.any() {
             invited.0 -= 1;
@@ -176,20 +176,26 @@ mod tests {
         let mut sent = vec![];
         for ms in (0..4_500).step_by(20) {
             // A new connection each time, so that no purse is empty.
-            if unproven.may_ask(at(ms), ip(1), &mut Invited::default(), &mut Purse::new(at(0))) {
+            if unproven.may_ask(at(ms), ip(1), &mut SolicitedAllowance::default(), &mut AskBudget::new(at(0)))
+            {
                 sent.push(ms);
             }
         }
         assert_eq!(sent, [0, 20, 40, 1_000, 2_000, 3_000, 4_000]);
         // Each address has its own allowance.
-        assert!(unproven.may_ask(at(4_480), ip(2), &mut Invited::default(), &mut Purse::new(at(0))));
+        assert!(unproven.may_ask(
+            at(4_480),
+            ip(2),
+            &mut SolicitedAllowance::default(),
+            &mut AskBudget::new(at(0))
+        ));
     }
 
     #[test]
     fn a_question_from_there_allows_an_answer_and_two_questions() {
         let mut unproven = Unproven::default();
-        let (mut invited, mut purse) = (Invited::default(), Purse { left: 0, heard: at(0) });
-        let mut ask = |invited: &mut Invited| unproven.may_ask(at(0), ip(1), invited, &mut purse);
+        let (mut invited, mut purse) = (SolicitedAllowance::default(), AskBudget { left: 0, heard: at(0) });
+        let mut ask = |invited: &mut SolicitedAllowance| unproven.may_ask(at(0), ip(1), invited, &mut purse);
         assert!(!ask(&mut invited));
         invited.asked();
         assert_eq!([ask(&mut invited), ask(&mut invited), ask(&mut invited)], [true, true, false]);
@@ -197,10 +203,10 @@ mod tests {
 
     #[test]
     fn a_connection_asks_three_times_as_much_as_its_peer_says() {
-        let (mut unproven, mut purse) = (Unproven::default(), Purse::new(at(0)));
-        let mut asks = |purse: &mut Purse| {
+        let (mut unproven, mut purse) = (Unproven::default(), AskBudget::new(at(0)));
+        let mut asks = |purse: &mut AskBudget| {
             (0..=255)
-                .filter(|last| unproven.may_ask(at(0), ip(*last), &mut Invited::default(), purse))
+                .filter(|last| unproven.may_ask(at(0), ip(*last), &mut SolicitedAllowance::default(), purse))
                 .count()
         };
         assert_eq!((asks(&mut purse), asks(&mut purse)), (7, 0), "for the handshake");
@@ -219,7 +225,7 @@ mod tests {
     fn an_answer_lets_other_connections_ask_there() {
         let mut unproven = Unproven::default();
         let ask = |unproven: &mut Unproven| {
-            unproven.may_ask(at(0), ip(1), &mut Invited::default(), &mut Purse::new(at(0)))
+            unproven.may_ask(at(0), ip(1), &mut SolicitedAllowance::default(), &mut AskBudget::new(at(0)))
         };
         assert_eq!((0..9).filter(|_| ask(&mut unproven)).count(), 3);
         unproven.answered(at(0), ip(1));
@@ -231,7 +237,7 @@ mod tests {
         let mut unproven = Unproven::default();
         let mut ask = |ms, number: u32| {
             let to = IpAddr::from(number.to_be_bytes());
-            unproven.may_ask(at(ms), to, &mut Invited::default(), &mut Purse::new(at(0)))
+            unproven.may_ask(at(ms), to, &mut SolicitedAllowance::default(), &mut AskBudget::new(at(0)))
         };
         assert!((0..4_096).all(|number| ask(0, number)));
         assert!(!ask(0, 5_000), "nobody is asked that would not be remembered");
@@ -265,8 +271,8 @@ mod tests {
         #[test]
         fn whatever_happens_the_bounds_hold(events in prop::collection::vec((happens(), 0usize..4, 0usize..3), 0..400)) {
             let mut unproven = Unproven::default();
-            let mut purses = [Purse::new(at(0)); 4];
-            let mut invited = [[Invited::default(); 3]; 4];
+            let mut purses = [AskBudget::new(at(0)); 4];
+            let mut invited = [[SolicitedAllowance::default(); 3]; 4];
             let (mut ms, mut came, mut sent) = (0, [0u64; 3], [0u64; 3]);
             // What each peer has sent, in Asks, and what was sent to others on its connection.
             let (mut said, mut caused) = ([7.0 / 3.0; 4], [0.0; 4]);

@@ -5,8 +5,8 @@ use pathweave_units::{Duration, PathId, Time};
 
 use super::connection::Phase;
 use super::inbound::nth_path;
-use super::watch::Watched;
-use super::{Core, control, rails};
+use super::path_monitor::MonitoredPolicy;
+use super::{Core, address_pairs, control};
 use crate::scheme::span;
 use crate::state::{CloseReason, ConnectionId};
 
@@ -38,7 +38,7 @@ impl Core {
     pub(super) fn abandon_dead(&mut self, now: Time) {
         for id in self.connections.ids() {
             let Some(qp) = self.connections.get(id).map(|connection| connection.qp) else { continue };
-            let dead = self.endpoint.policy(qp).map(Watched::dead_paths).unwrap_or_default();
+            let dead = self.endpoint.policy(qp).map(MonitoredPolicy::dead_paths).unwrap_or_default();
             if !dead.is_empty() {
                 let _ = self.endpoint.abandon(now, qp, &dead);
             }
@@ -50,7 +50,7 @@ impl Core {
         let mut wait = QUIET;
         let mut asks = None;
         for id in self.connections.ids() {
-            self.act_for(id);
+            self.set_current_connection(id);
             asks = asks.into_iter().chain(self.ask(now, id)).min();
             match self.need(now, id) {
                 Need::Nothing => continue,
@@ -59,7 +59,7 @@ impl Core {
                 Need::Probe(paths) => paths.into_iter().for_each(|path| self.emit_probe(id, path)),
                 Need::End(reason) => {
                     self.close(id, reason);
-                    self.shared.tell();
+                    self.shared.notify();
                 }
                 Need::Remove => self.remove(id),
             }
@@ -79,14 +79,14 @@ impl Core {
         let connection = self.connections.get_mut(id).filter(|connection| connection.phase == Phase::Open)?;
         let (paths, stalls, heard) = (connection.paths, connection.stalls(now), connection.heard);
         let rails = connection.rails.as_mut()?;
-        rails.heard_last(heard);
+        rails.note_last_arrival(heard);
         if stalls {
-            rails.turn(now);
+            rails.rotate_paths(now);
         }
         // The last path is never declared dead.
-        let dead = self.endpoint.policy(connection.qp).map_or(0, Watched::dead);
+        let dead = self.endpoint.policy(connection.qp).map_or(0, MonitoredPolicy::dead);
         let is_dire = stalls || dead > 0 && dead + 1 >= paths;
-        let need = if is_dire { rails::Need::Dire } else { rails::Need::None };
+        let need = if is_dire { address_pairs::Need::Dire } else { address_pairs::Need::None };
         let (due, next) = rails.due(now, need, &mut self.unproven);
         due.into_iter().for_each(|question| self.emit_ask(id, question));
         next

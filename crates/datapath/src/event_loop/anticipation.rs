@@ -19,7 +19,7 @@ const LONGEST_GAP: u64 = 16;
 
 /// Action instead of sleeping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum PollMode {
     /// Poll once more and keep the core: another thread might hold it for long.
     Once,
     /// Yield the core to others, and poll again.
@@ -73,7 +73,7 @@ impl Anticipation {
 
     /// Reports that there is nothing to do at `now`, after `bytes` in total have been sent and received. Returns the
     /// way to poll, or `None` to sleep.
-    pub(crate) fn looks(&mut self, now: Time, bytes: u64) -> Option<Look> {
+    pub(crate) fn looks(&mut self, now: Time, bytes: u64) -> Option<PollMode> {
         let wait = match &mut self.wait {
             Some(wait) => wait,
             None => {
@@ -87,7 +87,7 @@ impl Anticipation {
                 self.wait = Some(Wait { since: now, looks });
                 // Always poll once: if both ends share a core, the other one has often answered before this wait
                 // began. A poll costs less than a sleep that ends at once.
-                return near.then_some(if looks { Look::Again } else { Look::Once });
+                return near.then_some(if looks { PollMode::Again } else { PollMode::Once });
             }
         };
         let looked = now.saturating_since(wait.since);
@@ -95,7 +95,7 @@ impl Anticipation {
             wait.looks = false;
             self.missed(looked);
         }
-        self.is_looking().then_some(Look::Again)
+        self.is_looking().then_some(PollMode::Again)
     }
 
     /// Records that polling for this long was in vain. Enough waits are slept through to make up for the loss, and
@@ -208,13 +208,13 @@ mod tests {
     #[test]
     fn a_look_that_lasted_is_made_up_for() {
         let (mut anticipation, bytes) = settled();
-        assert_eq!(anticipation.looks(Time::from_us(1_000_000), bytes), Some(Look::Again));
+        assert_eq!(anticipation.looks(Time::from_us(1_000_000), bytes), Some(PollMode::Again));
         // Another thread had the core for 3 ms, though the answer was there after 8 us: at 2 us a sleep, 2,980 us are
         // made up for.
         anticipation.arrived(Time::from_us(1_000_008), Time::from_us(1_003_000));
         assert_eq!((anticipation.skips, anticipation.is_quick()), (2 + 1_490, false));
         let next = anticipation.looks(Time::from_us(1_009_000), bytes);
-        assert_eq!(next, Some(Look::Once), "and whatever it was may still be there");
+        assert_eq!(next, Some(PollMode::Once), "and whatever it was may still be there");
         anticipation.arrived(Time::from_us(1_009_008), Time::from_us(1_009_008));
         for round in 0..1_491 {
             assert!(!wait(&mut anticipation, 1_010_000 + 1_000 * round, 8, bytes));

@@ -4,10 +4,10 @@ use pathweave_transport::PayloadRef;
 use pathweave_units::PathId;
 use pathweave_wire::{DatagramLayout, Ecn, Segment, emit_datagram_header};
 
-use super::outbound::{Ends, Lane, Outbound, Target};
-use crate::places::Places;
+use super::outbound::{Ends, Outbound, SendRoute, Target};
+use crate::crc::{self, CRC_LEN};
+use crate::places::BufferTable;
 use crate::secure::{Protection, Session};
-use crate::sum::{self, CRC_LEN};
 
 /// Congestion codepoint of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +27,8 @@ impl Codepoint {
 
 /// Send parameters of a frame.
 #[derive(Clone, Copy)]
-pub(crate) struct Way {
-    pub(crate) lane: Lane,
+pub(crate) struct FrameTarget {
+    pub(crate) lane: SendRoute,
     /// Packet number sequence of the session to which the frame belongs.
     pub(crate) sequence: PathId,
     pub(crate) codepoint: Codepoint,
@@ -38,9 +38,9 @@ pub(crate) struct Way {
 #[inline]
 pub(crate) fn add_packet(
     outbound: &mut Outbound,
-    places: &Places,
+    places: &BufferTable,
     session: &mut Session,
-    way: Way,
+    way: FrameTarget,
     segment: &Segment,
     payload: Option<&PayloadRef>,
 ) {
@@ -62,7 +62,7 @@ pub(crate) fn add_packet(
 pub(crate) fn add(
     outbound: &mut Outbound,
     session: &mut Session,
-    way: Way,
+    way: FrameTarget,
     len: usize,
     write: impl FnOnce(&mut [u8]) -> bool,
 ) {
@@ -70,7 +70,7 @@ pub(crate) fn add(
         let tag = session.plain_tags().sends;
         put(outbound, way, Ends::Crc, len + CRC_LEN, |out| {
             let (content, end) = out.split_at_mut(len);
-            sum::put_tag(end, tag);
+            crc::put_tag(end, tag);
             write(content)
         });
     } else {
@@ -82,8 +82,14 @@ pub(crate) fn add(
 }
 
 #[inline]
-fn put(outbound: &mut Outbound, way: Way, ends: Ends, len: usize, write: impl FnOnce(&mut [u8]) -> bool) {
-    let Way { lane, codepoint, .. } = way;
+fn put(
+    outbound: &mut Outbound,
+    way: FrameTarget,
+    ends: Ends,
+    len: usize,
+    write: impl FnOnce(&mut [u8]) -> bool,
+) {
+    let FrameTarget { lane, codepoint, .. } = way;
     match codepoint {
         Codepoint::Is(ecn) => outbound.add(Target { lane, ecn, ends }, len, write),
         Codepoint::Any => outbound.add_along(lane, ends, len, write),

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use pathweave_units::{Duration as Span, Time};
 
-use super::anticipation::{Anticipation, Look};
-use super::line::Line;
+use super::anticipation::{Anticipation, PollMode};
 use super::outbound::Outbound;
+use super::pacing::Pacer;
 use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::config::{DeviceConfig, Waiting};
-use crate::places::Places;
+use crate::places::BufferTable;
 use crate::scheme;
 
 const DAY: Span = Span::from_ms(86_400_000);
@@ -28,9 +28,9 @@ pub(crate) struct Io {
     pub(crate) clock: Clock,
     /// Time last given to the transport.
     pub(crate) now: Time,
-    pub(crate) places: Places,
+    pub(crate) places: BufferTable,
     pub(crate) outbound: Outbound,
-    pub(crate) line: Line,
+    pub(crate) line: Pacer,
     /// Time at which the line rate permits the next packet, if any packets wait for it.
     pub(crate) waits_for_line: Option<Time>,
     pub(crate) local: SocketAddr,
@@ -86,9 +86,9 @@ impl Io {
         Io {
             now: clock.now(),
             clock,
-            places: Places::default(),
+            places: BufferTable::default(),
             outbound: Outbound::new(backend.limits(), backend.paths(), backend.addresses().len()),
-            line: Line::of_device(config),
+            line: Pacer::of_device(config),
             waits_for_line: None,
             local: backend.local_addr(),
             addresses: backend.addresses(),
@@ -117,7 +117,7 @@ impl Io {
     pub(crate) fn begin_anew(&mut self, config: &DeviceConfig) {
         self.clock = Clock::start();
         self.now = self.clock.now();
-        self.line = Line::of_device(config);
+        self.line = Pacer::of_device(config);
         self.waits_for_line = None;
         self.next_upkeep = Time::ZERO;
         self.idle_since = self.now;
@@ -130,10 +130,12 @@ impl Io {
     }
 
     /// Returns the way to poll for packets, or `None` to sleep.
-    pub(super) fn looks_again(&mut self, now: Time) -> Option<Look> {
+    pub(super) fn poll_mode(&mut self, now: Time) -> Option<PollMode> {
         match self.waiting {
-            Waiting::Busy => Some(Look::Again),
-            Waiting::Blocking { spin } => (now - self.idle_since < scheme::span(spin)).then_some(Look::Once),
+            Waiting::Busy => Some(PollMode::Again),
+            Waiting::Blocking { spin } => {
+                (now - self.idle_since < scheme::span(spin)).then_some(PollMode::Once)
+            }
             Waiting::Adaptive { .. } => {
                 let bytes = self.counts.received_bytes + self.outbound.counters().bytes;
                 self.anticipation.looks(now, bytes)

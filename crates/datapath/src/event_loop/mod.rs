@@ -7,8 +7,8 @@
 pub(crate) mod anticipation;
 pub(crate) mod frame;
 mod io;
-pub(crate) mod line;
 pub(crate) mod outbound;
+pub(crate) mod pacing;
 mod service;
 
 use std::sync::atomic::{Ordering, fence};
@@ -18,10 +18,10 @@ use pathweave_units::{Duration as Span, Time};
 
 use crate::backend::{Arrivals, Backend, Wait};
 use crate::config::Waiting;
-use anticipation::Look;
+use anticipation::PollMode;
 pub(crate) use io::{Io, MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
 use service::WhenToCall;
-pub(crate) use service::{Service, Whence, message};
+pub(crate) use service::{Origin, Service, message};
 
 /// Largest number of receive calls in one turn.
 const RECEIVES_A_TURN: usize = 4;
@@ -92,10 +92,10 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
     fn turn(&mut self) -> std::io::Result<Turn> {
         let core = &mut self.core;
         core.io_mut().counts.turns += 1;
-        let asked = !core.shared().commands.is_empty() || core.shared().has_news();
+        let asked = !core.shared().commands.is_empty() || core.shared().has_events();
         if core.io().drained && core.io().settled && !asked {
             // Nothing new can arrive before a sleep or a timer.
-            let (until, stopped) = (core.next_timer(), core.has_left());
+            let (until, stopped) = (core.next_timer(), core.is_finished());
             return Ok(Turn { more: false, active: false, until, stopped });
         }
         let mut active = core.take_commands();
@@ -131,22 +131,22 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
             }
         }
         let idle =
-            !active && core.io().settled && !core.io().outbound.is_stuck() && !core.shared().has_news();
+            !active && core.io().settled && !core.io().outbound.is_stuck() && !core.shared().has_events();
         if idle && !S::HAS_SIDE_CHANNEL {
             // An idle loop polls far more often than it finds work, so it only reads the clock.
             let (now, until) = (core.io_mut().tick(), core.next_timer());
             if until.into_iter().chain(core.held_until()).all(|due| due > now) {
-                return Ok(Turn { more: false, active, until, stopped: core.has_left() });
+                return Ok(Turn { more: false, active, until, stopped: core.is_finished() });
             }
         }
         let left = core.after_input(&mut self.backend, WhenToCall::Now);
         active |= left != Left::Idle;
         // Sending may have ended something of which the hook must be informed.
-        let told = core.shared().has_news();
+        let told = core.shared().has_events();
         core.io_mut().settled = left != Left::More && !told;
         let more =
             arrivals == Arrivals::More || left == Left::More || told || !core.shared().commands.is_empty();
-        Ok(Turn { more, active, until: core.next_timer(), stopped: core.has_left() })
+        Ok(Turn { more, active, until: core.next_timer(), stopped: core.is_finished() })
     }
 
     fn push(&mut self) {
@@ -183,14 +183,14 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
         let timer = turn.until.into_iter().chain(core.held_until()).min();
         let left = timer.map(|until| Duration::from_nanos(until.saturating_since(now).as_ns()));
         let io = core.io_mut();
-        let look = io.looks_again(now).or(left.filter(|left| *left < SHORTEST_SLEEP).map(|_| Look::Once));
+        let look = io.poll_mode(now).or(left.filter(|left| *left < SHORTEST_SLEEP).map(|_| PollMode::Once));
         if let Some(look) = look {
             io.drained = false;
             match look {
-                Look::Once => std::hint::spin_loop(),
+                PollMode::Once => std::hint::spin_loop(),
                 // Other threads run on this core meanwhile, above all the other end. If both share a core, its answer
                 // is here when this returns, without a sleep and a wake-up of either.
-                Look::Again => std::thread::yield_now(),
+                PollMode::Again => std::thread::yield_now(),
             }
             return Ok(());
         }
@@ -217,6 +217,6 @@ impl<B: Backend, S: Service> Drive for Engine<B, S> {
         fence(Ordering::SeqCst);
         while self.core.take_commands() {}
         self.core.abandon();
-        self.core.shared().tell();
+        self.core.shared().notify();
     }
 }

@@ -9,7 +9,7 @@ use pathweave_units::PathId;
 use pathweave_wire::Ecn;
 
 use crate::backend::{Backend, Limits, Rail, SendBatch, Sent};
-use crate::sum;
+use crate::crc;
 
 /// Largest number of spare buffers kept.
 const SPARE: usize = 64;
@@ -18,7 +18,7 @@ const MOST_WAITING: usize = 256;
 
 /// Destination address, rail and path of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lane {
+pub(crate) struct SendRoute {
     pub(crate) to: SocketAddr,
     pub(crate) rail: Rail,
     pub(crate) path: PathId,
@@ -27,7 +27,7 @@ pub(crate) struct Lane {
 /// Properties that all packets of a batch share, except for the size: the last packet may be shorter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Target {
-    pub(crate) lane: Lane,
+    pub(crate) lane: SendRoute,
     pub(crate) ecn: Ecn,
     pub(crate) ends: Ends,
 }
@@ -131,7 +131,7 @@ impl Outbound {
 
     /// Returns the index of a path's batch in `of_path`.
     #[inline]
-    fn slot(&self, lane: Lane) -> usize {
+    fn slot(&self, lane: SendRoute) -> usize {
         lane.rail.index() * self.paths + lane.path.index()
     }
 
@@ -169,21 +169,21 @@ impl Outbound {
         if write(&mut batch.bytes[batch.len..end]) {
             batch.segments += 1;
             batch.len = end;
-            if batch.segments.is_multiple_of(sum::AT_ONCE) {
+            if batch.segments.is_multiple_of(crc::AT_ONCE) {
                 batch.end_packets();
             }
         }
     }
 
     /// Returns true if a packet for this peer is about to leave on this path.
-    fn leaves_for(&self, lane: Lane) -> bool {
+    fn leaves_for(&self, lane: SendRoute) -> bool {
         let open = self.of_path[self.slot(lane)].map(|index| &self.filling[usize::from(index)]);
         open.is_some_and(|batch| batch.leaves_for(lane))
     }
 
     /// Returns a lane on which a packet for the same peer is about to leave: `lane` itself if possible, otherwise
     /// another path of the same rail.
-    pub(crate) fn lane_along(&self, lane: Lane) -> Option<Lane> {
+    pub(crate) fn lane_along(&self, lane: SendRoute) -> Option<SendRoute> {
         if self.leaves_for(lane) {
             return Some(lane);
         }
@@ -199,7 +199,7 @@ impl Outbound {
     /// the peer.
     pub(crate) fn add_along(
         &mut self,
-        lane: Lane,
+        lane: SendRoute,
         ends: Ends,
         len: usize,
         write: impl FnOnce(&mut [u8]) -> bool,
@@ -261,7 +261,7 @@ impl Outbound {
 
     /// Sends a batch. Returns it if there is no room.
     fn try_send<B: Backend>(&mut self, backend: &mut B, batch: Batch) -> Option<Batch> {
-        let Target { lane: Lane { to, rail, path }, ecn, .. } = batch.target;
+        let Target { lane: SendRoute { to, rail, path }, ecn, .. } = batch.target;
         let bytes = &batch.bytes[..batch.len];
         match backend.send(&SendBatch {
             to,
@@ -299,7 +299,7 @@ impl Outbound {
 impl Batch {
     const EMPTY: Batch = Batch {
         target: Target {
-            lane: Lane {
+            lane: SendRoute {
                 to: SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0),
                 rail: Rail::FIRST,
                 path: PathId(0),
@@ -315,7 +315,7 @@ impl Batch {
     };
 
     /// Returns true if the batch has a packet for this peer.
-    fn leaves_for(&self, lane: Lane) -> bool {
+    fn leaves_for(&self, lane: SendRoute) -> bool {
         self.target.lane.to == lane.to && self.segments > 0
     }
 
@@ -333,7 +333,7 @@ impl Batch {
     /// Writes the trailers of all packets that have none yet.
     fn end_packets(&mut self) {
         if self.target.ends == Ends::Crc {
-            sum::write(&mut self.bytes[self.ended..self.len], self.segment_bytes);
+            crc::write(&mut self.bytes[self.ended..self.len], self.segment_bytes);
         }
         self.ended = self.len;
     }
@@ -406,7 +406,7 @@ mod tests {
     const LIMITS: Limits = Limits { batch_segments: 3, batch_bytes: 100 };
 
     fn target(path: u16) -> Target {
-        let lane = Lane { to: "10.0.0.1:5".parse().unwrap(), rail: Rail::FIRST, path: PathId(path) };
+        let lane = SendRoute { to: "10.0.0.1:5".parse().unwrap(), rail: Rail::FIRST, path: PathId(path) };
         Target { lane, ecn: Ecn::Capable0, ends: Ends::AsWritten }
     }
 
@@ -449,8 +449,8 @@ mod tests {
         assert_eq!(outbound.lane_along(lane(1)), Some(lane(2)));
         add(&mut outbound, 1, 10, 2);
         assert_eq!(outbound.lane_along(lane(1)), Some(lane(1)), "its own path comes first");
-        let stranger = Lane { to: "10.0.0.2:5".parse().unwrap(), ..lane(1) };
-        let elsewhere = Lane { rail: Rail(1), ..lane(1) };
+        let stranger = SendRoute { to: "10.0.0.2:5".parse().unwrap(), ..lane(1) };
+        let elsewhere = SendRoute { rail: Rail(1), ..lane(1) };
         assert_eq!((outbound.lane_along(stranger), outbound.lane_along(elsewhere)), (None, None));
     }
 
@@ -460,7 +460,7 @@ mod tests {
         let mut sink = Sink { room: 99, second_is_full: true, ..Sink::default() };
         let add = |outbound: &mut Outbound, rail, path, byte| {
             let target = target(path);
-            let target = Target { lane: Lane { rail: Rail(rail), ..target.lane }, ..target };
+            let target = Target { lane: SendRoute { rail: Rail(rail), ..target.lane }, ..target };
             outbound.add(target, 10, |out| {
                 out.fill(byte);
                 true
@@ -530,7 +530,7 @@ mod tests {
         add(&mut outbound, 2, 10, 6);
         // Data of another peer is no batch to join.
         add(&mut outbound, 3, 20, 7);
-        let other = Lane { to: "10.0.0.2:5".parse().unwrap(), ..target(3).lane };
+        let other = SendRoute { to: "10.0.0.2:5".parse().unwrap(), ..target(3).lane };
         outbound.add_along(other, Ends::AsWritten, 10, |_| true);
         outbound.flush(&mut sink);
         let mut sizes: Vec<_> = sink.sent.iter().map(|(path, len, all)| (*path, *len, all.len())).collect();

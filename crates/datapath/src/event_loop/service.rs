@@ -5,14 +5,14 @@ use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use pathweave_transport::{Gate, Transport};
+use pathweave_transport::{FreePorts, Transport};
 use pathweave_units::{PathId, Time};
 use pathweave_wire::Ecn;
 
 use super::{Io, Left};
 use crate::backend::{Backend, Rail, Received};
+use crate::crc;
 use crate::shared::Shared;
-use crate::sum;
 
 /// Largest number of commands that one turn takes, so that arrivals do not wait.
 const COMMANDS_A_TURN: usize = 256;
@@ -32,7 +32,7 @@ pub(crate) enum WhenToCall {
 
 /// Origin of a datagram, and the socket at which it arrived.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whence {
+pub(crate) struct Origin {
     pub(crate) from: SocketAddr,
     pub(crate) rail: Rail,
     /// Path at whose port it arrived; `None`: the port at which peers usually reach this end.
@@ -59,7 +59,7 @@ pub(crate) trait Service: Send + Sized {
     fn on_datagram(
         &mut self,
         now: Time,
-        whence: Whence,
+        whence: Origin,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,
@@ -67,14 +67,14 @@ pub(crate) trait Service: Send + Sized {
     /// Carries out a request of the application.
     fn carry_out(&mut self, command: Self::Command);
     /// Advances handshakes and the side channel. Returns true if there was anything to do.
-    fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool;
+    fn advance<B: Backend>(&mut self, backend: &mut B) -> bool;
     /// Handles timers and silent peers. Returns true if there were events for the application.
-    fn look_after(&mut self, now: Time) -> bool;
+    fn run_timers(&mut self, now: Time) -> bool;
     /// Delivers the transport's events to the application. Returns true if there were any.
-    fn tell(&mut self) -> bool;
+    fn deliver_events(&mut self) -> bool;
     /// Writes the transport's next packet, if there is one, into a batch, or holds it so that it can share one with
     /// others.
-    fn send_one(&mut self, now: Time, gate: Gate) -> bool;
+    fn send_one(&mut self, now: Time, gate: FreePorts) -> bool;
     /// Called when all packets of a turn are in their batches. `told`: the application has just received events.
     fn sent_all(&mut self, told: bool);
     /// Returns the time until which packets are held, or `None` if there are none.
@@ -90,7 +90,7 @@ pub(crate) trait Service: Send + Sized {
     /// no peer was at work.
     fn give_up_acting(&mut self, bug: &str) -> bool;
     /// Returns true if the loop is to end and no peer needs to be informed any more.
-    fn has_left(&self) -> bool {
+    fn is_finished(&self) -> bool {
         self.io().stop_by.is_some()
     }
     /// Fails all outstanding work, since the loop has ended.
@@ -111,7 +111,7 @@ pub(crate) trait Service: Send + Sized {
                 }
                 self.io_mut().counts.panics += 1;
                 self.io_mut().settled = false;
-                self.shared().tell();
+                self.shared().notify();
                 None
             }
         }
@@ -168,11 +168,11 @@ pub(crate) trait Service: Send + Sized {
         };
         io.now = at.max(io.now);
         io.counts.received_bytes += received.bytes.len() as u64;
-        let whence = Whence { from: received.from, rail: received.rail, at: received.at };
+        let whence = Origin { from: received.from, rail: received.rail, at: received.at };
         let each = received.segment_bytes.max(1);
         let marked = u64::from(received.ecn == Ecn::Experienced);
-        for frames in received.bytes.chunks_mut(each * sum::AT_ONCE) {
-            let residues = sum::residues(frames, each);
+        for frames in received.bytes.chunks_mut(each * crc::AT_ONCE) {
+            let residues = crc::residues(frames, each);
             // Position at which processing continues if a frame causes a panic.
             let mut next = 0;
             while next < frames.len() {
@@ -199,10 +199,10 @@ pub(crate) trait Service: Send + Sized {
     /// Produces all outputs after an input.
     fn after_input<B: Backend>(&mut self, backend: &mut B, hook: WhenToCall) -> Left {
         self.io_mut().tick();
-        let mut active = self.contain(|service| service.go_on(backend)).unwrap_or(true);
+        let mut active = self.contain(|service| service.advance(backend)).unwrap_or(true);
         let now = self.io().now;
         // The application receives its events first, so that it can work in parallel.
-        let told = self.contain(|service| service.look_after(now)).unwrap_or(true);
+        let told = self.contain(|service| service.run_timers(now)).unwrap_or(true);
         active |= told;
         match hook {
             WhenToCall::Now => self.call_hook(),
@@ -214,7 +214,7 @@ pub(crate) trait Service: Send + Sized {
         self.contain(|service| service.sent_all(told));
         self.io_mut().outbound.flush(backend);
         // Sending may produce events, too.
-        active |= self.contain(Self::tell).unwrap_or(true);
+        active |= self.contain(Self::deliver_events).unwrap_or(true);
         match left {
             _ if packets > 0 => left,
             _ if active => Left::Done,
@@ -232,7 +232,7 @@ pub(crate) trait Service: Send + Sized {
             }
             let io = self.io_mut();
             let open = io.line.is_open(now);
-            let gate = if open && !io.outbound.is_full() { Gate::OPEN } else { Gate::CONTROL };
+            let gate = if open && !io.outbound.is_full() { FreePorts::OPEN } else { FreePorts::CONTROL };
             if !self.send_one(now, gate) {
                 let waits = !open && self.transport().has_ready_data();
                 let io = self.io_mut();

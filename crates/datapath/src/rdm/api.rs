@@ -239,7 +239,7 @@ impl RdmEndpoint {
 
     /// Drives the loop once, if callers drive it ([`Driving::Caller`](crate::Driving)).
     pub fn progress(&self) {
-        let _ = self.driver.nudge(&self.shared);
+        let _ = self.driver.drive_once(&self.shared);
     }
 
     /// Returns the endpoint's statistics; `None` once the loop has ended.

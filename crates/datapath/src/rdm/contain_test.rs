@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::bomb;
+use crate::engine::fault_injection;
 use crate::rdm::{RdmConfig, RdmEndpoint};
 use crate::{Region, Status};
 
@@ -30,7 +30,9 @@ fn a_bug_costs_the_peer_over_whose_packet_it_struck_and_no_other() {
         assert!(into.to_vec(0..bytes.len()).expect("its bytes") == bytes);
     };
     exchange(1);
-    victim.send(3, from_victim, Region::zeroed(bomb::POLL as usize).expect("memory").all()).expect("room");
+    victim
+        .send(3, from_victim, Region::zeroed(fault_injection::POLL as usize).expect("memory").all())
+        .expect("room");
     let start = Instant::now();
     while server.stats().expect("the loop goes on").panics == 0 {
         assert!(start.elapsed() < PATIENCE, "nothing has struck");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pathweave_policy::AnyPolicy;
 use pathweave_transport::rd::{RdEvent, RdQp};
-use pathweave_transport::{Gate, Opcode, Status, Transport};
+use pathweave_transport::{FreePorts, Opcode, Status, Transport};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::Ecn;
 
@@ -17,12 +17,12 @@ use super::config::RdmConfig;
 use super::handshakes::Handshakes;
 use super::inbox::{Filled, Inbox, Sender};
 use super::queue_pair::queue_pair;
-use super::remote::{Leave, Remote, Remotes, index_of};
+use super::remote::{CloseMessage, Remote, Remotes, index_of};
 use super::shared::{Command, EndpointShared, RdmCompletion};
-use super::tcp::Lines;
+use super::tcp::SideConnections;
 use crate::backend::Backend;
 use crate::error::OpenError;
-use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Service, Whence};
+use crate::event_loop::{Engine, Io, MAY_BEGIN_ANEW, Origin, Service};
 
 /// Polling interval of TCP if the backend cannot wait for it.
 const LOOK_AT_TCP: Duration = Duration::from_millis(1);
@@ -32,7 +32,7 @@ const LOOK_AT_TCP: Duration = Duration::from_millis(1);
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
 /// The datagram service of the loop.
-pub(super) struct Core {
+pub(super) struct DatagramService {
     pub(super) config: RdmConfig,
     pub(super) io: Io,
     pub(super) rd: RdQp<AnyPolicy>,
@@ -41,13 +41,13 @@ pub(super) struct Core {
     pub(super) remotes: Remotes,
     pub(super) inbox: Inbox,
     pub(super) handshakes: Handshakes,
-    pub(super) lines: Lines,
+    pub(super) lines: SideConnections,
     /// Peers whose associations have side messages to send, by index.
     pub(super) talkers: Vec<u32>,
     /// Peers whose messages wait for room here, in order of arrival.
     pub(super) waiting: VecDeque<u32>,
     /// Received Close and Closed messages that wait to be processed, by association.
-    pub(super) leaving: Vec<(u32, Leave)>,
+    pub(super) leaving: Vec<(u32, CloseMessage)>,
     pub(super) shared: Arc<EndpointShared>,
     pub(super) path_packets: Vec<u64>,
     /// Packets dropped because no receive was posted and the store for such messages was full.
@@ -66,7 +66,7 @@ pub(super) fn open<B: Backend>(
     mut backend: B,
     shared: Arc<EndpointShared>,
     addresses: Arc<AddressVector>,
-) -> Result<Engine<B, Core>, OpenError> {
+) -> Result<Engine<B, DatagramService>, OpenError> {
     let local = backend.local_addr();
     let system = |source: io::Error| OpenError::System { address: local, source };
     let other = |text: String| system(io::Error::other(text));
@@ -75,13 +75,13 @@ pub(super) fn open<B: Backend>(
     // Endpoints at one address have different ports, so address and queue pair identify an endpoint.
     let qp = QpNum(u32::from(local.port()));
     let rd = queue_pair(&config, qp)?;
-    let lines = Lines::open(local).map_err(|error| OpenError::of_socket(local, error))?;
+    let lines = SideConnections::open(local).map_err(|error| OpenError::of_socket(local, error))?;
     let hears_tcp = backend.watch(lines.happenings().map_err(system)?);
     let mut io = Io::new(&config.device, &backend);
     io.next_upkeep = MAY_BEGIN_ANEW;
     io.longest_sleep = (!hears_tcp).then_some(LOOK_AT_TCP);
     let handshakes = Handshakes::new(&config).map_err(|error| other(error.to_string()))?;
-    let core = Core {
+    let core = DatagramService {
         io,
         rd,
         qp,
@@ -104,7 +104,7 @@ pub(super) fn open<B: Backend>(
     Ok(Engine { backend, core })
 }
 
-impl Service for Core {
+impl Service for DatagramService {
     const HAS_SIDE_CHANNEL: bool = true;
     type Transport = RdQp<AnyPolicy>;
     type Command = Command;
@@ -130,7 +130,7 @@ impl Service for Core {
     fn on_datagram(
         &mut self,
         now: Time,
-        whence: Whence,
+        whence: Origin,
         ecn: Ecn,
         frame: &mut [u8],
         residue: u32,
@@ -140,13 +140,13 @@ impl Service for Core {
     fn carry_out(&mut self, command: Command) {
         self.take(command);
     }
-    fn go_on<B: Backend>(&mut self, backend: &mut B) -> bool {
+    fn advance<B: Backend>(&mut self, backend: &mut B) -> bool {
         let now = self.io.now;
         let went_on = self.go_on_with_handshakes(now, backend);
-        let heard = self.hear_side(now);
-        self.see_off() | heard | went_on
+        let heard = self.poll_side(now);
+        self.process_closes() | heard | went_on
     }
-    fn look_after(&mut self, now: Time) -> bool {
+    fn run_timers(&mut self, now: Time) -> bool {
         if !self.io.unread && self.is_loss_due() {
             self.rd.on_timer(now);
         }
@@ -156,13 +156,13 @@ impl Service for Core {
         let told = self.drain_outputs();
         told | (self.make_use_of_room() && self.drain_outputs())
     }
-    fn tell(&mut self) -> bool {
+    fn deliver_events(&mut self) -> bool {
         let told = self.drain_outputs();
         self.flush_side();
         told
     }
     #[inline]
-    fn send_one(&mut self, now: Time, gate: Gate) -> bool {
+    fn send_one(&mut self, now: Time, gate: FreePorts) -> bool {
         self.send(now, gate)
     }
     fn sent_all(&mut self, _told: bool) {}
@@ -203,7 +203,7 @@ impl Service for Core {
         true
     }
     fn abandon(&mut self) {
-        self.say_farewell();
+        self.send_closes();
         self.flush_side();
         self.lines.finish(self.io.now, LAST_WORDS);
         for index in self.remotes.indices() {
@@ -215,7 +215,7 @@ impl Service for Core {
     }
 }
 
-impl Core {
+impl DatagramService {
     /// Takes all events and side messages out of the transport. Returns true if there were any.
     pub(super) fn drain_outputs(&mut self) -> bool {
         let mut any = false;
@@ -241,10 +241,10 @@ impl Core {
         }
         while let Some((HostId(id), message)) = self.rd.poll_side() {
             any = true;
-            self.say(id, message);
+            self.queue_message(id, message);
         }
         if any {
-            self.shared.tell();
+            self.shared.notify();
         }
         any
     }

@@ -4,14 +4,14 @@
 
 use pathweave_transport::Status;
 
-use super::engine::Core;
+use super::engine::DatagramService;
 use super::handshakes::Handshakes;
 use super::queue_pair::queue_pair;
 use super::remote::{BUSY, Opening};
 use crate::event_loop::{MAY_BEGIN_ANEW, MUST_BEGIN_ANEW};
 use crate::scheme::span;
 
-impl Core {
+impl DatagramService {
     /// Resets the clock if nothing prevents it. Ends all associations first if the reset can no longer be postponed.
     #[cold]
     pub(super) fn renew(&mut self) {
@@ -64,7 +64,7 @@ impl Core {
             } else {
                 self.ask(index);
             }
-            self.let_pass(index);
+            self.drop_if_transient(index);
         }
         log::info!("datagrams of queue pair {}: time has begun anew", self.qp.0);
     }

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 
 use pathweave_units::{Duration, HostId, Time};
 
-use super::engine::Core;
+use super::engine::DatagramService;
 use super::handshakes::Attempt;
 use super::remote::{Association, Opening, Remote, SEQUENCES, index_of};
 use crate::backend::Backend;
 use crate::engine::setup::send_alone;
 use crate::error::ConnectError;
 use crate::secure::{
-    AttemptId, Established, Features, HandshakeError, Hello, Initiator, InitiatorEvent, Kind, OsRandom,
-    Refusal, RequestId, ResponderEvent, Rotation, SessionId, TransportType, kind_of,
+    AttemptId, Established, Features, HandshakeError, Hello, Initiator, InitiatorEvent, OsRandom, Recipient,
+    Refusal, RequestId, ResponderEvent, Rotation, SessionId, TransportType, recipient_of,
 };
 use pathweave_transport::{Status, Transport};
 
@@ -25,18 +25,18 @@ const OTHER_MTU: u32 = 0x7065_0000;
 /// Time for which an end that has yielded waits for the attempt of the other one.
 const YIELDS_FOR: Duration = Duration::from_ms(1_000);
 
-impl Core {
+impl DatagramService {
     /// Processes a handshake datagram.
     pub(super) fn on_handshake(&mut self, now: Time, from: SocketAddr, datagram: &[u8]) {
         self.handshakes.stirred = true;
-        match kind_of(datagram) {
+        match recipient_of(datagram) {
             // Dropped: the peer retransmits it.
-            Kind::ToResponder if self.defers() => {}
-            Kind::ToResponder => {
+            Recipient::ToResponder if self.defers() => {}
+            Recipient::ToResponder => {
                 self.handshakes.responder.handle(now, from, datagram);
                 self.requests(now);
             }
-            Kind::ToInitiator(attempt) => {
+            Recipient::ToInitiator(attempt) => {
                 if let Some(attempt) = self.handshakes.attempts.get_mut(&attempt) {
                     attempt.initiator.handle(now, datagram);
                 }
@@ -86,7 +86,7 @@ impl Core {
         let (index, number, peer) = (attempt.index, attempt.id, attempt.to);
         if let Some(error) = no_route.filter(|_| attempt.done_until.is_none()) {
             let error = ConnectError::NoRoute { peer, reason: error.to_string() };
-            return self.in_vain(index, id, error);
+            return self.fail_attempt(index, id, error);
         }
         match attempt.initiator.poll_event() {
             None if attempt.done_until.is_some_and(|until| until <= now) => {
@@ -119,13 +119,13 @@ impl Core {
                     }
                     error => ConnectError::of_handshake(peer, self.config.device.connect_timeout, error),
                 };
-                self.in_vain(index, id, error);
+                self.fail_attempt(index, id, error);
             }
         }
     }
 
     /// Handles a failed attempt, and fails everything that waits for it.
-    fn in_vain(&mut self, index: u32, attempt: AttemptId, error: ConnectError) {
+    fn fail_attempt(&mut self, index: u32, attempt: AttemptId, error: ConnectError) {
         self.handshakes.attempts.remove(&attempt);
         if self.remotes.get_mut(index).is_some_and(|remote| remote.opening == Opening::Asks(attempt)) {
             self.fail(index, Status::RetryExceeded);
@@ -205,7 +205,7 @@ impl Core {
                 ResponderEvent::Request { id, from, hello } => self.judge(now, id, from, &hello),
                 ResponderEvent::Established { id, established, .. } => {
                     // Peers are counted by the address vector, not by the responder.
-                    self.handshakes.responder.admission().close(id.address());
+                    self.handshakes.responder.admission().remove_open(id.address());
                     let id = established.session.local_id().0;
                     let index = index_of(id);
                     let awaited = self.remotes.get_mut(index).map(|remote| remote.opening);
@@ -220,7 +220,7 @@ impl Core {
                     {
                         remote.opening = Opening::No;
                         self.post_pending(index_of(id));
-                        self.let_pass(index_of(id));
+                        self.drop_if_transient(index_of(id));
                     }
                 }
             }
@@ -229,7 +229,7 @@ impl Core {
 
     /// Accepts or declines a request.
     fn judge(&mut self, now: Time, request: RequestId, from: SocketAddr, hello: &Hello) {
-        let decline = |core: &mut Core, code| core.handshakes.responder.decline(request, code);
+        let decline = |core: &mut DatagramService, code| core.handshakes.responder.decline(request, code);
         let ours = self.config.device.mtu_payload;
         if hello.mtu_payload != ours && hello.transport == TransportType::Erd {
             return decline(self, OTHER_MTU | u32::from(ours));
@@ -259,7 +259,7 @@ impl Core {
         drop(entry);
         if !accepted {
             self.post_pending(index);
-            self.let_pass(index);
+            self.drop_if_transient(index);
         }
     }
 
@@ -289,7 +289,7 @@ impl Core {
         if let Some(error) = wrong {
             self.fail(index, Status::RetryExceeded);
             self.answer_asked(index, &Err(error));
-            return self.let_pass(index);
+            return self.drop_if_transient(index);
         }
         if self.addresses.is_passing(index) {
             self.make_room_for_peer();
@@ -330,7 +330,7 @@ impl Core {
         }
         let filled = self.inbox.begin_anew(&self.io.places, index);
         self.end_filled(filled);
-        self.shared.tell();
+        self.shared.notify();
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct Attempt {
 
 impl Handshakes {
     pub(super) fn new(config: &RdmConfig) -> Result<Self, SetupError> {
-        let key = config.device.key.clone().unwrap_or_else(ClusterKey::well_known);
+        let key = config.device.key.clone().unwrap_or_else(ClusterKey::public_key_for_insecure);
         let timeout = scheme::span(config.device.connect_timeout);
         let handshake = HandshakeConfig { timeout, ..HandshakeConfig::default() };
         // The address vector bounds the peers, those in transit included.

@@ -6,12 +6,12 @@ use pathweave_transport::Transport;
 use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, Datagram, Ecn};
 
-use super::engine::Core;
+use super::engine::DatagramService;
 use super::remote::{DATAGRAMS, index_of};
-use crate::secure::{Kind, kind_of};
-use crate::sum;
+use crate::crc;
+use crate::secure::{Recipient, recipient_of};
 
-impl Core {
+impl DatagramService {
     /// Dispatches a frame by its kind. `residue`: CRC tag of an intact unprotected frame. Returns `None` if the frame
     /// is refused.
     pub(super) fn take_in(
@@ -22,13 +22,13 @@ impl Core {
         frame: &mut [u8],
         residue: u32,
     ) -> Option<()> {
-        match kind_of(frame) {
-            Kind::Plain => {
-                let datagram = Datagram::parse(sum::content(frame)).ok()?;
+        match recipient_of(frame) {
+            Recipient::Plain => {
+                let datagram = Datagram::parse(crc::content(frame)).ok()?;
                 let id = self.plain_source(from, &datagram, residue)?;
                 self.on_packet(now, id, ecn, &datagram)
             }
-            Kind::Protected(session) => {
+            Recipient::Protected(session) => {
                 let id = session.0;
                 if self.remotes.of_id(id).is_none() && !self.confirm_by_packet(now, from, id, frame) {
                     return None;
@@ -42,7 +42,7 @@ impl Core {
                 let datagram = Datagram::parse(&frame[opened.body]).ok()?;
                 self.on_packet(now, id, ecn, &datagram)
             }
-            Kind::ToResponder | Kind::ToInitiator(_) => {
+            Recipient::ToResponder | Recipient::ToInitiator(_) => {
                 self.on_handshake(now, from, frame);
                 Some(())
             }
@@ -57,7 +57,7 @@ impl Core {
         let port = u16::try_from(datagram.src_qp().0).ok()?;
         let entry = self.addresses.find(SocketAddr::new(from.ip(), port))?;
         let association = self.remotes.get_mut(entry.peer.index)?.association.as_deref()?;
-        association.session.takes_plain(residue).then_some(association.id)
+        association.session.is_plain_packet(residue).then_some(association.id)
     }
 
     /// Processes a packet of a peer.
@@ -92,7 +92,10 @@ impl Core {
             return Some(());
         }
         #[cfg(test)]
-        assert!(datagram.payload().len() != crate::engine::bomb::POLL as usize, "a bug over a datagram");
+        assert!(
+            datagram.payload().len() != crate::engine::fault_injection::POLL as usize,
+            "a bug over a datagram"
+        );
         let place = self.rd.take(now, offer);
         let payload = &datagram.payload()[..usize::from(place.len)];
         self.inbox.place(&self.io.places, index_of(id), place.msg, u64::from(place.offset), payload);

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use pathweave_transport::Status;
 
 use super::address_vector::Peer;
-use crate::places::Places;
+use crate::places::BufferTable;
 
 /// A posted receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl Inbox {
     }
 
     /// Copies the payload of an admitted packet to its place.
-    pub(super) fn place(&mut self, places: &Places, from: u32, msg: u64, offset: u64, payload: &[u8]) {
+    pub(super) fn place(&mut self, places: &BufferTable, from: u32, msg: u64, offset: u64, payload: &[u8]) {
         let target = self.sources.get_mut(&from).and_then(|source| source.bound.get_mut(&msg));
         match target {
             Some(Target::Receive { posted, cut }) => {
@@ -289,20 +289,20 @@ impl Inbox {
     }
 
     /// Records that a message will never complete: its receive takes another one.
-    pub(super) fn abandoned(&mut self, places: &Places, from: u32, msg: u64) -> Vec<Filled> {
+    pub(super) fn abandoned(&mut self, places: &BufferTable, from: u32, msg: u64) -> Vec<Filled> {
         let target = self.sources.get_mut(&from).and_then(|source| source.take(msg));
         self.release(places, target)
     }
 
     /// Drops all incomplete messages of a source that starts anew or is gone. Complete ones stay.
-    pub(super) fn begin_anew(&mut self, places: &Places, from: u32) -> Vec<Filled> {
+    pub(super) fn begin_anew(&mut self, places: &BufferTable, from: u32) -> Vec<Filled> {
         let targets = self.sources.remove(&from).map(|source| source.bound).unwrap_or_default();
         self.release(places, targets.into_values())
     }
 
     /// Drops everything of a removed source, complete messages without a receive included. Returns the receives for
     /// this source alone, and receives that other messages have filled.
-    pub(super) fn forget(&mut self, places: &Places, from: u32) -> (Vec<Posted>, Vec<Filled>) {
+    pub(super) fn forget(&mut self, places: &BufferTable, from: u32) -> (Vec<Posted>, Vec<Filled>) {
         let filled = self.begin_anew(places, from);
         let own = self.of_one.remove(&from).unwrap_or_default().into();
         let gone = self.kept_of.get(&from).cloned().unwrap_or_default();
@@ -311,7 +311,7 @@ impl Inbox {
     }
 
     /// Posts a receive. A stored message may fill it at once.
-    pub(super) fn post(&mut self, places: &Places, handle: u64, from: Option<u32>) -> Option<Filled> {
+    pub(super) fn post(&mut self, places: &BufferTable, handle: u64, from: Option<u32>) -> Option<Filled> {
         let posted = Posted { handle, from, order: self.count };
         self.count += 1;
         self.changed = true;
@@ -332,7 +332,7 @@ impl Inbox {
     }
 
     /// Offers the receives of dropped messages to others, in their original order.
-    fn release(&mut self, places: &Places, targets: impl IntoIterator<Item = Target>) -> Vec<Filled> {
+    fn release(&mut self, places: &BufferTable, targets: impl IntoIterator<Item = Target>) -> Vec<Filled> {
         let mut receives = Vec::new();
         self.changed = true;
         for target in targets {
@@ -357,7 +357,7 @@ impl Inbox {
     }
 
     /// Fills a receive with the oldest stored message that it can take, or queues it.
-    fn offer(&mut self, places: &Places, posted: Posted) -> Option<Filled> {
+    fn offer(&mut self, places: &BufferTable, posted: Posted) -> Option<Filled> {
         let first = match posted.from {
             Some(from) => self.kept_of.get(&from).and_then(|numbers| numbers.first().copied()),
             None => self.kept.first_key_value().map(|(&number, _)| number),
@@ -407,24 +407,24 @@ fn filled(posted: Posted, by: Sender, cut: bool, bytes: u64) -> Filled {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::places::Place;
+    use crate::places::BufferEntry;
     use crate::region::Region;
 
     struct World {
         inbox: Inbox,
-        places: Places,
+        places: BufferTable,
         memory: Region,
     }
 
     impl World {
         fn new(kept_limit: usize) -> Self {
             let memory = Region::zeroed(100).unwrap();
-            World { inbox: Inbox::new(kept_limit, 4), places: Places::default(), memory }
+            World { inbox: Inbox::new(kept_limit, 4), places: BufferTable::default(), memory }
         }
         /// Posts a receive of ten bytes at ten times `wr_id`.
         fn post(&mut self, wr_id: usize, from: Option<u32>) -> Option<(u64, Status, u64)> {
             let memory = self.memory.slice(10 * wr_id..10 * wr_id + 10).unwrap();
-            let handle = self.places.insert(Place { memory: memory.into(), wr_id: wr_id as u64 });
+            let handle = self.places.insert(BufferEntry { memory: memory.into(), wr_id: wr_id as u64 });
             let filled = self.inbox.post(&self.places, handle, from);
             filled.map(|filled| self.name(filled))
         }

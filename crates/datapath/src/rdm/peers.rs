@@ -12,8 +12,8 @@ use pathweave_units::Time;
 use pathweave_wire::RdFlow;
 
 use super::address_vector::PeerEntry;
-use super::engine::Core;
-use super::remote::{BUSY, Leave, Opening};
+use super::engine::DatagramService;
+use super::remote::{BUSY, CloseMessage, Opening};
 use super::stats::{RdmPeer, RdmPeerState};
 use crate::scheme::span;
 
@@ -21,7 +21,7 @@ use crate::scheme::span;
 /// scan of all peers.
 const SHARE_THAT_GOES: usize = 64;
 
-impl Core {
+impl DatagramService {
     /// Returns the entry of a peer that the application has just used; a new entry if it was removed meanwhile.
     pub(super) fn current(&mut self, entry: Arc<PeerEntry>) -> Arc<PeerEntry> {
         if self.addresses.get(entry.peer).is_some() {
@@ -93,7 +93,7 @@ impl Core {
         let Some(association) = self.association(index) else { return };
         association.closing = Some(until);
         let (id, flow) = (association.id, RdFlow { src_qp, dst_qp: association.qp });
-        self.say(id, SideMessage::Close { flow });
+        self.queue_message(id, SideMessage::Close { flow });
         self.io.look_by(self.io.now.saturating_add(BUSY));
     }
 
@@ -124,7 +124,7 @@ impl Core {
     }
 
     /// Forgets a peer in transit whose handshake has failed.
-    pub(super) fn let_pass(&mut self, index: u32) {
+    pub(super) fn drop_if_transient(&mut self, index: u32) {
         if self.addresses.is_passing(index) && self.is_idle(index) {
             self.forget(index);
         }
@@ -136,7 +136,7 @@ impl Core {
         let flow = RdFlow { src_qp: self.qp, dst_qp: association.qp };
         // Messages that are only posted, or that wait, use the next association.
         if self.is_quiet(index) {
-            self.say(id, SideMessage::Closed { flow });
+            self.queue_message(id, SideMessage::Closed { flow });
             self.flush_side();
             self.forget(index);
         }
@@ -152,27 +152,27 @@ impl Core {
     }
 
     /// Processes the queued Close and Closed messages. Returns true if there were any.
-    pub(super) fn see_off(&mut self) -> bool {
+    pub(super) fn process_closes(&mut self) -> bool {
         let leaving = std::mem::take(&mut self.leaving);
         let any = !leaving.is_empty();
         for (id, message) in leaving {
             match message {
-                Leave::Close => self.on_close(id),
-                Leave::Closed => self.on_closed(id),
+                CloseMessage::Close => self.on_close(id),
+                CloseMessage::Closed => self.on_closed(id),
             }
         }
         any
     }
 
     /// Sends Close to all peers with an open TCP connection, since this end is about to close.
-    pub(super) fn say_farewell(&mut self) {
+    pub(super) fn send_closes(&mut self) {
         for index in self.remotes.indices() {
             let Some(association) = self.association(index).filter(|association| association.line.is_some())
             else {
                 continue;
             };
             let (id, dst_qp) = (association.id, association.qp);
-            self.say(id, SideMessage::Close { flow: RdFlow { src_qp: self.qp, dst_qp } });
+            self.queue_message(id, SideMessage::Close { flow: RdFlow { src_qp: self.qp, dst_qp } });
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, Leg, PolicyEnv};
+use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, MeasuredSection, PolicyEnv};
 use pathweave_transport::rd::{RdConfig, RdQp};
 use pathweave_units::{Duration as Span, QpNum, Rng};
 use pathweave_wire::Framing;
@@ -33,7 +33,7 @@ pub(super) fn queue_pair(config: &RdmConfig, num: QpNum) -> Result<RdQp<AnyPolic
         mtu_wire_bytes: u32::from(device.mtu_payload) + AROUND_PAYLOAD_BYTES,
         mtu_payload_bytes: u32::from(device.mtu_payload),
         paths: device.paths,
-        measured: Leg::with_rtt(rtt),
+        measured: MeasuredSection::with_rtt(rtt),
         edge: None,
     };
     let mut rng = Rng::for_component(seed, "rd-policy", u64::from(num.0));

@@ -62,7 +62,7 @@ pub(super) enum Opening {
 
 /// Message of a peer about being forgotten.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Leave {
+pub(super) enum CloseMessage {
     Close,
     Closed,
 }
@@ -92,7 +92,7 @@ pub(super) struct Association {
     /// TCP connection on which this end sends.
     pub(super) line: Option<u32>,
     /// Encoded side messages that wait for a TCP connection.
-    pub(super) unsaid: Vec<u8>,
+    pub(super) unsent: Vec<u8>,
     /// True if the peer is in the list of those with side messages to send.
     pub(super) marked: bool,
     /// Abort messages to be repeated on a new TCP connection, latest first.
@@ -135,7 +135,7 @@ impl Association {
             remind_from: 0,
             remind_at: Time::ZERO,
             line: None,
-            unsaid: Vec::new(),
+            unsent: Vec::new(),
             marked: false,
             aborts: VecDeque::new(),
             lost: false,

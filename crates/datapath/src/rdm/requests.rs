@@ -8,26 +8,26 @@ use pathweave_transport::{Status, Transport};
 use pathweave_wire::RdFlow;
 
 use super::address_vector::{Peer, PeerEntry};
-use super::engine::Core;
+use super::engine::DatagramService;
 use super::remote::Opening;
 use super::shared::Command;
 use super::stats::{RdmPath, RdmStats};
 use crate::error::ConnectError;
-use crate::places::Place;
+use crate::places::BufferEntry;
 use crate::shared::lock;
 
-impl Core {
+impl DatagramService {
     pub(super) fn take(&mut self, command: Command) {
         match command {
             Command::Send { to, wr_id, memory } => {
                 let len = memory.len() as u64;
-                let handle = self.io.places.insert(Place { memory: memory.into(), wr_id });
+                let handle = self.io.places.insert(BufferEntry { memory: memory.into(), wr_id });
                 let to = self.current_for_message(to);
                 self.meet(&to).pending.push_back((handle, len));
                 self.post_pending(to.peer.index);
             }
             Command::Receive { from, wr_id, memory } => {
-                let handle = self.io.places.insert(Place { memory: memory.into(), wr_id });
+                let handle = self.io.places.insert(BufferEntry { memory: memory.into(), wr_id });
                 let from = from.map(|entry| {
                     let entry = self.current(entry);
                     self.meet(&entry);
@@ -36,7 +36,7 @@ impl Core {
                 let filled = self.inbox.post(&self.io.places, handle, from);
                 if filled.is_some() {
                     self.end_filled(filled);
-                    self.shared.tell();
+                    self.shared.notify();
                 }
             }
             Command::Reach { peer, answer } => {
@@ -44,7 +44,7 @@ impl Core {
                 let remote = self.meet(&peer);
                 if remote.association.is_some() {
                     *lock(&answer) = Some(Ok(()));
-                    self.shared.tell();
+                    self.shared.notify();
                 } else {
                     remote.asked.push(answer);
                     self.ask(peer.peer.index);
@@ -53,19 +53,19 @@ impl Core {
             Command::Remove { peer, answer } => {
                 self.remove(&peer);
                 *lock(&answer) = Some(());
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::MakeRoom { answer } => {
                 *lock(&answer) = Some(self.make_room_for_peer());
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::Peers { answer } => {
                 *lock(&answer) = Some(self.list());
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::Stats { answer } => {
                 *lock(&answer) = Some(self.stats());
-                self.shared.tell();
+                self.shared.notify();
             }
             Command::Stop => self.io.stop_by = Some(self.io.now),
         }
@@ -126,7 +126,7 @@ impl Core {
         for (handle, _) in std::mem::take(&mut remote.pending) {
             self.end_send(handle, index, status);
         }
-        self.shared.tell();
+        self.shared.notify();
     }
 
     /// Answers the threads that wait for the association with a peer.
@@ -135,7 +135,7 @@ impl Core {
         for answer in std::mem::take(&mut remote.asked) {
             *lock(&answer) = Some(result.clone());
         }
-        self.shared.tell();
+        self.shared.notify();
     }
 
     fn remove(&mut self, entry: &Arc<PeerEntry>) {
@@ -147,7 +147,7 @@ impl Core {
         self.drain_outputs();
         if let Some(association) = self.association(index).filter(|association| association.line.is_some()) {
             let (id, dst_qp) = (association.id, association.qp);
-            self.say(id, SideMessage::Close { flow: RdFlow { src_qp: self.qp, dst_qp } });
+            self.queue_message(id, SideMessage::Close { flow: RdFlow { src_qp: self.qp, dst_qp } });
         }
         self.flush_side();
         self.stop_asking(index);

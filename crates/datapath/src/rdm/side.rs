@@ -11,10 +11,10 @@ use pathweave_transport::{Status, Transport};
 use pathweave_units::{Duration, HostId, PathId, Time};
 use pathweave_wire::{SideError, SideFrame};
 
-use super::engine::Core;
-use super::remote::{Association, BUSY, Leave, SIDE_CHANNEL};
+use super::engine::DatagramService;
+use super::remote::{Association, BUSY, CloseMessage, SIDE_CHANNEL};
 use super::stream::{MAX_RECORD, Preamble, RECORD_HEAD, record};
-use super::tcp::Happened;
+use super::tcp::Readiness;
 use crate::event_loop::MAY_BEGIN_ANEW;
 use crate::scheme::span;
 use crate::secure::{Protection, SessionId};
@@ -48,20 +48,20 @@ enum End {
     Closed,
 }
 
-impl Core {
+impl DatagramService {
     /// Queues a message for a peer; it leaves with the rest of the turn.
-    pub(super) fn say(&mut self, id: u32, message: SideMessage) {
+    pub(super) fn queue_message(&mut self, id: u32, message: SideMessage) {
         let limit = self.config.side_buffer_bytes;
         let Some((index, association)) = self.remotes.of_id(id) else { return };
-        let (start, len) = (association.unsaid.len(), message.encoded_len());
+        let (start, len) = (association.unsent.len(), message.encoded_len());
         if start + len > limit {
             // Same as a broken connection: important messages are repeated.
-            association.unsaid = Vec::new();
+            association.unsent = Vec::new();
             association.lost = true;
             return;
         }
-        association.unsaid.resize(start + len, 0);
-        message.emit(&mut association.unsaid[start..]);
+        association.unsent.resize(start + len, 0);
+        message.emit(&mut association.unsent[start..]);
         if matches!(message, SideMessage::Abort { .. }) {
             association.aborts.truncate(MOST_ABORTS - 1);
             association.aborts.push_front(message);
@@ -79,11 +79,11 @@ impl Core {
             association.marked = false;
             let line = match association.line {
                 Some(line) => Some(line),
-                None if association.call_at <= now => self.call(index),
+                None if association.call_at <= now => self.connect(index),
                 None => None,
             };
             if let Some(line) = line {
-                self.speak(index, line);
+                self.flush_to(index, line);
             }
         }
     }
@@ -93,7 +93,7 @@ impl Core {
     }
 
     /// Opens a TCP connection to a peer.
-    fn call(&mut self, index: u32) -> Option<u32> {
+    fn connect(&mut self, index: u32) -> Option<u32> {
         let (now, give_up) = (self.io.now, self.give_up());
         let remote = self.remotes.get_mut(index)?;
         let address = remote.entry.address().ip();
@@ -127,12 +127,12 @@ impl Core {
     /// Unauthenticated connections cannot displace others.
     fn make_room(&mut self, most: usize, but: Option<u32>) {
         while let Some(line) = self.lines.too_many(most, but) {
-            self.hang_up(line, End::Closed);
+            self.close(line, End::Closed);
         }
     }
 
     /// Moves the queued messages of an association to a connection, and sends as much as the socket accepts.
-    fn speak(&mut self, index: u32, line: u32) {
+    fn flush_to(&mut self, index: u32, line: u32) {
         let now = self.io.now;
         let Some(association) =
             self.remotes.get_mut(index).and_then(|remote| remote.association.as_deref_mut())
@@ -141,12 +141,12 @@ impl Core {
         };
         let session = &mut association.session;
         let mut sealed = true;
-        if !association.unsaid.is_empty() {
+        if !association.unsent.is_empty() {
             if session.protection() == Protection::Insecure {
-                self.lines.push(line, |out| out.extend_from_slice(&association.unsaid));
+                self.lines.push(line, |out| out.extend_from_slice(&association.unsent));
             } else {
                 let (head, around) = (session.header_len(), session.overhead());
-                for part in association.unsaid.chunks(MAX_RECORD - around) {
+                for part in association.unsent.chunks(MAX_RECORD - around) {
                     self.lines.push(line, |out| {
                         let len = part.len() + around;
                         out.extend_from_slice(&(len as u16).to_be_bytes());
@@ -157,7 +157,7 @@ impl Core {
                     });
                 }
             }
-            association.unsaid = Vec::new();
+            association.unsent = Vec::new();
             if let Some(line) = self.lines.get_mut(line) {
                 line.used = now;
             }
@@ -172,15 +172,15 @@ impl Core {
     /// more.
     fn break_off(&mut self, now: Time, line: u32) {
         let _ = self.lines.read(line);
-        let end = if self.listen(now, line).is_ok() { End::Broken } else { End::Refused };
-        self.hang_up(line, end);
+        let end = if self.parse_messages(now, line).is_ok() { End::Broken } else { End::Refused };
+        self.close(line, end);
     }
 
     /// Processes TCP events. Returns true if there were any.
-    pub(super) fn hear_side(&mut self, now: Time) -> bool {
+    pub(super) fn poll_side(&mut self, now: Time) -> bool {
         let mut found = Vec::new();
         self.lines.look(now, self.give_up(), &mut found);
-        for &Happened { line, readable, writable } in &found {
+        for &Readiness { line, readable, writable } in &found {
             if writable && self.lines.write(line).is_err() {
                 self.break_off(now, line);
                 continue;
@@ -195,15 +195,15 @@ impl Core {
     /// Processes the data that has arrived on a connection, and closes a connection that has ended.
     fn read(&mut self, now: Time, line: u32) {
         let ended = self.lines.read(line).is_err();
-        match (self.listen(now, line), ended) {
-            (Err(()), _) => self.hang_up(line, End::Refused),
-            (Ok(()), true) => self.hang_up(line, End::Broken),
+        match (self.parse_messages(now, line), ended) {
+            (Err(()), _) => self.close(line, End::Refused),
+            (Ok(()), true) => self.close(line, End::Broken),
             (Ok(()), false) => {}
         }
     }
 
     /// Parses the messages that have arrived. An error means that the content is invalid.
-    fn listen(&mut self, now: Time, index: u32) -> Result<(), ()> {
+    fn parse_messages(&mut self, now: Time, index: u32) -> Result<(), ()> {
         let Some(line) = self.lines.get_mut(index) else { return Ok(()) };
         if line.inbound.is_empty() {
             return Ok(());
@@ -279,8 +279,8 @@ impl Core {
                                 self.on_announced(now, id, msg_id);
                             }
                         }
-                        SideMessage::Close { .. } => self.leaving.push((id, Leave::Close)),
-                        SideMessage::Closed { .. } => self.leaving.push((id, Leave::Closed)),
+                        SideMessage::Close { .. } => self.leaving.push((id, CloseMessage::Close)),
+                        SideMessage::Closed { .. } => self.leaving.push((id, CloseMessage::Closed)),
                         _ => {}
                     }
                 }
@@ -320,7 +320,7 @@ impl Core {
     }
 
     /// Closes a connection.
-    fn hang_up(&mut self, line: u32, end: End) {
+    fn close(&mut self, line: u32, end: End) {
         let Some(closed) = self.lines.close(line) else { return };
         let stats = &mut self.lines.stats;
         match end {
@@ -341,7 +341,7 @@ impl Core {
     /// Closes all connections.
     pub(super) fn hang_up_all(&mut self) {
         for line in self.lines.indices() {
-            self.hang_up(line, End::Closed);
+            self.close(line, End::Closed);
         }
     }
 
@@ -349,11 +349,11 @@ impl Core {
     fn broke(&mut self, index: u32) {
         let now = self.io.now;
         let Some(association) = self.association(index) else { return };
-        association.unsaid = Vec::new();
+        association.unsent = Vec::new();
         association.lost = true;
         // A peer that is being retired counts as gone once its TCP connection fails: no connection is left that
         // forgetting it could disturb.
-        let gone = association.closing.map(|_| (association.id, Leave::Closed));
+        let gone = association.closing.map(|_| (association.id, CloseMessage::Closed));
         let wait = CALL_AGAIN.as_ps() << association.calls.min(MOST_DOUBLINGS);
         association.call_at = now.saturating_add(Duration::from_ps(wait));
         association.calls = association.calls.saturating_add(1);
@@ -386,7 +386,7 @@ impl Core {
                 continue;
             };
             let gives_up_unheard = association.lost && !association.aborts.is_empty();
-            if association.outstanding == 0 && association.unsaid.is_empty() && !gives_up_unheard {
+            if association.outstanding == 0 && association.unsent.is_empty() && !gives_up_unheard {
                 // Nothing of this end is outstanding. The peer requests what it misses.
                 (association.lost, association.down_since) = (false, None);
                 continue;
@@ -407,11 +407,11 @@ impl Core {
             if std::mem::take(&mut association.lost) {
                 let aborts: Vec<SideMessage> = association.aborts.drain(..).rev().collect();
                 self.rd.on_side_reset(now, HostId(id));
-                aborts.into_iter().for_each(|abort| self.say(id, abort));
+                aborts.into_iter().for_each(|abort| self.queue_message(id, abort));
             }
             self.remind(now, index);
             let Some(association) = self.association(index) else { continue };
-            if !association.unsaid.is_empty() && !std::mem::replace(&mut association.marked, true) {
+            if !association.unsent.is_empty() && !std::mem::replace(&mut association.marked, true) {
                 self.talkers.push(index);
             }
         }
@@ -467,7 +467,7 @@ impl Core {
                 // and the other end loses its unread data.
                 self.read(now, line);
                 if self.is_line_idle(now, line) {
-                    self.hang_up(line, End::Closed);
+                    self.close(line, End::Closed);
                 }
             }
         }

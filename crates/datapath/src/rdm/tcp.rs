@@ -27,7 +27,7 @@ const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// A TCP connection.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct SideConnection {
     stream: TcpStream,
     /// Association that its opener claims.
     pub(super) claims: Option<u32>,
@@ -70,7 +70,7 @@ pub struct SideStats {
 
 /// Readiness event of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Happened {
+pub(super) struct Readiness {
     pub(super) line: u32,
     pub(super) readable: bool,
     pub(super) writable: bool,
@@ -78,10 +78,10 @@ pub(super) struct Happened {
 
 /// All TCP connections of an endpoint.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct SideConnections {
     epoll: OwnedFd,
     listener: TcpListener,
-    lines: Vec<Option<Box<Line>>>,
+    lines: Vec<Option<Box<SideConnection>>>,
     free: Vec<u32>,
     /// Connections that may have more data to read.
     again: Vec<u32>,
@@ -90,7 +90,7 @@ pub(super) struct Lines {
     accepts_at: Option<Time>,
 }
 
-impl Lines {
+impl SideConnections {
     /// Listens at `address`, or at another port of the same IP address if that port is in use.
     pub(super) fn open(address: SocketAddr) -> io::Result<Self> {
         let listen = |address: SocketAddr| {
@@ -111,7 +111,7 @@ impl Lines {
         };
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
-        Ok(Lines {
+        Ok(SideConnections {
             epoll,
             listener,
             lines: Vec::new(),
@@ -132,7 +132,7 @@ impl Lines {
         self.epoll.as_fd().try_clone_to_owned()
     }
 
-    pub(super) fn get_mut(&mut self, line: u32) -> Option<&mut Line> {
+    pub(super) fn get_mut(&mut self, line: u32) -> Option<&mut SideConnection> {
         self.lines.get_mut(line as usize)?.as_deref_mut()
     }
 
@@ -165,7 +165,7 @@ impl Lines {
             self.free.push(index);
             return Err(error.into());
         }
-        self.lines[index as usize] = Some(Box::new(Line {
+        self.lines[index as usize] = Some(Box::new(SideConnection {
             stream,
             claims: None,
             owner: None,
@@ -181,7 +181,7 @@ impl Lines {
     }
 
     /// Closes a connection. The kernel still sends the data already written.
-    pub(super) fn close(&mut self, line: u32) -> Option<Box<Line>> {
+    pub(super) fn close(&mut self, line: u32) -> Option<Box<SideConnection>> {
         let closed = self.lines.get_mut(line as usize)?.take()?;
         self.free.push(line);
         self.stats.open -= 1;
@@ -194,8 +194,8 @@ impl Lines {
     }
 
     /// Collects the events since the last call.
-    pub(super) fn look(&mut self, now: Time, give_up: Duration, found: &mut Vec<Happened>) {
-        let again = |line| Happened { line, readable: true, writable: false };
+    pub(super) fn look(&mut self, now: Time, give_up: Duration, found: &mut Vec<Readiness>) {
+        let again = |line| Readiness { line, readable: true, writable: false };
         found.extend(self.again.drain(..).map(again));
         if self.accepts_at.is_some_and(|at| at <= now) {
             self.accepts_at = None;
@@ -212,7 +212,7 @@ impl Lines {
                 continue;
             }
             let ends = EventFlags::HUP | EventFlags::ERR | EventFlags::RDHUP;
-            found.push(Happened {
+            found.push(Readiness {
                 line: data as u32,
                 readable: flags.intersects(EventFlags::IN | ends),
                 writable: flags.intersects(EventFlags::OUT | ends),
@@ -370,7 +370,7 @@ impl Lines {
     pub(super) fn finish(&mut self, now: Time, at_most: Duration) {
         let deadline = Instant::now() + at_most;
         let recently = span(at_most);
-        let recent = |line: &&mut Box<Line>| {
+        let recent = |line: &&mut Box<SideConnection>| {
             line.owner.is_some()
                 && (now.saturating_since(line.used) < recently || line.sent < line.outbound.len())
         };

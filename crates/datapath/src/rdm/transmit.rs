@@ -1,20 +1,20 @@
 //! Transmission: from the transport to the batches.
 
-use pathweave_transport::{Class, Gate, Transmit, Transport};
+use pathweave_transport::{Class, FreePorts, Transmit, Transport};
 use pathweave_units::{HostId, PathId, Time};
 
-use super::engine::Core;
+use super::engine::DatagramService;
 use super::remote::DATAGRAMS;
 use crate::backend::Rail;
 use crate::event_loop::Io;
-use crate::event_loop::frame::{self, Codepoint, Way};
-use crate::event_loop::outbound::Lane;
+use crate::event_loop::frame::{self, Codepoint, FrameTarget};
+use crate::event_loop::outbound::SendRoute;
 
-impl Core {
+impl DatagramService {
     /// Writes the transport's next packet, if there is one, into a batch.
     #[inline]
-    pub(super) fn send(&mut self, now: Time, gate: Gate) -> bool {
-        let Core { rd, io: Io { outbound, places, line, .. }, remotes, path_packets, .. } = self;
+    pub(super) fn send(&mut self, now: Time, gate: FreePorts) -> bool {
+        let DatagramService { rd, io: Io { outbound, places, line, .. }, remotes, path_packets, .. } = self;
         let mut emit = |packet: &Transmit| {
             let HostId(id) = packet.to;
             let Some((to, association)) = remotes.address_of(id) else { return };
@@ -23,8 +23,8 @@ impl Core {
             let path = PathId(segment.path.0 % path_packets.len() as u16);
             path_packets[path.index()] += u64::from(packet.payload.is_some());
             let codepoint = Codepoint::capable(packet.ecn_capable);
-            let lane = Lane { to, rail: Rail::FIRST, path };
-            let way = Way { lane, sequence: PathId(DATAGRAMS), codepoint };
+            let lane = SendRoute { to, rail: Rail::FIRST, path };
+            let way = FrameTarget { lane, sequence: PathId(DATAGRAMS), codepoint };
             frame::add_packet(
                 outbound,
                 places,

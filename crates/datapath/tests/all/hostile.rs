@@ -15,7 +15,7 @@ use pathweave_datapath::secure::{ClusterKey, Hello, Protection, SessionId, Trans
 use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Driving, Region, Remote};
 use pathweave_policy::{Service, schemes};
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
-use pathweave_wire::{Ack, Body, Control, Data, Nack, NackReason, Notices, Operation, Segment};
+use pathweave_wire::{Ack, Body, Control, Data, Nack, NackReason, NoticePermission, Operation, Segment};
 
 /// Seed, printed by every assertion; change it to try others.
 const SEED: u64 = 20_261_121;
@@ -89,7 +89,7 @@ fn any_body(rng: &mut Rng) -> Body {
             received_at: Time::from_ps(any_number(rng)),
             packets: rng.next_u64() as u16,
             marked: rng.next_u64() as u16,
-            notices: Notices::Paused,
+            notices: NoticePermission::Paused,
         }),
         1 => Body::Nack(Nack {
             expected: any_number(rng),
@@ -100,7 +100,7 @@ fn any_body(rng: &mut Rng) -> Body {
                 1..4 => NackReason::Trimmed(TrimmedAt::LastHop),
                 _ => NackReason::BeyondWindow,
             },
-            marked: rng.chance(0.5),
+            marked: rng.bernoulli(0.5),
         }),
         2 => Body::Cnp,
         3 => Body::Control(Control::Probe { sent_at: Time::from_ps(rng.next_u64()) }),
@@ -117,9 +117,9 @@ fn any_body(rng: &mut Rng) -> Body {
                 offset: (any_number(rng) as u32).min(u32::MAX - 2_000),
                 len,
                 op,
-                last: rng.chance(0.5),
-                retransmit: rng.chance(0.5),
-                ack_request: rng.chance(0.1),
+                last: rng.bernoulli(0.5),
+                retransmit: rng.bernoulli(0.5),
+                ack_request: rng.bernoulli(0.1),
                 rkey: any_number(rng),
                 remote_addr: if op == Operation::ReadResponse {
                     any_number(rng) >> 32

@@ -167,7 +167,7 @@ fn no_message_is_lost_for_a_peer_that_is_forgotten() {
     let mut rng = pathweave_units::Rng::for_component(20_261_122, "pauses", 0);
     for n in 0..80u64 {
         let from = rng.below(2) as usize;
-        let both = rng.chance(0.5);
+        let both = rng.bernoulli(0.5);
         for (end, to) in &ends {
             end.recv(1_000 + n, Region::zeroed(8).expect("memory").all()).expect("room");
             if both || *to == ends[from].1 {

@@ -171,7 +171,7 @@ fn an_end_that_knows_nothing_of_it_hears_from_one_address() {
         old.connect();
         let far = listener.accept(PATIENCE).unwrap();
         let said = &old.established.as_ref().expect("it was accepted").peer;
-        assert!(said.features.has(Features::ADDRESSES) && said.addresses == server.addresses());
+        assert!(said.features.contains(Features::ADDRESSES) && said.addresses == server.addresses());
         for path in far.stats().unwrap().paths {
             assert_eq!((path.local, path.remote.ip()), (address.ip(), far.info().peer.ip()));
         }

@@ -8,7 +8,7 @@ use crate::support::{PATIENCE, loopback, own_address};
 use pathweave_datapath::secure::{ClusterKey, Features, Hello, Protection};
 use pathweave_datapath::{Device, DeviceConfig, Region, Remote};
 use pathweave_units::PathId;
-use pathweave_wire::{Ack, Body, Datagram, Notices, Segment};
+use pathweave_wire::{Ack, Body, Datagram, NoticePermission, Segment};
 
 /// Length of a short Ask with protection, without IP and UDP headers.
 const QUESTION: usize = 24 + 28;
@@ -104,7 +104,7 @@ fn a_member_that_answers_for_another_host_gets_it_no_data() {
                     received_at: packet.sent_at,
                     packets: 64,
                     marked: 0,
-                    notices: Notices::Welcome,
+                    notices: NoticePermission::Welcome,
                 };
                 let segment = Segment {
                     dst_qp: qp,

@@ -5,7 +5,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Faults, Happened};
+use pathweave_datapath::backend::{FaultCounters, Faults};
 use pathweave_datapath::secure::Protection;
 use pathweave_policy::{Service, schemes};
 use pathweave_units::Rng;
@@ -92,7 +92,7 @@ pub(crate) struct Tally {
     pub(crate) restarts: u64,
     pub(crate) crashes: u64,
     pub(crate) troubles: Troubles,
-    pub(crate) happened: Happened,
+    pub(crate) happened: FaultCounters,
     /// Descriptions of lives that failed.
     pub(crate) wrong: Vec<String>,
 }
@@ -114,7 +114,8 @@ impl Tally {
     #[track_caller]
     pub(crate) fn check(&self) {
         assert!(self.wrong.is_empty(), "{} of {} lives: {:#?}", self.wrong.len(), self.lives, self.wrong);
-        let Happened { lost, repeated, reordered, damaged, cut_short, replayed, strayed, .. } = self.happened;
+        let FaultCounters { lost, repeated, reordered, damaged, cut_short, replayed, strayed, .. } =
+            self.happened;
         let least =
             [lost, repeated, reordered, damaged, cut_short, replayed, strayed].into_iter().min().unwrap();
         let Troubles { retransmitted, refused, duplicates, out_of_order } = self.troubles;
@@ -202,7 +203,7 @@ impl Life {
             self.post_some(&mut world, &mut model, tally);
             // Datagrams have no notion of a peer's end, and an end without outstanding requests does not detect it.
             let notices = W::ORDER == Order::OfPosting && model.has_requests(End::Near);
-            if notices && self.rng.chance(self.side.crashes()) {
+            if notices && self.rng.bernoulli(self.side.crashes()) {
                 world.crash_far();
                 model.crashed(End::Far);
                 model.give_up(&mut world, End::Near);
@@ -213,7 +214,7 @@ impl Life {
                 self.disturb(&mut world, tally);
                 model.wait_all(&mut world);
                 model.compare(&world);
-                if self.rng.chance(0.05) {
+                if self.rng.bernoulli(0.05) {
                     world.crash_far();
                     self.begin_anew(&mut world, &mut model);
                     tally.restarts += 1;
@@ -253,7 +254,7 @@ impl Life {
             };
             let shares = matches!(verb, Verb::Write | Verb::WriteImm | Verb::Read)
                 && size <= SHARED_BYTES
-                && self.rng.chance(0.5);
+                && self.rng.bernoulli(0.5);
             if shares {
                 let place = self.rng.below((SHARED_BYTES - size) as u32 + 1) as usize;
                 // Often exactly the same place.
@@ -274,7 +275,7 @@ impl Life {
 
     /// Injects an event while requests are outstanding.
     fn disturb<W: World>(&mut self, world: &mut W, tally: &mut Tally) {
-        let for_long = self.rng.chance(0.1);
+        let for_long = self.rng.bernoulli(0.1);
         let most = if for_long { self.side.longest_stall() } else { Duration::from_millis(20) };
         let time = most.mul_f64(self.rng.unit_f64());
         match self.rng.below(16) {

@@ -112,7 +112,7 @@ impl Carrier for Connected {
     }
 
     fn near(&mut self, datagram: &Datagram<'_>) -> Option<u64> {
-        let near = if datagram.is_answer() { self.near_answers } else { self.near_data };
+        let near = if datagram.has_reverse_psn() { self.near_answers } else { self.near_data };
         (datagram.dst_qp() == self.qp).then_some(near)
     }
 

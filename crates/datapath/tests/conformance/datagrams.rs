@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::ops::Range;
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Cuts, Faulty, Happened};
+use pathweave_datapath::backend::{Cuts, FaultCounters, Faulty};
 use pathweave_datapath::rdm::{Peer, RdmConfig, RdmEndpoint};
 use pathweave_datapath::secure::ClusterKey;
 use pathweave_datapath::{DeviceConfig, Opcode, Region, Status, Unprotected, WaitError};
@@ -218,7 +218,7 @@ impl<T: Told, W: Wires> World for RealDatagrams<T, W> {
         self.cuts.stall(time);
     }
 
-    fn close(self) -> Happened {
+    fn close(self) -> FaultCounters {
         let RealDatagrams { cuts, near, far, .. } = self;
         drop((near, far));
         cuts.happened()

@@ -82,7 +82,7 @@ fn attack(target: &Target<'_>, seed: u64, stop: &AtomicBool, tally: &Tally) {
                 if liars.len() >= 2 * LIARS {
                     liars.pop_front();
                 }
-                let datagrams = rng.chance(0.5);
+                let datagrams = rng.bernoulli(0.5);
                 let (to, transport, scheme) = if datagrams {
                     (target.endpoint, TransportType::Erd, "erd")
                 } else {

@@ -4,7 +4,7 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::ops::Range;
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Backend, Cuts, Faulty, Happened, UdpBackend};
+use pathweave_datapath::backend::{Backend, Cuts, FaultCounters, Faulty, UdpBackend};
 use pathweave_datapath::secure::ClusterKey;
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, Region, Registration, Status, Uncontrolled,
@@ -169,7 +169,7 @@ impl<W: Wires> World for Real<W> {
         self.cuts.stall(time);
     }
 
-    fn close(self) -> Happened {
+    fn close(self) -> FaultCounters {
         let Real { cuts, near, far, .. } = self;
         drop((near, far));
         cuts.happened()

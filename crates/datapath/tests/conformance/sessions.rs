@@ -100,7 +100,7 @@ pub(crate) fn seal(
 pub(crate) fn open<'a>(session: &mut Session, now: Time, bytes: &'a mut [u8]) -> Option<&'a [u8]> {
     if session.protection() == Protection::Insecure {
         let (content, crc) = bytes.split_last_chunk::<CRC_LEN>()?;
-        return session.takes_plain(datagram_crc(content) ^ u32::from_le_bytes(*crc)).then_some(content);
+        return session.is_plain_packet(datagram_crc(content) ^ u32::from_le_bytes(*crc)).then_some(content);
     }
     let body = session.open(now, bytes).ok()?.body;
     Some(&bytes[body])

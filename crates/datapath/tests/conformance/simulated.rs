@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
-use pathweave_datapath::backend::{Arrival, Happened, Weather};
+use pathweave_datapath::backend::{Arrival, FaultCounters, FaultModel};
 use pathweave_datapath::secure::Session;
-use pathweave_policy::{Adapt, HostEnv, Leg, PolicyEnv, Recovery, Scheme};
+use pathweave_policy::{Adapt, HostEnv, MeasuredSection, PolicyEnv, Recovery, Scheme};
 use pathweave_transport::rd::SideMessage;
-use pathweave_transport::{Gate, PayloadRef, Transmit, Transport};
+use pathweave_transport::{FreePorts, PayloadRef, Transmit, Transport};
 use pathweave_units::{Duration, HostId, PathId, Rate, Rng, Time};
 use pathweave_wire::{Datagram, DatagramLayout, Segment, emit_datagram_header};
 
@@ -98,7 +98,7 @@ pub(crate) struct Simulated<C> {
     cut: u64,
     longest: usize,
     /// Fault model. A packet's route is its destination, and whether it may be marked.
-    weather: Weather<(usize, Markable)>,
+    weather: FaultModel<(usize, Markable)>,
     rng: Rng,
     /// Number of endpoints created so far.
     made: u64,
@@ -135,7 +135,7 @@ pub(crate) fn scheme(setup: &Setup, otherwise: &str, base_rtt: Duration) -> Sche
             network_rtt: base_rtt,
             host_delay: Duration::ZERO,
             base_rtt,
-            held_bdps: 1.0,
+            max_inflight_bdps: 1.0,
             batch_packets: 1,
         };
         scheme.policy.adapt_to_host(&host);
@@ -154,7 +154,7 @@ pub(crate) fn environment(base_rtt: Duration) -> PolicyEnv {
         mtu_wire_bytes: MTU as u32 + HEADERS,
         mtu_payload_bytes: MTU as u32,
         paths: PATHS,
-        measured: Leg::with_rtt(base_rtt),
+        measured: MeasuredSection::with_rtt(base_rtt),
         edge: None,
     }
 }
@@ -214,7 +214,7 @@ impl<C: Carrier> Simulated<C> {
             }
             loop {
                 let host = &mut self.hosts[from];
-                let gate = if host.port_free_at <= self.now { Gate::OPEN } else { Gate::CONTROL };
+                let gate = if host.port_free_at <= self.now { FreePorts::OPEN } else { FreePorts::CONTROL };
                 let Some(packet) = host.carrier.transport().poll_transmit(self.now, gate) else { break };
                 if packet.payload.is_some() {
                     host.port_free_at = self.now + LINE_RATE.time_for(u64::from(packet.wire_bytes));
@@ -315,7 +315,7 @@ impl<C: Carrier> World for Simulated<C> {
             sent: 0,
             cut: 0,
             longest: usize::MAX,
-            weather: Weather::new(setup.faults, setup.seed),
+            weather: FaultModel::new(setup.faults, setup.seed),
             rng: Rng::for_component(setup.seed, "channel", 0),
             made: 2,
         };
@@ -339,7 +339,7 @@ impl<C: Carrier> World for Simulated<C> {
         self.hosts[end].stands_still_until = self.now + span(time);
     }
 
-    fn close(self) -> Happened {
+    fn close(self) -> FaultCounters {
         self.weather.happened()
     }
 

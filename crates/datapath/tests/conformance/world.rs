@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use pathweave_datapath::backend::{Faults, Happened};
+use pathweave_datapath::backend::{FaultCounters, Faults};
 use pathweave_datapath::rdm::{Delivery, RdCounters};
 use pathweave_datapath::secure::{Protection, Rotation};
 use pathweave_datapath::{Counters, Opcode, Status};
@@ -174,7 +174,7 @@ pub(crate) trait World: Sized {
     /// Returns the effects of faults on both ends so far.
     fn troubles(&mut self) -> Troubles;
     /// Ends the world. Returns the fate of all its packets.
-    fn close(self) -> Happened;
+    fn close(self) -> FaultCounters;
     /// Returns the state of both ends, for a report on an unexpected completion.
     fn state(&mut self) -> String {
         String::new()

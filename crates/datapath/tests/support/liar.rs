@@ -144,7 +144,7 @@ pub(crate) fn stranger(socket: &UdpSocket, to: SocketAddr, overheard: &[Vec<u8>]
         let kinds = [0x70, 0x71, 0x72, 0xc4, 0xd1, 0xdf, *first, *first];
         *first = kinds[rng.below(kinds.len() as u32) as usize];
     }
-    if !bytes.is_empty() && rng.chance(0.5) {
+    if !bytes.is_empty() && rng.bernoulli(0.5) {
         let at = rng.below(bytes.len() as u32) as usize;
         bytes[at] ^= 1 << rng.below(8);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pathweave_units::{HostId, Time};
 
-use super::explicit::ExplicitWays;
+use super::explicit::ExplicitPaths;
 use super::registry::{Balancer, Kept};
 use super::routes::{Candidates, SwitchRoutes, ecmp_hash};
 use super::view::{Action, Outbox, Ports, SwitchView};
@@ -20,7 +20,7 @@ use crate::transit::Transit;
 pub(crate) struct Balancing {
     pub(crate) balancer: Balancer,
     /// Explicit paths among which the switches of senders choose, if there are any.
-    explicit: Option<Box<ExplicitWays>>,
+    explicit: Option<Box<ExplicitPaths>>,
     /// Packets to send besides the one in hand, in a call of the balancer.
     outbox: Outbox,
 }
@@ -32,20 +32,20 @@ impl Balancing {
 
     /// Makes the switches of senders choose among these explicit paths.
     pub(crate) fn set_explicit(&mut self, routes: Arc<SourceRoutes>) {
-        self.explicit = Some(Box::new(ExplicitWays::new(routes)));
+        self.explicit = Some(Box::new(ExplicitPaths::new(routes)));
     }
 
     /// Updates the set of usable explicit paths after routing has noticed which links are down.
-    pub(crate) fn use_ways(&mut self, alive: impl Fn(PortId) -> bool) {
+    pub(crate) fn update_usable_paths(&mut self, alive: impl Fn(PortId) -> bool) {
         if let Some(ways) = &mut self.explicit {
-            ways.use_all(alive);
+            ways.update_usable(alive);
         }
     }
 }
 
 /// State that switches keep for a packet, in transfer to another part of the fabric.
 #[derive(borsh::BorshSerialize, borsh::BorshDeserialize)]
-pub(crate) struct Note {
+pub(crate) struct PacketState {
     kept: Option<Kept>,
     /// Number of the explicit path that the packet was given.
     way: Option<u32>,
@@ -58,24 +58,24 @@ impl Balancing {
     }
 
     /// Removes and returns the state of a packet, if there is any.
-    pub(crate) fn hand_over(&mut self, header: &Header) -> Option<Note> {
-        let way = self.explicit.as_ref().and_then(|ways| ways.given(header));
+    pub(crate) fn hand_over(&mut self, header: &Header) -> Option<PacketState> {
+        let way = self.explicit.as_ref().and_then(|ways| ways.assigned(header));
         let kept = self.balancer.hand_over(header);
-        (kept.is_some() || way.is_some()).then_some(Note { kept, way })
+        (kept.is_some() || way.is_some()).then_some(PacketState { kept, way })
     }
 
     /// Stores the state of a packet from another part of the fabric. Returns the packet's header as this part must
     /// store it.
-    pub(crate) fn take_over(&mut self, header: Header, note: Option<Note>) -> Header {
-        let Note { kept, way } = note.unwrap_or(Note { kept: None, way: None });
+    pub(crate) fn take_over(&mut self, header: Header, note: Option<PacketState>) -> Header {
+        let PacketState { kept, way } = note.unwrap_or(PacketState { kept: None, way: None });
         let header = match kept {
             Some(kept) => self.balancer.take_over(header, kept),
             None => header,
         };
         if let Some(ways) = &mut self.explicit {
             match way {
-                Some(way) => ways.give(&header, way),
-                None => ways.forget(&header),
+                Some(way) => ways.assign(&header, way),
+                None => ways.clear(&header),
             }
         }
         header
@@ -87,7 +87,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     pub(crate) fn balance(&mut self, by: &mut Balancing, now: Time, switch: u32, header: &Header) {
         let action = self.decide(by, now, switch, header);
         for (egress, held) in by.outbox.held_before.split_off(0) {
-            self.let_go(by, now, switch, egress, &held);
+            self.release_held(by, now, switch, egress, &held);
         }
         match action {
             Action::Forward(egress) => self.send_balanced(by, now, switch, egress, header),
@@ -112,13 +112,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         if header.links() == 1
             && let Some(ways) = &mut by.explicit
         {
-            ways.forget(header);
+            ways.clear(header);
         }
         if routes.candidates(header.src(), header.dst()).len() == 0 {
             return Action::Drop(DropReason::NoRoute);
         }
         let (explicit, outbox) = (&mut by.explicit, &mut by.outbox);
-        by.balancer.decide(&mut At { transit: self, explicit, outbox, now, switch }, header)
+        by.balancer.decide(&mut SwitchAccess { transit: self, explicit, outbox, now, switch }, header)
     }
 
     /// Sends the packets that the switch held back or made itself, after the packet in hand.
@@ -127,7 +127,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             return;
         }
         for (egress, held) in by.outbox.held_after.split_off(0) {
-            self.let_go(by, now, switch, egress, &held);
+            self.release_held(by, now, switch, egress, &held);
         }
         for (egress, made) in by.outbox.made.split_off(0) {
             self.send_balanced(by, now, switch, egress, &made);
@@ -144,7 +144,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     }
 
     /// Sends a held packet. Held packets are in the buffer already.
-    fn let_go(&mut self, by: &mut Balancing, now: Time, switch: u32, egress: PortId, header: &Header) {
+    fn release_held(&mut self, by: &mut Balancing, now: Time, switch: u32, egress: PortId, header: &Header) {
         if self.lines.ports[egress as usize].is(DOWN) {
             self.release(now, switch, header);
             return self.lose(by, now, egress, header, DropReason::LinkDown);
@@ -192,22 +192,22 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             // The decay of registers is not counted as an event, the release of held packets is.
             self.events += u64::from(!by.balancer.counts_sent());
             let (explicit, outbox) = (&mut by.explicit, &mut by.outbox);
-            by.balancer.on_clock(&mut At { transit: self, explicit, outbox, now, switch }, until);
+            by.balancer.on_clock(&mut SwitchAccess { transit: self, explicit, outbox, now, switch }, until);
             self.send_outbox(by, now, switch);
         }
     }
 }
 
 /// A switch of the fabric, as its balancer sees it.
-struct At<'a, P, const C: usize> {
+struct SwitchAccess<'a, P, const C: usize> {
     transit: &'a mut Transit<P, C>,
-    explicit: &'a mut Option<Box<ExplicitWays>>,
+    explicit: &'a mut Option<Box<ExplicitPaths>>,
     outbox: &'a mut Outbox,
     now: Time,
     switch: u32,
 }
 
-impl<P: Copy, const C: usize> Ports for At<'_, P, C> {
+impl<P: Copy, const C: usize> Ports for SwitchAccess<'_, P, C> {
     fn sent_bytes(&self, port: PortId) -> u64 {
         self.transit.lines.ports[port as usize].sent_bytes
     }
@@ -221,7 +221,7 @@ impl<P: Copy, const C: usize> Ports for At<'_, P, C> {
     }
 }
 
-impl<P: Copy, const C: usize> SwitchView for At<'_, P, C> {
+impl<P: Copy, const C: usize> SwitchView for SwitchAccess<'_, P, C> {
     fn now(&self) -> Time {
         self.now
     }
@@ -262,13 +262,13 @@ impl<P: Copy, const C: usize> SwitchView for At<'_, P, C> {
         u64::from(self.transit.lines.ports[port as usize].total_queued_bytes())
     }
 
-    fn explicit(&self) -> Option<&ExplicitWays> {
+    fn explicit(&self) -> Option<&ExplicitPaths> {
         self.explicit.as_deref()
     }
 
     fn give(&mut self, header: &Header, way: u32) {
         if let Some(ways) = self.explicit {
-            ways.give(header, way);
+            ways.assign(header, way);
         }
     }
 

@@ -151,7 +151,7 @@ impl PairMetrics {
     }
 
     /// Returns a random metric among those that have not expired.
-    fn any(&self, now: Time, ageing: Duration, random: u64) -> Option<(u16, u8)> {
+    fn random_fresh(&self, now: Time, ageing: Duration, random: u64) -> Option<(u16, u8)> {
         let fresh = |metric: &&Metric| metric.known && now.saturating_since(metric.since) <= ageing;
         let count = self.metrics.iter().filter(fresh).count() as u32;
         let nth = Candidates::Range(0, count.max(1)).by_hash(random) as usize;
@@ -296,7 +296,7 @@ impl Conga {
 
     /// Returns the path of a packet at the leaf of its sender: that of its flowlet, or the best one by the metrics
     /// (section 3.5). `place` maps a path to its index in the metrics and to its first port.
-    fn way(
+    fn choose_path(
         &mut self,
         (switch, to): (u32, u32),
         now: Time,
@@ -358,17 +358,17 @@ impl Conga {
         let (now, switch) = (at.now(), at.switch());
         let (from, to) = self.ends(header);
         if self.config.counts == CongaCounts::Routed && header.class() == 0 {
-            return at.onward(header);
+            return at.default_port(header);
         }
         if switch == to {
             if from != to {
                 self.arrived(switch, from, now, header);
             }
-            return at.onward(header);
+            return at.default_port(header);
         }
         if switch != from {
-            let port = at.onward(header);
-            self.gather(at, port, header);
+            let port = at.default_port(header);
+            self.collect_metric(at, port, header);
             return port;
         }
         // Metrics count the bytes sent up to now.
@@ -379,33 +379,33 @@ impl Conga {
         }
         if seen == 0 {
             // All explicit paths are dead.
-            return at.onward(header);
+            return at.default_port(header);
         }
         let (hash, first) = (at.flow(header), at.ports().start);
         let (number, port) = if let Some(ways) = at.explicit() {
             let place = |way: u32| (way as u16, ways.port(header, way, 1));
             let all = ways.between(header.src(), header.dst());
-            let way = self.way((switch, to), now, hash, (all, place), &*at);
+            let way = self.choose_path((switch, to), now, hash, (all, place), &*at);
             let place = (way as u16, ways.port(header, way, 1));
             at.give(header, way);
             place
         } else {
             let place = |port: PortId| ((port - first) as u16, port);
             let all = at.candidates(header.src(), header.dst());
-            place(self.way((switch, to), now, hash, (all, place), &*at))
+            place(self.choose_path((switch, to), now, hash, (all, place), &*at))
         };
         let known = Leaf::metrics(&mut self.leaves[switch as usize].from, to);
         let feedback = match self.config.counts {
             CongaCounts::Sent => known.feedback(now, self.config.ageing),
-            CongaCounts::Routed => known.any(now, self.config.ageing, self.dice.draw(switch)),
+            CongaCounts::Routed => known.random_fresh(now, self.config.ageing, self.dice.draw(switch)),
         };
         *self.tag(header) = Tag { uplink: number, congestion: 0, feedback };
-        self.gather(at, port, header);
+        self.collect_metric(at, port, header);
         port
     }
 
     /// Raises the packet's metric to that of the link that it takes next, if that is larger.
-    fn gather(&mut self, at: &mut impl SwitchView, port: PortId, header: &Header) {
+    fn collect_metric(&mut self, at: &mut impl SwitchView, port: PortId, header: &Header) {
         at.serve(port);
         let metric = match self.config.counts {
             CongaCounts::Sent => self.dre.metric(port, &*at),
@@ -452,10 +452,12 @@ mod tests {
     #[test]
     fn any_is_one_of_those_heard_of_lately() {
         let mut ways = PairMetrics::default();
-        assert_eq!(ways.any(us(0), AGEING, 7), None);
+        assert_eq!(ways.random_fresh(us(0), AGEING, 7), None);
         ways.metric(2).set(3, us(0));
         ways.metric(5).set(9, us(5_000));
-        let seen = |now| (0..64_u64).map(|i| ways.any(us(now), AGEING, i << 58).unwrap()).collect::<Vec<_>>();
+        let seen = |now| {
+            (0..64_u64).map(|i| ways.random_fresh(us(now), AGEING, i << 58).unwrap()).collect::<Vec<_>>()
+        };
         assert!(seen(5_000).contains(&(2, 3)) && seen(5_000).contains(&(5, 9)));
         assert!(seen(10_001).iter().all(|told| *told == (5, 9)));
     }

@@ -105,7 +105,9 @@ impl Balance for Drill {
         let port = match self.config.variant {
             DrillVariant::Published => self.published(at, header, first),
             // In this variant only data is balanced.
-            DrillVariant::ConweaveNs3 if header.class() == 0 => return Action::Forward(at.onward(header)),
+            DrillVariant::ConweaveNs3 if header.class() == 0 => {
+                return Action::Forward(at.default_port(header));
+            }
             DrillVariant::ConweaveNs3 => self.conweave_ns3(at, header),
         };
         self.remember((at.switch(), first, header), port);

@@ -14,7 +14,7 @@ use crate::source_route::SourceRoutes;
 const NONE: u16 = u16::MAX;
 
 /// All explicit paths, and those that packets have been given.
-pub(crate) struct ExplicitWays {
+pub(crate) struct ExplicitPaths {
     routes: Arc<SourceRoutes>,
     /// Index in `usable` of the first path of each pair of edges.
     first: Vec<u32>,
@@ -24,15 +24,15 @@ pub(crate) struct ExplicitWays {
     given: Vec<u16>,
 }
 
-impl ExplicitWays {
+impl ExplicitPaths {
     pub(super) fn new(routes: Arc<SourceRoutes>) -> Self {
-        let mut ways = ExplicitWays { routes, first: Vec::new(), usable: Vec::new(), given: Vec::new() };
-        ways.use_all(|_| true);
+        let mut ways = ExplicitPaths { routes, first: Vec::new(), usable: Vec::new(), given: Vec::new() };
+        ways.update_usable(|_| true);
         ways
     }
 
     /// Restricts the usable paths to those whose ports are all alive.
-    pub(super) fn use_all(&mut self, alive: impl Fn(PortId) -> bool) {
+    pub(super) fn update_usable(&mut self, alive: impl Fn(PortId) -> bool) {
         self.first = vec![0];
         self.usable.clear();
         for pair in 0..self.routes.pairs() {
@@ -56,7 +56,7 @@ impl ExplicitWays {
     }
 
     /// Gives a packet the path `way`.
-    pub(crate) fn give(&mut self, header: &Header, way: u32) {
+    pub(crate) fn assign(&mut self, header: &Header, way: u32) {
         let place = header.content();
         if self.given.len() <= place {
             self.given.resize(place + 1, NONE);
@@ -65,7 +65,7 @@ impl ExplicitWays {
     }
 
     /// Clears the path of a packet that has just entered the fabric.
-    pub(crate) fn forget(&mut self, header: &Header) {
+    pub(crate) fn clear(&mut self, header: &Header) {
         if header.has_content()
             && let Some(given) = self.given.get_mut(header.content())
         {
@@ -74,7 +74,7 @@ impl ExplicitWays {
     }
 
     /// Returns the path that a packet was given.
-    pub(super) fn given(&self, header: &Header) -> Option<u32> {
+    pub(super) fn assigned(&self, header: &Header) -> Option<u32> {
         if !header.has_content() {
             return None;
         }
@@ -84,7 +84,7 @@ impl ExplicitWays {
 
     /// Returns the next port of a packet that was given a path.
     pub(super) fn next(&self, header: &Header) -> Option<PortId> {
-        let way = self.given(header)?;
+        let way = self.assigned(header)?;
         Some(self.port(header, way, usize::from(header.links())))
     }
 }

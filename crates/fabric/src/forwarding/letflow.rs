@@ -72,7 +72,7 @@ impl Balance for LetFlow {
                     let way = self.choose(switch, now, || at.flow(header), all);
                     at.give(header, way);
                 }
-                at.onward(header)
+                at.default_port(header)
             }
             None => {
                 let all = at.candidates(header.src(), header.dst());

@@ -31,7 +31,7 @@ mod ugal;
 mod view;
 
 pub use balance::Shares;
-pub(crate) use balancing::{Balancing, Note};
+pub(crate) use balancing::{Balancing, PacketState};
 pub use conga::{CongaConfig, CongaCounts};
 pub use conweave::{ConWeaveConfig, ReplyAfter};
 pub use drill::{DrillConfig, DrillVariant};

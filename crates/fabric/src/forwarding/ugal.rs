@@ -44,7 +44,7 @@ pub(crate) struct Ugal {
     leaves: Vec<(u32, HostId)>,
     /// Intermediate switch of each packet until the packet has reached it, as its representative host. Indexed by the
     /// slot of the packet's content.
-    by: Vec<Option<HostId>>,
+    intermediate: Vec<Option<HostId>>,
     dice: SwitchDice,
     stats: ForwardingStats,
 }
@@ -58,7 +58,7 @@ impl Ugal {
             bias_bytes: config.bias.get(),
             leaf_of_host,
             leaves,
-            by: Vec::new(),
+            intermediate: Vec::new(),
             dice: SwitchDice::new(seed, switches),
             stats: ForwardingStats::default(),
         }
@@ -82,10 +82,10 @@ impl Ugal {
 
     fn set(&mut self, header: &Header, by: Option<HostId>) {
         let place = header.content();
-        if self.by.len() <= place {
-            self.by.resize(place + 1, None);
+        if self.intermediate.len() <= place {
+            self.intermediate.resize(place + 1, None);
         }
-        self.by[place] = by;
+        self.intermediate[place] = by;
     }
 }
 
@@ -103,7 +103,7 @@ impl Balance for Ugal {
     }
 
     fn hand_over(&mut self, header: &Header) -> Option<Option<HostId>> {
-        header.has_content().then(|| self.by.get(header.content()).copied().flatten())
+        header.has_content().then(|| self.intermediate.get(header.content()).copied().flatten())
     }
 
     fn take_over(&mut self, header: Header, by: Option<HostId>) -> Header {
@@ -125,7 +125,7 @@ impl Ugal {
             return shortest;
         }
         if at.switch() != from {
-            let by = self.by.get(header.content()).copied().flatten();
+            let by = self.intermediate.get(header.content()).copied().flatten();
             return match by {
                 Some(host) if self.leaf(host) != at.switch() => port_towards(at, header, host),
                 Some(_) => {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pathweave_units::{HostId, Time, mix64};
 
-use super::explicit::ExplicitWays;
+use super::explicit::ExplicitPaths;
 use super::routes::Candidates;
 use crate::event::DropReason;
 use crate::link::LinkSpec;
@@ -43,7 +43,7 @@ pub(crate) trait SwitchView: Ports {
     /// present.
     fn waiting_bytes(&self, port: PortId) -> u64;
     /// Returns the explicit paths, if the senders' switches choose among such paths.
-    fn explicit(&self) -> Option<&ExplicitWays>;
+    fn explicit(&self) -> Option<&ExplicitPaths>;
     /// Gives a packet an explicit path, if there are any.
     fn give(&mut self, header: &Header, way: u32);
     /// Returns the packets that leave besides the one in hand.
@@ -62,7 +62,7 @@ pub(crate) trait SwitchView: Ports {
 
     /// Returns the port for a packet beyond the switch that chose its path, or for a packet that no switch balances:
     /// on the explicit path that it was given, or by hash. There must be a next hop.
-    fn onward(&self, header: &Header) -> PortId {
+    fn default_port(&self, header: &Header) -> PortId {
         let given = self.explicit().and_then(|ways| ways.next(header));
         given.unwrap_or_else(|| self.candidates(header.src(), header.dst()).by_hash(self.hash(header)))
     }

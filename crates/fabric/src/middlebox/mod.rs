@@ -24,7 +24,7 @@ use crate::packet::{Header, PortId};
 pub use ndt::{NdtConfig, NdtStats, OrderGuards};
 pub use nsf::{CoolMode, NsfConfig, NsfStats};
 
-pub(crate) use ndt::{Lane, Ndt, Turn};
+pub(crate) use ndt::{Ndt, PauseChange, SiteQueue};
 pub(crate) use nsf::Nsf;
 use table::FlowKey;
 
@@ -79,7 +79,7 @@ impl ExternalConfig {
 
 /// View of a packet's content for a middlebox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
+pub enum ContentView {
     /// A data packet.
     Data {
         /// Identifies the flow among those of a pair of hosts.
@@ -105,9 +105,9 @@ pub enum Look {
 
 /// Access of a middlebox to contents of type `P`.
 #[derive(Clone, Copy, Debug)]
-pub struct Lens<P> {
+pub struct ContentAccess<P> {
     /// Returns the view of a content.
-    pub look: fn(&P) -> Look,
+    pub look: fn(&P) -> ContentView,
     /// Writes another `sent_at` into data.
     pub restamp: fn(&mut P, Time),
     /// Makes the answer to data that is sent back to its host in place of the receiver's.
@@ -119,20 +119,20 @@ pub struct Lens<P> {
 /// Delay thresholds, between an external switch and the farthest host of its site, above which a full packet has met
 /// a queue.
 #[derive(Clone, Copy, Debug)]
-pub struct Queued {
+pub struct QueueingThresholds {
     /// Delay from the host to the switch, first bit out to last bit in.
-    pub there: Duration,
+    pub one_way: Duration,
     /// Delay from the switch to the host, and back for the acknowledgement.
     pub round_trip: Duration,
 }
 
 /// Position of an external switch.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct SwitchPosition {
     /// Site of the switch.
     pub site: u32,
     /// Default thresholds, for middleboxes that configure none.
-    pub queued: Queued,
+    pub queued: QueueingThresholds,
     /// Site of each host.
     pub of_host: Arc<[u32]>,
 }
@@ -179,8 +179,8 @@ impl<P: Copy> Middleboxes<P> {
 
 /// Middlebox of one switch.
 pub(crate) struct Middlebox<P> {
-    lens: Lens<P>,
-    place: Place,
+    lens: ContentAccess<P>,
+    place: SwitchPosition,
     first_port: PortId,
     /// True for each port of the switch that leads to another site.
     wan: Vec<bool>,
@@ -193,8 +193,8 @@ pub(crate) struct Middlebox<P> {
 impl<P: Copy> Middlebox<P> {
     pub(crate) fn new(
         config: &ExternalConfig,
-        lens: Lens<P>,
-        place: Place,
+        lens: ContentAccess<P>,
+        place: SwitchPosition,
         first_port: PortId,
         wan: Vec<bool>,
     ) -> Self {
@@ -203,7 +203,7 @@ impl<P: Copy> Middlebox<P> {
             lens,
             first_port,
             wan,
-            nsf: config.nsf.as_ref().map(|nsf| (Nsf::new(nsf, place.queued.there), NsfStats::default())),
+            nsf: config.nsf.as_ref().map(|nsf| (Nsf::new(nsf, place.queued.one_way), NsfStats::default())),
             ndt: config
                 .ndt
                 .as_ref()
@@ -251,7 +251,7 @@ impl<P: Copy> Middlebox<P> {
             return None;
         }
         match (self.lens.look)(content) {
-            Look::Data { flow, sent_at } => {
+            ContentView::Data { flow, sent_at } => {
                 Some((FlowKey { src: header.src(), dst: header.dst(), flow }, sent_at))
             }
             _ => None,
@@ -263,7 +263,7 @@ impl<P: Copy> Middlebox<P> {
     fn queued(&self, header: &Header, content: &P) -> Option<FlowKey> {
         match (self.lens.look)(content) {
             // A probe in the class of acknowledgements overtakes data everywhere.
-            Look::Probe { flow } if header.class() > 0 => {
+            ContentView::Probe { flow } if header.class() > 0 => {
                 Some(FlowKey { src: header.src(), dst: header.dst(), flow })
             }
             _ => self.data(header, content).map(|(key, _)| key),
@@ -274,37 +274,39 @@ impl<P: Copy> Middlebox<P> {
     #[inline]
     fn ack(&self, header: &Header, content: &P) -> Option<(FlowKey, Time)> {
         match (self.lens.look)(content) {
-            Look::Ack { flow, echo } => Some((FlowKey { src: header.dst(), dst: header.src(), flow }, echo)),
+            ContentView::Ack { flow, echo } => {
+                Some((FlowKey { src: header.dst(), dst: header.src(), flow }, echo))
+            }
             _ => None,
         }
     }
 
     /// Handles an acknowledgement that leaves the site. Returns the change of the controlled queues.
-    fn on_ack(&mut self, now: Time, header: &Header, content: &P) -> Turn {
+    fn on_ack(&mut self, now: Time, header: &Header, content: &P) -> PauseChange {
         if !self.goes_out(header) {
-            return Turn::Nothing;
+            return PauseChange::Nothing;
         }
         let sample = self.ack(header, content);
         match (&mut self.ndt, sample) {
             (Some((ndt, stats)), Some((key, left_at))) => ndt.on_ack(now, left_at, key, stats),
-            _ => Turn::Nothing,
+            _ => PauseChange::Nothing,
         }
     }
 
     /// Returns the queue that an admitted packet joins.
-    fn lane(&mut self, now: Time, egress: PortId, header: &Header, content: &P) -> Lane {
+    fn lane(&mut self, now: Time, egress: PortId, header: &Header, content: &P) -> SiteQueue {
         if self.is_wan(egress) || !self.comes_in(header) {
-            return Lane::Normal;
+            return SiteQueue::Normal;
         }
         let queued = self.queued(header, content);
         match (&mut self.ndt, queued) {
             (Some((ndt, stats)), Some(key)) => ndt.on_data(now, key, stats),
-            _ => Lane::Normal,
+            _ => SiteQueue::Normal,
         }
     }
 
     /// Records that a packet was removed from its queue.
-    fn on_left(&mut self, egress: PortId, header: &Header, content: &P, lane: Lane) {
+    fn on_left(&mut self, egress: PortId, header: &Header, content: &P, lane: SiteQueue) {
         if self.is_wan(egress) || !self.comes_in(header) {
             return;
         }
@@ -321,7 +323,7 @@ impl<P: Copy> Middlebox<P> {
         egress: PortId,
         header: &Header,
         content: &mut P,
-        lane: Lane,
+        lane: SiteQueue,
     ) -> Option<P> {
         if !self.is_wan(egress) {
             if self.ndt.is_some() && self.comes_in(header) {

@@ -3,7 +3,7 @@
 
 use pathweave_units::{Duration, Time};
 
-use super::table::{FlowKey, FlowTable, Touched};
+use super::table::{FlowKey, FlowTable, Recorded};
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::Header;
 use crate::ring::Ring;
@@ -104,7 +104,7 @@ impl NdtConfig {
 
 /// Queue of a port into the site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum SiteQueue {
     Normal,
     Controlled,
 }
@@ -123,11 +123,13 @@ impl Flow {
     fn idle(&self) -> bool {
         self.normal == 0 && self.controlled == 0
     }
-    fn lane(&self, guards: OrderGuards) -> Lane {
+    fn lane(&self, guards: OrderGuards) -> SiteQueue {
         match (self.congested, guards) {
-            (false, OrderGuards::Both | OrderGuards::Recovery) if self.controlled > 0 => Lane::Controlled,
-            (true, OrderGuards::Both) if self.normal > 0 => Lane::Normal,
-            (congested, _) => [Lane::Normal, Lane::Controlled][usize::from(congested)],
+            (false, OrderGuards::Both | OrderGuards::Recovery) if self.controlled > 0 => {
+                SiteQueue::Controlled
+            }
+            (true, OrderGuards::Both) if self.normal > 0 => SiteQueue::Normal,
+            (congested, _) => [SiteQueue::Normal, SiteQueue::Controlled][usize::from(congested)],
         }
     }
 }
@@ -188,7 +190,7 @@ pub(crate) struct Ndt {
 
 /// Effect of a sample on the controlled queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum PauseChange {
     Nothing,
     Pause,
     Resume,
@@ -219,10 +221,10 @@ impl Ndt {
     }
 
     fn touch(&mut self, now: Time, key: FlowKey, stats: &mut NdtStats) -> Option<u32> {
-        while let Some(flow) = self.flows.fall_asleep(now, self.config.active_for) {
+        while let Some(flow) = self.flows.deactivate_next(now, self.config.active_for) {
             self.congested -= u32::from(flow.congested);
         }
-        let Touched { at, woke } = self.flows.touch(now, key, Flow::idle)?;
+        let Recorded { at, activated: woke } = self.flows.record(now, key, Flow::idle)?;
         stats.max_flows = stats.max_flows.max(u64::from(self.flows.len()));
         if woke {
             self.congested += u32::from(self.flows.state(at).congested);
@@ -231,21 +233,21 @@ impl Ndt {
     }
 
     /// Chooses the queue of a data packet from another site.
-    pub(crate) fn on_data(&mut self, now: Time, key: FlowKey, stats: &mut NdtStats) -> Lane {
+    pub(crate) fn on_data(&mut self, now: Time, key: FlowKey, stats: &mut NdtStats) -> SiteQueue {
         stats.data_packets += 1;
         let Some(at) = self.touch(now, key, stats) else {
             stats.untracked_packets += 1;
-            return Lane::Normal;
+            return SiteQueue::Normal;
         };
         let guards = self.config.guards;
         let flow = self.flows.state(at);
         let lane = flow.lane(guards);
         match lane {
-            Lane::Normal => {
+            SiteQueue::Normal => {
                 stats.guarded_isolation += u64::from(flow.congested);
                 flow.normal += 1;
             }
-            Lane::Controlled => {
+            SiteQueue::Controlled => {
                 stats.guarded_recovery += u64::from(!flow.congested);
                 stats.controlled_packets += 1;
                 flow.controlled += 1;
@@ -255,19 +257,25 @@ impl Ndt {
     }
 
     /// Records that a data packet has left its queue.
-    pub(crate) fn on_left(&mut self, key: &FlowKey, lane: Lane) {
+    pub(crate) fn on_left(&mut self, key: &FlowKey, lane: SiteQueue) {
         let Some(at) = self.flows.find(key) else { return };
         let flow = self.flows.state(at);
         // A flow that was untracked when its packet arrived counts fewer packets than leave.
         match lane {
-            Lane::Normal => flow.normal = flow.normal.saturating_sub(1),
-            Lane::Controlled => flow.controlled = flow.controlled.saturating_sub(1),
+            SiteQueue::Normal => flow.normal = flow.normal.saturating_sub(1),
+            SiteQueue::Controlled => flow.controlled = flow.controlled.saturating_sub(1),
         }
     }
 
     /// Handles an acknowledgement whose data left this switch at `left_at`.
-    pub(crate) fn on_ack(&mut self, now: Time, left_at: Time, key: FlowKey, stats: &mut NdtStats) -> Turn {
-        let Some(at) = self.touch(now, key, stats) else { return Turn::Nothing };
+    pub(crate) fn on_ack(
+        &mut self,
+        now: Time,
+        left_at: Time,
+        key: FlowKey,
+        stats: &mut NdtStats,
+    ) -> PauseChange {
+        let Some(at) = self.touch(now, key, stats) else { return PauseChange::Nothing };
         let congested = now.saturating_since(left_at) > self.threshold;
         stats.samples += 1;
         stats.congested_samples += u64::from(congested);
@@ -276,24 +284,24 @@ impl Ndt {
         flow.was_congested |= congested;
         let before = std::mem::replace(&mut flow.congested, congested);
         self.congested = self.congested - u32::from(before) + u32::from(congested);
-        self.judge(now, left_at, stats)
+        self.update_pause(now, left_at, stats)
     }
 
-    fn judge(&mut self, now: Time, left_at: Time, stats: &mut NdtStats) -> Turn {
+    fn update_pause(&mut self, now: Time, left_at: Time, stats: &mut NdtStats) -> PauseChange {
         let active = self.flows.active();
         let many = f64::from(self.congested) > self.config.alpha * f64::from(active);
         match self.paused_at {
             Some(since) if !many => {
                 self.paused_at = None;
                 stats.paused += now - since;
-                Turn::Resume
+                PauseChange::Resume
             }
             None if many && active >= self.config.min_active && !self.is_stale(now, left_at) => {
                 self.paused_at = Some(now);
                 stats.pauses += 1;
-                Turn::Pause
+                PauseChange::Pause
             }
-            _ => Turn::Nothing,
+            _ => PauseChange::Nothing,
         }
     }
 
@@ -312,15 +320,15 @@ impl Ndt {
 
     /// Returns the queue of a port that is served next. `normal` and `controlled` are true if that queue has packets
     /// to send.
-    pub(crate) fn next_lane(&mut self, port: usize, normal: bool, controlled: bool) -> Lane {
+    pub(crate) fn next_lane(&mut self, port: usize, normal: bool, controlled: bool) -> SiteQueue {
         let queues = &mut self.queues[port];
         let throttled = queues.served >= self.config.weight;
         if controlled && (throttled || !normal) {
             queues.served = 0;
-            return Lane::Controlled;
+            return SiteQueue::Controlled;
         }
         queues.served = (queues.served + 1).min(self.config.weight);
-        Lane::Normal
+        SiteQueue::Normal
     }
 
     /// Records that a port's normal queue is empty.
@@ -352,11 +360,11 @@ mod tests {
         fn new(config: NdtConfig) -> Self {
             Bench { ndt: Ndt::new(&config, 1, Duration::ZERO), stats: NdtStats::default() }
         }
-        fn data(&mut self, at_us: u64, flow: u64) -> Lane {
+        fn data(&mut self, at_us: u64, flow: u64) -> SiteQueue {
             self.ndt.on_data(Time::from_us(at_us), key(flow), &mut self.stats)
         }
         /// Feeds an acknowledgement with this round-trip time.
-        fn ack(&mut self, at_us: u64, flow: u64, rtt_us: u64) -> Turn {
+        fn ack(&mut self, at_us: u64, flow: u64, rtt_us: u64) -> PauseChange {
             let now = Time::from_us(at_us);
             self.ndt.on_ack(now, now - Duration::from_us(rtt_us), key(flow), &mut self.stats)
         }
@@ -365,15 +373,15 @@ mod tests {
     #[test]
     fn eight_to_one_when_both_wait_and_everything_to_who_waits_alone() {
         let mut bench = Bench::new(printed());
-        let lanes: Vec<Lane> = (0..90).map(|_| bench.ndt.next_lane(0, true, true)).collect();
+        let lanes: Vec<SiteQueue> = (0..90).map(|_| bench.ndt.next_lane(0, true, true)).collect();
         for round in lanes.chunks(9) {
-            assert!(round[..8].iter().all(|&lane| lane == Lane::Normal));
-            assert_eq!(round[8], Lane::Controlled);
+            assert!(round[..8].iter().all(|&lane| lane == SiteQueue::Normal));
+            assert_eq!(round[8], SiteQueue::Controlled);
         }
-        assert!((0..20).all(|_| bench.ndt.next_lane(0, false, true) == Lane::Controlled));
-        assert!((0..20).all(|_| bench.ndt.next_lane(0, true, false) == Lane::Normal));
+        assert!((0..20).all(|_| bench.ndt.next_lane(0, false, true) == SiteQueue::Controlled));
+        assert!((0..20).all(|_| bench.ndt.next_lane(0, true, false) == SiteQueue::Normal));
         // The turn of the controlled queue has come meanwhile, and is not lost.
-        assert_eq!(bench.ndt.next_lane(0, true, true), Lane::Controlled);
+        assert_eq!(bench.ndt.next_lane(0, true, true), SiteQueue::Controlled);
     }
 
     #[test]
@@ -381,39 +389,39 @@ mod tests {
         let mut bench = Bench::new(printed());
         bench.ack(100, 1, 11);
         for _ in 0..3 {
-            assert_eq!(bench.data(101, 1), Lane::Controlled);
+            assert_eq!(bench.data(101, 1), SiteQueue::Controlled);
         }
         bench.ack(102, 1, 10); // The threshold itself is not above it.
-        assert_eq!(bench.data(103, 1), Lane::Controlled, "behind three of its own");
+        assert_eq!(bench.data(103, 1), SiteQueue::Controlled, "behind three of its own");
         for _ in 0..4 {
-            bench.ndt.on_left(&key(1), Lane::Controlled);
+            bench.ndt.on_left(&key(1), SiteQueue::Controlled);
         }
-        assert_eq!(bench.data(104, 1), Lane::Normal);
+        assert_eq!(bench.data(104, 1), SiteQueue::Normal);
         assert_eq!((bench.stats.guarded_recovery, bench.stats.controlled_packets), (1, 4));
     }
 
     #[test]
     fn a_congested_flow_follows_its_own_out_of_the_normal_queue() {
         for (guards, lane) in [
-            (OrderGuards::Both, Lane::Normal),
-            (OrderGuards::Recovery, Lane::Controlled),
-            (OrderGuards::Off, Lane::Controlled),
+            (OrderGuards::Both, SiteQueue::Normal),
+            (OrderGuards::Recovery, SiteQueue::Controlled),
+            (OrderGuards::Off, SiteQueue::Controlled),
         ] {
             let mut bench = Bench::new(NdtConfig { guards, ..printed() });
             bench.data(100, 1);
             bench.data(100, 1);
             bench.ack(101, 1, 11);
             assert_eq!(bench.data(102, 1), lane, "{guards:?}");
-            let waiting = if lane == Lane::Normal { 3 } else { 2 };
+            let waiting = if lane == SiteQueue::Normal { 3 } else { 2 };
             for _ in 0..waiting {
-                bench.ndt.on_left(&key(1), Lane::Normal);
+                bench.ndt.on_left(&key(1), SiteQueue::Normal);
             }
-            assert_eq!(bench.data(103, 1), Lane::Controlled);
+            assert_eq!(bench.data(103, 1), SiteQueue::Controlled);
         }
     }
 
     /// Makes `n` of ten active flows congested, one after the other. Returns the effect of the last one.
-    fn congest(bench: &mut Bench, n: u64) -> Turn {
+    fn congest(bench: &mut Bench, n: u64) -> PauseChange {
         for flow in 0..10 {
             bench.ack(100, flow, 7);
         }
@@ -423,10 +431,10 @@ mod tests {
     #[test]
     fn eight_of_ten_congested_flows_pause_and_seven_do_not() {
         let mut bench = Bench::new(printed());
-        assert_eq!(congest(&mut bench, 7), Turn::Nothing);
-        assert_eq!(bench.ack(102, 7, 20), Turn::Pause);
+        assert_eq!(congest(&mut bench, 7), PauseChange::Nothing);
+        assert_eq!(bench.ack(102, 7, 20), PauseChange::Pause);
         assert!(bench.ndt.is_paused());
-        assert_eq!(bench.ack(150, 7, 7), Turn::Resume);
+        assert_eq!(bench.ack(150, 7, 7), PauseChange::Resume);
         assert_eq!((bench.stats.pauses, bench.stats.timed_out_pauses), (1, 0));
         assert_eq!(bench.stats.paused, Duration::from_us(48));
         assert_eq!(bench.stats.isolated_flows, 8);
@@ -435,24 +443,24 @@ mod tests {
     #[test]
     fn a_pause_ends_after_its_longest_time_and_old_news_do_not_begin_the_next() {
         let mut bench = Bench::new(printed());
-        assert_eq!(congest(&mut bench, 8), Turn::Pause);
+        assert_eq!(congest(&mut bench, 8), PauseChange::Pause);
         let end = bench.ndt.resumes_at().unwrap();
         assert_eq!(end, Time::from_us(601));
         bench.ndt.time_out(end, &mut bench.stats);
         assert!(!bench.ndt.is_paused());
         // The packet left before the end of the pause.
-        assert_eq!(bench.ack(610, 0, 20), Turn::Nothing);
-        assert_eq!(bench.ack(630, 0, 20), Turn::Pause);
+        assert_eq!(bench.ack(610, 0, 20), PauseChange::Nothing);
+        assert_eq!(bench.ack(630, 0, 20), PauseChange::Pause);
         assert_eq!(bench.stats.timed_out_pauses, 1);
     }
 
     #[test]
     fn few_flows_are_not_paused_where_more_are_asked_for() {
         let mut literal = Bench::new(printed());
-        assert_eq!(literal.ack(100, 1, 20), Turn::Pause);
+        assert_eq!(literal.ack(100, 1, 20), PauseChange::Pause);
         let mut spared = Bench::new(NdtConfig { min_active: 4, ..printed() });
-        assert_eq!((1..=3).map(|flow| spared.ack(100, flow, 20)).last(), Some(Turn::Nothing));
-        assert_eq!(spared.ack(100, 4, 20), Turn::Pause);
+        assert_eq!((1..=3).map(|flow| spared.ack(100, flow, 20)).last(), Some(PauseChange::Nothing));
+        assert_eq!(spared.ack(100, 4, 20), PauseChange::Pause);
     }
 
     #[test]

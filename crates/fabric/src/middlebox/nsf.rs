@@ -80,7 +80,7 @@ impl NsfConfig {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Heat {
+enum FeedbackState {
     #[default]
     Silent,
     Active,
@@ -90,7 +90,7 @@ enum Heat {
 /// State of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    heat: Heat,
+    heat: FeedbackState,
     answered: Time,
     /// Answers still to be sent while cooling.
     left: u32,
@@ -101,20 +101,20 @@ impl Flow {
     fn on_data(&mut self, now: Time, hot: bool, interval: Duration, config: &NsfConfig) -> bool {
         let due = now.saturating_since(self.answered) >= interval;
         let answer = match (self.heat, hot) {
-            (Heat::Silent, false) => false,
-            (Heat::Silent, true) => {
-                self.heat = Heat::Active;
+            (FeedbackState::Silent, false) => false,
+            (FeedbackState::Silent, true) => {
+                self.heat = FeedbackState::Active;
                 true
             }
-            (Heat::Active | Heat::Cooling, true) => {
-                self.heat = Heat::Active;
+            (FeedbackState::Active | FeedbackState::Cooling, true) => {
+                self.heat = FeedbackState::Active;
                 due
             }
-            (Heat::Active, false) => {
-                (self.heat, self.left) = (Heat::Cooling, config.cooling);
+            (FeedbackState::Active, false) => {
+                (self.heat, self.left) = (FeedbackState::Cooling, config.cooling);
                 self.cool(due, config)
             }
-            (Heat::Cooling, false) => self.cool(due, config),
+            (FeedbackState::Cooling, false) => self.cool(due, config),
         };
         if answer {
             self.answered = now;
@@ -126,7 +126,7 @@ impl Flow {
         let answer = self.left > 0 && (due || config.cool_mode == CoolMode::Literal);
         self.left -= u32::from(answer);
         if self.left == 0 {
-            self.heat = Heat::Silent;
+            self.heat = FeedbackState::Silent;
         }
         answer
     }
@@ -176,8 +176,8 @@ impl Nsf {
         let took = now.saturating_since(sent_at) + self.config.clock_ahead;
         let hot = took > self.threshold;
         stats.hot_packets += u64::from(hot);
-        while self.flows.fall_asleep(now, self.config.forget_after).is_some() {}
-        let Some(touched) = self.flows.touch(now, key, |_| true) else {
+        while self.flows.deactivate_next(now, self.config.forget_after).is_some() {}
+        let Some(touched) = self.flows.record(now, key, |_| true) else {
             stats.untracked_packets += 1;
             return false;
         };
@@ -246,12 +246,12 @@ mod tests {
         for (n, hot) in [true, false, false].into_iter().enumerate() {
             flow.on_data(at(n as u64), hot, Duration::from_us(5), &config);
         }
-        assert_eq!((flow.heat, flow.left), (Heat::Cooling, 3));
+        assert_eq!((flow.heat, flow.left), (FeedbackState::Cooling, 3));
         flow.on_data(at(3), true, Duration::from_us(5), &config);
-        assert_eq!(flow.heat, Heat::Active);
+        assert_eq!(flow.heat, FeedbackState::Active);
         // Too early for an answer: all five remain.
         flow.on_data(at(3) + Duration::from_ns(84), false, Duration::from_us(5), &config);
-        assert_eq!((flow.heat, flow.left), (Heat::Cooling, 5));
+        assert_eq!((flow.heat, flow.left), (FeedbackState::Cooling, 5));
     }
 
     #[test]

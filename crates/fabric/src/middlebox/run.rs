@@ -2,11 +2,11 @@
 
 use pathweave_units::Time;
 
-use super::{ExternalConfig, Lane, Lens, Middlebox, Place, Turn};
+use super::{ContentAccess, ExternalConfig, Middlebox, PauseChange, SiteQueue, SwitchPosition};
 use crate::event::DropReason;
-use crate::lines::{as_queued, served};
 use crate::packet::{Header, PortId};
-use crate::port::{BOXED, CONTROLLED, WAN};
+use crate::port::{CONTROLLED, HAS_MIDDLEBOX, WAN};
+use crate::ports_and_links::{as_queued, served};
 use crate::ring::Ring;
 use crate::transit::Transit;
 
@@ -16,13 +16,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         &mut self,
         switch: u32,
         config: &ExternalConfig,
-        lens: Lens<P>,
-        place: Place,
+        lens: ContentAccess<P>,
+        place: SwitchPosition,
     ) {
         let ports = self.switches.each[switch as usize].ports();
         let at = &mut self.lines.ports[ports.start as usize..ports.end as usize];
         let wan = at.iter().map(|port| port.is(WAN)).collect();
-        at.iter_mut().for_each(|port| port.flags |= BOXED);
+        at.iter_mut().for_each(|port| port.flags |= HAS_MIDDLEBOX);
         self.middleboxes.attach(switch, Middlebox::new(config, lens, place, ports.start, wan));
     }
 
@@ -81,9 +81,9 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let made = self.middleboxes.at(switch);
         if made.is_wan(egress) && !made.is_wan(header.ingress()) {
             match made.on_ack(now, header, content) {
-                Turn::Nothing => {}
-                Turn::Pause => self.pause_controlled(switch),
-                Turn::Resume => self.resume_controlled(now, switch),
+                PauseChange::Nothing => {}
+                PauseChange::Pause => self.pause_controlled(switch),
+                PauseChange::Resume => self.resume_controlled(now, switch),
             }
         }
         let mut room = None;
@@ -93,8 +93,8 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         };
         let content = self.contents.get(header);
         match self.middleboxes.at(switch).lane(now, egress, header, content) {
-            Lane::Normal => self.enqueue_normal(now, egress, header),
-            Lane::Controlled => self.enqueue_controlled(now, egress, header),
+            SiteQueue::Normal => self.enqueue_normal(now, egress, header),
+            SiteQueue::Controlled => self.enqueue_controlled(now, egress, header),
         }
     }
 
@@ -104,8 +104,8 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let mut room = None;
         let header = as_queued(&mut self.lines.marker, &self.lines.wires.specs, id, port, header, &mut room);
         let class = usize::from(header.class());
-        if port.is_turn_of(class, now) {
-            self.transmit_boxed(now, id, header, Lane::Normal);
+        if port.starts_at_once(class, now) {
+            self.transmit_boxed(now, id, header, SiteQueue::Normal);
         } else {
             port.push(class, header);
         }
@@ -130,7 +130,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
 
     /// Executes every service of a port with a middlebox that begins up to `now`.
     pub(crate) fn serve_boxed_port(&mut self, now: Time, id: PortId) {
-        while self.lines.ports[id as usize].serves_by(now).is_some() {
+        while self.lines.ports[id as usize].eligible_by(now).is_some() {
             self.serve_boxed_port_once(id);
         }
     }
@@ -142,13 +142,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let index = (id - self.switches.each[switch as usize].first_port) as usize;
         let normal = eligible & !CONTROLLED;
         let made = self.middleboxes.at(switch);
-        let mut lane = Lane::Normal;
+        let mut lane = SiteQueue::Normal;
         // Control packets precede both queues.
         if let (Some((ndt, _)), true) = (&mut made.ndt, normal & 1 == 0) {
             lane = ndt.next_lane(index, normal != 0, eligible & CONTROLLED != 0);
         }
         let header = match (lane, &mut made.ndt) {
-            (Lane::Controlled, Some((ndt, _))) => {
+            (SiteQueue::Controlled, Some((ndt, _))) => {
                 let waiting = &mut ndt.queues[index].controlled;
                 let header = waiting.pop();
                 if waiting.is_empty() {
@@ -170,14 +170,14 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         self.transmit_boxed(start, id, &header, lane);
     }
 
-    fn transmit_boxed(&mut self, start: Time, id: PortId, header: &Header, lane: Lane) {
+    fn transmit_boxed(&mut self, start: Time, id: PortId, header: &Header, lane: SiteQueue) {
         let switch = self.lines.ports[id as usize].node - self.lines.wires.hosts;
-        let made = self.middleboxes.at(switch);
-        let answer = made.on_transmit(start, id, header, self.contents.get_mut(header), lane);
+        let middlebox = self.middleboxes.at(switch);
+        let answer = middlebox.on_transmit(start, id, header, self.contents.get_mut(header), lane);
         if let Some(answer) = answer {
-            let bytes = made.lens.answer_bytes;
+            let bytes = middlebox.lens.answer_bytes;
             let back = Header::new(header.dst(), header.src(), header.path(), bytes, 0, false);
-            made.outbox.push_back((start, id, back.with_content(self.contents.insert(answer))));
+            middlebox.outbox.push_back((start, id, back.with_content(self.contents.insert(answer))));
             // If this service was not part of a window, the next window must send the answer.
             let due = self.lines.wires.due_of_switch(switch);
             *due = start.min(*due);
@@ -208,9 +208,9 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     /// Reports to the port's middlebox, if it has one, that the newest packet of the queue was removed from it.
     pub(crate) fn note_taken_out(&mut self, id: PortId, header: &Header) {
         let port = &self.lines.ports[id as usize];
-        if port.is(BOXED) {
+        if port.is(HAS_MIDDLEBOX) {
             let switch = port.node - self.lines.wires.hosts;
-            self.middleboxes.at(switch).on_left(id, header, self.contents.get(header), Lane::Normal);
+            self.middleboxes.at(switch).on_left(id, header, self.contents.get(header), SiteQueue::Normal);
         }
     }
 
@@ -222,13 +222,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let index = (id - self.switches.each[switch as usize].first_port) as usize;
         let made = self.middleboxes.at(switch);
         for header in port.queues.iter().flat_map(Ring::iter) {
-            made.on_left(id, header, self.contents.get(header), Lane::Normal);
+            made.on_left(id, header, self.contents.get(header), SiteQueue::Normal);
         }
         port.backlog &= !CONTROLLED;
         while let Some(header) =
             made.ndt.as_ref().and_then(|(ndt, _)| ndt.queues[index].controlled.front().copied())
         {
-            made.on_left(id, &header, self.contents.get(&header), Lane::Controlled);
+            made.on_left(id, &header, self.contents.get(&header), SiteQueue::Controlled);
             if let Some((ndt, _)) = &mut made.ndt {
                 ndt.queues[index].controlled.pop();
                 ndt.controlled_bytes -= u64::from(header.wire_bytes());

@@ -61,10 +61,10 @@ pub(crate) struct FlowTable<S> {
 }
 
 /// A flow that was found or created.
-pub(crate) struct Touched {
+pub(crate) struct Recorded {
     pub(crate) at: u32,
     /// True if the flow was not active before.
-    pub(crate) woke: bool,
+    pub(crate) activated: bool,
 }
 
 impl<S: Default> FlowTable<S> {
@@ -98,13 +98,13 @@ impl<S: Default> FlowTable<S> {
 
     /// Records a packet of a flow. Returns `None` if the flow is unknown and there is no room: the table is full, and
     /// its oldest flow is active or not `idle`.
-    pub(crate) fn touch(&mut self, now: Time, key: FlowKey, idle: impl Fn(&S) -> bool) -> Option<Touched> {
+    pub(crate) fn record(&mut self, now: Time, key: FlowKey, idle: impl Fn(&S) -> bool) -> Option<Recorded> {
         self.forget(now, &idle);
         if let Some(at) = self.find(&key) {
             let woke = !self.entries[at as usize].active;
             self.unlink(at);
             self.append(at, now);
-            return Some(Touched { at, woke });
+            return Some(Recorded { at, activated: woke });
         }
         if self.len() >= self.most && !self.forget_oldest(&idle) {
             return None;
@@ -122,11 +122,11 @@ impl<S: Default> FlowTable<S> {
         };
         self.index.insert(key, at);
         self.append(at, now);
-        Some(Touched { at, woke: true })
+        Some(Recorded { at, activated: true })
     }
 
     /// Deactivates and returns the next flow that was not seen for longer than `span`.
-    pub(crate) fn fall_asleep(&mut self, now: Time, span: Duration) -> Option<&mut S> {
+    pub(crate) fn deactivate_next(&mut self, now: Time, span: Duration) -> Option<&mut S> {
         let at = self.first_active;
         if at == NONE || now.saturating_since(self.entries[at as usize].seen) <= span {
             return None;
@@ -209,12 +209,12 @@ mod tests {
     fn a_full_table_forgets_who_sleeps_and_refuses_otherwise() {
         let mut table = FlowTable::<u32>::new(2, AGE);
         let at = Time::from_us;
-        assert!(table.touch(at(1), key(1), |_| true).is_some());
-        assert!(table.touch(at(2), key(2), |_| true).is_some());
-        assert!(table.touch(at(3), key(3), |_| true).is_none(), "both are active");
-        assert!(table.fall_asleep(at(12), ACTIVE).is_some());
-        assert!(table.touch(at(12), key(3), |_| false).is_none(), "the one that sleeps has packets queued");
-        assert!(table.touch(at(12), key(3), |_| true).is_some());
+        assert!(table.record(at(1), key(1), |_| true).is_some());
+        assert!(table.record(at(2), key(2), |_| true).is_some());
+        assert!(table.record(at(3), key(3), |_| true).is_none(), "both are active");
+        assert!(table.deactivate_next(at(12), ACTIVE).is_some());
+        assert!(table.record(at(12), key(3), |_| false).is_none(), "the one that sleeps has packets queued");
+        assert!(table.record(at(12), key(3), |_| true).is_some());
         assert_eq!((table.find(&key(1)), table.len(), table.active()), (None, 2, 2));
     }
 
@@ -227,13 +227,13 @@ mod tests {
             let mut now = Time::ZERO;
             for (flow, gap) in steps {
                 now += Duration::from_us(gap);
-                while let Some(state) = table.fall_asleep(now, ACTIVE) {
+                while let Some(state) = table.deactivate_next(now, ACTIVE) {
                     prop_assert!(now - model[state] > ACTIVE);
                 }
                 let asleep = model.get(&flow).is_none_or(|&seen| now - seen > ACTIVE);
                 model.retain(|_, seen| now - *seen <= AGE);
-                let touched = table.touch(now, key(flow), |_| true).expect("there is room");
-                prop_assert_eq!(touched.woke, asleep);
+                let touched = table.record(now, key(flow), |_| true).expect("there is room");
+                prop_assert_eq!(touched.activated, asleep);
                 *table.state(touched.at) = flow;
                 model.insert(flow, now);
                 prop_assert_eq!(table.len() as usize, model.len());

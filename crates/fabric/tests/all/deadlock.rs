@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 
 use crate::support::{Net, Packet, clockwise_routes, data, leaf_spine, lossless, ps, ring, star};
-use pathweave_fabric::{PfcTrouble, PfcWatch, PortMap};
+use pathweave_fabric::{PfcFailure, PfcWatch, PortMap};
 use pathweave_units::{Duration, Time};
 
 const STORM: Duration = Duration::from_ms(100);
 
 /// Runs the PFC watch every 100 us until it reports a failure or all packets are delivered or lost.
-fn watch<const C: usize>(net: &mut Net<C>, storm_after: Duration) -> Option<(Time, PfcTrouble)> {
+fn watch<const C: usize>(net: &mut Net<C>, storm_after: Duration) -> Option<(Time, PfcFailure)> {
     let mut watch = PfcWatch::default();
     let mut now = Time::ZERO;
     let all = net.packets.len();
     while net.delivered.len() + net.drops().len() < all {
         now += Duration::from_us(100);
         net.run_until(now);
-        let look = watch.look(net.fabric.paused_ports(now), storm_after);
+        let look = watch.check(net.fabric.paused_ports(now), storm_after);
         let waits = net.fabric.waits_for(look.stuck());
         if let Some(trouble) = look.trouble(waits) {
             return Some((now, trouble));
@@ -44,7 +44,7 @@ fn a_ring_deadlocks_and_the_cycle_is_named() {
     for n in [3, 4, 5] {
         let mut net = ring_net(n);
         let (now, trouble) = watch(&mut net, STORM).expect("the ring locks up");
-        let PfcTrouble::Deadlock(cycle) = trouble else { panic!("{trouble:?}") };
+        let PfcFailure::Deadlock(cycle) = trouble else { panic!("{trouble:?}") };
         let expected: BTreeSet<u32> = (0..n).map(|i| net.port(n + i, n + (i + 1) % n)).collect();
         assert_eq!(cycle.iter().copied().collect::<BTreeSet<u32>>(), expected);
         assert_eq!(cycle.len(), n as usize);
@@ -140,7 +140,7 @@ fn a_storm_is_reported_when_it_has_lasted() {
     // The storm begins at 50 us. The look at 1,100 us is the first that finds a pause of a millisecond.
     assert_eq!(
         trouble,
-        Some((ps(1_100_000_000), PfcTrouble::Storm(net.port(3, 2), Duration::from_us(1_050))))
+        Some((ps(1_100_000_000), PfcFailure::Storm(net.port(3, 2), Duration::from_us(1_050))))
     );
 }
 
@@ -154,5 +154,5 @@ fn a_storm_that_backs_up_is_blamed_on_its_source() {
         net.fabric.start_pause_storm(now, port);
     });
     let (_, trouble) = watch(&mut net, Duration::from_us(200)).expect("a storm");
-    assert!(matches!(trouble, PfcTrouble::Storm(port, _) if port == net.port(3, 2)), "{trouble:?}");
+    assert!(matches!(trouble, PfcFailure::Storm(port, _) if port == net.port(3, 2)), "{trouble:?}");
 }

@@ -342,7 +342,7 @@ fn the_switch_of_the_sender_gives_each_flowlet_a_whole_way() {
     routes.add_pair([vec![hop(&net, 2, 3)], vec![hop(&net, 2, 4), hop(&net, 4, 3)]].map(path));
     routes.add_pair([vec![hop(&net, 3, 2)], vec![hop(&net, 3, 4), hop(&net, 4, 2)]].map(path));
     routes.add_pair([path(vec![])]);
-    net.fabric.set_explicit_ways(Arc::new(routes));
+    net.fabric.set_explicit_paths(Arc::new(routes));
     // 1,250 bytes take 100 ns plus 500 ns a cable, over three cables or four. Each packet is a flowlet of its own.
     let sent: Vec<u32> = (0..40).map(|n| net.send(ps(n * 60_000_000), data(0, 1, 1_250))).collect();
     // Control is not balanced: 84 bytes take 6.72 ns a cable on the shortest path.

@@ -2,7 +2,7 @@
 
 use crate::support::{Net, cable, control, data, leaf_spine, plain, ps, star};
 use pathweave_fabric::config::{EcnConfig, ExternalConfig, NdtConfig, SwitchConfig, Thresholds, TrimConfig};
-use pathweave_fabric::{DropReason, Lens, Look, Place, Queued, Span};
+use pathweave_fabric::{ContentAccess, ContentView, DropReason, QueueingThresholds, Span, SwitchPosition};
 use pathweave_units::{Bytes, Duration, Time, TrimmedAt};
 
 fn trimming(queue: u64, headers: u64, arriving: f64) -> SwitchConfig {
@@ -172,10 +172,10 @@ fn marking_above_the_cap_marks_nothing() {
 }
 
 /// Middlebox view: everything is data of one flow, except packet 20, an acknowledgement of data sent at 0.
-fn look(id: &u32) -> Look {
+fn look(id: &u32) -> ContentView {
     match id {
-        20 => Look::Ack { flow: 7, echo: Time::ZERO },
-        _ => Look::Data { flow: 7, sent_at: Time::ZERO },
+        20 => ContentView::Ack { flow: 7, echo: Time::ZERO },
+        _ => ContentView::Data { flow: 7, sent_at: Time::ZERO },
     }
 }
 
@@ -188,9 +188,9 @@ fn a_middlebox_hears_of_what_is_trimmed_in_its_queue() {
     across.span = Span::Wan { pfc: false };
     let cables = [cable(0, 3, 100, 1_000), cable(1, 3, 100, 1_000), across, cable(2, 4, 100, 1_000)];
     let mut net = Net::<2>::new(3, 2, &cables, &trimming(5_000, 100_000, 0.0), 1);
-    let lens = Lens { look, restamp: |_, _| {}, answer: |id| *id, answer_bytes: 64 };
-    let queued = Queued { there: Duration::ZERO, round_trip: Duration::from_us(10) };
-    let place = Place { site: 0, queued, of_host: [1, 1, 0].into() };
+    let lens = ContentAccess { look, restamp: |_, _| {}, answer: |id| *id, answer_bytes: 64 };
+    let queued = QueueingThresholds { one_way: Duration::ZERO, round_trip: Duration::from_us(10) };
+    let place = SwitchPosition { site: 0, queued, of_host: [1, 1, 0].into() };
     let external = ExternalConfig { ndt: Some(NdtConfig::default()), ..ExternalConfig::default() };
     net.fabric.attach_middlebox(1, &external, lens, place);
     net.send_many(Time::ZERO, 10, data(0, 2, 1_000));

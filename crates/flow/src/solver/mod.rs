@@ -45,7 +45,7 @@ pub(crate) struct Use {
 
 /// Use of a resource, with the index of the flow among the resource's users.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct UseSlot {
     resource: ResourceId,
     place: u32,
     share: f64,
@@ -83,7 +83,7 @@ impl Others {
 
 #[derive(Clone, Debug, Default)]
 struct Flow {
-    uses: SmallVec<[Held; 4]>,
+    uses: SmallVec<[UseSlot; 4]>,
     rate: f64,
     limit: f64,
     /// Bytes of acknowledgements per byte.
@@ -111,11 +111,11 @@ struct Resource {
 }
 
 impl Resource {
-    fn room(&self) -> f64 {
+    fn available_capacity(&self) -> f64 {
         (self.capacity - self.acks).max(0.0)
     }
     fn is_overloaded(&self) -> bool {
-        self.load > self.room() * (1.0 + ROUNDING) + ROUNDING * self.capacity
+        self.load > self.available_capacity() * (1.0 + ROUNDING) + ROUNDING * self.capacity
     }
 }
 
@@ -202,7 +202,7 @@ impl Solver {
             let place = at.users.len() as u32;
             let others = Others::of(uses, index);
             at.users.push(User { flow: id, index: index as u32, share, limit, others });
-            flow.uses.push(Held { resource, place, share });
+            flow.uses.push(UseSlot { resource, place, share });
         }
         // A flow without limiting resources has the rate of its own limit, which must be finite.
         self.set_rate(id, limit.min(level));
@@ -219,7 +219,7 @@ impl Solver {
 
     fn leave(&mut self, id: FlowId) {
         self.set_rate(id, 0.0);
-        while let Some(Held { resource, place, .. }) = self.flows[id as usize].uses.pop() {
+        while let Some(UseSlot { resource, place, .. }) = self.flows[id as usize].uses.pop() {
             let at = &mut self.resources[resource as usize];
             at.users.swap_remove(place as usize);
             if let Some(moved) = at.users.get(place as usize) {
@@ -238,7 +238,7 @@ impl Solver {
         flow.limit = limit;
         let level = flow.uses.iter().map(|held| self.levels[held.resource as usize]);
         let rate = limit.min(level.fold(f64::INFINITY, f64::min));
-        self.tell_limit(id);
+        self.copy_limit(id);
         self.set_rate(id, rate);
         for index in 0..self.flows[id as usize].uses.len() {
             self.mark_limiting(self.flows[id as usize].uses[index].resource);
@@ -250,13 +250,13 @@ impl Solver {
         let flow = &mut self.flows[id as usize];
         debug_assert!(limit >= flow.rate);
         flow.limit = limit;
-        self.tell_limit(id);
+        self.copy_limit(id);
     }
 
     /// Copies a flow's limit to its resources.
-    fn tell_limit(&mut self, id: FlowId) {
+    fn copy_limit(&mut self, id: FlowId) {
         let flow = &self.flows[id as usize];
-        for &Held { resource, place, .. } in &flow.uses {
+        for &UseSlot { resource, place, .. } in &flow.uses {
             self.resources[resource as usize].users[place as usize].limit = flow.limit;
         }
     }
@@ -304,7 +304,7 @@ impl Solver {
         }
         let acks = flow.acks;
         for index in 0..flow.uses.len() {
-            let Held { resource, share, .. } = self.flows[id as usize].uses[index];
+            let UseSlot { resource, share, .. } = self.flows[id as usize].uses[index];
             let at = &mut self.resources[resource as usize];
             // Without users the load is exactly 0, regardless of rounding errors.
             at.load = if at.users.len() == 1 && rate == 0.0 { 0.0 } else { at.load + share * change };
@@ -319,7 +319,7 @@ impl Solver {
             if let Some(reverse) = reverse.filter(|_| acks > 0.0) {
                 let back = &mut self.resources[reverse as usize];
                 back.acks = (back.acks + share * change * acks).max(0.0);
-                if (back.room() - back.seen).abs() > EPSILON * back.capacity {
+                if (back.available_capacity() - back.seen).abs() > EPSILON * back.capacity {
                     self.look_if_it_matters(reverse);
                 }
             }
@@ -331,17 +331,17 @@ impl Solver {
         for _ in 0..MOST_LOOKS {
             let Some(resource) = self.queue.pop_front() else { return };
             self.resources[resource as usize].queued = false;
-            self.look(resource);
+            self.recompute_level(resource);
         }
         self.cut_short += 1;
     }
 
     /// Recomputes the level of a resource from what the others allow its flows.
-    fn look(&mut self, resource: ResourceId) {
+    fn recompute_level(&mut self, resource: ResourceId) {
         let mut allowed = std::mem::take(&mut self.scratch);
         allowed.clear();
         let at = &self.resources[resource as usize];
-        let (room, before) = (at.room(), self.levels[resource as usize]);
+        let (room, before) = (at.available_capacity(), self.levels[resource as usize]);
         let mut sum = 0.0;
         allowed.extend(at.users.iter().map(|user| {
             let most = user.limit.min(match user.others {
@@ -388,10 +388,10 @@ impl Solver {
             }
             match others {
                 Others::None => {}
-                Others::One(other) => self.mark_noticing(other, resource, lower),
+                Others::One(other) => self.queue_if_affected(other, resource, lower),
                 Others::Several => {
                     for index in 0..self.flows[id as usize].uses.len() {
-                        self.mark_noticing(self.flows[id as usize].uses[index].resource, resource, lower);
+                        self.queue_if_affected(self.flows[id as usize].uses[index].resource, resource, lower);
                     }
                 }
             }
@@ -400,7 +400,7 @@ impl Solver {
 
     /// Queues `other` if the move of the level of `resource`, whose smaller value is `lower`, affects it. That is the
     /// case if its own level is higher.
-    fn mark_noticing(&mut self, other: ResourceId, resource: ResourceId, lower: f64) {
+    fn queue_if_affected(&mut self, other: ResourceId, resource: ResourceId, lower: f64) {
         let level = self.levels[other as usize];
         if other != resource && level.is_finite() && lower < level {
             self.mark(other);
@@ -445,7 +445,7 @@ impl Solver {
     pub(crate) fn demand_now(&self, resource: ResourceId) -> f64 {
         let at = &self.resources[resource as usize];
         let of = |user: &User| user.share * user.limit.min(self.level_of_others(user));
-        at.users.iter().map(of).sum::<f64>() / at.room().max(f64::MIN_POSITIVE)
+        at.users.iter().map(of).sum::<f64>() / at.available_capacity().max(f64::MIN_POSITIVE)
     }
 
     /// Returns the rate at which flows send over a resource.

@@ -11,14 +11,14 @@ use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
-use crate::error::{Doing, LabError};
+use crate::error::{LabError, WithContext};
 
 /// Signals that would end this process without removing its lab.
 const ENDING: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
 /// Time that a command may take to end after it was asked to, before it is left running.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TERMINATION_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval in ms at which the stop condition is polled.
-const LOOK: u16 = 50;
+const POLL_MS: u16 = 50;
 
 /// Blocked signals of this process, read on demand.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct Signals {
 
 /// Received signal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Caught {
+struct ReceivedSignal {
     signal: Signal,
     sender: Sender,
 }
@@ -45,24 +45,24 @@ enum Sender {
 
 /// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum CommandResult {
     /// The command exited with a status.
     Exited(ExitStatus),
     /// The command did not end after this signal and continues to run.
     LeftBehind(Signal),
 }
 
-impl Ended {
+impl CommandResult {
     /// Returns the exit code as shells compute it: 128 plus the signal's number if a signal ended the command.
     pub fn code(self) -> u8 {
         let of_signal = |signal: i32| 128u8.saturating_add(u8::try_from(signal).unwrap_or(u8::MAX));
         match self {
             // Only eight bits of an exit code are transmitted.
-            Ended::Exited(status) => status.code().map_or_else(
+            CommandResult::Exited(status) => status.code().map_or_else(
                 || of_signal(status.signal().unwrap_or_default()),
                 |code| u8::try_from(code).unwrap_or(u8::MAX),
             ),
-            Ended::LeftBehind(signal) => of_signal(signal as i32),
+            CommandResult::LeftBehind(signal) => of_signal(signal as i32),
         }
     }
 }
@@ -73,25 +73,25 @@ impl Signals {
     ///
     /// # Errors
     /// The operating system refuses.
-    pub fn catch() -> Result<Signals, LabError> {
+    pub fn block() -> Result<Signals, LabError> {
         let mut set: SigSet = ENDING.into_iter().collect();
         // The end of a child then wakes the wait.
         set.add(Signal::SIGCHLD);
         let doing = || "hold back signals".to_owned();
-        set.thread_block().doing(doing)?;
+        set.thread_block().context(doing)?;
         let waiting =
-            SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).doing(doing)?;
+            SignalFd::with_flags(&set, SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC).context(doing)?;
         Ok(Signals { waiting, asked: Cell::new(None) })
     }
 
     /// Returns the first signal that asked this process to end, if there is one.
-    pub fn asked(&self) -> Option<Signal> {
+    pub fn termination_signal(&self) -> Option<Signal> {
         while self.next().is_some() {}
         self.asked.get()
     }
 
     /// Returns the next signal that asks this process to end.
-    fn next(&self) -> Option<Caught> {
+    fn next(&self) -> Option<ReceivedSignal> {
         /// Codes of signals from the kernel are above 0, those from processes are 0 or less (sigaction(2)).
         const KERNEL: std::ops::RangeFrom<i32> = 1..;
         loop {
@@ -101,7 +101,7 @@ impl Signals {
             if ENDING.contains(&signal) {
                 self.asked.set(self.asked.get().or(Some(signal)));
                 let sender = if KERNEL.contains(&info.ssi_code) { Sender::Terminal } else { Sender::Process };
-                return Some(Caught { signal, sender });
+                return Some(ReceivedSignal { signal, sender });
             }
         }
     }
@@ -109,7 +109,7 @@ impl Signals {
     fn wait(&self) {
         let mut files = [PollFd::new(self.waiting.as_fd(), PollFlags::POLLIN)];
         // A premature return is harmless: the caller checks its condition again.
-        let _ = poll(&mut files, PollTimeout::from(LOOK));
+        let _ = poll(&mut files, PollTimeout::from(POLL_MS));
     }
 }
 
@@ -119,19 +119,23 @@ impl Signals {
 ///
 /// # Errors
 /// The operating system cannot determine whether the command has ended.
-pub fn attend(child: &mut Child, signals: &Signals, stop: &dyn Fn() -> bool) -> Result<Ended, LabError> {
+pub fn wait_for_command(
+    child: &mut Child,
+    signals: &Signals,
+    stop: &dyn Fn() -> bool,
+) -> Result<CommandResult, LabError> {
     let pid = Pid::from_raw(child.id().cast_signed());
     let mut asked: Option<(Signal, Instant)> = None;
     loop {
-        if let Some(status) = child.try_wait().doing(|| "wait for the command".to_owned())? {
-            return Ok(Ended::Exited(status));
+        if let Some(status) = child.try_wait().context(|| "wait for the command".to_owned())? {
+            return Ok(CommandResult::Exited(status));
         }
         let caught =
             signals.next().filter(|caught| caught.sender == Sender::Process).map(|caught| caught.signal);
         match (asked, caught) {
-            (Some((first, _)), Some(_)) => return Ok(Ended::LeftBehind(first)),
-            (Some((first, since)), None) if since.elapsed() > PATIENCE => {
-                return Ok(Ended::LeftBehind(first));
+            (Some((first, _)), Some(_)) => return Ok(CommandResult::LeftBehind(first)),
+            (Some((first, since)), None) if since.elapsed() > TERMINATION_TIMEOUT => {
+                return Ok(CommandResult::LeftBehind(first));
             }
             (None, None) if !stop() => signals.wait(),
             (None, signal) => {
@@ -151,9 +155,9 @@ mod tests {
 
     #[test]
     fn codes_are_those_of_shells() {
-        let status = |raw| Ended::Exited(ExitStatus::from_raw(raw));
+        let status = |raw| CommandResult::Exited(ExitStatus::from_raw(raw));
         assert_eq!((status(0).code(), status(7 << 8).code(), status(255 << 8).code()), (0, 7, 255));
         assert_eq!(status(9).code(), 137);
-        assert_eq!(Ended::LeftBehind(Signal::SIGTERM).code(), 143);
+        assert_eq!(CommandResult::LeftBehind(Signal::SIGTERM).code(), 143);
     }
 }

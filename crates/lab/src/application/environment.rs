@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use pathweave_units::Rate;
 
-use crate::privilege::Workplace;
+use crate::privilege::LabNamespaces;
 
 /// Device that has the address of a host.
 pub(crate) const DEVICE: &str = "p0";
@@ -24,7 +24,7 @@ pub(super) struct Environment {
     pub(super) key: PathBuf,
     pub(super) line_rate: Rate,
     pub(super) provider: Option<PathBuf>,
-    pub(super) workplace: Workplace,
+    pub(super) workplace: LabNamespaces,
 }
 
 impl Environment {
@@ -71,7 +71,7 @@ impl Environment {
             // Waiting ranks sleep.
             ("I_MPI_THREAD_YIELD", text("3")),
         ];
-        if matches!(self.workplace, Workplace::User { .. }) {
+        if matches!(self.workplace, LabNamespaces::User { .. }) {
             // Root in a user namespace has no privileges outside of it.
             let allowed = [
                 "OMPI_ALLOW_RUN_AS_ROOT",
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn variables(
-        workplace: Workplace,
+        workplace: LabNamespaces,
         provider: Option<&str>,
         set: &[&str],
     ) -> BTreeMap<&'static str, String> {
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn launchers_find_agent_and_hosts() {
-        let all = variables(Workplace::Machine, None, &[]);
+        let all = variables(LabNamespaces::Machine, None, &[]);
         for name in [
             "OMPI_MCA_plm_rsh_agent",
             "PRTE_MCA_plm_ssh_agent",
@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn what_the_user_has_set_stays() {
         let set = ["HYDRA_HOST_FILE", "PATHWEAVE_ADDRESS", "PATHWEAVE_KEY_FILE", "FI_PROVIDER"];
-        let all = variables(Workplace::Machine, Some("/lib"), &set);
+        let all = variables(LabNamespaces::Machine, Some("/lib"), &set);
         for name in ["HYDRA_HOST_FILE", "PATHWEAVE_IFACE", "PATHWEAVE_KEY_FILE", "FI_PROVIDER"] {
             assert!(!all.contains_key(name), "{name}");
         }
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn root_of_a_user_namespace_may_start_what_root_may_not() {
-        let all = variables(Workplace::User { keeper: 1 }, None, &[]);
+        let all = variables(LabNamespaces::User { namespace_holder: 1 }, None, &[]);
         assert_eq!(all["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"], "1");
     }
 }

@@ -27,7 +27,7 @@ pub struct HostName {
 impl HostName {
     /// Returns true if `name` denotes the host: its name, its name in the topology, or its address, optionally with a
     /// user in front as for ssh.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         let name = name.rsplit_once('@').map_or(name, |(_, host)| host);
         name == self.name || name == self.of_topology || name.parse() == Ok(self.address)
     }
@@ -39,7 +39,7 @@ pub fn host_names(plan: &Plan) -> Vec<HostName> {
     let hosts = (0..plan.topology().hosts()).map(|host| NodeId::from(HostId(host)));
     let named = hosts.map(|node| {
         let planned = plan.node(node);
-        let wanted = allowed(&planned.name);
+        let wanted = sanitized(&planned.name);
         // Names in the topology are distinct, so a number is needed only if characters were replaced or cut.
         let mut name = wanted.clone();
         let mut number = 2;
@@ -55,7 +55,7 @@ pub fn host_names(plan: &Plan) -> Vec<HostName> {
 
 /// Converts a name to a valid host name: letters, digits and hyphens, beginning with a letter, because a number would
 /// be taken for an address. Dots are replaced, because some launchers cut names at a dot.
-fn allowed(name: &str) -> String {
+fn sanitized(name: &str) -> String {
     let kept = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
     let name: String = kept.take(LONGEST).collect();
     let name = name.trim_matches('-');
@@ -136,10 +136,10 @@ mod tests {
         let hosts = host_names(&plan);
         for name in ["gpu-1", "gpu/1", "10.1.0.2", "root@gpu-1"] {
             let found: Vec<&str> =
-                hosts.iter().filter(|host| host.is_called(name)).map(|host| &host.name[..]).collect();
+                hosts.iter().filter(|host| host.matches_name(name)).map(|host| &host.name[..]).collect();
             assert_eq!(found, ["gpu-1"], "{name}");
         }
-        assert!(!hosts.iter().any(|host| host.is_called("gpu") || host.is_called("10.1.0.3")));
+        assert!(!hosts.iter().any(|host| host.matches_name("gpu") || host.matches_name("10.1.0.3")));
     }
 
     #[test]

@@ -20,12 +20,12 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub use agent::RemoteCommand;
-pub use attend::{Ended, Signals, attend};
+pub use attend::{CommandResult, Signals, wait_for_command};
 pub use hosts::{HostName, host_names};
 
-use crate::error::{Doing, LabError};
+use crate::error::{LabError, WithContext};
 use crate::plan::Plan;
-use crate::privilege::Workplace;
+use crate::privilege::LabNamespaces;
 use environment::Environment;
 
 /// Names of the files in an application's folder.
@@ -53,12 +53,12 @@ impl Application {
     /// The folder or a file in it cannot be created.
     pub fn prepare(
         plan: &Plan,
-        workplace: Workplace,
+        workplace: LabNamespaces,
         agent: &dyn Fn(&Path) -> Vec<OsString>,
         provider: Option<PathBuf>,
     ) -> Result<Application, LabError> {
         let folder = tempfile::Builder::new().prefix("pathweave-lab-").tempdir();
-        let folder = folder.doing(|| format!("make a folder in {}", std::env::temp_dir().display()))?;
+        let folder = folder.context(|| format!("make a folder in {}", std::env::temp_dir().display()))?;
         let path = |name: &str| folder.path().join(name);
         let names = host_names(plan);
         let script = script(&agent(folder.path()));
@@ -69,7 +69,7 @@ impl Application {
             (AGENT, 0o755, script),
             (KEY, 0o600, new_key()?.into_bytes()),
         ] {
-            write(&path(name), mode, &content).doing(|| format!("write {}", path(name).display()))?;
+            write(&path(name), mode, &content).context(|| format!("write {}", path(name).display()))?;
         }
         let environment = Environment {
             agent: path(AGENT),
@@ -90,7 +90,7 @@ impl Application {
     }
 
     /// Returns the file in an application's folder that hosts see as `/etc/hosts`.
-    pub fn names_file(folder: &Path) -> PathBuf {
+    pub fn etc_hosts_file(folder: &Path) -> PathBuf {
         folder.join(HOSTS)
     }
 
@@ -133,7 +133,7 @@ fn write(path: &Path, mode: u32, content: &[u8]) -> io::Result<()> {
 fn new_key() -> Result<String, LabError> {
     let mut bytes = [0; 32];
     let filled = getrandom::fill(&mut bytes).map_err(|why| io::Error::other(why.to_string()));
-    filled.doing(|| "draw a random key".to_owned())?;
+    filled.context(|| "draw a random key".to_owned())?;
     let mut text = String::from("# Of one lab, and gone with it.\n");
     for byte in bytes {
         let _ = write!(text, "{byte:02x}");
@@ -152,7 +152,7 @@ mod tests {
         let topology = LeafSpine::new(2, 2, 1).build(Path::new(".")).unwrap();
         let plan = Plan::new("t".parse().unwrap(), topology, Settings::new(RateScale::FULL)).unwrap();
         let agent = |_: &Path| ["printf", "%s\n", "it's", "$HOME"].map(OsString::from).to_vec();
-        Application::prepare(&plan, Workplace::Machine, &agent, None).unwrap()
+        Application::prepare(&plan, LabNamespaces::Machine, &agent, None).unwrap()
     }
 
     #[test]
@@ -180,7 +180,7 @@ mod tests {
     fn the_folder_goes_with_its_application() {
         let application = prepared();
         let folder = application.folder().to_owned();
-        assert!(Application::names_file(&folder).exists());
+        assert!(Application::etc_hosts_file(&folder).exists());
         drop(application);
         assert!(!folder.exists());
     }

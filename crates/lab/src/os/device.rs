@@ -81,7 +81,7 @@ pub(crate) fn create_pair(
         LinkInfo::Kind(InfoKind::Veth),
         LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(peer))),
     ]));
-    netlink.change(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
+    netlink.request(RouteNetlinkMessage::NewLink(message), NLM_F_CREATE | NLM_F_EXCL)
 }
 
 /// Writes a label on a device.
@@ -89,7 +89,7 @@ pub(crate) fn set_alias(netlink: &mut Netlink, index: u32, alias: &str) -> Resul
     let mut message = LinkMessage::default();
     message.header.index = index;
     message.attributes.push(LinkAttribute::IfAlias(alias.to_owned()));
-    netlink.change(RouteNetlinkMessage::SetLink(message), 0)
+    netlink.request(RouteNetlinkMessage::SetLink(message), 0)
 }
 
 /// Sets a device up.
@@ -98,27 +98,30 @@ pub(crate) fn set_up(netlink: &mut Netlink, index: u32) -> Result<(), SystemErro
     message.header.index = index;
     message.header.flags = LinkFlags::Up;
     message.header.change_mask = LinkFlags::Up;
-    netlink.change(RouteNetlinkMessage::SetLink(message), 0)
+    netlink.request(RouteNetlinkMessage::SetLink(message), 0)
 }
 
 /// Adds an address without a subnet to a device.
 pub(crate) fn add_address(netlink: &mut Netlink, index: u32, address: Ipv4Addr) -> Result<(), SystemError> {
-    netlink.change(RouteNetlinkMessage::NewAddress(own(index, address, 32)), NLM_F_CREATE | NLM_F_EXCL)
+    netlink.request(
+        RouteNetlinkMessage::NewAddress(address_message(index, address, 32)),
+        NLM_F_CREATE | NLM_F_EXCL,
+    )
 }
 
 /// Adds an address in the subnet of all hosts to a device, for programs that look for one there. Routes stay
 /// unchanged.
-pub(crate) fn add_shown_address(
+pub(crate) fn add_subnet_address(
     netlink: &mut Netlink,
     index: u32,
     address: Ipv4Addr,
 ) -> Result<(), SystemError> {
-    let mut message = own(index, address, HOSTS_PREFIX);
+    let mut message = address_message(index, address, HOSTS_PREFIX);
     message.attributes.push(AddressAttribute::Flags(AddressFlags::Noprefixroute));
-    netlink.change(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
+    netlink.request(RouteNetlinkMessage::NewAddress(message), NLM_F_CREATE | NLM_F_EXCL)
 }
 
-fn own(index: u32, address: Ipv4Addr, prefix: u8) -> AddressMessage {
+fn address_message(index: u32, address: Ipv4Addr, prefix: u8) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = AddressFamily::Inet;
     message.header.prefix_len = prefix;

@@ -17,12 +17,12 @@ pub(crate) enum Direction {
 }
 
 /// Prepares a device for programs.
-pub(crate) fn prepare(netlink: &mut Netlink, device: u32) -> Result<(), SystemError> {
+pub(crate) fn add_clsact(netlink: &mut Netlink, device: u32) -> Result<(), SystemError> {
     let mut message = TcMessage::with_index(device as i32);
     message.header.parent = TcHandle::CLSACT;
     message.header.handle = TcHandle { major: u16::MAX, minor: 0 };
     message.attributes = vec![TcAttribute::Kind("clsact".to_owned())];
-    netlink.change(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
+    netlink.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
 /// Attaches a program in place of a previous one. The kernel keeps it as long as the device.
@@ -50,5 +50,5 @@ pub(crate) fn attach(
     ];
     message.attributes =
         vec![TcAttribute::Kind("bpf".to_owned()), TcAttribute::Options(options.map(TcOption::Bpf).to_vec())];
-    netlink.change(RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_CREATE | NLM_F_REPLACE)
+    netlink.request(RouteNetlinkMessage::NewTrafficFilter(message), NLM_F_CREATE | NLM_F_REPLACE)
 }

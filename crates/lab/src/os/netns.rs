@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::error::{Doing, LabError};
+use crate::error::{LabError, WithContext};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, setns, unshare};
 use pathweave_linux::netlink::Netlink;
@@ -38,11 +38,11 @@ impl Namespace {
     pub(crate) fn all() -> Result<Vec<Namespace>, LabError> {
         let entries = match fs::read_dir(FOLDER) {
             Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            entries => entries.doing(|| format!("list {FOLDER}"))?,
+            entries => entries.context(|| format!("list {FOLDER}"))?,
         };
         let mut names = Vec::new();
         for entry in entries {
-            let entry = entry.doing(|| format!("list {FOLDER}"))?;
+            let entry = entry.context(|| format!("list {FOLDER}"))?;
             names.extend(entry.file_name().into_string());
         }
         names.sort();
@@ -54,7 +54,7 @@ impl Namespace {
         let path = self.path();
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            made => made.doing(|| format!("create {}", path.display()))?,
+            made => made.context(|| format!("create {}", path.display()))?,
         };
         let mounted = on_thread(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
@@ -63,7 +63,7 @@ impl Namespace {
         if let Err(why) = mounted {
             // Nothing is mounted on the path, so this removes a plain file.
             let _ = fs::remove_file(&path);
-            return Err(why).doing(|| format!("make the network namespace {}", self.name));
+            return Err(why).context(|| format!("make the network namespace {}", self.name));
         }
         Ok(true)
     }
@@ -74,11 +74,11 @@ impl Namespace {
         match umount2(&path, MntFlags::MNT_DETACH) {
             // Not mounted, because its creator was killed between two steps, or already removed.
             Ok(()) | Err(nix::errno::Errno::EINVAL | nix::errno::Errno::ENOENT) => {}
-            Err(why) => return Err(why).doing(|| format!("unmount {}", path.display())),
+            Err(why) => return Err(why).context(|| format!("unmount {}", path.display())),
         }
         match fs::remove_file(&path) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
-                Err(why).doing(|| format!("remove {}", path.display()))
+                Err(why).context(|| format!("remove {}", path.display()))
             }
             _ => Ok(()),
         }
@@ -96,20 +96,20 @@ impl Namespace {
 
     /// Runs `work` on a separate thread in the namespace.
     pub(crate) fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, LabError> {
-        let file = self.open().doing(|| format!("open the namespace {}", self.name))?;
+        let file = self.open().context(|| format!("open the namespace {}", self.name))?;
         on_thread(move || setns(file, CloneFlags::CLONE_NEWNET).map(|()| work()))
-            .doing(|| format!("enter the namespace {}", self.name))
+            .context(|| format!("enter the namespace {}", self.name))
     }
 
     /// Moves the calling thread into the namespace.
     pub(crate) fn enter(&self) -> Result<(), LabError> {
-        let file = self.open().doing(|| format!("open the namespace {}", self.name))?;
-        setns(file, CloneFlags::CLONE_NEWNET).doing(|| format!("enter the namespace {}", self.name))
+        let file = self.open().context(|| format!("open the namespace {}", self.name))?;
+        setns(file, CloneFlags::CLONE_NEWNET).context(|| format!("enter the namespace {}", self.name))
     }
 
     /// Opens a netlink socket in the namespace.
     pub(crate) fn netlink(&self) -> Result<Netlink, LabError> {
-        self.inside(Netlink::open)?.doing(|| format!("open a netlink socket in {}", self.name))
+        self.inside(Netlink::open)?.context(|| format!("open a netlink socket in {}", self.name))
     }
 }
 
@@ -117,15 +117,15 @@ impl Namespace {
 /// mounts there would keep removed namespaces alive.
 pub(crate) fn prepare_folder() -> Result<(), LabError> {
     let none = None::<&str>;
-    fs::create_dir_all(FOLDER).doing(|| format!("create {FOLDER}"))?;
+    fs::create_dir_all(FOLDER).context(|| format!("create {FOLDER}"))?;
     let share = || mount(none, FOLDER, none, MsFlags::MS_SHARED | MsFlags::MS_REC, none);
     match share() {
         Err(nix::errno::Errno::EINVAL) => {
             mount(Some(FOLDER), FOLDER, none, MsFlags::MS_BIND | MsFlags::MS_REC, none)
                 .and_then(|()| share())
-                .doing(|| format!("make {FOLDER} a shared mount"))
+                .context(|| format!("make {FOLDER} a shared mount"))
         }
-        done => done.doing(|| format!("make {FOLDER} a shared mount")),
+        done => done.context(|| format!("make {FOLDER} a shared mount")),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pathweave_linux::bpf::{Code, Condition, Instruction, Map, MapKind, Size};
+use pathweave_linux::bpf::{Assembler, Condition, Instruction, Map, MapKind, Size};
 use pathweave_units::Rate;
 
 /// Return values of traffic control: continue as without a program, and drop.
@@ -17,7 +17,7 @@ const MARK_CE: i32 = 97;
 
 /// Treatment of packets that leave through a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Treatment {
+pub(crate) struct LossAndMarking {
     /// Probability of loss.
     pub(crate) loss: f64,
     /// Marking, if enabled.
@@ -63,53 +63,56 @@ impl Queues {
 
 /// Returns a program that clears the hash which a packet carries from its sender's socket. The kernel then chooses
 /// among equal-cost routes by addresses and ports, as a switch does.
-pub(crate) fn rehash() -> Vec<Instruction> {
-    let mut code = Code::default();
+pub(crate) fn clear_hash_program() -> Vec<Instruction> {
+    let mut code = Assembler::default();
     code.call(FORGET_HASH);
-    code.give(GO_ON);
+    code.return_value(GO_ON);
     code.finish()
 }
 
 /// Returns a program that drops and marks packets.
-pub(crate) fn treat(treatment: &Treatment, queues: Option<&Queues>) -> Vec<Instruction> {
-    let mut code = Code::default();
-    code.copy(6, 1);
+pub(crate) fn loss_and_marking_program(
+    treatment: &LossAndMarking,
+    queues: Option<&Queues>,
+) -> Vec<Instruction> {
+    let mut code = Assembler::default();
+    code.mov(6, 1);
     if treatment.loss > 0.0 {
         code.call(RANDOM);
         // A packet is dropped if 32 random bits are below the probability times 2^32, which may be 2^32 itself.
         code.constant(1, (treatment.loss * 2f64.powi(32)) as u64);
         let keep = code.jump(Condition::AtLeast, 0, 1);
-        code.give(DROP);
-        code.land(keep);
+        code.return_value(DROP);
+        code.set_target(keep);
     }
     if let (Some(red), Some(queues)) = (&treatment.red, queues) {
         mark(&mut code, red, queues);
     }
-    code.give(GO_ON);
+    code.return_value(GO_ON);
     code.finish()
 }
 
 /// Appends the marking. The state of a queue is the time at which it will be empty. Packets of one port on two cores
 /// at the same instant may overwrite each other's update; the error is one packet in a queue of thousands.
-fn mark(code: &mut Code, red: &Red, queues: &Queues) {
+fn mark(code: &mut Assembler, red: &Red, queues: &Queues) {
     let ns = |bytes: u64| red.rate.time_for(bytes).as_ps() / 1_000;
     let (kmin, kmax, room) = (ns(red.kmin_bytes), ns(red.kmax_bytes), ns(red.room_bytes));
 
     code.store_word(-4, red.entry as i32);
-    code.copy(2, 10);
+    code.mov(2, 10);
     code.add(2, -4);
     code.map(1, &queues.0);
     code.call(LOOKUP);
     let no_entry = code.jump_if(Condition::Equal, 0, 0);
-    code.copy(7, 0);
+    code.mov(7, 0);
     code.call(CLOCK_NS);
-    code.copy(8, 0);
+    code.mov(8, 0);
     // r9 = the later of now and the time at which the queue is empty; r3 = the time until then.
     code.load(Size::Double, 9, 7, 0);
     let waiting = code.jump(Condition::AtLeast, 9, 8);
-    code.copy(9, 8);
-    code.land(waiting);
-    code.copy(3, 9);
+    code.mov(9, 8);
+    code.set_target(waiting);
+    code.mov(3, 9);
     code.subtract(3, 8);
     // A packet without room is dropped by the token bucket and adds nothing to the queue.
     code.constant(2, room);
@@ -133,18 +136,18 @@ fn mark(code: &mut Code, red: &Red, queues: &Queues) {
     code.constant(2, slope as u64);
     code.multiply(3, 2);
     code.shift_right(3, 16);
-    code.copy(8, 3);
+    code.mov(8, 3);
     code.call(RANDOM);
     let spared = code.jump(Condition::AtLeast, 0, 8);
-    code.land(above);
-    code.copy(1, 6);
+    code.set_target(above);
+    code.mov(1, 6);
     code.call(MARK_CE);
     let not_capable = code.jump_if(Condition::Equal, 0, 0);
     code.load(Size::Double, 1, 7, 8);
     code.add(1, 1);
     code.store(Size::Double, 7, 8, 1);
     for jump in [no_entry, full, below, spared, not_capable] {
-        code.land(jump);
+        code.set_target(jump);
     }
 }
 
@@ -155,6 +158,9 @@ mod tests {
     #[test]
     fn the_hash_is_forgotten_in_three_instructions() {
         let instruction = |code, immediate| Instruction { code, registers: 0, offset: 0, immediate };
-        assert_eq!(rehash(), [instruction(0x85, 41), instruction(0xb7, -1), instruction(0x95, 0)]);
+        assert_eq!(
+            clear_hash_program(),
+            [instruction(0x85, 41), instruction(0xb7, -1), instruction(0x95, 0)]
+        );
     }
 }

@@ -18,24 +18,24 @@ const TIMER_SLACK: Duration = Duration::from_us(250);
 
 /// Token bucket of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct TokenBucket {
     rate: Rate,
     burst_bytes: u32,
     limit_bytes: u32,
 }
 
-impl Shape {
+impl TokenBucket {
     /// Creates a bucket for a rate, packets of up to `mtu_bytes`, and a queue of `queue_bytes`.
-    pub(crate) fn new(rate: Rate, mtu_bytes: u32, queue_bytes: u64) -> Shape {
+    pub(crate) fn new(rate: Rate, mtu_bytes: u32, queue_bytes: u64) -> TokenBucket {
         let packet = mtu_bytes + FRAME_HEADER_BYTES;
         let late = u32::try_from(rate.bytes_in(TIMER_SLACK)).unwrap_or(u32::MAX);
         let limit_bytes = u32::try_from(queue_bytes).unwrap_or(u32::MAX);
-        Shape { rate, burst_bytes: packet.saturating_add(late), limit_bytes }
+        TokenBucket { rate, burst_bytes: packet.saturating_add(late), limit_bytes }
     }
 
     /// Enlarges the bucket to a whole packet of segmentation offload.
-    pub(crate) fn with_super_packets(self) -> Shape {
-        Shape { burst_bytes: self.burst_bytes.max(LARGEST_SUPER_PACKET_BYTES), ..self }
+    pub(crate) fn with_super_packets(self) -> TokenBucket {
+        TokenBucket { burst_bytes: self.burst_bytes.max(LARGEST_SUPER_PACKET_BYTES), ..self }
     }
 
     /// Encodes `struct tc_tbf_qopt`: rate, peak rate (none), limit, bucket (set by another attribute), MTU (unused).
@@ -61,7 +61,11 @@ impl Shape {
 }
 
 /// Installs the token bucket in front of a device, in place of the previous queue.
-pub(crate) fn open(netlink: &mut Netlink, device: u32, shape: &Shape) -> Result<(), SystemError> {
+pub(crate) fn install_token_bucket(
+    netlink: &mut Netlink,
+    device: u32,
+    shape: &TokenBucket,
+) -> Result<(), SystemError> {
     const PARMS: u16 = 1;
     const RATE64: u16 = 4;
     const BURST: u16 = 6;
@@ -76,7 +80,7 @@ pub(crate) fn open(netlink: &mut Netlink, device: u32, shape: &Shape) -> Result<
 
 /// Drops everything that is to leave through a device, including the packets in its queue. Routes, addresses and
 /// carrier stay unchanged, as after the break of a cable whose link is not monitored.
-pub(crate) fn close(netlink: &mut Netlink, device: u32) -> Result<(), SystemError> {
+pub(crate) fn install_drop_all(netlink: &mut Netlink, device: u32) -> Result<(), SystemError> {
     const OPTIONS: u16 = 2;
     // `struct tc_fifo_qopt` with a queue of no packets.
     let no_packets = DefaultNla::new(OPTIONS, 0u32.to_ne_bytes().to_vec());
@@ -95,7 +99,7 @@ fn replace_root(
     let mut message = TcMessage::with_index(device as i32);
     message.header.parent = TcHandle::ROOT;
     message.attributes = vec![TcAttribute::Kind(kind.to_owned()), options];
-    netlink.change(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
+    netlink.request(RouteNetlinkMessage::NewQueueDiscipline(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
 /// State of a queue since its installation.
@@ -134,19 +138,19 @@ mod tests {
 
     #[test]
     fn buckets_hold_a_packet_and_what_a_late_timer_costs() {
-        let shape = Shape::new(Rate::from_mbps(100), 1_500, 1_000_000);
+        let shape = TokenBucket::new(Rate::from_mbps(100), 1_500, 1_000_000);
         assert_eq!(
             shape,
-            Shape { rate: Rate::from_mbps(100), burst_bytes: 1_550 + 3_125, limit_bytes: 1_000_000 }
+            TokenBucket { rate: Rate::from_mbps(100), burst_bytes: 1_550 + 3_125, limit_bytes: 1_000_000 }
         );
-        assert_eq!(Shape::new(Rate::from_mbps(1), 1_500, 1).burst_bytes, 1_550 + 31);
-        assert_eq!(Shape::new(Rate::from_gbps(10), 1_500, 1).burst_bytes, 1_550 + 312_500);
+        assert_eq!(TokenBucket::new(Rate::from_mbps(1), 1_500, 1).burst_bytes, 1_550 + 31);
+        assert_eq!(TokenBucket::new(Rate::from_gbps(10), 1_500, 1).burst_bytes, 1_550 + 312_500);
         assert_eq!(shape.with_super_packets().burst_bytes, 65_600);
     }
 
     #[test]
     fn parameters_are_laid_out_as_the_kernel_reads_them() {
-        let bytes = Shape::new(Rate::from_mbps(8), 1_500, 0x0102).parameters();
+        let bytes = TokenBucket::new(Rate::from_mbps(8), 1_500, 0x0102).parameters();
         let expected: Vec<u8> = [
             vec![0, 1, 24, 0, 0, 0, 0, 0],
             1_000_000u32.to_ne_bytes().to_vec(),

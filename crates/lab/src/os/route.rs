@@ -35,7 +35,7 @@ pub(crate) fn set_neighbour(
     message.header.state = NeighbourState::Permanent;
     message.attributes.push(NeighbourAttribute::Destination(NeighbourAddress::Inet(address)));
     message.attributes.push(NeighbourAttribute::LinkLayerAddress(mac.to_vec()));
-    netlink.change(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
+    netlink.request(RouteNetlinkMessage::NewNeighbour(message), NLM_F_CREATE | NLM_F_REPLACE)
 }
 
 /// Sets the next hops to `to/prefix`, in place of previous ones. `source` is the source address of packets from this
@@ -64,5 +64,5 @@ pub(crate) fn set_route(
         next
     });
     message.attributes.push(RouteAttribute::MultiPath(hops.collect()));
-    netlink.change(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
+    netlink.request(RouteNetlinkMessage::NewRoute(message), NLM_F_CREATE | NLM_F_REPLACE)
 }

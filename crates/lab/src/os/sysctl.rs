@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::error::{Doing, LabError};
-use crate::plan::Role;
+use crate::error::{LabError, WithContext};
+use crate::plan::NodeRole;
 
 /// Availability of separate hash seeds for switches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +18,7 @@ pub(crate) enum HashSeeds {
 }
 
 /// Configures the calling thread's namespace for a node.
-pub(crate) fn set_up(role: Role) -> Result<HashSeeds, LabError> {
+pub(crate) fn set_up(role: NodeRole) -> Result<HashSeeds, LabError> {
     // Only packets of the workload may be on the links: no router solicitations, no multicast reports.
     set_if_there("ipv6/conf/all/disable_ipv6", "1")?;
     set_if_there("ipv6/conf/default/disable_ipv6", "1")?;
@@ -27,7 +27,7 @@ pub(crate) fn set_up(role: Role) -> Result<HashSeeds, LabError> {
     set("ipv4/conf/default/rp_filter", "0")?;
     // Routes are chosen by addresses and ports.
     set("ipv4/fib_multipath_hash_policy", "1")?;
-    let Role::Switch { hash_seed } = role else { return Ok(HashSeeds::Own) };
+    let NodeRole::Switch { hash_seed } = role else { return Ok(HashSeeds::Own) };
     set("ipv4/ip_forward", "1")?;
     set_if_there("ipv4/fib_multipath_hash_seed", &hash_seed.to_string())
         .map(|there| if there { HashSeeds::Own } else { HashSeeds::Shared })
@@ -35,7 +35,7 @@ pub(crate) fn set_up(role: Role) -> Result<HashSeeds, LabError> {
 
 fn set(name: &str, value: &str) -> Result<(), LabError> {
     let path = Path::new("/proc/sys/net").join(name);
-    fs::write(&path, value).doing(|| format!("set {} to {value}", path.display()))
+    fs::write(&path, value).context(|| format!("set {} to {value}", path.display()))
 }
 
 /// Sets the value. Returns false if the kernel does not have the setting.

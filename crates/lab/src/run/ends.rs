@@ -9,7 +9,7 @@ use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Listener, MAX_PATHS, Region, Registration, Remote, Slice,
     Uncontrolled, Unprotected,
 };
-use pathweave_execution::{ConnId, Connections, Share};
+use pathweave_execution::{ConnId, Connections, MessagePart};
 use pathweave_policy::Scheme;
 use pathweave_results::{FlowRecord, FlowStatus};
 use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
@@ -45,7 +45,7 @@ const ACCEPT: Duration = Duration::from_secs(5);
 const RECEIVES: u32 = 1_024;
 
 /// All hosts of a run.
-pub(super) struct Ends {
+pub(super) struct Hosts {
     hosts: BTreeMap<u32, Host>,
     /// Offset of each message in its receiver's memory.
     places: Vec<u64>,
@@ -70,20 +70,20 @@ pub(super) struct Pair {
 
 /// Number of timed wake-ups of event loops, and their total delay.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Paced {
+pub(super) struct WakeupDelays {
     times: u64,
     late_ns: u64,
 }
 
-impl Paced {
+impl WakeupDelays {
     /// Returns the average delay of wake-ups since `before`.
-    pub(super) fn late_since(&self, before: &Paced) -> Duration {
+    pub(super) fn late_since(&self, before: &WakeupDelays) -> Duration {
         let times = self.times.saturating_sub(before.times).max(1);
         Duration::from_nanos(self.late_ns.saturating_sub(before.late_ns) / times)
     }
 }
 
-impl Ends {
+impl Hosts {
     /// Opens the devices of all hosts and the queue pairs of all connections.
     pub(super) fn open(
         lab: &Lab,
@@ -91,7 +91,7 @@ impl Ends {
         open: &OpenDevice<'_>,
         connections: &mut Connections<Pair>,
         notes: &mut Vec<String>,
-    ) -> Result<Ends, LabError> {
+    ) -> Result<Hosts, LabError> {
         let messages = spec.graph.messages();
         let queue_pairs = |group| usize::from(spec.scheme_of(group).scheme.queue_pairs);
         let found = connections.iter().map(|connection| queue_pairs(connection.group)).sum();
@@ -99,7 +99,7 @@ impl Ends {
             return Err(LabError::TooLarge { what: "connections", found, most: MOST_CONNECTIONS });
         }
         let names = spec.schemes.iter().map(preset).collect::<Result<Vec<_>, _>>()?;
-        let Places { places, sizes, own: verified } = Places::of(spec)?;
+        let MessageOffsets { places, sizes, own: verified } = MessageOffsets::of(spec)?;
         if !verified {
             notes.push("messages are too many bytes to compare each with what was sent".to_owned());
         }
@@ -108,13 +108,13 @@ impl Ends {
         fill(&pattern, spec.seed);
 
         let mut hosts = BTreeMap::new();
-        let routing = Routing::whole(&spec.topology);
+        let routing = Routing::all_links_up(&spec.topology);
         for host in connections.iter().flat_map(|c| [c.src.0, c.dst.0]).collect::<BTreeSet<u32>>() {
             let config = config(lab, spec, &routing, host, connections, notes)?;
             let bytes = sizes.get(&host).copied().unwrap_or(1);
             hosts.insert(host, Host::open(lab, host, config, open, bytes)?);
         }
-        let ends = Ends { hosts, places, pattern, verified };
+        let ends = Hosts { hosts, places, pattern, verified };
         for conn in 0..connections.len() as ConnId {
             let connection = &mut connections[conn];
             let (src, dst, group) = (connection.src, connection.dst, connection.group);
@@ -135,8 +135,8 @@ impl Ends {
     }
 
     /// Returns the wake-up delays of all hosts' loops so far.
-    pub(super) fn paced(&self) -> Paced {
-        let mut sum = Paced::default();
+    pub(super) fn paced(&self) -> WakeupDelays {
+        let mut sum = WakeupDelays::default();
         for stats in self.hosts.values().filter_map(|host| host.device.stats()) {
             sum.times += stats.paced;
             sum.late_ns += stats.paced_late_ns;
@@ -172,8 +172,13 @@ impl Ends {
     }
 
     /// Returns the source and destination of a message's share.
-    pub(super) fn memory(&self, message: u32, dst: HostId, Share { offset, len }: Share) -> (Slice, Remote) {
-        let start = shift(message) + offset;
+    pub(super) fn memory(
+        &self,
+        message: u32,
+        dst: HostId,
+        MessagePart { offset, len }: MessagePart,
+    ) -> (Slice, Remote) {
+        let start = pattern_offset(message) + offset;
         let from = self.pattern.slice(start as usize..(start + len) as usize);
         let to = self.hosts[&dst.0].registration.remote(self.places[message as usize] + offset);
         (from.expect("the pattern is as long as the longest message and its shift"), to)
@@ -189,7 +194,7 @@ impl Ends {
             let bytes = |region: &Region, start: u64| region.to_vec(start as usize..(start + size) as usize);
             let place = self.places[message as usize];
             let (Ok(sent), Ok(arrived)) =
-                (bytes(&self.pattern, shift(message)), bytes(&self.hosts[&dst].memory, place))
+                (bytes(&self.pattern, pattern_offset(message)), bytes(&self.hosts[&dst].memory, place))
             else {
                 return Err(LabError::Run(format!("message {message} is not in memory")));
             };
@@ -226,7 +231,7 @@ impl Host {
 }
 
 /// Locations of messages in their receivers' memory.
-struct Places {
+struct MessageOffsets {
     /// Offset of each message.
     places: Vec<u64>,
     /// Memory of each receiver in bytes.
@@ -235,8 +240,8 @@ struct Places {
     own: bool,
 }
 
-impl Places {
-    fn of(spec: &SimSpec) -> Result<Places, LabError> {
+impl MessageOffsets {
+    fn of(spec: &SimSpec) -> Result<MessageOffsets, LabError> {
         let messages = spec.graph.messages();
         let total = spec.graph.total_bytes();
         let own = spec.host.verb == Verb::Write && (spec.verify || total <= u128::from(VERIFIED_BYTES));
@@ -262,7 +267,7 @@ impl Places {
             );
             return Err(LabError::Run(why));
         }
-        Ok(Places { places, sizes, own })
+        Ok(MessageOffsets { places, sizes, own })
     }
 }
 
@@ -285,7 +290,7 @@ fn fill(region: &Region, seed: u64) {
     }
 }
 
-fn shift(message: u32) -> u64 {
+fn pattern_offset(message: u32) -> u64 {
     u64::from(message) % PATTERN_SHIFTS * PATTERN_SHIFT
 }
 
@@ -356,12 +361,12 @@ fn config(
         .map(|path| transmission_s(&path, config.mtu_payload) / scale.share());
     let longest = round_trips.fold(0.0, f64::max);
     config.base_rtt = SOFTWARE_RTT + Duration::from_secs_f64(longest.min(1.0));
-    patience(&mut config, spec, scale);
+    set_retransmission_timers(&mut config, spec, scale);
     Ok(config)
 }
 
 /// Sets the retransmission timers to the scenario's values, scaled like all times, but not below the device's own.
-fn patience(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
+fn set_retransmission_timers(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
     let timeout = Duration::from_secs_f64((spec.host.rto.timeout.as_secs_f64() / scale.share()).min(60.0));
     config.retransmit_after = timeout.min(LONGEST_TIMEOUT);
     config.peer_timeout = config.peer_timeout.max(2 * config.retransmit_after);
@@ -376,9 +381,9 @@ pub(super) fn hosts_rtt() -> Duration {
 /// Returns the longest round-trip time of a full packet and its acknowledgement in the idle network, in the network's
 /// time, in seconds.
 pub(super) fn longest_round_trip_s(spec: &SimSpec) -> f64 {
-    let routing = Routing::whole(&spec.topology);
+    let routing = Routing::all_links_up(&spec.topology);
     let messages = spec.graph.messages();
-    let stride = messages.len().div_ceil(super::pace::SAMPLED_MESSAGES).max(1);
+    let stride = messages.len().div_ceil(super::capacity::SAMPLED_MESSAGES).max(1);
     let paths = messages.iter().step_by(stride);
     let paths = paths.filter_map(|message| profile(&spec.topology, &routing, message.src, message.dst));
     let round_trip = |path: PathProfile| {

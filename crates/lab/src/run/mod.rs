@@ -6,9 +6,9 @@
 //! the lab counts as a millisecond, so the results are comparable with the simulator's for the same scenario. Delays
 //! of this machine's software are scaled down likewise. `wall_s` of the results is real time.
 
+mod capacity;
 mod devices;
 mod ends;
-mod pace;
 mod records;
 mod series;
 mod traffic;
@@ -22,20 +22,20 @@ use pathweave_results::RunResult;
 use pathweave_sim::SimSpec;
 use pathweave_units::Time;
 
-use crate::error::{Doing, LabError};
+use crate::error::{LabError, WithContext};
 use crate::lab::Lab;
 use crate::schedule::Schedule;
 use crate::settings::{MIN_RATE, RateScale, Settings};
+pub use capacity::Load;
+use capacity::{Demand, Measured, Ticks};
 pub use devices::{HostPort, OpenDevice, over_sockets};
-use ends::Ends;
-pub use pace::Load;
-use pace::{Demand, Measured, Ticks};
-use series::Meter;
+use ends::Hosts;
+use series::CounterSampler;
 use traffic::Traffic;
 
 /// Progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct RunProgress {
     /// Time of the network since the start.
     pub now: Time,
     /// Payload delivered so far, in bytes.
@@ -75,16 +75,16 @@ impl Clock {
 
 /// Returns a warning if this machine has too few cores for all that the hosts of `spec` send with these settings,
 /// with a rate scale that would fit. This is an estimate; the result of a run contains the measurement.
-pub fn foreseen_shortage(spec: &SimSpec, settings: &Settings) -> Option<String> {
-    Demand::of(spec, settings).foreseen(pace::cores(), settings.rate_scale)
+pub fn capacity_warning(spec: &SimSpec, settings: &Settings) -> Option<String> {
+    Demand::of(spec, settings).warning(capacity::cores(), settings.rate_scale)
 }
 
 /// Returns the largest power of ten as a rate scale with which this machine can run `spec`. The fastest link then has
 /// at most 1 Gb/s. The machine has enough cores even if each packet arrives alone. The delay that software adds to a
 /// round trip, in the network's time, is at most the network's round-trip time. If no scale satisfies this, returns
 /// the smallest that links allow.
-pub fn fitting_scale(spec: &SimSpec, settings: &Settings) -> RateScale {
-    fitting_on(pace::cores(), spec, settings)
+pub fn recommended_rate_scale(spec: &SimSpec, settings: &Settings) -> RateScale {
+    fitting_on(capacity::cores(), spec, settings)
 }
 
 fn fitting_on(cores: usize, spec: &SimSpec, settings: &Settings) -> RateScale {
@@ -96,7 +96,7 @@ fn fitting_on(cores: usize, spec: &SimSpec, settings: &Settings) -> RateScale {
         let is_quick = ends::hosts_rtt().as_secs_f64() * scale.share() <= round_trip_s;
         let slower = scale.a_tenth();
         let is_slowest = links().any(|rate| slower.apply(rate) < MIN_RATE);
-        if is_slowest || is_quick && Demand::of(spec, &settings).is_leisurely(cores) {
+        if is_slowest || is_quick && Demand::of(spec, &settings).has_capacity_for_single_packets(cores) {
             return scale;
         }
         scale = slower;
@@ -117,7 +117,7 @@ pub fn run(
     lab: &mut Lab,
     spec: &SimSpec,
     open: &OpenDevice<'_>,
-    look: &mut dyn FnMut(Seen) -> bool,
+    look: &mut dyn FnMut(RunProgress) -> bool,
 ) -> Result<LabRun, LabError> {
     let scale = lab.plan().settings().rate_scale;
     let schedule = Schedule::new(lab.plan().topology(), &spec.faults, spec.switch.reroute_after, scale)?;
@@ -126,18 +126,19 @@ pub fn run(
         notes.push("nobody chooses whole routes in a lab: its switches choose ports, by a hash".to_owned());
     }
     let mut connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
-    let ends = Ends::open(lab, spec, open, &mut connections, &mut notes)?;
-    let later = schedule.begin(lab)?;
-    let before = records::Fabric::read(lab)?;
+    let ends = Hosts::open(lab, spec, open, &mut connections, &mut notes)?;
+    let later = schedule.apply_initial(lab)?;
+    let before = records::LinkCounters::read(lab)?;
     let (cpu_s, ticks, paced) = (cpu_s(), Ticks::now(), ends.paced());
-    let meter = Meter::new(lab, &spec.observe, ends.devices(), &Clock { start: Instant::now(), scale })?;
+    let meter =
+        CounterSampler::new(lab, &spec.observe, ends.devices(), &Clock { start: Instant::now(), scale })?;
     let clock = Clock { start: Instant::now(), scale };
     let over = AtomicBool::new(false);
     let mut traffic = Traffic::new(spec, &ends, connections, clock)?;
     let (ended, changes, series) = std::thread::scope(|scope| {
         let (lab, over) = (&mut *lab, &over);
-        let changes = scope.spawn(|| later.play(lab, &|| over.load(Ordering::Relaxed)));
-        let series = meter.as_ref().map(|meter| scope.spawn(move || meter.watch(&clock, over)));
+        let changes = scope.spawn(|| later.run(lab, &|| over.load(Ordering::Relaxed)));
+        let series = meter.as_ref().map(|meter| scope.spawn(move || meter.sample_until(&clock, over)));
         let ended = traffic.run(look);
         over.store(true, Ordering::Relaxed);
         let changes = joined(changes);
@@ -148,17 +149,17 @@ pub fn run(
         )
     });
     changes?;
-    let series = series.transpose().doing(|| "read the counters of the lab".to_owned())?;
+    let series = series.transpose().context(|| "read the counters of the lab".to_owned())?;
     let (ended, end, late, done) = ended?;
     let measured = Measured {
-        cores: pace::cores(),
+        cores: capacity::cores(),
         wall_s: clock.start.elapsed().as_secs_f64(),
         process_cpu_s: self::cpu_s() - cpu_s,
         machine_busy: ticks.zip(Ticks::now()).and_then(|(before, now)| now.busy_since(&before)),
         late: late.max(ends.paced().late_since(&paced)),
     };
     ends.verify(&done.flows)?;
-    let fabric = records::Fabric::read(lab)?;
+    let fabric = records::LinkCounters::read(lab)?;
     let wall = clock.start.elapsed();
     let mut result = records::result(spec, done, fabric.since(&before), end);
     result.series = series.unwrap_or_default();
@@ -167,7 +168,7 @@ pub fn run(
     result.info.wall_s = wall.as_secs_f64();
     result.info.cpu_s = measured.process_cpu_s;
     let demand = Demand::of(spec, lab.plan().settings());
-    result.info.ended_detail = measured.verdict(&demand, scale).unwrap_or_default();
+    result.info.ended_detail = measured.overload_reason(&demand, scale).unwrap_or_default();
     Ok(LabRun { result, notes, load: measured.load() })
 }
 

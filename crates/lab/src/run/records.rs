@@ -17,10 +17,10 @@ pub(super) const WIRE_BYTES: u64 = 24;
 
 /// Counters of all directed links: for each link from `a` to `b`, then back.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Fabric(Vec<Moved>);
+pub(super) struct LinkCounters(Vec<DirectedLinkCounters>);
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Moved {
+struct DirectedLinkCounters {
     from: u32,
     to: u32,
     packets: u64,
@@ -29,14 +29,14 @@ struct Moved {
     marked: u64,
 }
 
-impl Fabric {
-    pub(super) fn read(lab: &Lab) -> Result<Fabric, LabError> {
-        let mut links = vec![Moved::default(); 2 * lab.plan().topology().links().len()];
+impl LinkCounters {
+    pub(super) fn read(lab: &Lab) -> Result<LinkCounters, LabError> {
+        let mut links = vec![DirectedLinkCounters::default(); 2 * lab.plan().topology().links().len()];
         for node in (0..lab.plan().topology().nodes()).map(NodeId) {
             let marked = lab.marked(node)?;
             for port in lab.counters(node)? {
                 let is_a = lab.plan().ends(port.link)[0] == (node, port.port);
-                links[2 * port.link.index() + usize::from(!is_a)] = Moved {
+                links[2 * port.link.index() + usize::from(!is_a)] = DirectedLinkCounters {
                     from: node.0,
                     to: lab.plan().node(node).ports[usize::from(port.port)].peer.0,
                     packets: port.counters.sent_packets,
@@ -46,22 +46,22 @@ impl Fabric {
                 };
             }
         }
-        Ok(Fabric(links))
+        Ok(LinkCounters(links))
     }
 
-    pub(super) fn since(self, before: &Fabric) -> Fabric {
-        let since = |(now, before): (Moved, &Moved)| Moved {
+    pub(super) fn since(self, before: &LinkCounters) -> LinkCounters {
+        let since = |(now, before): (DirectedLinkCounters, &DirectedLinkCounters)| DirectedLinkCounters {
             packets: now.packets.saturating_sub(before.packets),
             bytes: now.bytes.saturating_sub(before.bytes),
             dropped: now.dropped.saturating_sub(before.dropped),
             marked: now.marked.saturating_sub(before.marked),
             ..now
         };
-        Fabric(self.0.into_iter().zip(&before.0).map(since).collect())
+        LinkCounters(self.0.into_iter().zip(&before.0).map(since).collect())
     }
 }
 
-pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> RunResult {
+pub(super) fn result(spec: &SimSpec, done: Done, fabric: LinkCounters, end: Time) -> RunResult {
     RunResult {
         info: RunInfo {
             // A lab carries packets, even if the scenario asks for a flow simulation.
@@ -81,8 +81,8 @@ pub(super) fn result(spec: &SimSpec, done: Done, fabric: Fabric, end: Time) -> R
     }
 }
 
-fn links(spec: &SimSpec, fabric: &Fabric, end: Time) -> Vec<LinkTotals> {
-    let total = |(moved, number): (&Moved, u32)| {
+fn links(spec: &SimSpec, fabric: &LinkCounters, end: Time) -> Vec<LinkTotals> {
+    let total = |(moved, number): (&DirectedLinkCounters, u32)| {
         let rate = spec.topology.links()[number as usize / 2].rate;
         let tx_bytes = moved.bytes + WIRE_BYTES * moved.packets;
         LinkTotals {

@@ -16,7 +16,7 @@ use pathweave_units::{Rate, Time};
 
 use super::Clock;
 use super::records::WIRE_BYTES;
-use crate::error::{Doing, LabError};
+use crate::error::{LabError, WithContext};
 use crate::lab::Lab;
 
 /// Smallest interval between readings, since each one wakes the loops of all hosts.
@@ -27,7 +27,7 @@ const NAP: Duration = Duration::from_millis(20);
 const COUNTERS: &str = "/proc/thread-self/net/dev";
 
 /// Reader of the counters of links and hosts.
-pub(super) struct Meter<'a> {
+pub(super) struct CounterSampler<'a> {
     nodes: Vec<Node>,
     /// Hosts that have a device, by number.
     hosts: Vec<(u32, &'a Device)>,
@@ -55,7 +55,7 @@ struct Reading {
     hosts: Vec<(Time, u64)>,
 }
 
-impl<'a> Meter<'a> {
+impl<'a> CounterSampler<'a> {
     /// Creates a meter of all links of the lab and these hosts, with the interval of `observe`. Returns `None` if
     /// `observe` disables samples.
     pub(super) fn new(
@@ -71,14 +71,14 @@ impl<'a> Meter<'a> {
             let planned = lab.plan().node(id);
             let file = lab
                 .inside(id, || File::open(COUNTERS))?
-                .doing(|| format!("read the counters of {}", planned.name))?;
+                .context(|| format!("read the counters of {}", planned.name))?;
             let port = |(number, port): (u16, &crate::plan::PortPlan)| {
                 let is_a = lab.plan().ends(port.link)[0] == (id, number);
                 (port.device.clone(), 2 * port.link.index() + usize::from(!is_a))
             };
             nodes.push(Node { file, ports: (0..).zip(&planned.ports).map(port).collect() });
         }
-        Ok(Some(Meter {
+        Ok(Some(CounterSampler {
             nodes,
             hosts: hosts.collect(),
             rates: topology.links().iter().flat_map(|link| [link.rate; 2]).collect(),
@@ -88,7 +88,7 @@ impl<'a> Meter<'a> {
     }
 
     /// Takes readings until `over` is set, and returns the samples.
-    pub(super) fn watch(&self, clock: &Clock, over: &AtomicBool) -> io::Result<Vec<SeriesSample>> {
+    pub(super) fn sample_until(&self, clock: &Clock, over: &AtomicBool) -> io::Result<Vec<SeriesSample>> {
         let mut readings = vec![self.read(clock)?];
         let (mut interval, mut next) = (self.interval, Instant::now() + self.interval);
         while !over.load(Ordering::Relaxed) {

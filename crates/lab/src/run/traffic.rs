@@ -5,39 +5,40 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::{PostError, Status};
 use pathweave_execution::{
-    Completed, ConnId, Connection, Connections, Due, Execution, ReceiverTally, SenderTally, shares,
+    ConnId, Connection, Connections, Execution, PartCompletion, ReceiverCounters, ScheduledStep,
+    SenderCounters, shares,
 };
 use pathweave_results::{ActivityLabel, ActivityRecord, CriticalStep, EndReason, FlowRecord, JobRecord};
 use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
 use pathweave_units::Time;
 
-use super::ends::{Ends, Pair};
-use super::{Clock, Seen};
+use super::ends::{Hosts, Pair};
+use super::{Clock, RunProgress};
 use crate::error::LabError;
 
 /// Interval between checks of the connections.
-const NAP: Duration = Duration::from_micros(50);
+const POLL_INTERVAL: Duration = Duration::from_micros(50);
 /// Time without any completion or due task after which a run has stalled.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// State of a run.
 pub(super) struct Traffic<'a> {
     spec: &'a SimSpec,
-    ends: &'a Ends,
+    ends: &'a Hosts,
     clock: Clock,
     routing: Routing,
     /// Tasks, messages and their connections.
     execution: Execution<Pair>,
     /// Pending steps of tasks, by time.
-    steps: BTreeSet<Due>,
+    steps: BTreeSet<ScheduledStep>,
     /// Connections with messages in progress, and the number of messages on each connection.
     busy: BTreeSet<ConnId>,
     under_way: Vec<u32>,
     last_end: Instant,
     /// Number of naps, and their total delay beyond the requested time.
     naps: u32,
-    overslept: Duration,
+    sleep_excess: Duration,
 }
 
 /// Results of a finished run.
@@ -54,7 +55,7 @@ pub(super) struct Done {
 impl<'a> Traffic<'a> {
     pub(super) fn new(
         spec: &'a SimSpec,
-        ends: &'a Ends,
+        ends: &'a Hosts,
         connections: Connections<Pair>,
         clock: Clock,
     ) -> Result<Self, LabError> {
@@ -63,19 +64,19 @@ impl<'a> Traffic<'a> {
             spec,
             ends,
             clock,
-            routing: Routing::whole(&spec.topology),
+            routing: Routing::all_links_up(&spec.topology),
             busy: BTreeSet::new(),
             under_way: vec![0; connections.len()],
             execution: Execution::new(spec.graph.clone(), &spec.groups, connections, notification),
             steps: BTreeSet::new(),
             last_end: Instant::now(),
             naps: 0,
-            overslept: Duration::ZERO,
+            sleep_excess: Duration::ZERO,
         })
     }
 
     /// Runs until everything is done, or until a limit, a stall or the caller ends the run.
-    pub(super) fn run(&mut self, look: &mut dyn FnMut(Seen) -> bool) -> Result<EndReason, LabError> {
+    pub(super) fn run(&mut self, look: &mut dyn FnMut(RunProgress) -> bool) -> Result<EndReason, LabError> {
         let until = self.spec.stop.until.map(|until| Time::ZERO + until);
         let bytes_total = self.spec.graph.total_bytes();
         loop {
@@ -93,27 +94,27 @@ impl<'a> Traffic<'a> {
                 self.last_end = Instant::now();
                 continue;
             }
-            if !look(Seen { now, bytes_done: self.execution.bytes_done(), bytes_total }) {
+            if !look(RunProgress { now, bytes_done: self.execution.bytes_done(), bytes_total }) {
                 return Ok(EndReason::Interrupted);
             }
             let wait = self.until_next(now);
-            if self.last_end.elapsed() > PATIENCE && wait > NAP {
+            if self.last_end.elapsed() > PATIENCE && wait > POLL_INTERVAL {
                 return Ok(EndReason::Stalled);
             }
-            self.nap();
+            self.sleep();
         }
     }
 
-    fn nap(&mut self) {
+    fn sleep(&mut self) {
         let begin = Instant::now();
-        std::thread::sleep(NAP);
+        std::thread::sleep(POLL_INTERVAL);
         self.naps += 1;
-        self.overslept += begin.elapsed().saturating_sub(NAP);
+        self.sleep_excess += begin.elapsed().saturating_sub(POLL_INTERVAL);
     }
 
     /// Returns the average delay of naps beyond the requested time.
     pub(super) fn late(&self) -> Duration {
-        self.overslept / self.naps.max(1)
+        self.sleep_excess / self.naps.max(1)
     }
 
     /// Returns the time until the next task is due, in the lab's time, or a long time if none is known.
@@ -132,7 +133,7 @@ impl<'a> Traffic<'a> {
         self.steps.extend(std::iter::from_fn(|| self.execution.root_before(end)));
         loop {
             self.execution.settle_barriers(end);
-            self.steps.extend(std::iter::from_fn(|| self.execution.news()));
+            self.steps.extend(std::iter::from_fn(|| self.execution.next_step()));
             let Some(due) = self.steps.first().copied().filter(|due| due.at <= now) else { return Ok(()) };
             self.steps.remove(&due);
             if let Some(number) = self.execution.step(due.at, due.host, due.step) {
@@ -218,13 +219,13 @@ impl<'a> Traffic<'a> {
     fn acknowledged(&mut self, number: u32, status: Status) {
         let now = self.clock.now();
         if !self.execution.is_open(number)
-            || self.execution.part_completed(now, number, status) == Completed::NotYet
+            || self.execution.part_completed(now, number, status) == PartCompletion::NotYet
         {
             return;
         }
         let id = self.execution.connections.of(number);
         let tally = sent(&self.execution.connections[id]);
-        self.execution.done_with(number, tally);
+        self.execution.release_connection(number, tally);
         self.execution.ended(now, number);
         let left = &mut self.under_way[id as usize];
         *left = left.saturating_sub(1);
@@ -234,8 +235,10 @@ impl<'a> Traffic<'a> {
     }
 
     pub(super) fn finish(mut self) -> Done {
-        self.execution
-            .settle_open(|_, connection| Some(sent(connection)), |_, connection| Some(received(connection)));
+        self.execution.attribute_counters_at_end(
+            |_, connection| Some(sent(connection)),
+            |_, connection| Some(received(connection)),
+        );
         let (labels, activities) =
             (self.execution.labels(), self.execution.activity_records(self.clock.now()));
         let critical = self.execution.critical_steps();
@@ -255,8 +258,8 @@ fn arrived_when_acknowledged(record: &mut FlowRecord) {
 }
 
 /// Returns the counters of a connection's sender.
-fn sent(connection: &Connection<Pair>) -> SenderTally {
-    let mut tally = SenderTally::default();
+fn sent(connection: &Connection<Pair>) -> SenderCounters {
+    let mut tally = SenderCounters::default();
     for stats in connection.queue_pairs.iter().filter_map(|pair| pair.sender.stats()) {
         tally.add(&stats.counters, &stats.order);
     }
@@ -264,8 +267,8 @@ fn sent(connection: &Connection<Pair>) -> SenderTally {
 }
 
 /// Returns the counters of a connection's receiver.
-fn received(connection: &Connection<Pair>) -> ReceiverTally {
-    let mut tally = ReceiverTally::default();
+fn received(connection: &Connection<Pair>) -> ReceiverCounters {
+    let mut tally = ReceiverCounters::default();
     for stats in connection.queue_pairs.iter().filter_map(|pair| pair.receiver.stats()) {
         tally.add(&stats.counters);
     }

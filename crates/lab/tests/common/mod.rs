@@ -43,7 +43,7 @@ pub(crate) struct TestLab(pub(crate) Lab);
 impl TestLab {
     pub(crate) fn new(topology: Topology, settings: Settings) -> TestLab {
         let plan = Plan::new(unique_name(), topology, settings).unwrap();
-        TestLab(Lab::make(plan, &|| false).unwrap())
+        TestLab(Lab::create(plan, &|| false).unwrap())
     }
 }
 

@@ -51,14 +51,14 @@ pub enum Size {
 /// Registers: r0 holds a result; r1 to r5 hold arguments and are clobbered by calls; r6 to r9 are preserved; r10 is
 /// the frame pointer. Function numbers are those of `enum bpf_func_id`.
 #[derive(Debug, Default)]
-pub struct Code(Vec<Instruction>);
+pub struct Assembler(Vec<Instruction>);
 
 /// A jump whose target is not set yet ([`Code::land`]).
 #[must_use]
 #[derive(Debug)]
 pub struct Jump(usize);
 
-impl Code {
+impl Assembler {
     fn push(&mut self, code: u8, target: u8, source: u8, offset: i16, immediate: i32) {
         self.0.push(Instruction { code, registers: source << 4 | target, offset, immediate });
     }
@@ -67,11 +67,11 @@ impl Code {
         self.push(0x85, 0, 0, 0, function);
     }
     /// `target = source`.
-    pub fn copy(&mut self, target: u8, source: u8) {
+    pub fn mov(&mut self, target: u8, source: u8) {
         self.push(0xbf, target, source, 0, 0);
     }
     /// `target = value`, sign-extended.
-    pub fn set(&mut self, target: u8, value: i32) {
+    pub fn mov_imm(&mut self, target: u8, value: i32) {
         self.push(0xb7, target, 0, 0, value);
     }
     /// `target += value`.
@@ -91,7 +91,7 @@ impl Code {
         self.push(0x2f, target, source, 0, 0);
     }
     /// `target &= bits`.
-    pub fn keep_bits(&mut self, target: u8, bits: i32) {
+    pub fn and(&mut self, target: u8, bits: i32) {
         self.push(0x57, target, 0, 0, bits);
     }
     /// `target >>= bits`, filled with zeros (logical shift).
@@ -134,17 +134,17 @@ impl Code {
         Jump(self.0.len() - 1)
     }
     /// Sets the target of a jump to the next instruction.
-    pub fn land(&mut self, Jump(from): Jump) {
+    pub fn set_target(&mut self, Jump(from): Jump) {
         // Programs here have some dozens of instructions.
         self.0[from].offset = (self.0.len() - from - 1) as i16;
     }
     /// Ends the program with an immediate result.
-    pub fn give(&mut self, result: i32) {
-        self.set(0, result);
-        self.end();
+    pub fn return_value(&mut self, result: i32) {
+        self.mov_imm(0, result);
+        self.return_r0();
     }
     /// Ends the program with the result in r0.
-    pub fn end(&mut self) {
+    pub fn return_r0(&mut self) {
         self.push(0x95, 0, 0, 0, 0);
     }
     /// Returns the instructions.
@@ -159,11 +159,11 @@ mod tests {
 
     #[test]
     fn jumps_end_where_they_were_told() {
-        let mut code = Code::default();
+        let mut code = Assembler::default();
         let over = code.jump_if(Condition::Equal, 0, 0);
         code.constant(1, 0x1_0000_0002);
-        code.land(over);
-        code.give(-1);
+        code.set_target(over);
+        code.return_value(-1);
         let code = code.finish();
         // The jump skips the two slots of the constant.
         assert_eq!(code[0], Instruction { code: 0x15, registers: 0, offset: 2, immediate: 0 });
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn loads_and_stores_have_the_codes_of_the_specification() {
-        let mut code = Code::default();
+        let mut code = Assembler::default();
         for size in [Size::Byte, Size::Half, Size::Word, Size::Double] {
             code.load(size, 1, 2, 3);
             code.store(size, 1, 2, 3);

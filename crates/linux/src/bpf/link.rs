@@ -15,7 +15,7 @@ const XDP: u32 = 37;
 
 /// Point in the receive path at which a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum XdpMode {
     /// In the interface's driver, before the kernel allocates a socket buffer.
     Driver,
     /// Behind the driver, on any interface. Slower, because the kernel has already allocated a socket buffer.
@@ -32,15 +32,15 @@ impl Link {
     /// # Errors
     /// Fails without permission, without such an interface, if another program is attached (EBUSY), if the driver
     /// does not support XDP (EOPNOTSUPP), or if the driver rejects the MTU (EINVAL, ERANGE).
-    pub fn attach(program: &Program, interface: u32, mode: Mode) -> io::Result<Link> {
+    pub fn attach(program: &Program, interface: u32, mode: XdpMode) -> io::Result<Link> {
         /// `union bpf_attr` of the command: program, interface, kind, flags (XDP_FLAGS_*).
         #[repr(C)]
         struct Attributes([u32; 4]);
         const GENERIC: u32 = 1 << 1;
         const DRIVER: u32 = 1 << 2;
         let flags = match mode {
-            Mode::Driver => DRIVER,
-            Mode::Generic => GENERIC,
+            XdpMode::Driver => DRIVER,
+            XdpMode::Generic => GENERIC,
         };
         let program = program.as_fd().as_raw_fd().cast_unsigned();
         // SAFETY: the attributes are plain numbers of the layout the command reads.

@@ -9,7 +9,7 @@ mod link;
 mod map;
 mod program;
 
-pub use code::{Code, Condition, Instruction, Jump, Size};
-pub use link::{Link, Mode};
+pub use code::{Assembler, Condition, Instruction, Jump, Size};
+pub use link::{Link, XdpMode};
 pub use map::{Map, MapKind};
 pub use program::{Program, ProgramKind};

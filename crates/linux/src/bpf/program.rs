@@ -49,10 +49,10 @@ impl Program {
     /// verifier's log.
     pub fn load(kind: ProgramKind, code: &[Instruction]) -> io::Result<Program> {
         /// BPF_F_XDP_HAS_FRAGS.
-        const SEVERAL_PIECES: u32 = 1 << 5;
+        const XDP_HAS_FRAGS: u32 = 1 << 5;
         let (kind, flags) = match kind {
             ProgramKind::Classifier => (3, 0),
-            ProgramKind::Xdp => (6, SEVERAL_PIECES),
+            ProgramKind::Xdp => (6, XDP_HAS_FRAGS),
         };
         let mut attributes = Attributes {
             kind,

@@ -9,12 +9,12 @@ pub struct SystemError {
     /// The error number.
     pub error: io::Error,
     /// Message of netlink's extended acknowledgement.
-    pub words: Option<String>,
+    pub message: Option<String>,
 }
 
 impl fmt::Display for SystemError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.words {
+        match &self.message {
             Some(words) => write!(f, "{} ({words})", self.error),
             None => write!(f, "{}", self.error),
         }
@@ -24,6 +24,6 @@ impl std::error::Error for SystemError {}
 
 impl From<io::Error> for SystemError {
     fn from(error: io::Error) -> Self {
-        SystemError { error, words: None }
+        SystemError { error, message: None }
     }
 }

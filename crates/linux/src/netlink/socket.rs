@@ -41,7 +41,7 @@ impl Netlink {
     ///
     /// # Errors
     /// Returns the kernel's error.
-    pub fn change(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<(), SystemError> {
+    pub fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> Result<(), SystemError> {
         let sequence = self.send(message, flags | NLM_F_ACK)?;
         loop {
             for message in self.receive()? {
@@ -51,7 +51,7 @@ impl Netlink {
                 if let NetlinkPayload::Error(error) = message.payload {
                     return match error.code {
                         None => Ok(()),
-                        Some(_) => Err(refusal(&error.to_io(), &error.header)),
+                        Some(_) => Err(kernel_error(&error.to_io(), &error.header)),
                     };
                 }
             }
@@ -75,7 +75,7 @@ impl Netlink {
                         let why = error.to_io();
                         return match why.kind() {
                             io::ErrorKind::NotFound => Ok(None),
-                            _ => Err(refusal(&why, &error.header)),
+                            _ => Err(kernel_error(&why, &error.header)),
                         };
                     }
                     _ => return Ok(None),
@@ -98,7 +98,7 @@ impl Netlink {
                 }
                 match message.payload {
                     NetlinkPayload::Done(_) => return Ok(found),
-                    NetlinkPayload::Error(error) => return Err(refusal(&error.to_io(), &error.header)),
+                    NetlinkPayload::Error(error) => return Err(kernel_error(&error.to_io(), &error.header)),
                     NetlinkPayload::InnerMessage(inner) => found.push(inner),
                     _ => {}
                 }
@@ -136,7 +136,7 @@ impl Netlink {
 
 /// Combines an error number with the text of the extended acknowledgement: attributes after the header of the
 /// request.
-fn refusal(error: &io::Error, payload: &[u8]) -> SystemError {
+fn kernel_error(error: &io::Error, payload: &[u8]) -> SystemError {
     const MESSAGE: u16 = 1;
     let mut words = None;
     let mut rest = payload.get(HEADER_BYTES..).unwrap_or_default();
@@ -149,7 +149,7 @@ fn refusal(error: &io::Error, payload: &[u8]) -> SystemError {
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     let number = error.raw_os_error().unwrap_or_default();
-    SystemError { error: io::Error::from_raw_os_error(number), words }
+    SystemError { error: io::Error::from_raw_os_error(number), message: words }
 }
 
 #[cfg(test)]
@@ -162,7 +162,7 @@ mod tests {
         // An attribute of another kind (2, five bytes, padded), then the text.
         payload.extend([5, 0, 2, 0, 9, 0, 0, 0]);
         payload.extend([8, 0, 1, 0, b'b', b'a', b'd', 0]);
-        let refused = refusal(&io::Error::from_raw_os_error(22), &payload);
+        let refused = kernel_error(&io::Error::from_raw_os_error(22), &payload);
         assert_eq!(refused.to_string(), "Invalid argument (os error 22) (bad)");
     }
 
@@ -170,7 +170,7 @@ mod tests {
     fn broken_attributes_are_passed_over() {
         for tail in [&[1u8, 0, 1, 0][..], &[200, 0, 1, 0, 1], &[4], &[0, 0, 0, 0, 0, 0]] {
             let payload: Vec<u8> = [&[0; HEADER_BYTES][..], tail].concat();
-            assert_eq!(refusal(&io::Error::from_raw_os_error(1), &payload).words, None, "{tail:?}");
+            assert_eq!(kernel_error(&io::Error::from_raw_os_error(1), &payload).message, None, "{tail:?}");
         }
     }
 

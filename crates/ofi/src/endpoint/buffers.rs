@@ -6,7 +6,7 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use pathweave_datapath::{self as datapath, Device, Events, Region, Registration, Slices};
-use pathweave_shm::{Lane, Place, Reader};
+use pathweave_shm::{Reader, RemoteLocation, ShmChannel};
 use pathweave_tagged::{Access, Buffer, Memory, PeerId, Piece, Remote};
 use slab::Slab;
 
@@ -54,7 +54,7 @@ struct Opened {
 /// Memory that one peer on this host may access. The peer copies from and to it, or asks this endpoint to
 /// copy. The device has no registration for it, and its key, [`near_key`], is never one of the device's. In
 /// device keys, 40 bits are random, so they are all ones in no real run.
-struct Loan {
+struct LocalGrant {
     peer: PeerId,
     address: u64,
     piece: Piece,
@@ -83,7 +83,7 @@ pub(crate) struct Buffers {
     registrations: HashMap<u64, Opened>,
     /// Registrations of memory that was withdrawn, kept until no peer uses them.
     withdrawn: HashMap<u64, Registration>,
-    loans: Slab<Loan>,
+    loans: Slab<LocalGrant>,
     /// Buffers that are being released, by token.
     releasing: Slab<Buffer>,
     device: Device,
@@ -115,7 +115,13 @@ impl Buffers {
 
     /// Returns the piece of memory that a peer on this host addresses, if the peer may access it in this
     /// direction.
-    pub(crate) fn lent(&self, peer: PeerId, at: Place, len: u64, way: Direction) -> Option<Piece> {
+    pub(crate) fn granted_piece(
+        &self,
+        peer: PeerId,
+        at: RemoteLocation,
+        len: u64,
+        way: Direction,
+    ) -> Option<Piece> {
         let (start, piece, access) = match self.registrations.get(&at.key) {
             Some(Opened { registration, piece, access }) => (registration.address(), *piece, *access),
             None => {
@@ -152,7 +158,7 @@ impl Buffers {
     /// # Errors
     ///
     /// Returns the error of the kernel.
-    pub(crate) fn copy(&self, lane: &Lane, into: Piece, address: u64) -> io::Result<()> {
+    pub(crate) fn copy(&self, lane: &ShmChannel, into: Piece, address: u64) -> io::Result<()> {
         let mut spans = Vec::new();
         self.spans(into, |_, part| match part {
             Part::Lent(span) => spans.push(span),
@@ -170,7 +176,7 @@ impl Buffers {
     }
 
     /// Adds memory of the application. Zero bytes need no buffer.
-    pub(crate) fn lend(&mut self, spans: Spans) -> Piece {
+    pub(crate) fn add(&mut self, spans: Spans) -> Piece {
         let len: usize = spans.iter().map(|span| span.len()).sum();
         if len == 0 {
             return Piece::NONE;
@@ -317,7 +323,7 @@ enum Part<'a> {
 }
 
 impl Memory for Buffers {
-    fn place(&mut self, at: Piece, bytes: &[u8]) {
+    fn write(&mut self, at: Piece, bytes: &[u8]) {
         self.spans(at, |offset, part| match part {
             Part::Lent(span) => span.store(&bytes[offset..offset + span.len()]),
             // The provider's own copies are only sent, never filled.
@@ -339,10 +345,10 @@ impl Memory for Buffers {
         let word = &mut word[..at.len.min(8) as usize];
         self.fetch(at, word);
         change(word);
-        self.place(at, word);
+        self.write(at, word);
     }
 
-    fn keep(&mut self, piece: Piece) -> Option<Buffer> {
+    fn copy_out(&mut self, piece: Piece) -> Option<Buffer> {
         let mut bytes = vec![0; piece.len as usize].into_boxed_slice();
         self.fetch(piece, &mut bytes);
         Some(self.insert(Stored::Owned(bytes)))
@@ -355,7 +361,7 @@ impl Memory for Buffers {
     fn register(&mut self, piece: Piece, access: Access, to: Option<PeerId>) -> Option<Remote> {
         if let Some(peer) = to.filter(|peer| self.near.contains_key(peer)) {
             let address = self.start(piece)?;
-            let index = self.loans.insert(Loan { peer, address, piece, access });
+            let index = self.loans.insert(LocalGrant { peer, address, piece, access });
             return Some(Remote { address, rkey: near_key(index) });
         }
         let slices = self.slots.get(index(piece.buffer))?;

@@ -16,15 +16,15 @@ use slab::Slab;
 use super::Endpoint;
 use super::buffers::{Buffers, Direction};
 use super::links::{Link, Links};
-use super::neighbours::{Copy, Neighbours};
+use super::local_peers::{Copy, LocalPeers};
 use super::report::{Local, Reporter};
-use super::stage::Stage;
-use super::visits::Visits;
+use super::stage::StagingPool;
+use super::visits::DevicePollSchedule;
 use crate::abi::errno::FI_EADDRINUSE;
 use crate::abi::fabric::*;
 use crate::ffi::memory;
-use crate::guard::{Answer, Errno};
-use crate::log::{Level, say, say_once};
+use crate::guard::{Errno, FiResult};
+use crate::log::{Level, log, log_once};
 use crate::object::lock;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
@@ -77,12 +77,12 @@ pub(crate) struct Closing {
 }
 
 /// All state that the lock guards. Fields are dropped in this order: connections before the device.
-pub(crate) struct Core {
+pub(crate) struct EndpointState {
     pub(super) engine: Engine,
-    pub(super) neighbours: Neighbours,
+    pub(super) neighbours: LocalPeers,
     pub(super) buffers: Buffers,
     pub(super) links: Links,
-    pub(super) stage: Stage,
+    pub(super) stage: StagingPool,
     pub(super) operations: Slab<Operation>,
     /// Claimed messages, by the application's context.
     pub(super) claimed: HashMap<usize, usize>,
@@ -95,7 +95,7 @@ pub(crate) struct Core {
     /// Completions that are delayed until their memory is no longer read.
     deferred: Vec<Completion>,
     /// Connections that are being closed, by connection.
-    pub(super) dying: HashMap<ConnectionId, PeerId>,
+    pub(super) closing_connections: HashMap<ConnectionId, PeerId>,
     pub(super) reporter: Reporter,
     pub(super) vector: Arc<Vector>,
     _held: Use,
@@ -106,13 +106,13 @@ pub(crate) struct Core {
     pub(super) next_token: u64,
     /// Peers by the application's addresses, and the version of the address vector for which they are valid.
     pub(super) targets: (u64, Vec<Option<PeerId>>),
-    pub(super) visits: Visits,
+    pub(super) visits: DevicePollSchedule,
     _accepting: Accepting,
     pub(super) events: Events,
     device: Device,
 }
 
-impl Core {
+impl EndpointState {
     /// Starts to accept connections.
     ///
     /// # Errors
@@ -125,7 +125,7 @@ impl Core {
         reporter: Reporter,
         vector: Arc<Vector>,
         held: Use,
-    ) -> Answer<Self> {
+    ) -> FiResult<Self> {
         let events = device.events();
         let accepting = events.accept().map_err(|_| Errno(FI_EADDRINUSE))?;
         let settings = &endpoint.domain.settings;
@@ -140,12 +140,12 @@ impl Core {
         let (_, first_bytes) = tagged::FIRST_RECEIVES;
         let sizes = vec![SMALL_PLACE, first_bytes as usize, config.busy_receive as usize];
         let scheme = settings.scheme.clone();
-        Ok(Core {
+        Ok(EndpointState {
             engine: Engine::new(config),
-            neighbours: Neighbours::open(settings),
+            neighbours: LocalPeers::open(settings),
             buffers: Buffers::new(device.clone(), events.clone(), endpoint.domain.words.clone()),
             links: Links::new(endpoint.own(), boot),
-            stage: Stage::new(sizes),
+            stage: StagingPool::new(sizes),
             operations: Slab::new(),
             claimed: HashMap::new(),
             requests: Slab::new(),
@@ -153,7 +153,7 @@ impl Core {
             regions: HashMap::new(),
             closing: HashMap::new(),
             deferred: Vec::new(),
-            dying: HashMap::new(),
+            closing_connections: HashMap::new(),
             reporter,
             vector,
             _held: held,
@@ -163,7 +163,7 @@ impl Core {
             scheme,
             next_token: 0,
             targets: (0, Vec::new()),
-            visits: Visits::default(),
+            visits: DevicePollSchedule::default(),
             _accepting: accepting,
             events,
             device,
@@ -177,10 +177,10 @@ impl Core {
 
     /// Processes messages that arrived through shared memory, without the device. Returns true if there were
     /// any.
-    pub(super) fn look_at_lanes(&mut self) -> bool {
-        let heard = self.hear();
+    pub(super) fn poll_lanes(&mut self) -> bool {
+        let heard = self.poll_local();
         self.take_notices();
-        self.carry_out();
+        self.run_actions();
         heard
     }
 
@@ -202,15 +202,15 @@ impl Core {
         while let Some(event) = self.events.take() {
             self.visits.saw_event();
             self.on_event(event);
-            self.carry_out();
+            self.run_actions();
         }
-        self.look_at_lanes()
+        self.poll_lanes()
     }
 
     /// Executes the engine's actions and reports finished operations.
-    pub(super) fn carry_out(&mut self) {
+    pub(super) fn run_actions(&mut self) {
         while let Some(action) = self.engine.poll_action() {
-            self.act(action);
+            self.run_action(action);
         }
         while let Some(done) = self.engine.poll_completion() {
             self.finish(done);
@@ -222,34 +222,35 @@ impl Core {
         self.links.ids().all(|peer| self.engine.is_idle(peer))
             && !self.neighbours.is_waiting()
             && self.deferred.is_empty()
-            && self.dying.is_empty()
+            && self.closing_connections.is_empty()
     }
 
     /// Returns true if a peer has yet to receive data that the application cannot wait for.
-    pub(super) fn owes(&self) -> bool {
-        self.links.ids().any(|peer| self.engine.owes(peer))
+    pub(super) fn has_undelivered(&self) -> bool {
+        self.links.ids().any(|peer| self.engine.has_unreported_output(peer))
     }
 
     /// Closes the connections of peers that have yet to receive data that the application cannot wait for.
     /// Operations on that data fail.
-    pub(super) fn give_up_owed(&mut self) {
-        let owed: Vec<PeerId> = self.links.ids().filter(|peer| self.engine.owes(*peer)).collect();
+    pub(super) fn drop_undelivered(&mut self) {
+        let owed: Vec<PeerId> =
+            self.links.ids().filter(|peer| self.engine.has_unreported_output(*peer)).collect();
         for peer in owed {
             let who = self.links.address(peer).map_or_else(|| "a peer".into(), |address| address.to_string());
-            say_once(&format!(
+            log_once(&format!(
                 "{who} has not taken all messages by the end of fi_close; those left are lost"
             ));
             self.give_up(peer, Link::None);
             self.engine.peer_down(peer, Failure::TimedOut, &mut self.buffers);
         }
-        self.carry_out();
+        self.run_actions();
     }
 
-    fn act(&mut self, action: Action) {
+    fn run_action(&mut self, action: Action) {
         match action {
             Action::Connect { peer } => self.dial(peer),
             Action::Disconnect { peer, fault } => {
-                say(Level::Warn, format_args!("a peer is cut off: {fault:?}"));
+                log(Level::Warn, format_args!("a peer is cut off: {fault:?}"));
                 self.give_up(peer, Link::None);
             }
             Action::PostReceives { peer, count, size } => {
@@ -259,7 +260,7 @@ impl Core {
                 }
             }
             Action::Send { peer, header, payload, request } => match self.lane_of(peer) {
-                Some(lane) => self.say(lane, header.as_slice(), &payload, request),
+                Some(lane) => self.send_local(lane, header.as_slice(), &payload, request),
                 None => self.transmit(peer, header.as_slice(), &payload, request),
             },
             Action::Read { peer, remote, into, request } => {
@@ -282,8 +283,8 @@ impl Core {
         if let Some(lane) = self.lane_of(peer) {
             let copy = Copy { remote, local, request };
             return match way {
-                Direction::FromPeer => self.read_near(lane, copy),
-                Direction::ToPeer => self.write_near(lane, copy),
+                Direction::FromPeer => self.read_local(lane, copy),
+                Direction::ToPeer => self.write_local(lane, copy),
             };
         }
         let remote = Remote { address: remote.address, rkey: remote.rkey };
@@ -295,18 +296,18 @@ impl Core {
             Direction::FromPeer => to.read(wr, slices, remote).is_ok(),
             Direction::ToPeer => to.write(wr, slices, remote).is_ok(),
         });
-        self.unless(posted, wr);
+        self.rollback_if_failed(posted, wr);
     }
 
     /// Rolls back a request if it could not be posted. In that case its connection has ended, which an event
     /// reports.
-    fn unless(&mut self, posted: bool, wr: u64) {
+    fn rollback_if_failed(&mut self, posted: bool, wr: u64) {
         if !posted {
             match self.requests.remove(wr as usize) {
-                Request::Receive { place } => self.stage.give_back(place),
+                Request::Receive { place } => self.stage.free(place),
                 Request::Send { place, .. } => {
                     self.unanswered -= 1;
-                    self.stage.give_back(place);
+                    self.stage.free(place);
                 }
                 Request::Move { .. } => self.unanswered -= 1,
             }
@@ -315,13 +316,13 @@ impl Core {
 
     pub(super) fn post_receives(&mut self, peer: PeerId, count: u16, bytes: usize) {
         for _ in 0..count {
-            let Some(place) = self.stage.take(bytes) else { return };
+            let Some(place) = self.stage.alloc(bytes) else { return };
             let wr = self.requests.insert(Request::Receive { place: place.clone() }) as u64;
             // The length is exactly what the peer was told, so it cannot send more.
             let into = place.region().slice(place.offset()..place.offset() + bytes).ok();
             let connection = self.links.connection(peer).zip(into);
             let posted = connection.is_some_and(|(to, into)| to.recv(wr, into).is_ok());
-            self.unless(posted, wr);
+            self.rollback_if_failed(posted, wr);
         }
     }
 
@@ -332,7 +333,7 @@ impl Core {
             Payload::Bytes(bytes) => bytes.len(),
         };
         let all = header.len() + len;
-        let Some(mut place) = self.stage.take(all.max(HEADER_ROOM)) else { return };
+        let Some(mut place) = self.stage.alloc(all.max(HEADER_ROOM)) else { return };
         // The slot is exclusive until it is returned.
         let bytes = memory::bytes_mut(&mut place, all);
         bytes[..header.len()].copy_from_slice(header);
@@ -347,7 +348,7 @@ impl Core {
         self.unanswered += 1;
         let connection = self.links.connection(peer).zip(from);
         let posted = connection.is_some_and(|(to, from)| to.send(wr, from).is_ok());
-        self.unless(posted, wr);
+        self.rollback_if_failed(posted, wr);
     }
 
     /// Handles the end of an operation. Reports it at once, or later if its memory is still in use.
@@ -360,12 +361,12 @@ impl Core {
     }
 
     fn must_wait(&self, done: &Completion) -> bool {
-        if self.deferred.is_empty() && self.dying.is_empty() && !self.buffers.any_in_use() {
+        if self.deferred.is_empty() && self.closing_connections.is_empty() && !self.buffers.any_in_use() {
             return false;
         }
         let Some(operation) = self.operation(done.context) else { return false };
-        let dying =
-            done.result.is_err() && done.peer.is_some_and(|peer| self.dying.values().any(|of| *of == peer));
+        let dying = done.result.is_err()
+            && done.peer.is_some_and(|peer| self.closing_connections.values().any(|of| *of == peer));
         dying || operation.buffers.iter().any(|buffer| self.buffers.is_in_use(*buffer))
     }
 
@@ -430,13 +431,13 @@ impl Core {
             Link::Dialling { attempt, .. } => attempt.give_up(),
             Link::Answered(open) | Link::Up(open) => {
                 // Dropping the handle closes the connection. Its memory is in use until the close is done.
-                self.dying.insert(open.connection.id(), peer);
+                self.closing_connections.insert(open.connection.id(), peer);
             }
         }
     }
 
     /// Adds memory of the application for one operation.
     pub(super) fn piece(&mut self, spans: memory::Spans) -> Piece {
-        self.buffers.lend(spans)
+        self.buffers.add(spans)
     }
 }

@@ -4,13 +4,13 @@ use pathweave_datapath::secure::Refusal;
 use pathweave_datapath::{CloseReason, Completion, ConnectError, Connection, Event, Status};
 use pathweave_tagged::{FIRST_RECEIVES, Failure, PeerId, Role};
 
-use super::core::{Core, Request};
-use super::handshake::{Answer, Call};
-use super::links::{Carrier, Dialled, Link, Open, Verdict};
+use super::core::{EndpointState, Request};
+use super::handshake::{Answer, ConnectRequest};
+use super::links::{CallDecision, Carrier, Dialled, Link, Open};
 use crate::ffi::memory;
-use crate::log::{Level, say};
+use crate::log::{Level, log};
 
-impl Core {
+impl EndpointState {
     pub(super) fn on_event(&mut self, event: Event) {
         match event {
             Event::Completed(done) => self.on_completion(&done),
@@ -18,7 +18,7 @@ impl Core {
             Event::Refused { token, error } => self.on_refused(token, &error),
             Event::Accepted(connection) => self.on_call(connection),
             Event::Closed { connection, reason } => {
-                if self.dying.remove(&connection).is_some() {
+                if self.closing_connections.remove(&connection).is_some() {
                     self.finish_deferred();
                 }
                 if let Some(peer) = self.links.owner(connection) {
@@ -29,7 +29,7 @@ impl Core {
                 self.buffers.released(token);
                 self.finish_deferred();
             }
-            other => say(Level::Info, format_args!("not handled: {other:?}")),
+            other => log(Level::Info, format_args!("not handled: {other:?}")),
         }
     }
 
@@ -38,7 +38,7 @@ impl Core {
         let Some(address) = self.links.address(peer) else { return };
         self.next_token += 1;
         let token = self.next_token;
-        let call = self.links.call(peer, self.neighbours.here(address.ip()));
+        let call = self.links.call(peer, self.neighbours.rendezvous_for(address.ip()));
         let attempt = self.events.connect_with(token, address, &self.scheme, &call.encode());
         let ticket = call.here.map(|here| here.ticket);
         self.set_link(peer, Link::Dialling { attempt, token, ticket, carrier: Carrier::Network });
@@ -48,7 +48,7 @@ impl Core {
         // Without a peer, the attempt was given up.
         let Some(peer) = self.links.dialling(token) else { return };
         let Some(answer) = Answer::decode(&connection.info().private_data) else {
-            say(Level::Warn, format_args!("{} is no endpoint of ours", connection.peer_addr()));
+            log(Level::Warn, format_args!("{} is no endpoint of ours", connection.peer_addr()));
             self.set_link(peer, Link::None);
             self.engine.peer_down(peer, Failure::Refused, &mut self.buffers);
             return;
@@ -66,7 +66,7 @@ impl Core {
         if busy && self.links.may_redial(peer) {
             return self.dial(peer);
         }
-        say(Level::Warn, format_args!("{error}"));
+        log(Level::Warn, format_args!("{error}"));
         let failure = match error {
             ConnectError::Unreachable { .. } => Failure::TimedOut,
             ConnectError::NoRoute { .. } | ConnectError::LinkMtu { .. } => Failure::Io,
@@ -78,17 +78,17 @@ impl Core {
 
     fn on_call(&mut self, connection: Connection) {
         let from = connection.peer_addr();
-        let Some(call) = Call::decode(&connection.info().private_data) else {
-            return say(Level::Warn, format_args!("{from} is no endpoint of ours"));
+        let Some(call) = ConnectRequest::decode(&connection.info().private_data) else {
+            return log(Level::Warn, format_args!("{from} is no endpoint of ours"));
         };
         // A peer may not claim the address of another host, nor that of this endpoint.
         if call.address.ip() != from.ip() || call.address == self.own {
-            return say(Level::Warn, format_args!("{from} says that it is {}", call.address));
+            return log(Level::Warn, format_args!("{from} says that it is {}", call.address));
         }
         let peer = self.links.at(call.address);
-        match self.links.judge(peer, &call) {
-            Verdict::Drop => {}
-            Verdict::Adopt => {
+        match self.links.resolve_crossing(peer, &call) {
+            CallDecision::Drop => {}
+            CallDecision::Adopt => {
                 // The replaced connection has nothing more to deliver.
                 self.give_up(peer, Link::None);
                 let lane = call.here.and_then(|here| self.neighbours.offer(peer, &here));
@@ -102,7 +102,7 @@ impl Core {
 
     pub(super) fn on_closed(&mut self, peer: PeerId, reason: CloseReason) {
         if let Some(lane) = self.lane_of(peer) {
-            self.hear_last(lane);
+            self.drain_lane(lane);
         }
         let was = self.set_link(peer, Link::None);
         let crossed = matches!(was, Link::Answered(_)) && reason == CloseReason::Peer;
@@ -136,15 +136,15 @@ impl Core {
                 if let (Some(peer), true) = (current, done.is_success()) {
                     if self.links.confirm(peer) {
                         self.engine.peer_up(peer, Role::Initiator, &mut self.buffers);
-                        self.carry_out();
+                        self.run_actions();
                     }
                     let bytes = memory::bytes(&place, done.byte_len as usize);
                     self.engine.delivered(peer, bytes, &mut self.buffers);
                 }
-                self.stage.give_back(place);
+                self.stage.free(place);
             }
             Request::Send { peer, request, place } => {
-                self.stage.give_back(place);
+                self.stage.free(place);
                 if current == Some(peer) {
                     self.engine.completed(peer, request, result(done), &mut self.buffers);
                 }

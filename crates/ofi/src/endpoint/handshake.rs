@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use pathweave_shm::{Name, Ticket};
+use pathweave_shm::{ListenerName, Ticket};
 
 /// First bytes of all handshake messages of this protocol.
 const MAGIC: [u8; 4] = *b"PWFI";
@@ -11,7 +11,7 @@ const VERSION: u8 = 2;
 
 /// Message of the dialling endpoint: its identity, and its knowledge of connections with the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Call {
+pub(crate) struct ConnectRequest {
     /// Address at which the endpoint listens.
     pub(crate) address: SocketAddr,
     /// Number of the endpoint's start; new with each start.
@@ -28,7 +28,7 @@ pub(crate) struct Call {
 pub(crate) struct Here {
     /// Identifier of this boot of the kernel.
     pub(crate) kernel: [u8; 16],
-    pub(crate) meeting: Name,
+    pub(crate) meeting: ListenerName,
     /// Ticket that is valid for this call only.
     pub(crate) ticket: Ticket,
 }
@@ -59,7 +59,7 @@ fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_le_bytes(*number), rest))
 }
 
-impl Call {
+impl ConnectRequest {
     pub(crate) fn encode(self) -> Vec<u8> {
         let mut bytes = opening();
         bytes.extend(self.boot.to_le_bytes());
@@ -86,7 +86,7 @@ impl Call {
                 let (kernel, rest) = block(rest)?;
                 let (meeting, rest) = block(rest)?;
                 let (ticket, rest) = block(rest)?;
-                (Some(Here { kernel, meeting: Name(meeting), ticket: Ticket(ticket) }), rest)
+                (Some(Here { kernel, meeting: ListenerName(meeting), ticket: Ticket(ticket) }), rest)
             }
             _ => return None,
         };
@@ -96,7 +96,7 @@ impl Call {
             16 => <[u8; 16]>::try_from(ip).ok()?.into(),
             _ => return None,
         };
-        Some(Call { address: SocketAddr::new(ip, u16::from_le_bytes(*port)), boot, seen, here })
+        Some(ConnectRequest { address: SocketAddr::new(ip, u16::from_le_bytes(*port)), boot, seen, here })
     }
 }
 
@@ -128,7 +128,7 @@ mod tests {
             if let Some(byte) = bytes.get_mut(opening().len() + 16) {
                 *byte = here;
             }
-            if let Some(call) = Call::decode(&bytes) {
+            if let Some(call) = ConnectRequest::decode(&bytes) {
                 prop_assert_eq!(call.encode(), &bytes[..]);
             }
             if let Some(answer) = Answer::decode(&bytes) {
@@ -139,20 +139,21 @@ mod tests {
 
     #[test]
     fn what_is_said_is_understood_and_nothing_else() {
-        let here = Here { kernel: [1; 16], meeting: Name([2; 16]), ticket: Ticket([3; 16]) };
+        let here = Here { kernel: [1; 16], meeting: ListenerName([2; 16]), ticket: Ticket([3; 16]) };
         for (address, here) in
             [("10.0.0.1:4567", None), ("[2001:db8::1]:1", None), ("[2001:db8::1]:1", Some(here))]
         {
-            let call = Call { address: address.parse().unwrap(), boot: u64::MAX - 1, seen: 3, here };
+            let call =
+                ConnectRequest { address: address.parse().unwrap(), boot: u64::MAX - 1, seen: 3, here };
             let bytes = call.encode();
             assert!(bytes.len() <= 196);
-            assert_eq!(Call::decode(&bytes), Some(call));
+            assert_eq!(ConnectRequest::decode(&bytes), Some(call));
             for len in 0..bytes.len() {
-                assert_ne!(Call::decode(&bytes[..len]), Some(call));
+                assert_ne!(ConnectRequest::decode(&bytes[..len]), Some(call));
             }
             let mut other = bytes.clone();
             other[4] += 1;
-            assert_eq!(Call::decode(&other), None, "another version");
+            assert_eq!(ConnectRequest::decode(&other), None, "another version");
         }
         let answer = Answer { boot: 7 };
         assert_eq!(Answer::decode(&answer.encode()), Some(answer));

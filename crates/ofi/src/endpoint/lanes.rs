@@ -2,16 +2,16 @@
 //! one peer.
 
 use pathweave_datapath::CloseReason;
-use pathweave_shm::{Bell, Brought, Heard, Sent, Ticket};
+use pathweave_shm::{OfferedMemory, Received, Sent, Ticket, WakeState};
 use pathweave_tagged::{Failure, Label, Memory, Payload, PeerId, RequestId, Role};
 
 use super::buffers::Near;
-use super::core::{Core, HEADER_ROOM};
+use super::core::{EndpointState, HEADER_ROOM};
 use super::links::{Carrier, Link};
-use super::neighbours::{Copy, Health, Neighbour, Standing, Waiting};
-use super::watch::{LaneKey, Vigil};
+use super::local_peers::{Copy, Health, LaneState, LocalPeer, Waiting};
+use super::local_thread::{LaneKey, NextPoll};
 use crate::ffi::memory::Span;
-use crate::log::{Level, say};
+use crate::log::{Level, log};
 
 /// Largest number of messages of one lane that one pass takes.
 const MESSAGES_A_PASS: usize = 64;
@@ -21,7 +21,7 @@ const BYTES_A_PASS: u64 = 8 << 20;
 /// Largest number of messages that a ring can have held when its writer ended.
 const MOST_LAST_MESSAGES: usize = 4096;
 
-impl Core {
+impl EndpointState {
     /// Sets the link with a peer and closes the lane of the previous link, unless it is the same. Returns the
     /// previous link, to be dropped.
     pub(super) fn set_link(&mut self, peer: PeerId, link: Link) -> Link {
@@ -47,28 +47,28 @@ impl Core {
     }
 
     /// Handles a lane that a peer hands over.
-    pub(super) fn on_offer(&mut self, ticket: Ticket, brought: Brought) {
+    pub(super) fn on_offer(&mut self, ticket: Ticket, brought: OfferedMemory) {
         // Without a peer, the call was given up.
         let Some(peer) = self.links.ticket_holder(ticket) else { return };
         match self.neighbours.take(peer, brought) {
             Some(key) => self.links.set_carrier(peer, Carrier::Lane(key)),
             // The peer detects the rejection, and the call is repeated.
-            None => self.links.stay_apart(peer),
+            None => self.links.disable_sharing(peer),
         }
     }
 
     /// Handles a readable socket of a lane.
     pub(super) fn on_bell(&mut self, key: LaneKey) {
         let Some(neighbour) = self.neighbours.get(key) else { return };
-        if neighbour.lane.bell() == Bell::Gone {
-            self.on_gone(key);
+        if neighbour.lane.receive_wakeups() == WakeState::Gone {
+            self.on_lane_closed(key);
         }
     }
 
     /// Handles a lane that the peer has closed or violated.
-    fn on_gone(&mut self, key: LaneKey) {
+    fn on_lane_closed(&mut self, key: LaneKey) {
         let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return };
-        self.hear_last(key);
+        self.drain_lane(key);
         // The last messages may have closed the lane.
         if self.neighbours.get(key).is_none() {
             return;
@@ -83,32 +83,32 @@ impl Core {
         let was_killed = self
             .neighbours
             .get(key)
-            .is_some_and(|neighbour| neighbour.health == Health::Good && !neighbour.lane.peer_has_left());
+            .is_some_and(|neighbour| neighbour.health == Health::Good && !neighbour.lane.peer_closed());
         self.on_closed(peer, CloseReason::Peer);
         if was_killed {
-            say(Level::Warn, format_args!("a peer on this host has ended without closing its endpoint"));
+            log(Level::Warn, format_args!("a peer on this host has ended without closing its endpoint"));
             self.engine.lose_receives(peer, Failure::Reset);
         }
     }
 
     /// Takes the messages that were sent before the end.
-    pub(super) fn hear_last(&mut self, key: LaneKey) {
+    pub(super) fn drain_lane(&mut self, key: LaneKey) {
         let broken = self.neighbours.get(key).is_none_or(|neighbour| neighbour.health == Health::Broken);
         if !broken {
             self.neighbours.budget = u64::MAX;
-            self.hear_lane(key, MOST_LAST_MESSAGES);
+            self.poll_lane(key, MOST_LAST_MESSAGES);
         }
     }
 
     /// Takes the messages from all lanes and sends those that waited for room. Returns true if any message
     /// arrived.
-    pub(super) fn hear(&mut self) -> bool {
+    pub(super) fn poll_local(&mut self) -> bool {
         let (mut at, mut heard) = (0, false);
         self.neighbours.budget = BYTES_A_PASS;
         while let Some(key) = self.neighbours.nth(at) {
             at += 1;
             if self.neighbours.is_busy(key) {
-                heard |= self.hear_lane(key, MESSAGES_A_PASS);
+                heard |= self.poll_lane(key, MESSAGES_A_PASS);
                 self.copy_waiting(key);
                 self.send_waiting(key);
             }
@@ -116,31 +116,31 @@ impl Core {
         heard
     }
 
-    fn hear_lane(&mut self, key: LaneKey, most: usize) -> bool {
+    fn poll_lane(&mut self, key: LaneKey, most: usize) -> bool {
         let Some(peer) = self.neighbours.get(key).map(|neighbour| neighbour.peer) else { return false };
         let mut heard = false;
         for _ in 0..most {
             // The previous message may have closed the lane. Until the call is answered, no messages are
             // taken.
             let Some(standing) = self.neighbours.get(key).map(|neighbour| neighbour.standing) else { break };
-            if standing == Standing::New && self.lane_of(peer) != Some(key) {
+            if standing == LaneState::New && self.lane_of(peer) != Some(key) {
                 break;
             }
-            let what = self.neighbours.hear(key);
+            let what = self.neighbours.receive(key);
             match what {
-                Heard::Nothing => break,
-                Heard::Message(_) | Heard::Note(_) => heard = true,
-                Heard::Broken => {
+                Received::Nothing => break,
+                Received::Message(_) | Received::Note(_) => heard = true,
+                Received::Broken => {
                     self.give_up_lane(key);
                     break;
                 }
             }
-            if standing == Standing::New {
+            if standing == LaneState::New {
                 if self.links.confirm(peer) {
                     self.engine.peer_up(peer, Role::Initiator, &mut self.buffers);
-                    self.carry_out();
+                    self.run_actions();
                 }
-                self.neighbours.settle(key);
+                self.neighbours.activate(key);
                 if let Some(neighbour) = self.neighbours.get_mut(key) {
                     // This tells the peer if it has to copy on behalf of this endpoint.
                     neighbour.lane.reads_peer();
@@ -148,18 +148,18 @@ impl Core {
                 self.buffers.set_near(peer, Near::Yes);
             }
             match what {
-                Heard::Message(len) => {
-                    self.engine.delivered(peer, &self.neighbours.mail()[..len], &mut self.buffers);
+                Received::Message(len) => {
+                    self.engine.delivered(peer, &self.neighbours.received()[..len], &mut self.buffers);
                 }
-                Heard::Note(note) => {
+                Received::Note(note) => {
                     if self.on_note(key, peer, note).is_err() {
                         self.give_up_lane(key);
                         break;
                     }
                 }
-                Heard::Nothing | Heard::Broken => {}
+                Received::Nothing | Received::Broken => {}
             }
-            self.carry_out();
+            self.run_actions();
             if self.neighbours.budget == 0 {
                 break;
             }
@@ -170,17 +170,17 @@ impl Core {
     /// Closes a lane whose peer has violated the protocol.
     fn give_up_lane(&mut self, key: LaneKey) {
         self.break_lane(key);
-        self.on_gone(key);
+        self.on_lane_closed(key);
     }
 
     fn break_lane(&mut self, key: LaneKey) {
         if let Some(neighbour) = self.neighbours.get_mut(key) {
-            neighbour.broke();
+            neighbour.mark_broken();
         }
     }
 
     /// Sends a message through a lane, or queues it if there is no room.
-    pub(super) fn say(&mut self, key: LaneKey, header: &[u8], payload: &Payload, request: RequestId) {
+    pub(super) fn send_local(&mut self, key: LaneKey, header: &[u8], payload: &Payload, request: RequestId) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         let peer = neighbour.peer;
         let len = match payload {
@@ -188,7 +188,7 @@ impl Core {
             Payload::Piece(piece) => piece.len as usize,
             Payload::Bytes(bytes) => bytes.len(),
         };
-        if neighbour.is_prompt() {
+        if neighbour.can_send_now() {
             let buffers = &self.buffers;
             let sent = neighbour.lane.send(header.len() + len, |writer| {
                 writer.put(header);
@@ -225,8 +225,14 @@ impl Core {
 
     /// Sends a short message through a lane at once, if no other message is queued before it. Returns false
     /// if it must take the regular path.
-    pub(super) fn say_now(&mut self, to: PeerId, label: Label, spans: &[Span], data: Option<u64>) -> bool {
-        let Some(neighbour) = self.neighbours.prompt(to) else { return false };
+    pub(super) fn try_send_local(
+        &mut self,
+        to: PeerId,
+        label: Label,
+        spans: &[Span],
+        data: Option<u64>,
+    ) -> bool {
+        let Some(neighbour) = self.neighbours.sendable_now(to) else { return false };
         let len: usize = spans.iter().map(|span| span.len()).sum();
         if neighbour.lane.room(HEADER_ROOM + len) != Sent::Yes {
             return false;
@@ -239,7 +245,7 @@ impl Core {
             spans.iter().for_each(|span| span.show(|bytes| writer.put(bytes)));
         });
         // Executes the receives that the header grants. A lane needs none posted.
-        self.carry_out();
+        self.run_actions();
         true
     }
 
@@ -252,7 +258,7 @@ impl Core {
 
     /// Copies from memory of a peer on this host, at once or later, or has the peer send it. The peer sends
     /// it if WRITEs that the peer has yet to execute precede it, because the read must see them.
-    pub(super) fn read_near(&mut self, key: LaneKey, copy: Copy) {
+    pub(super) fn read_local(&mut self, key: LaneKey, copy: Copy) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         let was_waiting = neighbour.is_waiting();
         if neighbour.lane.reads_peer() && !neighbour.relay.is_writing() {
@@ -266,7 +272,7 @@ impl Core {
     }
 
     /// Has a peer on this host write to its own memory.
-    pub(super) fn write_near(&mut self, key: LaneKey, copy: Copy) {
+    pub(super) fn write_local(&mut self, key: LaneKey, copy: Copy) {
         let start = self.buffers.start_of_one(copy.local);
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
         let was_waiting = neighbour.is_waiting();
@@ -276,7 +282,7 @@ impl Core {
     }
 
     fn wake_for(&mut self, key: LaneKey, was_waiting: bool) {
-        if !was_waiting && self.neighbours.get(key).is_some_and(Neighbour::is_waiting) {
+        if !was_waiting && self.neighbours.get(key).is_some_and(LocalPeer::is_waiting) {
             // If no thread polls, one must be woken to continue.
             self.neighbours.wake();
         }
@@ -315,7 +321,7 @@ impl Core {
     /// and for all later ones.
     fn ask_from_now_on(&mut self, key: LaneKey, first: Copy) {
         let Some(neighbour) = self.neighbours.get_mut(key) else { return };
-        say(Level::Info, format_args!("memory of a peer on this host is not copied by the kernel any more"));
+        log(Level::Info, format_args!("memory of a peer on this host is not copied by the kernel any more"));
         neighbour.lane.cannot_read_peer();
         let rest = std::mem::take(&mut neighbour.copies);
         for copy in std::iter::once(first).chain(rest) {
@@ -327,20 +333,20 @@ impl Core {
     /// Makes peers ring the bell from now on, and takes the messages that arrived before.
     pub(super) fn rest(&mut self) {
         if self.neighbours.is_any() {
-            self.neighbours.rest();
-            self.hear();
-            self.carry_out();
+            self.neighbours.arm_bells();
+            self.poll_local();
+            self.run_actions();
         }
     }
 
     /// Returns the next step of the thread that watches lanes, if no other thread has polled for a while.
-    pub(super) fn keep_watch(&mut self) -> Vigil {
-        self.neighbours.rest();
+    pub(super) fn poll_idle(&mut self) -> NextPoll {
+        self.neighbours.arm_bells();
         if self.pass() || self.neighbours.is_copying() {
-            return Vigil::Now;
+            return NextPoll::Now;
         }
         // This includes messages of a call that has not been answered yet.
         let more = self.neighbours.has_mail() || self.neighbours.is_waiting();
-        if more { Vigil::Soon } else { Vigil::Asleep }
+        if more { NextPoll::Soon } else { NextPoll::Asleep }
     }
 }

@@ -10,8 +10,8 @@ use pathweave_datapath::{Attempt, Connection, ConnectionId};
 use pathweave_shm::Ticket;
 use pathweave_tagged::PeerId;
 
-use super::handshake::{Call, Here};
-use super::watch::LaneKey;
+use super::handshake::{ConnectRequest, Here};
+use super::local_thread::LaneKey;
 use crate::object::Map;
 
 /// Largest number of consecutive redials, after the peer has given up a dial for its own or was too busy.
@@ -103,7 +103,7 @@ enum FirstReceives {
 
 /// Decision on an incoming call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CallDecision {
     /// The call becomes the connection; the previous link is dropped.
     Adopt,
     /// The call crossed one from this endpoint, which stays.
@@ -187,14 +187,14 @@ impl Links {
     }
 
     /// Returns the call to send when a peer is dialled.
-    pub(crate) fn call(&self, id: PeerId, here: Option<Here>) -> Call {
+    pub(crate) fn call(&self, id: PeerId, here: Option<Here>) -> ConnectRequest {
         let (seen, sharing) = self.peers.get(&id).map_or((0, Sharing::Possible), |p| (p.seen, p.sharing));
         let here = here.filter(|_| sharing == Sharing::Possible);
-        Call { address: self.own, boot: self.boot, seen, here }
+        ConnectRequest { address: self.own, boot: self.boot, seen, here }
     }
 
     /// Disables shared memory with a peer.
-    pub(crate) fn stay_apart(&mut self, id: PeerId) {
+    pub(crate) fn disable_sharing(&mut self, id: PeerId) {
         if let Some(peer) = self.peer(id) {
             peer.sharing = Sharing::Failed;
         }
@@ -250,9 +250,9 @@ impl Links {
     }
 
     /// Decides on a call of a peer.
-    pub(crate) fn judge(&mut self, id: PeerId, call: &Call) -> Verdict {
+    pub(crate) fn resolve_crossing(&mut self, id: PeerId, call: &ConnectRequest) -> CallDecision {
         let (own, boot) = (self.own, self.boot);
-        let Some(peer) = self.peer(id) else { return Verdict::Drop };
+        let Some(peer) = self.peer(id) else { return CallDecision::Drop };
         peer.seen += 1;
         // The peer has restarted, so all previous state belongs to its earlier start.
         let is_new = peer.boot.is_some_and(|known| known != call.boot);
@@ -260,7 +260,7 @@ impl Links {
         if is_new {
             // The restarted peer counts connections from zero.
             (peer.seen, peer.answered) = (1, 0);
-            return Verdict::Adopt;
+            return CallDecision::Adopt;
         }
         let ours = match &peer.link {
             Link::None => None,
@@ -269,9 +269,9 @@ impl Links {
         };
         match ours {
             // The peer knew of our connection when it dialled, so it has lost that connection.
-            Some(ours) if call.seen >= ours => Verdict::Adopt,
-            Some(_) if (own, boot) < (call.address, call.boot) => Verdict::Drop,
-            _ => Verdict::Adopt,
+            Some(ours) if call.seen >= ours => CallDecision::Adopt,
+            Some(_) if (own, boot) < (call.address, call.boot) => CallDecision::Drop,
+            _ => CallDecision::Adopt,
         }
     }
 

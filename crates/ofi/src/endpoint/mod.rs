@@ -11,16 +11,16 @@ mod events;
 mod handshake;
 mod lanes;
 mod links;
-mod looks;
-mod neighbours;
+mod local_memory;
+mod local_peers;
+mod local_thread;
 mod operations;
+mod poll_backoff;
 mod regions;
 mod relay;
-mod relays;
 mod report;
 mod stage;
 mod visits;
-mod watch;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
@@ -30,22 +30,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Turned, Unprotected};
-use pathweave_shm::{Brought, Ticket};
+use pathweave_shm::{OfferedMemory, Ticket};
 
-pub(crate) use self::core::Core;
+pub(crate) use self::core::EndpointState;
+use local_thread::{LaneKey, NextPoll, Watched};
 pub(crate) use operations::{Amo, AtomicFetch, Incoming, MessageKind, Outgoing, Rma, RmaKind, Wanted};
 pub(crate) use report::{BoundCounter, BoundQueue, Reporter, Selection};
-use watch::{LaneKey, Vigil, Watched};
 
 use crate::abi::errno::*;
 use crate::getinfo::Interface;
-use crate::guard::{Answer, Errno};
-use crate::log::{Level, say, say_once};
+use crate::guard::{Errno, FiResult};
+use crate::log::{Level, log, log_once};
 use crate::object::domain::{Domain, Mr, OpensMemory};
 use crate::object::queue::Entry;
 use crate::object::uses::Use;
 use crate::object::vector::Vector;
-use crate::object::{Next, Progress, crowd, lock};
+use crate::object::{Next, Progress, contention, lock};
 use crate::settings;
 
 /// Default number of paths of a connection through a network. Switches hash source ports. With four spines,
@@ -69,7 +69,7 @@ pub(crate) struct New {
 /// Lifecycle of an endpoint.
 pub(crate) enum State {
     New(Box<New>),
-    Enabled(Box<Core>),
+    Enabled(Box<EndpointState>),
     Closed,
 }
 
@@ -135,7 +135,7 @@ fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
 
 /// Opens a device on the address of the domain's interface, or on `wish`, and on the interfaces used with it.
 /// The port is one of those allowed.
-fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<Device> {
+fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> FiResult<Device> {
     let ip = wish.map(|wish| wish.ip()).filter(|ip| !ip.is_unspecified()).unwrap_or(domain.interface.address);
     let port = wish.map_or(0, |wish| wish.port());
     let ports = match (&domain.settings.ports, port) {
@@ -149,7 +149,7 @@ fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<D
         match Device::open(config) {
             Ok(device) => {
                 if device.paths() < paths {
-                    say_once(&format!(
+                    log_once(&format!(
                         "{} paths in place of {paths}: file descriptors or UDP ports are short; raise their limit (ulimit -n) or \
                          set PATHWEAVE_PATHS",
                         device.paths()
@@ -164,12 +164,12 @@ fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> Answer<D
                     OpenError::Permission { .. } => Errno(FI_EACCES),
                     _ => Errno(FI_EOTHER),
                 };
-                say_once(&error.to_string());
+                log_once(&error.to_string());
                 break;
             }
         }
     }
-    say(Level::Warn, format_args!("no endpoint can be opened on {ip}"));
+    log(Level::Warn, format_args!("no endpoint can be opened on {ip}"));
     Err(why)
 }
 
@@ -179,7 +179,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// Returns an error if no socket can be opened.
-    pub(crate) fn open(domain: Arc<Domain>, wish: Option<SocketAddr>, caps: u64) -> Answer<Arc<Self>> {
+    pub(crate) fn open(domain: Arc<Domain>, wish: Option<SocketAddr>, caps: u64) -> FiResult<Arc<Self>> {
         let boot = random();
         let device = open_device(&domain, wish, boot)?;
         let own = device.local_addr();
@@ -203,7 +203,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// Returns FI_EOPBADSTATE once the endpoint is enabled.
-    pub(crate) fn bind(&self, change: impl FnOnce(&mut New)) -> Answer {
+    pub(crate) fn bind(&self, change: impl FnOnce(&mut New)) -> FiResult {
         match &mut *lock(&self.state) {
             State::New(new) => {
                 change(new);
@@ -223,7 +223,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// Returns FI_EOPBADSTATE once the endpoint is enabled, or an error if no socket can be opened.
-    pub(crate) fn rename(&self, to: SocketAddr) -> Answer {
+    pub(crate) fn rename(&self, to: SocketAddr) -> FiResult {
         let State::New(new) = &mut *lock(&self.state) else { return Err(Errno(FI_EOPBADSTATE)) };
         new.device = open_device(&self.domain, Some(to), self.boot)?;
         *lock(&self.own) = new.device.local_addr();
@@ -235,7 +235,7 @@ impl Endpoint {
     /// # Errors
     ///
     /// Returns FI_ENOAV without an address vector, and FI_EOPBADSTATE if it was enabled before.
-    pub(crate) fn enable(self: &Arc<Self>) -> Answer {
+    pub(crate) fn enable(self: &Arc<Self>) -> FiResult {
         let mut state = lock(&self.state);
         match &*state {
             State::New(new) if new.vector.is_none() => return Err(Errno(FI_ENOAV)),
@@ -250,7 +250,7 @@ impl Endpoint {
         }
         let (vector, held) = new.vector.expect("looked at above");
         let device = new.device;
-        let core = Core::start(self, self.boot, device.clone(), new.reporter, vector, held)?;
+        let core = EndpointState::start(self, self.boot, device.clone(), new.reporter, vector, held)?;
         *state = State::Enabled(Box::new(core));
         drop(state);
         let weak = Arc::downgrade(self);
@@ -273,33 +273,33 @@ impl Endpoint {
     /// # Errors
     ///
     /// Returns FI_EOPBADSTATE before the endpoint is enabled, or the error of `work`.
-    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut Core) -> Answer<T>) -> Answer<T> {
+    pub(crate) fn with<T>(&self, work: impl FnOnce(&mut EndpointState) -> FiResult<T>) -> FiResult<T> {
         let mut state = lock(&self.state);
         let State::Enabled(core) = &mut *state else { return Err(Errno(FI_EOPBADSTATE)) };
         let answer = work(core);
         match answer {
             Err(Errno(FI_EAGAIN)) => drop(core.pass()),
-            _ => core.carry_out(),
+            _ => core.run_actions(),
         }
         answer
     }
 
     /// Makes progress without the device, for a caller that polls a queue. Returns the device if the caller
     /// has to drive it and a poll of it is due.
-    fn look(&self, core: &mut Core, queue: Option<usize>) -> (Next, Option<Entry>, Option<Device>) {
+    fn look(&self, core: &mut EndpointState, queue: Option<usize>) -> (Next, Option<Entry>, Option<Device>) {
         // The counters are written under the lock only.
         let add_one = |count: &AtomicU64| count.store(count.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         add_one(&self.looks);
-        core.reporter.tray.hold_out(queue);
-        let heard = core.look_at_lanes();
-        let entry = core.reporter.tray.take_back();
+        core.reporter.tray.begin_poll(queue);
+        let heard = core.poll_lanes();
+        let entry = core.reporter.tray.end_poll();
         let is_callers = self.domain.settings.progress != settings::Progress::Thread;
         if heard {
             self.vain.store(0, Ordering::Relaxed);
             return (Next::Look, entry, None);
         }
         let device =
-            (is_callers && core.looks_at_device(self.looks.load(Ordering::Relaxed))).then(|| core.device());
+            (is_callers && core.device_poll_due(self.looks.load(Ordering::Relaxed))).then(|| core.device());
         let vain = self.vain.load(Ordering::Relaxed);
         add_one(&self.vain);
         let turned = if device.is_some() { Turned::Here } else { Turned::Elsewhere };
@@ -323,7 +323,7 @@ impl Endpoint {
     /// Returns true if a peer has yet to receive data that the application cannot wait for.
     fn owes(&self) -> bool {
         match &*lock(&self.state) {
-            State::Enabled(core) => core.owes(),
+            State::Enabled(core) => core.has_undelivered(),
             State::New(_) | State::Closed => false,
         }
     }
@@ -347,7 +347,7 @@ impl Endpoint {
         self.linger(LINGER, || self.is_idle());
         if !self.linger(self.domain.settings.peer_timeout, || !self.owes()) {
             if let State::Enabled(core) = &mut *lock(&self.state) {
-                core.give_up_owed();
+                core.drop_undelivered();
             }
             // Failures are reported once their memory is no longer in use.
             self.linger(LINGER, || self.is_idle());
@@ -373,11 +373,11 @@ impl Progress for Endpoint {
         // The thread that holds the lock makes progress already, if it has a core. A napping caller sleeps
         // until the lock is released.
         let Ok(mut state) = self.state.try_lock() else {
-            return (if crowd::is_crowded() { Next::Nap } else { Next::Yield }, None);
+            return (if contention::is_crowded() { Next::Nap } else { Next::Yield }, None);
         };
         let State::Enabled(core) = &mut *state else { return (Next::Yield, None) };
         let (next, entry, device) = self.look(core, queue);
-        let looks = core.looks(Turned::Elsewhere);
+        let looks = core.polls_before_yield(Turned::Elsewhere);
         drop(state);
         let Some(device) = device else { return (next, entry) };
         // The lock is not held here, because the device calls the hook, which runs a pass.
@@ -400,7 +400,7 @@ impl Progress for Endpoint {
         }
     }
 
-    fn bed(&self) -> Option<Device> {
+    fn sleep_device(&self) -> Option<Device> {
         let is_callers = self.domain.settings.progress != settings::Progress::Thread;
         match &mut *lock(&self.state) {
             State::Enabled(core) if is_callers => {
@@ -413,7 +413,7 @@ impl Progress for Endpoint {
 }
 
 impl Watched for Endpoint {
-    fn on_offer(&self, ticket: Ticket, brought: Brought) {
+    fn on_offer(&self, ticket: Ticket, brought: OfferedMemory) {
         if let State::Enabled(core) = &mut *lock(&self.state) {
             core.on_offer(ticket, brought);
         }
@@ -426,21 +426,21 @@ impl Watched for Endpoint {
         }
     }
 
-    fn keep_watch(&self, looked: &mut u64) -> Vigil {
+    fn keep_watch(&self, looked: &mut u64) -> NextPoll {
         let looks = self.looks.load(Ordering::Relaxed);
         if std::mem::replace(looked, looks) != looks {
             // The application polls by itself.
-            return Vigil::Soon;
+            return NextPoll::Soon;
         }
         match &mut *lock(&self.state) {
-            State::Enabled(core) => core.keep_watch(),
-            State::New(_) | State::Closed => Vigil::Asleep,
+            State::Enabled(core) => core.poll_idle(),
+            State::New(_) | State::Closed => NextPoll::Asleep,
         }
     }
 }
 
 impl OpensMemory for Endpoint {
-    fn open(&self, mr: &Arc<Mr>) -> Answer {
+    fn open(&self, mr: &Arc<Mr>) -> FiResult {
         match &mut *lock(&self.state) {
             State::Enabled(core) => core.open_region(mr),
             // The region is opened when the endpoint is enabled.
@@ -448,7 +448,7 @@ impl OpensMemory for Endpoint {
         }
     }
 
-    fn close(&self, key: u64) -> Answer {
+    fn close(&self, key: u64) -> FiResult {
         let closing = match &mut *lock(&self.state) {
             State::Enabled(core) => core.close_region(key),
             State::New(_) | State::Closed => None,

@@ -1,16 +1,16 @@
 //! Operations that an application posts to an endpoint.
 
 use pathweave_tagged::{
-    Atomic, AtomicOp, AtomicType, Claim, DoneWhen, Fetch, Found, Hold, Label, MAX_INJECT, Peek, PeerId,
-    Piece, PostError, Read, Receive, Report, Segments, Send, Take, Want, Write,
+    Atomic, AtomicOp, AtomicType, BufferLifetime, Claim, DoneWhen, Fetch, Found, Label, MAX_INJECT, MatchOn,
+    Peek, PeerId, Piece, PostError, Read, Receive, ReceiveCount, Report, Segments, Send, Write,
 };
 
-use super::core::{Core, Operation, OperationKind};
+use super::core::{EndpointState, Operation, OperationKind};
 use super::report::Reporter;
 use crate::abi::errno::*;
 use crate::abi::fabric::*;
 use crate::ffi::memory::Spans;
-use crate::guard::{Answer, Errno, refused};
+use crate::guard::{Errno, FiResult, refused};
 
 /// Message with a tag or without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) enum Wanted {
 /// A receive.
 pub(crate) struct Incoming {
     pub(crate) from: u64,
-    pub(crate) want: Want,
+    pub(crate) want: MatchOn,
     pub(crate) spans: Spans,
     pub(crate) flags: u64,
     pub(crate) context: usize,
@@ -110,13 +110,17 @@ fn done_when(flags: u64) -> DoneWhen {
     if flags & FI_DELIVERY_COMPLETE == 0 { DoneWhen::Transmitted } else { DoneWhen::Delivered }
 }
 
-fn hold(flags: u64, wanted: Wanted) -> Hold {
-    if flags & FI_INJECT != 0 || wanted == Wanted::Nothing { Hold::ThisCall } else { Hold::UntilDone }
+fn hold(flags: u64, wanted: Wanted) -> BufferLifetime {
+    if flags & FI_INJECT != 0 || wanted == Wanted::Nothing {
+        BufferLifetime::ThisCall
+    } else {
+        BufferLifetime::UntilDone
+    }
 }
 
-impl Core {
+impl EndpointState {
     /// Returns the peer of a number in the address vector.
-    fn target(&mut self, number: u64) -> Answer<PeerId> {
+    fn target(&mut self, number: u64) -> FiResult<PeerId> {
         let version = self.vector.version();
         if self.targets.0 != version {
             self.targets = (version, Vec::new());
@@ -137,7 +141,7 @@ impl Core {
     }
 
     /// Returns the peer whose messages a receive accepts; `None` for any peer.
-    fn source(&mut self, number: u64) -> Answer<Option<PeerId>> {
+    fn source(&mut self, number: u64) -> FiResult<Option<PeerId>> {
         if number == FI_ADDR_UNSPEC || self.caps & FI_DIRECTED_RECV == 0 {
             return Ok(None);
         }
@@ -158,7 +162,7 @@ impl Core {
     }
 
     /// Converts the result of posting an operation. Removes the operation on an error.
-    fn posted(&mut self, id: u64, result: Result<(), PostError>) -> Answer {
+    fn posted(&mut self, id: u64, result: Result<(), PostError>) -> FiResult {
         result.map_err(|error| {
             self.take_back(id);
             errno(error)
@@ -177,7 +181,7 @@ impl Core {
     /// # Errors
     ///
     /// Returns FI_EAGAIN, FI_EMSGSIZE, FI_EINVAL for an unknown peer, or FI_EOPNOTSUPP.
-    pub(crate) fn send(&mut self, message: Outgoing) -> Answer {
+    pub(crate) fn send(&mut self, message: Outgoing) -> FiResult {
         if message.flags & UNSERVED != 0 {
             return Err(unserved());
         }
@@ -194,14 +198,15 @@ impl Core {
         let hold = hold(message.flags, message.wanted);
         let len: usize = message.spans.iter().map(|span| span.len()).sum();
         // The engine reports the error if an injected message is too long.
-        let may_go = done == DoneWhen::Transmitted && (hold == Hold::UntilDone || len as u64 <= MAX_INJECT);
-        if may_go && self.say_now(to, label, &message.spans, message.data) {
+        let may_go =
+            done == DoneWhen::Transmitted && (hold == BufferLifetime::UntilDone || len as u64 <= MAX_INJECT);
+        if may_go && self.try_send_local(to, label, &message.spans, message.data) {
             self.reporter.sent(label, len, report, context);
             return Ok(());
         }
         // Memory that a peer reads must be contiguous.
         let payload = match message.spans.len() {
-            0 | 1 => self.buffers.lend(message.spans),
+            0 | 1 => self.buffers.add(message.spans),
             _ => self.buffers.gather(&message.spans),
         };
         let id = self.remember(context, OperationKind::Once, &[payload]);
@@ -215,13 +220,13 @@ impl Core {
     /// # Errors
     ///
     /// Returns FI_EINVAL for an unknown peer, or for a multi-receive without room.
-    pub(crate) fn receive(&mut self, receive: Incoming) -> Answer {
+    pub(crate) fn receive(&mut self, receive: Incoming) -> FiResult {
         let from = self.source(receive.from)?;
-        let into = self.buffers.lend(receive.spans);
+        let into = self.buffers.add(receive.spans);
         let many = receive.flags & FI_MULTI_RECV != 0;
         let (kind, take) = match many {
-            true => (OperationKind::Many, Take::Many { least: receive.least_room.max(1) as u64 }),
-            false => (OperationKind::Receive, Take::One),
+            true => (OperationKind::Many, ReceiveCount::Many { least: receive.least_room.max(1) as u64 }),
+            false => (OperationKind::Receive, ReceiveCount::One),
         };
         let report = Reporter::wanted(self.reporter.receive.as_ref(), receive.flags);
         let id = self.remember(receive.context, kind, &[into]);
@@ -235,7 +240,7 @@ impl Core {
     /// # Errors
     ///
     /// Returns FI_EINVAL for an unknown peer, or if no message was claimed with the context.
-    pub(crate) fn look(&mut self, look: Incoming) -> Answer {
+    pub(crate) fn look(&mut self, look: Incoming) -> FiResult {
         if look.flags & FI_PEEK == 0 {
             return self.claim(look);
         }
@@ -250,14 +255,14 @@ impl Core {
         Ok(())
     }
 
-    fn claim(&mut self, claim: Incoming) -> Answer {
+    fn claim(&mut self, claim: Incoming) -> FiResult {
         let index = self
             .claimed
             .remove(&claim.context)
             .ok_or_else(|| refused(FI_EINVAL, "no message was claimed with this context"))?;
         let report = Reporter::wanted(self.reporter.receive.as_ref(), claim.flags);
         let into = match claim.flags & FI_DISCARD {
-            0 => Some(self.buffers.lend(claim.spans)),
+            0 => Some(self.buffers.add(claim.spans)),
             _ => None,
         };
         let operation = &mut self.operations[index];
@@ -286,7 +291,7 @@ impl Core {
     /// # Errors
     ///
     /// Returns FI_EAGAIN, FI_EMSGSIZE, or FI_EINVAL for an unknown peer or lengths that differ.
-    pub(crate) fn rma(&mut self, rma: Rma) -> Answer {
+    pub(crate) fn rma(&mut self, rma: Rma) -> FiResult {
         if rma.flags & UNSERVED != 0 {
             return Err(unserved());
         }
@@ -318,7 +323,7 @@ impl Core {
     ///
     /// Returns FI_EAGAIN, FI_EMSGSIZE, FI_EOPNOTSUPP, or FI_EINVAL for an unknown peer or lengths that
     /// differ.
-    pub(crate) fn atomic(&mut self, amo: Amo) -> Answer {
+    pub(crate) fn atomic(&mut self, amo: Amo) -> FiResult {
         if amo.flags & UNSERVED != 0 {
             return Err(unserved());
         }
@@ -327,15 +332,15 @@ impl Core {
         }
         let to = self.target(amo.peer)?;
         let (report, context) = self.transmit_report(amo.flags, amo.wanted);
-        let operand = self.buffers.lend(amo.operand);
+        let operand = self.buffers.add(amo.operand);
         let (fetch, pieces) = match amo.fetch {
             AtomicFetch::Nothing => (Fetch::Nothing, vec![operand]),
             AtomicFetch::Old { result } => {
-                let result = self.buffers.lend(result);
+                let result = self.buffers.add(result);
                 (Fetch::Old { result }, vec![operand, result])
             }
             AtomicFetch::Compared { compare, result } => {
-                let (compare, result) = (self.buffers.lend(compare), self.buffers.lend(result));
+                let (compare, result) = (self.buffers.add(compare), self.buffers.add(result));
                 (Fetch::Compared { compare, result }, vec![operand, compare, result])
             }
         };

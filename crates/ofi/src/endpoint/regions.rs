@@ -3,19 +3,19 @@
 use pathweave_tagged::{self as tagged, Region, RegionEvents};
 use smallvec::smallvec;
 
-use super::core::{Closing, Core};
+use super::core::{Closing, EndpointState};
 use crate::abi::errno::{FI_EINVAL, FI_ENOKEY};
 use crate::abi::fabric::*;
-use crate::guard::{Answer, Errno};
+use crate::guard::{Errno, FiResult};
 use crate::object::domain::Mr;
 
-impl Core {
+impl EndpointState {
     /// Opens registered memory to peers.
     ///
     /// # Errors
     ///
     /// Returns FI_ENOKEY if the key is in use, and FI_EINVAL for memory that ends beyond the last address.
-    pub(super) fn open_region(&mut self, mr: &Mr) -> Answer {
+    pub(super) fn open_region(&mut self, mr: &Mr) -> FiResult {
         let access = match (mr.access & FI_REMOTE_READ != 0, mr.access & FI_REMOTE_WRITE != 0) {
             (true, true) => tagged::Access::ReadWrite,
             (true, false) => tagged::Access::Read,
@@ -34,7 +34,7 @@ impl Core {
             (false, true) => RegionEvents::Writes,
             (false, false) => RegionEvents::None,
         };
-        let piece = self.buffers.lend(smallvec![mr.span]);
+        let piece = self.buffers.add(smallvec![mr.span]);
         let region = Region { key: mr.key, base: mr.base, piece, access, events };
         match self.engine.open_region(region) {
             Ok(id) => {
@@ -55,7 +55,7 @@ impl Core {
             return self.closing.get(&key).copied();
         };
         self.engine.close_region(region, &mut self.buffers);
-        self.carry_out();
+        self.run_actions();
         let closing = Closing { key, region, buffer };
         self.closing.insert(key, closing);
         Some(closing)
@@ -77,7 +77,7 @@ impl Core {
         if let Some((rkey, peers)) = self.engine.withdraw_region(closing.region, &mut self.buffers) {
             peers.into_iter().for_each(|peer| self.withdraw(peer, rkey));
         }
-        self.carry_out();
+        self.run_actions();
     }
 
     pub(super) fn forget_region(&mut self, closing: Closing) {

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use pathweave_shm::{More, Note, Place};
+use pathweave_shm::{MemoryRequest, More, RemoteLocation};
 use pathweave_tagged::{Piece, RequestId};
 use slab::Slab;
 
@@ -15,33 +15,33 @@ const MOST_ANSWERS: usize = 256;
 
 /// Error of a peer that violates the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Nonsense;
+pub(super) struct ProtocolError;
 
 /// A request to the peer that is not finished.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    what: Wish,
+    what: RequestKind,
     request: RequestId,
 }
 
 /// Kind of a request to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum RequestKind {
     /// READ: the peer sends bytes. Holds the piece still to be filled.
     Give(Piece),
     /// WRITE: the bytes go through the lane, or the pull request has not been sent yet.
     Take,
     /// WRITE: the peer was told to pull these bytes to that place.
-    Pull(Piece, Place),
+    Pull(Piece, RemoteLocation),
 }
 
 /// A response to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum Response {
     /// Bytes that the peer has requested.
-    Give { id: u32, from: Place, left: u64 },
+    Give { id: u32, from: RemoteLocation, left: u64 },
     /// A note without bytes.
-    Say(Note),
+    Say(MemoryRequest),
 }
 
 /// Success of the pieces of the incoming put.
@@ -57,8 +57,8 @@ pub(super) enum Taken {
 #[derive(Debug)]
 pub(super) struct Relay {
     asked: Slab<Asked>,
-    answers: VecDeque<Answer>,
-    coming: Taken,
+    answers: VecDeque<Response>,
+    put_result: Taken,
     /// Number of unfinished WRITEs, and in `pulls` the number of those that the peer is to pull.
     writes: u32,
     pulls: u32,
@@ -66,19 +66,19 @@ pub(super) struct Relay {
 
 impl Relay {
     pub(super) fn new() -> Self {
-        Relay { asked: Slab::new(), answers: VecDeque::new(), coming: Taken::All, writes: 0, pulls: 0 }
+        Relay { asked: Slab::new(), answers: VecDeque::new(), put_result: Taken::All, writes: 0, pulls: 0 }
     }
 
     /// Adds a request to the peer. Returns the identifier that the peer's responses carry.
-    pub(super) fn ask(&mut self, what: Wish, request: RequestId) -> u32 {
-        self.writes += u32::from(what == Wish::Take);
+    pub(super) fn ask(&mut self, what: RequestKind, request: RequestId) -> u32 {
+        self.writes += u32::from(what == RequestKind::Take);
         self.asked.insert(Asked { what, request }) as u32
     }
 
     /// Records that the peer was told to pull the bytes of a WRITE.
-    pub(super) fn tell_to_pull(&mut self, id: u32, from: Piece, to: Place) {
-        if let Some(asked) = self.asked.get_mut(id as usize).filter(|asked| asked.what == Wish::Take) {
-            asked.what = Wish::Pull(from, to);
+    pub(super) fn pull_requested(&mut self, id: u32, from: Piece, to: RemoteLocation) {
+        if let Some(asked) = self.asked.get_mut(id as usize).filter(|asked| asked.what == RequestKind::Take) {
+            asked.what = RequestKind::Pull(from, to);
             self.pulls += 1;
         }
     }
@@ -94,12 +94,12 @@ impl Relay {
     }
 
     /// Handles incoming bytes. Returns the piece to fill, and the request if this completes it.
-    pub(super) fn given(&mut self, id: u32, len: u64) -> Result<(Piece, Option<RequestId>), Nonsense> {
-        let Some(Asked { what: Wish::Give(rest), request }) = self.asked.get_mut(id as usize) else {
-            return Err(Nonsense);
+    pub(super) fn given(&mut self, id: u32, len: u64) -> Result<(Piece, Option<RequestId>), ProtocolError> {
+        let Some(Asked { what: RequestKind::Give(rest), request }) = self.asked.get_mut(id as usize) else {
+            return Err(ProtocolError);
         };
-        let into = rest.part(0, len).filter(|piece| piece.len > 0).ok_or(Nonsense)?;
-        *rest = rest.part(len, rest.len - len).ok_or(Nonsense)?;
+        let into = rest.part(0, len).filter(|piece| piece.len > 0).ok_or(ProtocolError)?;
+        *rest = rest.part(len, rest.len - len).ok_or(ProtocolError)?;
         let (is_last, request) = (rest.len == 0, *request);
         if is_last {
             self.asked.remove(id as usize);
@@ -108,78 +108,78 @@ impl Relay {
     }
 
     /// Handles the end of a WRITE. Returns the completed request.
-    pub(super) fn done(&mut self, id: u32) -> Result<RequestId, Nonsense> {
+    pub(super) fn done(&mut self, id: u32) -> Result<RequestId, ProtocolError> {
         match self.asked.get(id as usize) {
-            Some(Asked { what: Wish::Take | Wish::Pull(..), .. }) => self.denied(id),
-            _ => Err(Nonsense),
+            Some(Asked { what: RequestKind::Take | RequestKind::Pull(..), .. }) => self.denied(id),
+            _ => Err(ProtocolError),
         }
     }
 
     /// Handles a rejection by the peer. Returns the failed request.
-    pub(super) fn denied(&mut self, id: u32) -> Result<RequestId, Nonsense> {
-        let Asked { what, request } = self.asked.try_remove(id as usize).ok_or(Nonsense)?;
+    pub(super) fn denied(&mut self, id: u32) -> Result<RequestId, ProtocolError> {
+        let Asked { what, request } = self.asked.try_remove(id as usize).ok_or(ProtocolError)?;
         match what {
-            Wish::Give(_) => {}
-            Wish::Take => self.writes -= 1,
-            Wish::Pull(..) => (self.writes, self.pulls) = (self.writes - 1, self.pulls - 1),
+            RequestKind::Give(_) => {}
+            RequestKind::Take => self.writes -= 1,
+            RequestKind::Pull(..) => (self.writes, self.pulls) = (self.writes - 1, self.pulls - 1),
         }
         Ok(request)
     }
 
     /// Handles a peer that cannot pull. Returns the piece to put instead, and its destination.
-    pub(super) fn unable(&mut self, id: u32) -> Result<(Piece, Place), Nonsense> {
-        let asked = self.asked.get_mut(id as usize).ok_or(Nonsense)?;
-        let Wish::Pull(from, to) = asked.what else { return Err(Nonsense) };
-        asked.what = Wish::Take;
+    pub(super) fn unable(&mut self, id: u32) -> Result<(Piece, RemoteLocation), ProtocolError> {
+        let asked = self.asked.get_mut(id as usize).ok_or(ProtocolError)?;
+        let RequestKind::Pull(from, to) = asked.what else { return Err(ProtocolError) };
+        asked.what = RequestKind::Take;
         self.pulls -= 1;
         Ok((from, to))
     }
 
     /// Handles a peer's request for bytes.
-    pub(super) fn wanted(&mut self, id: u32, from: Place, len: u64) -> Result<(), Nonsense> {
+    pub(super) fn wanted(&mut self, id: u32, from: RemoteLocation, len: u64) -> Result<(), ProtocolError> {
         if len == 0 || from.address.checked_add(len).is_none() {
-            return Err(Nonsense);
+            return Err(ProtocolError);
         }
-        self.answer(Answer::Give { id, from, left: len })
+        self.answer(Response::Give { id, from, left: len })
     }
 
     /// Handles a piece of a put. Responds after the last piece.
-    pub(super) fn put(&mut self, id: u32, more: More, taken: Taken) -> Result<(), Nonsense> {
+    pub(super) fn put(&mut self, id: u32, more: More, taken: Taken) -> Result<(), ProtocolError> {
         if taken == Taken::NotAll {
-            self.coming = Taken::NotAll;
+            self.put_result = Taken::NotAll;
         }
         if more == More::Follows {
             return Ok(());
         }
-        let note = match std::mem::replace(&mut self.coming, Taken::All) {
-            Taken::All => Note::Done { id },
-            Taken::NotAll => Note::Deny { id },
+        let note = match std::mem::replace(&mut self.put_result, Taken::All) {
+            Taken::All => MemoryRequest::Done { id },
+            Taken::NotAll => MemoryRequest::Refused { id },
         };
-        self.answer(Answer::Say(note))
+        self.answer(Response::Say(note))
     }
 
     /// Responds to a pull.
-    pub(super) fn pulled(&mut self, note: Note) -> Result<(), Nonsense> {
-        self.answer(Answer::Say(note))
+    pub(super) fn pulled(&mut self, note: MemoryRequest) -> Result<(), ProtocolError> {
+        self.answer(Response::Say(note))
     }
 
-    fn answer(&mut self, answer: Answer) -> Result<(), Nonsense> {
+    fn answer(&mut self, answer: Response) -> Result<(), ProtocolError> {
         if self.answers.len() >= MOST_ANSWERS {
-            return Err(Nonsense);
+            return Err(ProtocolError);
         }
         self.answers.push_back(answer);
         Ok(())
     }
 
     /// Returns the next response.
-    pub(super) fn next(&self) -> Option<Answer> {
+    pub(super) fn next(&self) -> Option<Response> {
         self.answers.front().copied()
     }
 
     /// Records that the next response, or `len` bytes of it, was sent.
-    pub(super) fn told(&mut self, len: u64) {
+    pub(super) fn sent(&mut self, len: u64) {
         match self.answers.front_mut() {
-            Some(Answer::Give { from, left, .. }) if *left > len => {
+            Some(Response::Give { from, left, .. }) if *left > len => {
                 *left -= len;
                 from.address += len;
             }
@@ -190,9 +190,9 @@ impl Relay {
     /// Replaces the next response with a rejection, because its memory is closed.
     pub(super) fn refuse(&mut self) {
         if let Some(answer) = self.answers.front_mut()
-            && let Answer::Give { id, .. } = *answer
+            && let Response::Give { id, .. } = *answer
         {
-            *answer = Answer::Say(Note::Deny { id });
+            *answer = Response::Say(MemoryRequest::Refused { id });
         }
     }
 }
@@ -203,37 +203,37 @@ mod tests {
     use pathweave_tagged::Buffer;
     use proptest::prelude::*;
 
-    const FROM: Place = Place { key: 7, address: 1_000 };
+    const FROM: RemoteLocation = RemoteLocation { key: 7, address: 1_000 };
 
     #[test]
     fn what_was_asked_for_comes_in_pieces_and_is_complete_with_the_last() {
         let mut relay = Relay::new();
         let local = Piece { buffer: Buffer(3), offset: 10, len: 100 };
-        let id = relay.ask(Wish::Give(local), RequestId(5));
+        let id = relay.ask(RequestKind::Give(local), RequestId(5));
         assert_eq!(relay.given(id, 60), Ok((Piece { len: 60, ..local }, None)));
-        assert_eq!(relay.given(id, 41), Err(Nonsense), "more than was asked for");
-        assert_eq!(relay.done(id), Err(Nonsense), "that is said of puts");
+        assert_eq!(relay.given(id, 41), Err(ProtocolError), "more than was asked for");
+        assert_eq!(relay.done(id), Err(ProtocolError), "that is said of puts");
         let rest = Piece { offset: 70, len: 40, ..local };
         assert_eq!(relay.given(id, 40), Ok((rest, Some(RequestId(5)))));
-        assert_eq!(relay.given(id, 1), Err(Nonsense), "it is complete");
-        let put = relay.ask(Wish::Take, RequestId(6));
-        assert_eq!(relay.given(put, 1), Err(Nonsense), "nothing comes of a put");
-        assert_eq!(relay.unable(put), Err(Nonsense), "that is said of pulls");
-        assert_eq!((relay.done(put), relay.done(put)), (Ok(RequestId(6)), Err(Nonsense)));
-        let denied = relay.ask(Wish::Give(local), RequestId(8));
-        assert_eq!((relay.denied(denied), relay.denied(denied)), (Ok(RequestId(8)), Err(Nonsense)));
+        assert_eq!(relay.given(id, 1), Err(ProtocolError), "it is complete");
+        let put = relay.ask(RequestKind::Take, RequestId(6));
+        assert_eq!(relay.given(put, 1), Err(ProtocolError), "nothing comes of a put");
+        assert_eq!(relay.unable(put), Err(ProtocolError), "that is said of pulls");
+        assert_eq!((relay.done(put), relay.done(put)), (Ok(RequestId(6)), Err(ProtocolError)));
+        let denied = relay.ask(RequestKind::Give(local), RequestId(8));
+        assert_eq!((relay.denied(denied), relay.denied(denied)), (Ok(RequestId(8)), Err(ProtocolError)));
     }
 
     #[test]
     fn what_the_peer_cannot_pull_is_put() {
         let mut relay = Relay::new();
         let local = Piece { buffer: Buffer(3), offset: 10, len: 100 };
-        let [pulled, put] = [5, 6].map(|number| relay.ask(Wish::Take, RequestId(number)));
+        let [pulled, put] = [5, 6].map(|number| relay.ask(RequestKind::Take, RequestId(number)));
         assert!(relay.is_writing() && !relay.is_pulling(), "the peer is not told yet");
-        [pulled, put].iter().for_each(|id| relay.tell_to_pull(*id, local, FROM));
+        [pulled, put].iter().for_each(|id| relay.pull_requested(*id, local, FROM));
         assert!(relay.is_pulling());
         assert_eq!(relay.done(pulled), Ok(RequestId(5)));
-        assert_eq!((relay.unable(put), relay.unable(put)), (Ok((local, FROM)), Err(Nonsense)));
+        assert_eq!((relay.unable(put), relay.unable(put)), (Ok((local, FROM)), Err(ProtocolError)));
         assert!(relay.is_writing() && !relay.is_pulling());
         assert_eq!(relay.done(put), Ok(RequestId(6)));
         assert!(!relay.is_writing());
@@ -247,17 +247,21 @@ mod tests {
         relay.put(2, More::Ends, Taken::All).unwrap();
         relay.put(3, More::Ends, Taken::All).unwrap();
         relay.wanted(4, FROM, 10).unwrap();
-        relay.told(60);
-        let from = Place { address: 1_060, ..FROM };
-        assert_eq!(relay.next(), Some(Answer::Give { id: 1, from, left: 10 }));
-        relay.told(10);
-        assert_eq!(relay.next(), Some(Answer::Say(Note::Deny { id: 2 })), "one piece of it was not taken");
-        relay.told(0);
-        assert_eq!(relay.next(), Some(Answer::Say(Note::Done { id: 3 })));
-        relay.told(0);
+        relay.sent(60);
+        let from = RemoteLocation { address: 1_060, ..FROM };
+        assert_eq!(relay.next(), Some(Response::Give { id: 1, from, left: 10 }));
+        relay.sent(10);
+        assert_eq!(
+            relay.next(),
+            Some(Response::Say(MemoryRequest::Refused { id: 2 })),
+            "one piece of it was not taken"
+        );
+        relay.sent(0);
+        assert_eq!(relay.next(), Some(Response::Say(MemoryRequest::Done { id: 3 })));
+        relay.sent(0);
         relay.refuse();
-        assert_eq!(relay.next(), Some(Answer::Say(Note::Deny { id: 4 })));
-        relay.told(0);
+        assert_eq!(relay.next(), Some(Response::Say(MemoryRequest::Refused { id: 4 })));
+        relay.sent(0);
         assert_eq!(relay.next(), None);
     }
 
@@ -274,10 +278,10 @@ mod tests {
             let local = Piece { buffer: Buffer(1), offset: 5, len: 100 };
             let mut open = vec![];
             for id in 0..4 {
-                let wish = if id % 2 == 1 { Wish::Take } else { Wish::Give(local) };
+                let wish = if id % 2 == 1 { RequestKind::Take } else { RequestKind::Give(local) };
                 prop_assert_eq!(relay.ask(wish, RequestId(id)), id as u32);
                 if id == 3 {
-                    relay.tell_to_pull(id as u32, local, FROM);
+                    relay.pull_requested(id as u32, local, FROM);
                 }
                 open.push((id, 100));
             }
@@ -292,18 +296,18 @@ mod tests {
                             prop_assert_eq!(ended.is_some(), *left == 0);
                             ended
                         }
-                        Err(Nonsense) => None,
+                        Err(ProtocolError) => None,
                     },
                     1 => relay.done(id).ok(),
                     2 => relay.denied(id).ok(),
                     6 => relay.unable(id).ok().and(None),
-                    3 => relay.wanted(id, Place { key: 0, address }, len).ok().and(None),
+                    3 => relay.wanted(id, RemoteLocation { key: 0, address }, len).ok().and(None),
                     4 => relay.put(id, if len % 2 == 0 { More::Ends } else { More::Follows }, Taken::All).ok().and(None),
                     _ => {
-                        if let Some(Answer::Give { from, left, .. }) = relay.next() {
+                        if let Some(Response::Give { from, left, .. }) = relay.next() {
                             prop_assert!(left > 0 && from.address.checked_add(left).is_some());
                         }
-                        relay.told(len.min(1 << 20));
+                        relay.sent(len.min(1 << 20));
                         None
                     }
                 };

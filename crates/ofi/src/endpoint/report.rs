@@ -8,7 +8,7 @@ use pathweave_tagged::{Completion, Failure, Kind, Label, Piece, Release, Report}
 use crate::abi::errno::*;
 use crate::abi::fabric::*;
 use crate::object::counter::Counter;
-use crate::object::queue::{Entry, Queue, Trouble};
+use crate::object::queue::{Entry, EntryError, Queue};
 use crate::object::uses::Use;
 
 /// Operations, without a flag of their own, that make entries.
@@ -43,26 +43,26 @@ pub(crate) struct Reporter {
     pub(crate) counters: Vec<BoundCounter>,
     /// Number of entries of peers' writes that the application has read.
     pub(crate) notices_read: Arc<AtomicU64>,
-    pub(crate) tray: Tray,
+    pub(crate) tray: DirectEntry,
 }
 
 /// Shortcut for the entry that goes to a caller polling an empty queue, without passing through the queue.
 /// Later entries go into the queue, so the order is kept.
 #[derive(Default)]
-pub(crate) struct Tray {
+pub(crate) struct DirectEntry {
     /// Address of the queue that is polled.
     queue: Option<usize>,
     entry: Option<Entry>,
 }
 
-impl Tray {
+impl DirectEntry {
     /// Starts a poll of this queue by a caller.
-    pub(crate) fn hold_out(&mut self, queue: Option<usize>) {
+    pub(crate) fn begin_poll(&mut self, queue: Option<usize>) {
         self.queue = queue;
     }
 
     /// Ends the poll. Returns the entry, if there is one.
-    pub(crate) fn take_back(&mut self) -> Option<Entry> {
+    pub(crate) fn end_poll(&mut self) -> Option<Entry> {
         self.queue = None;
         self.entry.take()
     }
@@ -200,7 +200,7 @@ fn flags_of(done: &Completion) -> u64 {
     kind | data | release
 }
 
-fn trouble(failure: Failure) -> Trouble {
+fn trouble(failure: Failure) -> EntryError {
     let (errno, cut) = match failure {
         Failure::Truncated { cut } => (FI_ETRUNC, cut as usize),
         Failure::Cancelled => (FI_ECANCELED, 0),
@@ -212,5 +212,5 @@ fn trouble(failure: Failure) -> Trouble {
         Failure::NoMemory => (FI_ENOMEM, 0),
         Failure::Io => (FI_EIO, 0),
     };
-    Trouble { errno, cut }
+    EntryError { errno, cut }
 }

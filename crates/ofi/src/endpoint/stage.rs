@@ -13,21 +13,21 @@ struct Class {
 }
 
 /// All slots.
-pub(crate) struct Stage {
+pub(crate) struct StagingPool {
     classes: Vec<Class>,
 }
 
-impl Stage {
+impl StagingPool {
     /// Makes a stage with slots of these sizes.
     pub(crate) fn new(mut sizes: Vec<usize>) -> Self {
         sizes.sort_unstable();
         sizes.dedup();
-        Stage { classes: sizes.into_iter().map(|bytes| Class { bytes, free: Vec::new() }).collect() }
+        StagingPool { classes: sizes.into_iter().map(|bytes| Class { bytes, free: Vec::new() }).collect() }
     }
 
     /// Returns a slot of at least this size, or `None` without memory. A size above all classes is allocated
     /// individually.
-    pub(crate) fn take(&mut self, bytes: usize) -> Option<Slice> {
+    pub(crate) fn alloc(&mut self, bytes: usize) -> Option<Slice> {
         let Some(class) = self.classes.iter_mut().find(|class| class.bytes >= bytes) else {
             return Region::zeroed(bytes).ok().map(|region| region.all());
         };
@@ -40,7 +40,7 @@ impl Stage {
     }
 
     /// Returns a slot to the stage.
-    pub(crate) fn give_back(&mut self, place: Slice) {
+    pub(crate) fn free(&mut self, place: Slice) {
         if let Some(class) = self.classes.iter_mut().find(|class| class.bytes == place.len()) {
             class.free.push(place);
         }
@@ -53,16 +53,16 @@ mod tests {
 
     #[test]
     fn places_do_not_overlap_and_come_back() {
-        let mut stage = Stage::new(vec![2_048, 256, 2_048]);
-        let places: Vec<Slice> = (0..40).map(|_| stage.take(200).unwrap()).collect();
+        let mut stage = StagingPool::new(vec![2_048, 256, 2_048]);
+        let places: Vec<Slice> = (0..40).map(|_| stage.alloc(200).unwrap()).collect();
         let mut starts: Vec<usize> =
             places.iter().map(|place| place.region().as_ptr() as usize + place.offset()).collect();
         starts.sort_unstable();
         assert!(starts.windows(2).all(|pair| pair[1] - pair[0] >= 256));
         let last = starts[39];
-        places.into_iter().for_each(|place| stage.give_back(place));
-        let again = stage.take(256).unwrap();
+        places.into_iter().for_each(|place| stage.free(place));
+        let again = stage.alloc(256).unwrap();
         assert!(again.region().as_ptr() as usize + again.offset() <= last);
-        assert_eq!(stage.take(9_999).unwrap().len(), 9_999);
+        assert_eq!(stage.alloc(9_999).unwrap().len(), 9_999);
     }
 }

@@ -7,7 +7,7 @@ const MOST_LOOKS: u64 = 256;
 
 /// Schedule of device polls.
 #[derive(Debug)]
-pub(super) struct Visits {
+pub(super) struct DevicePollSchedule {
     /// Number of the poll of shared memory at which the device is polled next.
     next: u64,
     /// Number of polls of shared memory between two polls of the device.
@@ -16,13 +16,13 @@ pub(super) struct Visits {
     acted: bool,
 }
 
-impl Default for Visits {
+impl Default for DevicePollSchedule {
     fn default() -> Self {
-        Visits { next: 0, gap: LEAST_LOOKS, acted: false }
+        DevicePollSchedule { next: 0, gap: LEAST_LOOKS, acted: false }
     }
 }
 
-impl Visits {
+impl DevicePollSchedule {
     /// Records an event of the device.
     pub(super) fn saw_event(&mut self) {
         self.acted = true;
@@ -45,13 +45,13 @@ impl Visits {
 mod tests {
     use super::*;
 
-    fn visits_in(visits: &mut Visits, looks: std::ops::Range<u64>, waits: bool) -> Vec<u64> {
+    fn visits_in(visits: &mut DevicePollSchedule, looks: std::ops::Range<u64>, waits: bool) -> Vec<u64> {
         looks.filter(|look| visits.is_due(*look, waits)).collect()
     }
 
     #[test]
     fn a_device_at_which_nothing_happens_is_visited_ever_less_and_one_that_is_busy_often() {
-        let mut visits = Visits::default();
+        let mut visits = DevicePollSchedule::default();
         assert_eq!(visits_in(&mut visits, 0..1000, false), [0, 32, 96, 224, 480, 736, 992]);
         visits.saw_event();
         assert_eq!(visits_in(&mut visits, 1000..1320, false), [1248, 1264, 1296]);

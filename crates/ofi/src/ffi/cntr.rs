@@ -11,7 +11,7 @@ use crate::abi::domain::FidDomain;
 use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
-use crate::guard::{Answer, refused, status};
+use crate::guard::{FiResult, refused, status};
 use crate::object::counter::{Counter, Counts};
 use crate::object::wait::{Object, deadline};
 
@@ -59,7 +59,7 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, arg: *mut c_void) ->
 /// `cntr` is a counter of this provider.
 unsafe fn counts(cntr: *mut FidCntr) -> Counts {
     // The interface has no way to report an error here.
-    let read = catch_unwind(AssertUnwindSafe(|| -> Answer<Counts> {
+    let read = catch_unwind(AssertUnwindSafe(|| -> FiResult<Counts> {
         // SAFETY: guaranteed by the caller.
         Ok(unsafe { CntrHandle::here(cntr) }?.read())
     }));

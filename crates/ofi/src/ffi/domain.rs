@@ -11,9 +11,9 @@ use crate::abi::domain::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
 use crate::abi::fabric::*;
 use crate::getinfo::Target;
-use crate::guard::{Answer, Errno, refused, status};
-use crate::log::say_once;
-use crate::object::domain::{Domain, Naming};
+use crate::guard::{Errno, FiResult, refused, status};
+use crate::log::log_once;
+use crate::object::domain::{Domain, RegionNaming};
 use crate::settings;
 
 static OPS: Ops = Ops { close, bind, ..unsupported::OPS };
@@ -88,9 +88,9 @@ pub(super) unsafe fn opened<'a>(domain: *const FidDomain) -> Option<&'a Domain> 
 /// # Safety
 ///
 /// `info` is a complete info.
-unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> Answer<Domain> {
+unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> FiResult<Domain> {
     let settings = settings::from_environment().map_err(|error| {
-        say_once(&error.to_string());
+        log_once(&error.to_string());
         Errno(FI_ENODATA)
     })?;
     // SAFETY: guaranteed by the caller.
@@ -107,7 +107,7 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> An
     let interface = all.iter().find(|interface| is_meant(interface)).ok_or(Errno(FI_ENODATA))?.clone();
     // An interface that the environment does not name was requested by name, and is used alone.
     let others = settings.place.others(&interface, &all).unwrap_or_default();
-    let naming = Naming::of(hints.attr.mr_mode, Target::of(info.caps));
+    let naming = RegionNaming::of(hints.attr.mr_mode, Target::of(info.caps));
     Ok(Domain::new(fabric.clone(), (interface, others), settings, naming))
 }
 

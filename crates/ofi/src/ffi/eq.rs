@@ -10,7 +10,7 @@ use super::{text, unsupported};
 use crate::abi::eq::*;
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::*;
-use crate::guard::{Answer, count, refused, status};
+use crate::guard::{FiResult, count, refused, status};
 use crate::object::events::{Event, EventQueue, Look, MOST_EVENTS};
 use crate::object::wait::{Object, deadline};
 
@@ -98,7 +98,7 @@ unsafe extern "C" fn sread(
 }
 
 unsafe extern "C" fn readerr(eq: *mut FidEq, to: *mut EqErrEntry, flags: u64) -> isize {
-    count(|| -> Answer<isize> {
+    count(|| -> FiResult<isize> {
         // SAFETY: the event queue was made by this provider.
         let failed = unsafe { EqHandle::here(eq) }?.read_error(look(flags))?;
         let entry = EqErrEntry {

@@ -8,7 +8,7 @@ use super::handles::{CntrHandle, CqHandle, EqHandle, FabricHandle};
 use super::{domain, eq, text, unsupported};
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
 use crate::abi::fabric::*;
-use crate::guard::{Answer, Errno, refused, status};
+use crate::guard::{Errno, FiResult, refused, status};
 use crate::object::domain::Fabric;
 
 static OPS: Ops = Ops { close, ..unsupported::OPS };
@@ -28,7 +28,7 @@ static FABRIC_OPS: OpsFabric = OpsFabric {
 /// # Safety
 ///
 /// The arguments are those of `fi_fabric`, and none is NULL.
-pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *mut c_void) -> Answer {
+pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *mut c_void) -> FiResult {
     // SAFETY: a string or NULL.
     let name = unsafe { text::read(attr.name) }.unwrap_or_default();
     let known = super::interfaces::list().iter().any(|interface| interface.subnet().to_string() == name);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::abi::errno::FI_EINVAL;
 use crate::abi::fabric::{Fid, Ops};
-use crate::guard::{Answer, Process, refused};
+use crate::guard::{FiResult, Process, refused};
 use crate::object::uses::{Use, Uses};
 
 /// An object that was handed out. `face` is the part that C sees; it begins with its `fid`.
@@ -76,7 +76,7 @@ impl<F: Face + 'static, T: 'static> Handle<F, T> {
     /// # Safety
     ///
     /// The pointer is NULL or meets the conditions of [`of`](Handle::of).
-    pub(crate) unsafe fn here<'a, P>(pointer: *const P) -> Answer<&'a Arc<T>> {
+    pub(crate) unsafe fn here<'a, P>(pointer: *const P) -> FiResult<&'a Arc<T>> {
         if pointer.is_null() {
             return Err(refused(FI_EINVAL, "an object is NULL"));
         }
@@ -96,7 +96,7 @@ impl<F: Face + 'static, T: 'static> Handle<F, T> {
     /// # Safety
     ///
     /// The pointer meets the conditions of [`of`](Handle::of), and is not used again if this succeeds.
-    pub(crate) unsafe fn close<P>(pointer: *mut P, uses: impl FnOnce(&T) -> &Uses) -> Answer {
+    pub(crate) unsafe fn close<P>(pointer: *mut P, uses: impl FnOnce(&T) -> &Uses) -> FiResult {
         // SAFETY: guaranteed by the caller.
         unsafe {
             let handle = Self::of(pointer);
@@ -133,7 +133,7 @@ pub(crate) fn fid(fclass: usize, context: *mut std::ffi::c_void, ops: &'static O
 /// # Safety
 ///
 /// `pointer` is NULL or points to a fid.
-pub(crate) unsafe fn class_of(pointer: *const Fid) -> Answer<usize> {
+pub(crate) unsafe fn class_of(pointer: *const Fid) -> FiResult<usize> {
     // SAFETY: guaranteed by the caller.
     unsafe { pointer.as_ref() }.map(|fid| fid.fclass).ok_or_else(|| refused(FI_EINVAL, "an object is NULL"))
 }

@@ -10,7 +10,7 @@ use crate::abi::eq::{FidCntr, FidCq, FidEq};
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
 use crate::abi::fabric::{FI_GETWAIT, FI_GETWAITOBJ, FidFabric};
 use crate::endpoint::Endpoint;
-use crate::guard::{Answer, refused};
+use crate::guard::{FiResult, refused};
 use crate::object::counter::Counter;
 use crate::object::domain::{Domain, Fabric, Mr};
 use crate::object::events::EventQueue;
@@ -61,7 +61,7 @@ pub(crate) struct Registered {
 /// # Safety
 ///
 /// The argument has the type that the command requires.
-pub(super) unsafe fn get_wait(waiting: &Waiting, command: c_int, arg: *mut c_void) -> Answer {
+pub(super) unsafe fn get_wait(waiting: &Waiting, command: c_int, arg: *mut c_void) -> FiResult {
     if arg.is_null() {
         return Err(refused(FI_EINVAL, "the place of a wait object is NULL"));
     }

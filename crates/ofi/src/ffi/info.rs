@@ -8,7 +8,7 @@ use super::{address, domain, fabric, nic, text};
 use crate::abi::errno::FI_ENOMEM;
 use crate::abi::fabric::*;
 use crate::getinfo::*;
-use crate::guard::{Answer, Errno};
+use crate::guard::{Errno, FiResult};
 use crate::object::domain::Domain;
 
 /// Bytes of `struct fi_domain_attr` in every supported version.
@@ -135,7 +135,7 @@ impl Echo {
 /// # Errors
 ///
 /// Returns FI_ENOMEM, after freeing all parts.
-pub(super) fn list(offers: &[Offer], echo: &Echo) -> Answer<*mut Info> {
+pub(super) fn list(offers: &[Offer], echo: &Echo) -> FiResult<*mut Info> {
     let mut first: *mut Info = ptr::null_mut();
     for offer in offers.iter().rev() {
         match one(offer, echo, first) {

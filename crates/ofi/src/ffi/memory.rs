@@ -7,12 +7,12 @@ use std::slice;
 
 use libc::iovec;
 use pathweave_datapath::{Region, Slice};
-use pathweave_shm::{Lane, Reader};
+use pathweave_shm::{Reader, ShmChannel};
 use smallvec::{SmallVec, smallvec};
 
 use crate::abi::errno::FI_EINVAL;
 use crate::getinfo::IOV_LIMIT;
-use crate::guard::{Answer, refused};
+use crate::guard::{FiResult, refused};
 
 /// Contiguous bytes of the application. The application has promised to keep them in place, and not to use
 /// them while an operation does.
@@ -36,7 +36,7 @@ impl Span {
     ///
     /// The bytes stay valid until the operation that uses them is done, and only the operation uses them
     /// meanwhile.
-    pub(crate) unsafe fn new(start: *const c_void, len: usize) -> Answer<Self> {
+    pub(crate) unsafe fn new(start: *const c_void, len: usize) -> FiResult<Self> {
         let start = start as usize;
         let sound =
             len == 0 || (start != 0 && start.checked_add(len).is_some() && isize::try_from(len).is_ok());
@@ -111,7 +111,7 @@ impl Span {
 /// # Safety
 ///
 /// `iov` has `count` elements, each of which meets the conditions of [`Span::new`].
-pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answer<Spans> {
+pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> FiResult<Spans> {
     if count > most || (count > 0 && iov.is_null()) {
         return Err(refused(
             FI_EINVAL,
@@ -133,7 +133,7 @@ pub(crate) unsafe fn spans(iov: *const iovec, count: usize, most: usize) -> Answ
 /// # Safety
 ///
 /// The conditions of [`Span::new`] apply.
-pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Spans> {
+pub(crate) unsafe fn one(start: *const c_void, len: usize) -> FiResult<Spans> {
     // SAFETY: guaranteed by the caller.
     Ok(smallvec![unsafe { Span::new(start, len) }?])
 }
@@ -147,7 +147,7 @@ pub(crate) unsafe fn one(start: *const c_void, len: usize) -> Answer<Spans> {
 /// # Safety
 ///
 /// The conditions of [`spans`] apply.
-pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> Answer<Spans> {
+pub(crate) unsafe fn several(iov: *const iovec, count: usize) -> FiResult<Spans> {
     // SAFETY: guaranteed by the caller.
     unsafe { spans(iov, count, IOV_LIMIT) }
 }
@@ -161,7 +161,7 @@ fn parts(spans: &[Span]) -> Vec<(usize, usize)> {
 /// # Errors
 ///
 /// Returns the error of the kernel.
-pub(crate) fn read(lane: &Lane, into: &[Span], address: u64) -> io::Result<()> {
+pub(crate) fn read(lane: &ShmChannel, into: &[Span], address: u64) -> io::Result<()> {
     // SAFETY: promised in `new`.
     unsafe { lane.read(&parts(into), address) }
 }

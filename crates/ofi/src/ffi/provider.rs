@@ -9,8 +9,8 @@ use crate::abi::errno::{FI_EINVAL, FI_ENODATA};
 use crate::abi::fabric::{FabricAttr, FidFabric, Info};
 use crate::abi::provider::Provider;
 use crate::getinfo::{API_VERSION, PROVIDER_VERSION, Question, Refusal, offers};
-use crate::guard::{Answer, Errno, Process, refused, status};
-use crate::log::{Level, say, say_once};
+use crate::guard::{Errno, FiResult, Process, refused, status};
+use crate::log::{Level, log, log_once};
 use crate::settings;
 
 /// Cell for the provider structure. libfabric writes to it, so it cannot be a plain static.
@@ -78,9 +78,9 @@ fn is_named(question: &Question) -> bool {
 /// provider; otherwise the provider just has no offer.
 fn unusable(named: bool, error: &str) -> Errno {
     if named || settings::is_asked_for() {
-        say_once(error);
+        log_once(error);
     } else {
-        say(Level::Info, format_args!("nothing is offered: {error}"));
+        log(Level::Info, format_args!("nothing is offered: {error}"));
     }
     Errno(FI_ENODATA)
 }
@@ -94,7 +94,7 @@ fn nothing_for(named: bool, refusal: &Refusal) -> Errno {
             unusable(named, &refusal.to_string())
         }
         _ => {
-            say(Level::Info, format_args!("nothing is offered: {refusal}"));
+            log(Level::Info, format_args!("nothing is offered: {refusal}"));
             Errno(FI_ENODATA)
         }
     }
@@ -105,7 +105,7 @@ unsafe extern "C" fn open_fabric(
     to: *mut *mut FidFabric,
     context: *mut c_void,
 ) -> c_int {
-    status(|| -> Answer {
+    status(|| -> FiResult {
         if attr.is_null() || to.is_null() {
             return Err(refused(FI_EINVAL, "an argument of fi_fabric is NULL"));
         }

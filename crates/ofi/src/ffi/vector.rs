@@ -12,7 +12,7 @@ use crate::abi::domain::*;
 use crate::abi::eq::{EqEntry, FI_AV_COMPLETE};
 use crate::abi::errno::{FI_EINVAL, FI_ENOSYS};
 use crate::abi::fabric::*;
-use crate::guard::{Answer, count, refused, status};
+use crate::guard::{FiResult, count, refused, status};
 use crate::object::events::{Event, Failed};
 use crate::object::lock;
 
@@ -174,7 +174,7 @@ unsafe fn insertion<'a>(
     numbers: *mut u64,
     flags: u64,
     context: *mut c_void,
-) -> Answer<Insertion<'a>> {
+) -> FiResult<Insertion<'a>> {
     // SAFETY: the address vector was made by this provider.
     let addresses = unsafe { AvHandle::here(av) }?;
     Ok(Insertion { addresses, fid: av, numbers, flags, context, done: 0, good: 0 })

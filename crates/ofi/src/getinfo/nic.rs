@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::places::said;
+use super::interfaces::said;
 use crate::abi::fabric::{FI_LINK_DOWN, FI_LINK_UNKNOWN, FI_LINK_UP, PciAttr};
 
 /// Hardware of an interface.

@@ -7,8 +7,8 @@ use pathweave_units::Rate;
 use thiserror::Error;
 
 use super::check::check;
+use super::interfaces::Interface;
 use super::limits::*;
-use super::places::Interface;
 use crate::abi::fabric::*;
 use crate::settings::{Settings, Where};
 

@@ -3,12 +3,12 @@
 use std::sync::{Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use super::makers::Makers;
+use super::makers::Feeders;
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
 use super::{Progress, lock};
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_ETIMEDOUT};
-use crate::guard::{Answer, Errno};
+use crate::guard::{Errno, FiResult};
 
 /// Values of a counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub(crate) struct Counter {
     pub(crate) uses: Uses,
     waiting: Waiting,
     state: Mutex<State>,
-    makers: Makers,
+    makers: Feeders,
     nap: Duration,
 }
 
@@ -43,13 +43,13 @@ impl Counter {
     /// # Errors
     ///
     /// Returns FI_ENOMEM if no file descriptor is available.
-    pub(crate) fn new(object: Object, nap: Duration) -> Answer<Self> {
+    pub(crate) fn new(object: Object, nap: Duration) -> FiResult<Self> {
         let state = State { counts: Counts::default(), arming: Arming::default() };
         Ok(Counter {
             uses: Uses::default(),
             waiting: Waiting::new(object)?,
             state: Mutex::new(state),
-            makers: Makers::default(),
+            makers: Feeders::default(),
             nap,
         })
     }
@@ -89,7 +89,7 @@ impl Counter {
     /// # Errors
     ///
     /// Returns FI_EAVAIL if an operation fails meanwhile, and FI_ETIMEDOUT after the deadline.
-    pub(crate) fn wait(&self, threshold: u64, deadline: Option<Instant>) -> Answer {
+    pub(crate) fn wait(&self, threshold: u64, deadline: Option<Instant>) -> FiResult {
         let bad = lock(&self.state).counts.bad;
         loop {
             let counts = self.read_and_rest();
@@ -114,7 +114,7 @@ impl Counter {
     /// # Errors
     ///
     /// Returns FI_EAGAIN if a progress pass has changed the values.
-    pub(crate) fn try_wait(&self) -> Answer {
+    pub(crate) fn try_wait(&self) -> FiResult {
         let before = lock(&self.state).counts;
         self.read_and_rest();
         let mut state = lock(&self.state);

@@ -12,7 +12,7 @@ use crate::abi::errno::FI_ENOKEY;
 use crate::abi::fabric::{FI_MR_BASIC, FI_MR_PROV_KEY, FI_MR_VIRT_ADDR};
 use crate::ffi::memory::Span;
 use crate::getinfo::{Interface, Target};
-use crate::guard::{Answer, refused};
+use crate::guard::{FiResult, refused};
 use crate::settings::{Progress, Settings};
 
 /// A fabric, which is a subnet.
@@ -47,13 +47,13 @@ enum Addressing {
 
 /// Naming of registered memory, and the `mr_mode` that expresses it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Naming {
+pub(crate) struct RegionNaming {
     mr_mode: c_int,
     keys: Keys,
     addressing: Addressing,
 }
 
-impl Naming {
+impl RegionNaming {
     /// Returns the naming of a domain that is opened with this mode.
     pub(crate) fn of(mr_mode: c_int, target: Target) -> Self {
         let has = |bit| mr_mode == FI_MR_BASIC || mr_mode & bit != 0;
@@ -63,7 +63,7 @@ impl Naming {
             Target::No => Keys::Repeatable,
         };
         let addressing = if has(FI_MR_VIRT_ADDR) { Addressing::Virtual } else { Addressing::Offset };
-        Naming { mr_mode, keys, addressing }
+        RegionNaming { mr_mode, keys, addressing }
     }
 }
 
@@ -92,13 +92,13 @@ pub(crate) trait OpensMemory: Send + Sync {
     /// # Errors
     ///
     /// Returns an error if the region cannot be opened.
-    fn open(&self, mr: &Arc<Mr>) -> Answer;
+    fn open(&self, mr: &Arc<Mr>) -> FiResult;
     /// Closes a region, and returns when no peer can access it any more.
     ///
     /// # Errors
     ///
     /// Returns FI_EBUSY if bytes of it may have to be retransmitted. The caller tries again later.
-    fn close(&self, key: u64) -> Answer;
+    fn close(&self, key: u64) -> FiResult;
 }
 
 #[derive(Default)]
@@ -117,7 +117,7 @@ pub(crate) struct Domain {
     /// Interfaces that are used together with it.
     pub(crate) others: Vec<Interface>,
     pub(crate) settings: Settings,
-    naming: Naming,
+    naming: RegionNaming,
     memory: Mutex<Memory>,
     /// Lock held during an atomic change of a word of memory, by any endpoint.
     pub(crate) words: Arc<Mutex<()>>,
@@ -128,7 +128,7 @@ impl Domain {
         fabric: Arc<Fabric>,
         (interface, others): (Interface, Vec<Interface>),
         settings: Settings,
-        naming: Naming,
+        naming: RegionNaming,
     ) -> Self {
         Domain {
             fabric,
@@ -167,7 +167,7 @@ impl Domain {
         offset: u64,
         access: u64,
         requested_key: u64,
-    ) -> Answer<Arc<Mr>> {
+    ) -> FiResult<Arc<Mr>> {
         let base = match self.naming.addressing {
             Addressing::Offset => offset,
             Addressing::Virtual => span.address() as u64,
@@ -206,7 +206,7 @@ impl Domain {
     /// # Errors
     ///
     /// Returns FI_EBUSY if the region stays registered, though closed to peers.
-    pub(crate) fn deregister(&self, mr: &Mr) -> Answer {
+    pub(crate) fn deregister(&self, mr: &Mr) -> FiResult {
         let mut memory = lock(&self.memory);
         if !memory.regions.get(&mr.key).is_some_and(|open| std::ptr::eq(Arc::as_ptr(open), mr)) {
             // Another region has the key.
@@ -229,7 +229,7 @@ impl Domain {
     /// # Errors
     ///
     /// Returns an error if the endpoint cannot open a region.
-    pub(crate) fn join(&self, endpoint: &Arc<impl OpensMemory + 'static>) -> Answer {
+    pub(crate) fn join(&self, endpoint: &Arc<impl OpensMemory + 'static>) -> FiResult {
         let joined: Arc<dyn OpensMemory> = endpoint.clone();
         let mut memory = lock(&self.memory);
         memory.endpoints.push(Arc::downgrade(&joined));

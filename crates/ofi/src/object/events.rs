@@ -9,7 +9,7 @@ use super::lock;
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_ETOOSMALL};
-use crate::guard::{Answer, Errno};
+use crate::guard::{Errno, FiResult};
 
 /// Largest number of stored events. Beyond it, writing fails.
 pub(crate) const MOST_EVENTS: usize = 65_536;
@@ -63,7 +63,7 @@ impl EventQueue {
     /// # Errors
     ///
     /// Returns FI_ENOMEM if no file descriptor is available.
-    pub(crate) fn new(object: Object) -> Answer<Self> {
+    pub(crate) fn new(object: Object) -> FiResult<Self> {
         let state = State { events: VecDeque::new(), arming: Arming::default() };
         Ok(EventQueue { uses: Uses::default(), waiting: Waiting::new(object)?, state: Mutex::new(state) })
     }
@@ -77,7 +77,7 @@ impl EventQueue {
     /// # Errors
     ///
     /// Returns FI_EAGAIN if the queue is full.
-    pub(crate) fn push(&self, event: Event) -> Answer {
+    pub(crate) fn push(&self, event: Event) -> FiResult {
         let mut state = lock(&self.state);
         if state.events.len() >= MOST_EVENTS {
             return Err(Errno(FI_EAGAIN));
@@ -92,7 +92,7 @@ impl EventQueue {
     /// # Errors
     ///
     /// Returns FI_EAGAIN without an event, FI_EAVAIL if it is an error, and FI_ETOOSMALL if it does not fit.
-    pub(crate) fn read(&self, room: usize, look: Look) -> Answer<(u32, Vec<u8>)> {
+    pub(crate) fn read(&self, room: usize, look: Look) -> FiResult<(u32, Vec<u8>)> {
         let mut state = lock(&self.state);
         let (kind, bytes) = match state.events.front() {
             None => return Err(Errno(FI_EAGAIN)),
@@ -116,7 +116,7 @@ impl EventQueue {
         room: usize,
         look: Look,
         deadline: Option<Instant>,
-    ) -> Answer<(u32, Vec<u8>)> {
+    ) -> FiResult<(u32, Vec<u8>)> {
         loop {
             match self.read(room, look) {
                 Err(Errno(FI_EAGAIN)) => {}
@@ -139,7 +139,7 @@ impl EventQueue {
     /// # Errors
     ///
     /// Returns FI_EAGAIN if it is not an error.
-    pub(crate) fn read_error(&self, look: Look) -> Answer<Failed> {
+    pub(crate) fn read_error(&self, look: Look) -> FiResult<Failed> {
         let mut state = lock(&self.state);
         let Some(&Event::Failed(failed)) = state.events.front() else { return Err(Errno(FI_EAGAIN)) };
         if look == Look::Take {
@@ -153,7 +153,7 @@ impl EventQueue {
     /// # Errors
     ///
     /// Returns FI_EAGAIN if there is an event.
-    pub(crate) fn try_wait(&self) -> Answer {
+    pub(crate) fn try_wait(&self) -> FiResult {
         let mut state = lock(&self.state);
         if !state.events.is_empty() {
             return Err(Errno(FI_EAGAIN));

@@ -9,13 +9,13 @@ use super::{Progress, lock};
 /// no other. The others have a lock of their own, because their results take the lock of the queue or
 /// counter.
 #[derive(Default)]
-pub(crate) struct Makers {
+pub(crate) struct Feeders {
     first: OnceLock<Weak<dyn Progress>>,
     others: Mutex<Vec<Weak<dyn Progress>>>,
     count: AtomicUsize,
 }
 
-impl Makers {
+impl Feeders {
     /// Adds an endpoint, if it is not present yet.
     pub(crate) fn add(&self, maker: Weak<dyn Progress>) {
         if self.first.get_or_init(|| maker.clone()).ptr_eq(&maker) {

@@ -1,7 +1,7 @@
 //! Objects of libfabric as safe types, called by the tables of [`crate::ffi`].
 
+pub(crate) mod contention;
 pub(crate) mod counter;
-pub(crate) mod crowd;
 pub(crate) mod domain;
 pub(crate) mod events;
 mod makers;
@@ -29,7 +29,7 @@ pub(crate) trait Progress: Send + Sync {
     fn rest(&self);
     /// Returns the device at which a caller should sleep, if the caller has to drive it. Another thread
     /// handles everything that arrives elsewhere.
-    fn bed(&self) -> Option<Device>;
+    fn sleep_device(&self) -> Option<Device>;
 }
 
 /// Best next step of a caller that has found nothing.

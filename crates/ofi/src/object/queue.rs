@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use super::makers::Makers;
+use super::makers::Feeders;
 use super::uses::Uses;
 use super::wait::{Arming, Object, Waiting, Woken};
-use super::{Next, Progress, crowd, lock};
+use super::{Next, Progress, contention, lock};
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EAGAIN, FI_EAVAIL, FI_EINVAL};
-use crate::guard::{Answer, Errno, refused};
+use crate::guard::{Errno, FiResult, refused};
 
 /// Longest sleep of a call that only polls.
 const NAP: Duration = Duration::from_micros(200);
@@ -31,7 +31,7 @@ impl Format {
     /// # Errors
     ///
     /// Returns FI_EINVAL for an unknown format.
-    pub(crate) fn of(format: u32) -> Answer<Self> {
+    pub(crate) fn of(format: u32) -> FiResult<Self> {
         match format {
             FI_CQ_FORMAT_UNSPEC | FI_CQ_FORMAT_TAGGED => Ok(Format::Tagged),
             FI_CQ_FORMAT_CONTEXT => Ok(Format::Context),
@@ -63,7 +63,7 @@ pub(crate) struct Entry {
     pub(crate) tag: u64,
     /// Number of the sender in the address vector.
     pub(crate) source: u64,
-    pub(crate) error: Option<Trouble>,
+    pub(crate) error: Option<EntryError>,
     /// Counter that is increased when the entry is read. It bounds the number of stored entries that peers
     /// cause.
     pub(crate) notice: Option<Arc<AtomicU64>>,
@@ -71,7 +71,7 @@ pub(crate) struct Entry {
 
 /// Error of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Trouble {
+pub(crate) struct EntryError {
     /// Positive number of `rdma/fi_errno.h`.
     pub(crate) errno: i32,
     /// Number of bytes that did not fit.
@@ -80,7 +80,7 @@ pub(crate) struct Trouble {
 
 /// Request to endpoints that make entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Asks {
+enum ProgressRequest {
     ForEntry,
     ForNothing,
 }
@@ -104,7 +104,7 @@ pub(crate) struct Queue {
     /// Number of entries, to check for entries without the lock.
     count: AtomicUsize,
     state: Mutex<State>,
-    makers: Makers,
+    makers: Feeders,
     /// Longest sleep without polling; short if no other thread makes progress.
     nap: Duration,
 }
@@ -115,11 +115,11 @@ impl Queue {
     /// # Errors
     ///
     /// Returns FI_ENOMEM if no file descriptor is available.
-    pub(crate) fn new(format: Format, object: Object, nap: Duration) -> Answer<Self> {
+    pub(crate) fn new(format: Format, object: Object, nap: Duration) -> FiResult<Self> {
         let state = State { entries: VecDeque::new(), arming: Arming::default() };
         let waiting = Waiting::new(object)?;
         let (uses, count, state) = (Uses::default(), AtomicUsize::new(0), Mutex::new(state));
-        Ok(Queue { format, uses, waiting, count, state, makers: Makers::default(), nap })
+        Ok(Queue { format, uses, waiting, count, state, makers: Feeders::default(), nap })
     }
 
     pub(crate) fn waiting(&self) -> &Waiting {
@@ -141,10 +141,10 @@ impl Queue {
 
     /// Lets endpoints make progress. If `asks` is `ForEntry`, the caller has found no entry and takes one;
     /// the first entry may then be returned directly.
-    fn make(&self, asks: Asks) -> (Next, Option<Entry>) {
+    fn make_progress(&self, asks: ProgressRequest) -> (Next, Option<Entry>) {
         let (mut next, mut found) = (None, None);
         self.makers.each(|maker| {
-            let asker = (asks == Asks::ForEntry && found.is_none()).then(|| self.address());
+            let asker = (asks == ProgressRequest::ForEntry && found.is_none()).then(|| self.address());
             let (wish, entry) = maker.progress(asker);
             found = found.take().or(entry);
             next = next.max(Some(wish));
@@ -172,17 +172,21 @@ impl Queue {
     /// # Errors
     ///
     /// Returns FI_EAGAIN without entries, and FI_EAVAIL if the next entry is an error.
-    pub(crate) fn read(&self, count: usize, mut take: impl FnMut(usize, &Entry)) -> Answer<usize> {
+    pub(crate) fn read(&self, count: usize, mut take: impl FnMut(usize, &Entry)) -> FiResult<usize> {
         match self.take(count, &mut take) {
             Err(Errno(FI_EAGAIN)) => {}
             // A caller that asks for no entries wants progress.
             Ok(0) => {
-                self.make(Asks::ForNothing);
+                self.make_progress(ProgressRequest::ForNothing);
                 return Ok(0);
             }
             other => return other,
         }
-        let (next, first) = self.make(if count == 0 { Asks::ForNothing } else { Asks::ForEntry });
+        let (next, first) = self.make_progress(if count == 0 {
+            ProgressRequest::ForNothing
+        } else {
+            ProgressRequest::ForEntry
+        });
         if let Some(first) = first {
             if let Some(notice) = &first.notice {
                 notice.fetch_add(1, Ordering::Relaxed);
@@ -221,10 +225,10 @@ impl Queue {
             Some(Woken::Perhaps | Woken::TooLate) => {}
             None => return std::thread::yield_now(),
         }
-        crowd::slept(begun.elapsed());
+        contention::slept(begun.elapsed());
     }
 
-    fn take(&self, count: usize, take: &mut dyn FnMut(usize, &Entry)) -> Answer<usize> {
+    fn take(&self, count: usize, take: &mut dyn FnMut(usize, &Entry)) -> FiResult<usize> {
         // A relaxed load is enough: a thread that knows of an entry has pushed it, or was told of it after it
         // was counted.
         if self.count.load(Ordering::Relaxed) == 0 {
@@ -259,13 +263,13 @@ impl Queue {
         count: usize,
         deadline: Option<Instant>,
         mut take: impl FnMut(usize, &Entry),
-    ) -> Answer<usize> {
+    ) -> FiResult<usize> {
         loop {
             match self.take(count, &mut take) {
                 Err(Errno(FI_EAGAIN)) => {}
                 other => return other,
             }
-            self.make(Asks::ForNothing);
+            self.make_progress(ProgressRequest::ForNothing);
             if self.count.load(Ordering::Relaxed) > 0 {
                 continue;
             }
@@ -288,14 +292,14 @@ impl Queue {
 
     /// Sleeps at the device, if the caller has to drive it and it is the only source of entries.
     fn sleep_at_device(&self, deadline: Option<Instant>) -> Option<Woken> {
-        let device = self.makers.only()?.bed()?;
+        let device = self.makers.only()?.sleep_device()?;
         let is_there = || self.count.load(Ordering::Relaxed) > 0;
         self.waiting.sleep_at(&device, &self.state, is_there, deadline, self.nap)
     }
 
     /// Wakes sleeping callers because the endpoint that feeds the queue is closing.
     pub(crate) fn move_on(&self) {
-        self.waiting.move_on(&mut lock(&self.state).arming);
+        self.waiting.recheck_sleep_place(&mut lock(&self.state).arming);
     }
 
     /// Returns the next entry, if it is an error.
@@ -303,7 +307,7 @@ impl Queue {
     /// # Errors
     ///
     /// Returns FI_EAGAIN if it is not an error.
-    pub(crate) fn read_error(&self) -> Answer<Entry> {
+    pub(crate) fn read_error(&self) -> FiResult<Entry> {
         let mut state = lock(&self.state);
         let is_error = state.entries.front().is_some_and(|entry| entry.error.is_some());
         let next = if is_error { state.entries.pop_front() } else { None };
@@ -321,7 +325,7 @@ impl Queue {
     /// # Errors
     ///
     /// Returns FI_EAGAIN if there is an entry, or a signal since the last sleep.
-    pub(crate) fn try_wait(&self) -> Answer {
+    pub(crate) fn try_wait(&self) -> FiResult {
         if !lock(&self.state).entries.is_empty() {
             return Err(Errno(FI_EAGAIN));
         }
@@ -350,7 +354,7 @@ mod tests {
         Queue::new(Format::Tagged, Object::Descriptor, Duration::from_secs(1)).unwrap()
     }
 
-    fn read(queue: &Queue, count: usize) -> Answer<Vec<usize>> {
+    fn read(queue: &Queue, count: usize) -> FiResult<Vec<usize>> {
         let mut contexts = Vec::new();
         queue.read(count, |_, entry| contexts.push(entry.context)).map(|_| contexts)
     }
@@ -361,7 +365,7 @@ mod tests {
         assert_eq!(read(&queue, 4), Err(Errno(FI_EAGAIN)));
         queue.push(entry(1));
         queue.push(entry(2));
-        queue.push(Entry { error: Some(Trouble { errno: FI_ETRUNC, cut: 9 }), ..entry(3) });
+        queue.push(Entry { error: Some(EntryError { errno: FI_ETRUNC, cut: 9 }), ..entry(3) });
         queue.push(entry(4));
         assert!(queue.read_error().is_err(), "two successes are before it");
         assert_eq!(read(&queue, 8), Ok(vec![1, 2]));
@@ -384,7 +388,7 @@ mod tests {
             (Next::Look, handed)
         }
         fn rest(&self) {}
-        fn bed(&self) -> Option<Device> {
+        fn sleep_device(&self) -> Option<Device> {
             None
         }
     }

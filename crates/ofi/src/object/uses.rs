@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::abi::errno::FI_EBUSY;
-use crate::guard::{Answer, Errno};
+use crate::guard::{Errno, FiResult};
 
 /// Number of users of an object.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl Uses {
     }
 
     /// Returns FI_EBUSY if there are users.
-    pub(crate) fn check_none(&self) -> Answer {
+    pub(crate) fn check_none(&self) -> FiResult {
         if self.0.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(Errno(FI_EBUSY)) }
     }
 }

@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::lock;
 use crate::abi::eq::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENOMEM, FI_ENOSYS};
-use crate::guard::{Answer, Errno, refused};
+use crate::guard::{Errno, FiResult, refused};
 
 /// Wait object of a queue or counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl Object {
     /// # Errors
     ///
     /// Returns FI_ENOSYS for kinds that the provider does not support, and FI_EINVAL for unknown ones.
-    pub(crate) fn of(wait_obj: u32) -> Answer<Self> {
+    pub(crate) fn of(wait_obj: u32) -> FiResult<Self> {
         match wait_obj {
             FI_WAIT_NONE => Ok(Object::None),
             FI_WAIT_UNSPEC | FI_WAIT_YIELD => Ok(Object::Unspecified),
@@ -112,7 +112,7 @@ impl Waiting {
     /// # Errors
     ///
     /// Returns FI_ENOMEM if no file descriptor is available.
-    pub(crate) fn new(object: Object) -> Answer<Self> {
+    pub(crate) fn new(object: Object) -> FiResult<Self> {
         let descriptor = match object {
             Object::None => None,
             Object::Unspecified | Object::Descriptor => {
@@ -133,7 +133,7 @@ impl Waiting {
     /// # Errors
     ///
     /// Returns FI_ENOSYS if there is no descriptor.
-    pub(crate) fn descriptor(&self) -> Answer<i32> {
+    pub(crate) fn descriptor(&self) -> FiResult<i32> {
         self.descriptor
             .as_ref()
             .map(AsRawFd::as_raw_fd)
@@ -182,7 +182,7 @@ impl Waiting {
     }
 
     /// Makes a thread that sleeps at a device look for another place to sleep.
-    pub(crate) fn move_on(&self, arming: &mut Arming) {
+    pub(crate) fn recheck_sleep_place(&self, arming: &mut Arming) {
         self.changes.fetch_add(1, Ordering::Relaxed);
         self.notify(arming);
     }

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::backend::{Faults, Happened};
+use pathweave_datapath::backend::{FaultCounters, Faults};
 use pathweave_datapath::secure::Protection;
 use pathweave_policy::Service;
 use pathweave_units::Rng;
@@ -66,7 +66,8 @@ impl Tally {
     #[track_caller]
     pub(crate) fn check(&self, world: &World) {
         assert!(self.wrong.is_empty(), "{} of {} lives: {:#?}", self.wrong.len(), self.lives, self.wrong);
-        let Happened { lost, repeated, reordered, damaged, cut_short, replayed, .. } = world.wire.happened();
+        let FaultCounters { lost, repeated, reordered, damaged, cut_short, replayed, .. } =
+            world.wire.happened();
         let least = [lost, repeated, reordered, damaged, cut_short, replayed].into_iter().min();
         let events = [self.cuts, self.narrowed, self.stops, self.restarts + self.crashes].into_iter().min();
         assert!(least > Some(0) && events > Some(0), "the network did too little");
@@ -159,7 +160,7 @@ impl Life {
                 break;
             }
             number += 1;
-            let fate = if self.rng.chance(0.04) { Fate::Crash } else { Fate::Whole };
+            let fate = if self.rng.bernoulli(0.04) { Fate::Crash } else { Fate::Whole };
             let begun = Instant::now();
             let word = if fate == Fate::Crash { "crash" } else { "whole" };
             for end in [&mut world.near, &mut world.far] {
@@ -177,7 +178,7 @@ impl Life {
                 tally.slowest.push((begun.elapsed(), self.seed, self.scheme));
                 tally.slowest.sort_unstable_by(|one, other| other.cmp(one));
                 tally.slowest.truncate(5);
-                if self.rng.chance(0.04) {
+                if self.rng.bernoulli(0.04) {
                     start += 1;
                     self.start_again(world, start, None);
                     tally.restarts += 1;
@@ -190,7 +191,7 @@ impl Life {
 
     /// One endpoint closes with messages in flight, and the other one receives them.
     fn part(&mut self, world: &mut World) -> u64 {
-        let words = if self.rng.chance(0.5) { ["part", "seeoff"] } else { ["seeoff", "part"] };
+        let words = if self.rng.bernoulli(0.5) { ["part", "seeoff"] } else { ["seeoff", "part"] };
         world.near.tell(words[0]);
         world.far.tell(words[1]);
         world.far.has(words[1]);
@@ -228,7 +229,7 @@ impl Life {
         // The near endpoint learns of a restart of the far one only when it receives a message from it, or
         // when an operation fails.
         let words =
-            if start == 0 && self.rng.chance(0.5) { ["first", "second"] } else { ["second", "first"] };
+            if start == 0 && self.rng.bernoulli(0.5) { ["first", "second"] } else { ["second", "first"] };
         world.far.tell(&format!("greet {start} {}", words[1]));
         world.near.tell(&format!("greet {start} {}", words[0]));
         world.far.has("greet");
@@ -255,7 +256,7 @@ impl Life {
 
     /// Causes an event while requests are in flight.
     fn disturb(&mut self, world: &mut World, tally: &mut Tally) {
-        let most = if self.rng.chance(0.1) { LONGEST_STOP } else { Duration::from_millis(50) };
+        let most = if self.rng.bernoulli(0.1) { LONGEST_STOP } else { Duration::from_millis(50) };
         let time = most.mul_f64(self.rng.unit_f64());
         match self.rng.below(16) {
             which @ 0..=2 => {

@@ -59,7 +59,7 @@ impl World {
         let key = std::env::temp_dir().join(format!("pathweave-soak-{}.key", std::process::id()));
         let _ = std::fs::remove_file(&key);
         pathweave_datapath::secure::ClusterKey::from_bytes(std::array::from_fn(|index| index as u8))
-            .write_new(&key)
+            .create_file(&key)
             .unwrap();
         let wire = Wire::between(&hosts).unwrap();
         let [near, far] = End::BOTH.map(|end| Process::start(&hosts[end as usize], end));

@@ -49,7 +49,7 @@ impl<'a> Play<'a> {
         let mut rng = Rng::for_component(play.at.seed, "pace", batch.number);
         for step in steps {
             play.post(*step);
-            while rng.chance(0.3) {
+            while rng.bernoulli(0.3) {
                 if let Some(found) = play.at.node.poll() {
                     play.saw(found);
                 }

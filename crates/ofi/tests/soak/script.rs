@@ -153,7 +153,7 @@ pub(crate) fn draw<T: Copy>(rng: &mut Rng, of: &[T]) -> T {
 /// Draws a length. Small lengths are as likely as large ones, and the limits at which the provider changes
 /// its protocol are included.
 fn len(rng: &mut Rng, eager: usize) -> usize {
-    if rng.chance(0.2) {
+    if rng.bernoulli(0.2) {
         return draw(
             rng,
             &[0, 1, LONGEST_INJECTED, LONGEST_INJECTED + 1, eager - 1, eager, eager + 1, 65_537],
@@ -178,11 +178,11 @@ fn ops(rng: &mut Rng, eager: usize, fate: Fate) -> Vec<Op> {
             (0..=3, _) => {
                 // A message that no receive has matched when an endpoint is killed would match a later
                 // receive. So each tag belongs to one start.
-                let plain = fate == Fate::Whole && rng.chance(0.3);
+                let plain = fate == Fate::Whole && rng.bernoulli(0.3);
                 let tag = u64::from(rng.below(CLASSES));
                 let class = if plain { Class::Plain } else { Class::Tagged(tag) };
                 // In some cases, the receive lacks room for the whole message.
-                let room = if rng.chance(0.1) { rng.below(len as u32 + 1) as usize } else { len };
+                let room = if rng.bernoulli(0.1) { rng.below(len as u32 + 1) as usize } else { len };
                 Verb::Message { class, room, from: draw(rng, &[Source::Named, Source::Anybody]) }
             }
             (4 | 5, _) => Verb::Write { at: board + rng.below(GAP) as usize },
@@ -233,8 +233,8 @@ fn steps(rng: &mut Rng, own: &[Op], other: &[Op]) -> Vec<Step> {
     let mut mixed = Vec::new();
     while !queues.is_empty() {
         let last = queues.len() - 1;
-        let which = if last > 0 && rng.chance(bias) { rng.below(last as u32) as usize } else { last };
-        let which = if rng.chance(0.3) { rng.below(queues.len() as u32) as usize } else { which };
+        let which = if last > 0 && rng.bernoulli(bias) { rng.below(last as u32) as usize } else { last };
+        let which = if rng.bernoulli(0.3) { rng.below(queues.len() as u32) as usize } else { which };
         mixed.extend(queues[which].pop());
         queues.retain(|steps| !steps.is_empty());
     }

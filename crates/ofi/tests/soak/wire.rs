@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::backend::{Arrival, Faults, Happened, Weather};
+use pathweave_datapath::backend::{Arrival, FaultCounters, FaultModel, Faults};
 
 use crate::script::End;
 
@@ -183,7 +183,7 @@ impl Eq for Late {}
 
 /// The current fault model.
 struct Now {
-    weather: Weather<Way>,
+    weather: FaultModel<Way>,
     latest: Duration,
 }
 
@@ -205,25 +205,25 @@ impl Shared {
 pub(crate) struct Wire {
     shared: Arc<Shared>,
     relay: Option<JoinHandle<()>>,
-    happened: Happened,
+    happened: FaultCounters,
 }
 
 impl Wire {
     pub(crate) fn between(hosts: &[Host; 2]) -> io::Result<Wire> {
         let shared = Arc::new(Shared {
-            now: Mutex::new(Now { weather: Weather::new(Faults::default(), 0), latest: Duration::ZERO }),
+            now: Mutex::new(Now { weather: FaultModel::new(Faults::default(), 0), latest: Duration::ZERO }),
             longest: [const { AtomicUsize::new(usize::MAX) }; 2],
             ended: AtomicBool::new(false),
         });
         let tuns = [hosts[0].tun.try_clone()?, hosts[1].tun.try_clone()?];
         let of_relay = shared.clone();
         let relay = std::thread::spawn(move || relay(&of_relay, tuns));
-        Ok(Wire { shared, relay: Some(relay), happened: Happened::default() })
+        Ok(Wire { shared, relay: Some(relay), happened: FaultCounters::default() })
     }
 
     /// Replaces the fault model.
     pub(crate) fn change(&mut self, faults: Faults, latest: Duration, seed: u64) {
-        let next = Now { weather: Weather::new(faults, seed), latest };
+        let next = Now { weather: FaultModel::new(faults, seed), latest };
         let before = std::mem::replace(&mut *self.shared.now(), next);
         self.happened += before.weather.happened();
     }
@@ -236,7 +236,7 @@ impl Wire {
     }
 
     /// Returns the counts of all packets.
-    pub(crate) fn happened(&self) -> Happened {
+    pub(crate) fn happened(&self) -> FaultCounters {
         let mut all = self.happened;
         all += self.shared.now().weather.happened();
         all

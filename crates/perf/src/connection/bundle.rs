@@ -81,7 +81,8 @@ impl Bundle {
     pub(crate) fn write(&self, wr_id: u64, from: Slice, to: Remote) -> Result<(), PostError> {
         match &self.connections[..] {
             [one] => one.write(wr_id, from, to),
-            _ => self.each(&from, |connection, part, begin| connection.write(wr_id, part, moved(to, begin))),
+            _ => self
+                .each(&from, |connection, part, begin| connection.write(wr_id, part, at_offset(to, begin))),
         }
     }
 
@@ -89,7 +90,7 @@ impl Bundle {
         match &self.connections[..] {
             [one] => one.write_imm(wr_id, from, to, imm),
             _ => self.each(&from, |connection, part, begin| {
-                connection.write_imm(wr_id, part, moved(to, begin), imm)
+                connection.write_imm(wr_id, part, at_offset(to, begin), imm)
             }),
         }
     }
@@ -97,7 +98,8 @@ impl Bundle {
     pub(crate) fn read(&self, wr_id: u64, into: Slice, from: Remote) -> Result<(), PostError> {
         match &self.connections[..] {
             [one] => one.read(wr_id, into, from),
-            _ => self.each(&into, |connection, part, begin| connection.read(wr_id, part, moved(from, begin))),
+            _ => self
+                .each(&into, |connection, part, begin| connection.read(wr_id, part, at_offset(from, begin))),
         }
     }
 
@@ -107,7 +109,7 @@ impl Bundle {
     }
 
     /// Returns the next completion if there is one, without running the event loop.
-    pub(crate) fn take(&self) -> Option<Completion> {
+    pub(crate) fn poll_completion(&self) -> Option<Completion> {
         match &self.connections[..] {
             [one] => one.take(),
             all => {
@@ -126,7 +128,7 @@ impl Bundle {
                     }
                 }
                 let Parts { sends, receives } = &mut *parts;
-                whole(receives).or_else(|| whole(sends))
+                pop_complete(receives).or_else(|| pop_complete(sends))
             }
         }
     }
@@ -136,7 +138,7 @@ impl Bundle {
         match &self.connections[..] {
             [one] => one.wait(timeout),
             all => {
-                let next = || match self.take() {
+                let next = || match self.poll_completion() {
                     Some(completion) => Some(Ok(completion)),
                     None => all.iter().find_map(Connection::ended).map(Err),
                 };
@@ -171,7 +173,7 @@ impl Bundle {
     pub(crate) fn stats(&self) -> Option<ConnectionStats> {
         let mut all = self.connections.iter().map(Connection::stats);
         let first = all.next()??;
-        all.try_fold(first, |sum, next| Some(joined(sum, &next?)))
+        all.try_fold(first, |sum, next| Some(add_stats(sum, &next?)))
     }
 }
 
@@ -182,12 +184,12 @@ pub(crate) struct Member {
     pub(crate) tag: u64,
     pub(crate) index: u16,
     /// Number of connections in the bundle.
-    pub(crate) of: u16,
+    pub(crate) count: u16,
 }
 
 const MAGIC: &[u8; 4] = b"pwqp";
 /// Largest number of connections in a bundle.
-pub(crate) const MOST: u16 = 256;
+pub(crate) const MAX_CONNECTIONS: u16 = 256;
 /// Largest number of incomplete bundles that a server keeps.
 const MOST_WAITING: usize = 64;
 
@@ -196,7 +198,7 @@ impl Member {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&self.tag.to_be_bytes());
         bytes.extend_from_slice(&self.index.to_be_bytes());
-        bytes.extend_from_slice(&self.of.to_be_bytes());
+        bytes.extend_from_slice(&self.count.to_be_bytes());
         bytes
     }
 
@@ -209,13 +211,13 @@ impl Member {
         let (of, rest) = rest.split_first_chunk()?;
         let (tag, index, of) =
             (u64::from_be_bytes(*tag), u16::from_be_bytes(*index), u16::from_be_bytes(*of));
-        (index < of && of <= MOST).then_some((Member { tag, index, of }, rest))
+        (index < of && of <= MAX_CONNECTIONS).then_some((Member { tag, index, count: of }, rest))
     }
 }
 
 /// Incomplete bundles: some of their connections have not been opened yet.
 #[derive(Default)]
-pub(crate) struct Gathering(Vec<Waiting>);
+pub(crate) struct IncompleteBundles(Vec<Waiting>);
 
 struct Waiting {
     peer: IpAddr,
@@ -223,11 +225,11 @@ struct Waiting {
     members: Vec<Option<Connection>>,
 }
 
-impl Gathering {
+impl IncompleteBundles {
     /// Adds a connection. Returns the bundle and the client's hello as soon as all its connections are open.
     pub(crate) fn add(&mut self, device: &Device, connection: Connection) -> Option<(Bundle, Vec<u8>)> {
         let said = connection.info().private_data.clone();
-        let Some((Member { tag, index, of }, hello)) = Member::decode(&said) else {
+        let Some((Member { tag, index, count: of }, hello)) = Member::decode(&said) else {
             return Some((Bundle::new(device, vec![connection]), said));
         };
         let peer = connection.peer_addr().ip();
@@ -249,19 +251,19 @@ impl Gathering {
     }
 
     /// Drops incomplete bundles of which a connection has closed.
-    pub(crate) fn tidy(&mut self) {
+    pub(crate) fn drop_closed(&mut self) {
         let closed = |one: &Connection| one.state() == ConnectionState::Closed;
         self.0.retain(|waiting| !waiting.members.iter().flatten().any(closed));
     }
 }
 
 /// Returns the remote memory from offset `begin` on.
-fn moved(remote: Remote, begin: u64) -> Remote {
+fn at_offset(remote: Remote, begin: u64) -> Remote {
     Remote { address: remote.address + begin, ..remote }
 }
 
 /// Returns the oldest completion that all connections have, with the sum of their bytes.
-fn whole(of_each: &mut [VecDeque<Completion>]) -> Option<Completion> {
+fn pop_complete(of_each: &mut [VecDeque<Completion>]) -> Option<Completion> {
     if of_each.iter().any(VecDeque::is_empty) {
         return None;
     }
@@ -270,7 +272,7 @@ fn whole(of_each: &mut [VecDeque<Completion>]) -> Option<Completion> {
     Some(parts.fold(first, |sum, part| Completion { byte_len: sum.byte_len + part.byte_len, ..sum }))
 }
 
-fn joined(mut sum: ConnectionStats, next: &ConnectionStats) -> ConnectionStats {
+fn add_stats(mut sum: ConnectionStats, next: &ConnectionStats) -> ConnectionStats {
     sum.counters += &next.counters;
     sum.inflight_packets += next.inflight_packets;
     sum.inflight_bytes += next.inflight_bytes;
@@ -356,11 +358,11 @@ mod tests {
 
     #[test]
     fn members_are_told_apart_and_nonsense_is_none() {
-        let member = Member { tag: 0x1234_5678_9abc_def0, index: 2, of: 3 };
+        let member = Member { tag: 0x1234_5678_9abc_def0, index: 2, count: 3 };
         let bytes = [member.encode(), b"hello".to_vec()].concat();
         assert_eq!(Member::decode(&bytes), Some((member, &b"hello"[..])));
         assert!((0..16).all(|len| Member::decode(&bytes[..len]).is_none()));
-        for wrong in [Member { index: 3, ..member }, Member { of: MOST + 1, ..member }] {
+        for wrong in [Member { index: 3, ..member }, Member { count: MAX_CONNECTIONS + 1, ..member }] {
             assert_eq!(Member::decode(&wrong.encode()), None);
         }
     }

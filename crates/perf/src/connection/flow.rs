@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use pathweave_datapath::{CloseReason, Completion, Opcode, Region, Remote, Slice, Status};
 
 use super::bundle::Bundle;
-use super::words::{LARGEST_COUNT, Word};
-use crate::broken::Broken;
+use super::control::{ControlMessage, LARGEST_COUNT};
+use crate::broken::MeasureError;
 use crate::pattern::region;
-use crate::tally::Tally;
+use crate::tally::Counters;
 use crate::test::{Kind, Op, Role, Test};
 
 /// Flags in request ids, for receives and for control messages. All other ids are data.
@@ -17,18 +17,18 @@ const CONTROL: u64 = 1 << 62;
 
 /// One end's part in a test: its own requests, and the messages that arrive.
 pub(crate) struct Flow {
-    pub(crate) tally: Tally,
+    pub(crate) tally: Counters,
     /// Source buffers of own messages, and destination of READs.
-    own: Region,
+    local_buffers: Region,
     /// Memory that the peer sends to, writes to or reads from.
-    open: Region,
+    exposed_buffers: Region,
     /// Remote address of the peer's `open`.
     remote: Remote,
-    nothing: Region,
+    empty: Region,
     /// Slots of the posted receives, in order.
     receives: VecDeque<u64>,
     /// Slots of completed receives that must be posted again.
-    spent: Vec<u64>,
+    completed_receives: Vec<u64>,
 }
 
 impl Flow {
@@ -42,29 +42,29 @@ impl Flow {
         role: Role,
         (open, remote): (Region, Remote),
         mut turn: impl FnMut(),
-    ) -> Result<Flow, Broken> {
-        let tally = Tally::new(test, role);
+    ) -> Result<Flow, MeasureError> {
+        let tally = Counters::new(test, role);
         let bytes = if tally.sends() { test.memory_bytes() } else { 0 };
         let mut flow = Flow {
             tally,
-            own: region(bytes)?,
-            open,
+            local_buffers: region(bytes)?,
+            exposed_buffers: open,
             remote,
-            nothing: region(0)?,
+            empty: region(0)?,
             receives: VecDeque::new(),
-            spent: Vec::new(),
+            completed_receives: Vec::new(),
         };
         if flow.tally.checks() && test.op == Op::Read {
             for slot in 0..test.slots() {
-                let (start, len) = flow.place(slot);
-                flow.tally.pattern.fill(&flow.open, start, len, slot, &mut turn)?;
+                let (start, len) = flow.slot_range(slot);
+                flow.tally.pattern.fill(&flow.exposed_buffers, start, len, slot, &mut turn)?;
             }
         }
         Ok(flow)
     }
 
     /// Sets the address of the peer's memory.
-    pub(crate) fn aim(&mut self, remote: Remote) {
+    pub(crate) fn set_remote(&mut self, remote: Remote) {
         self.remote = remote;
     }
 
@@ -72,7 +72,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn prepare(&mut self, connection: &Bundle) -> Result<(), Broken> {
+    pub(crate) fn prepare(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         (0..self.tally.test.receives()).try_for_each(|number| self.post_receive(connection, number))
     }
 
@@ -81,17 +81,20 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn refill(&mut self, connection: &Bundle) -> Result<(), Broken> {
-        while let Some(slot) = self.spent.pop() {
+    pub(crate) fn refill(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
+        while let Some(slot) = self.completed_receives.pop() {
             self.post_receive(connection, slot)?;
         }
         Ok(())
     }
 
-    fn post_receive(&mut self, connection: &Bundle, number: u64) -> Result<(), Broken> {
+    fn post_receive(&mut self, connection: &Bundle, number: u64) -> Result<(), MeasureError> {
         let slot = number % self.tally.test.slots();
-        let into =
-            if self.tally.test.op == Op::Send { self.slot(&self.open, slot)? } else { self.nothing.all() };
+        let into = if self.tally.test.op == Op::Send {
+            self.slot(&self.exposed_buffers, slot)?
+        } else {
+            self.empty.all()
+        };
         connection.recv(RECEIVE | slot, into)?;
         self.receives.push_back(slot);
         Ok(())
@@ -101,7 +104,7 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn post(&mut self, connection: &Bundle) -> Result<(), Broken> {
+    pub(crate) fn post(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         while self.may_post() {
             self.post_one(connection)?;
         }
@@ -109,7 +112,7 @@ impl Flow {
     }
 
     fn may_post(&self) -> bool {
-        let Tally { test, posted, credited, done, .. } = &self.tally;
+        let Counters { test, posted, credited, done, .. } = &self.tally;
         // A buffer of the peer is free again when the peer has checked its content.
         let announced_write = self.tally.checks() && test.op == Op::Write;
         let free = !announced_write || posted - credited < test.slots();
@@ -120,23 +123,25 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn post_one(&mut self, connection: &Bundle) -> Result<(), Broken> {
+    pub(crate) fn post_one(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         let (number, slot) = (self.tally.posted, self.tally.posted % self.tally.test.slots());
         if self.tally.checks() {
-            let (start, len) = self.place(slot);
+            let (start, len) = self.slot_range(slot);
             let turn = || connection.turn();
             match self.tally.test.op {
-                Op::Send | Op::Write => self.tally.pattern.fill(&self.own, start, len, number, turn)?,
-                Op::Read => self.tally.pattern.spoil(&self.own, start, len, slot, turn)?,
+                Op::Send | Op::Write => {
+                    self.tally.pattern.fill(&self.local_buffers, start, len, number, turn)?
+                }
+                Op::Read => self.tally.pattern.fill_inverted(&self.local_buffers, start, len, slot, turn)?,
             }
         }
-        let own = self.slot(&self.own, slot)?;
+        let own = self.slot(&self.local_buffers, slot)?;
         let address = self.remote.address + slot * self.tally.test.size_bytes;
         let remote = Remote { address, ..self.remote };
         match self.tally.test.op {
             Op::Send => connection.send(number, own)?,
             Op::Write if self.tally.test.is_announced() => {
-                connection.write_imm(number, own, remote, Word::Data.encode())?;
+                connection.write_imm(number, own, remote, ControlMessage::Data.encode())?;
             }
             Op::Write => connection.write(number, own, remote)?,
             Op::Read => connection.read(number, own, remote)?,
@@ -154,12 +159,16 @@ impl Flow {
         &mut self,
         connection: &Bundle,
         completion: Completion,
-    ) -> Result<Option<(Word, u64)>, Broken> {
+    ) -> Result<Option<(ControlMessage, u64)>, MeasureError> {
         if !completion.is_success() {
             let (opcode, status) = (completion.opcode, completion.status);
             let reason = connection.close_reason();
             let closed = status == Status::Flushed && reason == Some(CloseReason::Peer);
-            return Err(if closed { Broken::Closed } else { Broken::Request { opcode, status, reason } });
+            return Err(if closed {
+                MeasureError::Closed
+            } else {
+                MeasureError::Request { opcode, status, reason }
+            });
         }
         match completion.opcode {
             Opcode::Recv | Opcode::RecvWriteImm => {
@@ -178,10 +187,10 @@ impl Flow {
         }
     }
 
-    fn completed(&mut self, connection: &Bundle, number: u64) -> Result<(), Broken> {
+    fn completed(&mut self, connection: &Bundle, number: u64) -> Result<(), MeasureError> {
         if self.tally.test.op == Op::Read && self.tally.checks() {
             let slot = number % self.tally.test.slots();
-            self.check(connection, (number, slot), self.own.clone(), slot)?;
+            self.check(connection, (number, slot), self.local_buffers.clone(), slot)?;
         }
         self.tally.complete();
         Ok(())
@@ -191,39 +200,41 @@ impl Flow {
         &mut self,
         connection: &Bundle,
         completion: Completion,
-    ) -> Result<Option<(Word, u64)>, Broken> {
+    ) -> Result<Option<(ControlMessage, u64)>, MeasureError> {
         let slot = self.receives.pop_front();
         let slot = slot.filter(|slot| completion.wr_id == RECEIVE | slot);
         let slot =
-            slot.ok_or_else(|| Broken::Own("receives complete in another order than posted".into()))?;
+            slot.ok_or_else(|| MeasureError::Local("receives complete in another order than posted".into()))?;
         let word = match completion.imm {
             None => None,
             Some(imm) => {
-                let word = Word::decode(imm);
-                Some(word.ok_or_else(|| Broken::Nonsense(format!("an immediate of {imm:#x}")))?)
+                let word = ControlMessage::decode(imm);
+                Some(word.ok_or_else(|| MeasureError::Protocol(format!("an immediate of {imm:#x}")))?)
             }
         };
         match word {
-            None | Some(Word::Data) => {
+            None | Some(ControlMessage::Data) => {
                 let (number, announced) = (self.tally.arrived, word.is_some());
                 let at = if announced { number % self.tally.test.slots() } else { slot };
                 if completion.byte_len != self.tally.test.size_bytes {
                     let (is, should) = (completion.byte_len, self.tally.test.size_bytes);
-                    return Err(Broken::Nonsense(format!("a message of {is} bytes instead of {should}")));
+                    return Err(MeasureError::Protocol(format!(
+                        "a message of {is} bytes instead of {should}"
+                    )));
                 }
                 self.tally.arrived += 1;
                 if self.tally.checks() {
-                    self.check(connection, (number, number), self.open.clone(), at)?;
+                    self.check(connection, (number, number), self.exposed_buffers.clone(), at)?;
                 }
-                self.spent.push(slot);
+                self.completed_receives.push(slot);
                 if announced && self.tally.test.kind == Kind::Bandwidth {
                     self.credit(connection)?;
                 }
-                Ok(word.map(|word| (word, 0)).or(Some((Word::Data, 0))))
+                Ok(word.map(|word| (word, 0)).or(Some((ControlMessage::Data, 0))))
             }
             Some(word) => {
-                self.spent.push(slot);
-                if let Word::Checked(count) = word {
+                self.completed_receives.push(slot);
+                if let ControlMessage::Checked(count) = word {
                     self.tally.credited += u64::from(count);
                 }
                 Ok(Some((word, completion.byte_len)))
@@ -232,10 +243,10 @@ impl Flow {
     }
 
     /// Reports checked messages to the peer, in batches.
-    fn credit(&mut self, connection: &Bundle) -> Result<(), Broken> {
+    fn credit(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         let enough = (self.tally.test.slots() / 4).clamp(1, LARGEST_COUNT.into());
-        if let Some(owed) = self.tally.owes(enough) {
-            self.say(connection, Word::Checked(owed as u32))?;
+        if let Some(owed) = self.tally.count_checked(enough) {
+            self.send_control(connection, ControlMessage::Checked(owed as u32))?;
         }
         Ok(())
     }
@@ -247,8 +258,8 @@ impl Flow {
         (number, contents): (u64, u64),
         region: Region,
         slot: u64,
-    ) -> Result<(), Broken> {
-        let (start, len) = self.place(slot);
+    ) -> Result<(), MeasureError> {
+        let (start, len) = self.slot_range(slot);
         let Some(offset) =
             self.tally.pattern.first_wrong(&region, start, len, contents, || connection.turn())?
         else {
@@ -263,17 +274,17 @@ impl Flow {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn say(&self, connection: &Bundle, word: Word) -> Result<(), Broken> {
-        Ok(connection.send_imm(CONTROL, self.nothing.all(), word.encode())?)
+    pub(crate) fn send_control(&self, connection: &Bundle, word: ControlMessage) -> Result<(), MeasureError> {
+        Ok(connection.send_imm(CONTROL, self.empty.all(), word.encode())?)
     }
 
     /// Returns the first byte and the length of a slot.
-    fn place(&self, slot: u64) -> (usize, usize) {
+    fn slot_range(&self, slot: u64) -> (usize, usize) {
         ((slot * self.tally.test.size_bytes) as usize, self.tally.test.size_bytes as usize)
     }
 
-    fn slot(&self, region: &Region, slot: u64) -> Result<Slice, Broken> {
-        let (start, len) = self.place(slot);
+    fn slot(&self, region: &Region, slot: u64) -> Result<Slice, MeasureError> {
+        let (start, len) = self.slot_range(slot);
         Ok(region.slice(start..start + len)?)
     }
 }
@@ -282,6 +293,11 @@ impl Flow {
 ///
 /// # Errors
 /// [`Broken`].
-pub(crate) fn tell(connection: &Bundle, word: Word, text: &[u8], to: Remote) -> Result<(), Broken> {
+pub(crate) fn send_control_with_text(
+    connection: &Bundle,
+    word: ControlMessage,
+    text: &[u8],
+    to: Remote,
+) -> Result<(), MeasureError> {
     Ok(connection.write_imm(CONTROL, Region::from_bytes(text)?.all(), to, word.encode())?)
 }

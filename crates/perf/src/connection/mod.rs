@@ -4,11 +4,11 @@
 //! Their texts are written to the control memory of the receiver.
 
 mod bundle;
+mod control;
 mod flow;
 mod server;
 mod session;
 mod side;
-mod words;
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -19,21 +19,21 @@ use pathweave_datapath::{
 };
 use serde::de::DeserializeOwned;
 
-use crate::broken::Broken;
+use crate::broken::MeasureError;
 use crate::console::{Console, Failure, Health};
-use crate::end::{Came, End, Said};
-use crate::meet::{Asks, ClientOptions, LOOK_EVERY, Meets};
+use crate::end::{Came, Control, End};
+use crate::meet::{CHECK_INTERVAL, ClientOptions, Connect, Request};
 use crate::open as device;
 use crate::pattern::region;
-use crate::show::Setup;
-use crate::tally::Tally;
+use crate::report::Setup;
+use crate::tally::Counters;
 use crate::test::{Hello, Role};
 pub(crate) use bundle::{Bundle, Member};
-use flow::{Flow, tell};
+use control::ControlMessage;
+use flow::{Flow, send_control_with_text};
 pub(crate) use server::serve;
 use session::Welcome;
-use side::Side;
-use words::Word;
+use side::EndReport;
 
 /// Size of the client's control memory. The report on 256 paths takes a quarter of it.
 const CONTROL_BYTES: u64 = 256 << 10;
@@ -49,9 +49,9 @@ pub(crate) struct ConnectionEnd {
 /// Transport of control messages with a text.
 enum Channel {
     /// The client receives texts in this memory.
-    Hears(Region),
+    Receives(Region),
     /// The server writes texts to this address.
-    Tells(Remote),
+    Sends(Remote),
 }
 
 impl ConnectionEnd {
@@ -59,57 +59,59 @@ impl ConnectionEnd {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn complete(&mut self, completion: Completion) -> Result<Came<Side>, Broken> {
+    pub(crate) fn complete(&mut self, completion: Completion) -> Result<Came<EndReport>, MeasureError> {
         let Some((word, len)) = self.flow.complete(&self.connection, completion)? else {
             return Ok(Came::Done);
         };
         Ok(match (word, &self.channel) {
-            (Word::Data, _) => Came::Data,
-            (Word::Checked(_), _) => Came::Done,
-            (Word::Start, Channel::Tells(_)) => Came::Said(Said::Start),
-            (Word::Finish, Channel::Tells(_)) => Came::Said(Said::Finish),
-            (Word::Report, Channel::Hears(control)) => Came::Said(Said::Report(parsed(control, len)?)),
-            (word, _) => return Err(Broken::Nonsense(format!("the other end says {word:?}"))),
+            (ControlMessage::Data, _) => Came::Data,
+            (ControlMessage::Checked(_), _) => Came::Done,
+            (ControlMessage::Start, Channel::Sends(_)) => Came::Said(Control::Start),
+            (ControlMessage::Finish, Channel::Sends(_)) => Came::Said(Control::Finish),
+            (ControlMessage::Report, Channel::Receives(control)) => {
+                Came::Said(Control::Report(parsed(control, len)?))
+            }
+            (word, _) => return Err(MeasureError::Protocol(format!("the other end says {word:?}"))),
         })
     }
 }
 
 impl End for ConnectionEnd {
-    type Side = Side;
+    type Side = EndReport;
 
-    fn tally(&self) -> &Tally {
+    fn tally(&self) -> &Counters {
         &self.flow.tally
     }
-    fn tally_mut(&mut self) -> &mut Tally {
+    fn tally_mut(&mut self) -> &mut Counters {
         &mut self.flow.tally
     }
-    fn post(&mut self) -> Result<(), Broken> {
+    fn post(&mut self) -> Result<(), MeasureError> {
         self.flow.refill(&self.connection)?;
         self.flow.post(&self.connection)
     }
     /// Sends before it refills receives, because the peer waits for the message in latency tests.
-    fn post_one(&mut self) -> Result<(), Broken> {
+    fn post_one(&mut self) -> Result<(), MeasureError> {
         self.flow.post_one(&self.connection)?;
         self.flow.refill(&self.connection)
     }
-    fn next(&mut self) -> Result<Option<Came<Side>>, Broken> {
-        match self.connection.wait(LOOK_EVERY) {
+    fn next(&mut self) -> Result<Option<Came<EndReport>>, MeasureError> {
+        match self.connection.wait(CHECK_INTERVAL) {
             Ok(completion) => self.complete(completion).map(Some),
             Err(WaitError::Timeout(_)) => Ok(None),
-            Err(WaitError::ConnectionClosed(_)) => Err(Broken::Closed),
-            Err(why) => Err(Broken::Own(why.to_string())),
+            Err(WaitError::ConnectionClosed(_)) => Err(MeasureError::Closed),
+            Err(why) => Err(MeasureError::Local(why.to_string())),
         }
     }
-    fn say(&mut self, said: Said<Side>) -> Result<(), Broken> {
+    fn send_control(&mut self, said: Control<EndReport>) -> Result<(), MeasureError> {
         match (said, &self.channel) {
-            (Said::Start, _) => self.flow.say(&self.connection, Word::Start),
-            (Said::Finish, _) => self.flow.say(&self.connection, Word::Finish),
-            (Said::Report(side), Channel::Tells(to)) => {
+            (Control::Start, _) => self.flow.send_control(&self.connection, ControlMessage::Start),
+            (Control::Finish, _) => self.flow.send_control(&self.connection, ControlMessage::Finish),
+            (Control::Report(side), Channel::Sends(to)) => {
                 let text = serde_json::to_vec(&side).expect("plain data serialises");
-                tell(&self.connection, Word::Report, &text, *to)
+                send_control_with_text(&self.connection, ControlMessage::Report, &text, *to)
             }
             // The closing connection tells the server the same.
-            (Said::Bye | Said::Report(_), _) => Ok(()),
+            (Control::Bye | Control::Report(_), _) => Ok(()),
         }
     }
     fn stats(&self) -> Option<ConnectionStats> {
@@ -143,10 +145,10 @@ fn scheme_of(options: &ClientOptions) -> &str {
     options.scheme.as_deref().unwrap_or(DEFAULT_SCHEME)
 }
 
-impl Meets for Connections<'_> {
+impl Connect for Connections<'_> {
     type End = ConnectionEnd;
 
-    fn meet(&mut self, asks: Asks) -> Result<Result<ConnectionEnd, Broken>, Failure> {
+    fn agree(&mut self, asks: Request) -> Result<Result<ConnectionEnd, MeasureError>, Failure> {
         let ClientOptions { server, other_servers, device, .. } = self.options;
         meet(&self.device, (*server, other_servers), scheme_of(self.options), asks, device.connect_timeout)
     }
@@ -185,11 +187,11 @@ pub(crate) fn meet(
     device: &Device,
     server: (SocketAddr, &[SocketAddr]),
     scheme: &str,
-    asks: Asks,
+    asks: Request,
     timeout: Duration,
-) -> Result<Result<ConnectionEnd, Broken>, Failure> {
-    let Asks { test, comes_back, client } = asks;
-    let own = |why: Broken| Failure::Input(why.to_string());
+) -> Result<Result<ConnectionEnd, MeasureError>, Failure> {
+    let Request { test, comes_back, client } = asks;
+    let own = |why: MeasureError| Failure::Input(why.to_string());
     let memory = region(test.memory_bytes()).map_err(own)?;
     let control = region(CONTROL_BYTES).map_err(own)?;
     let register = |memory: &Region, access| {
@@ -208,32 +210,34 @@ pub(crate) fn meet(
             let left = timeout.saturating_sub(begun.elapsed());
             let completion = match connection.wait(left) {
                 Ok(completion) => completion,
-                Err(WaitError::Timeout(_)) => return Err(Broken::Silent(timeout)),
-                Err(WaitError::ConnectionClosed(_)) => return Err(Broken::Closed),
-                Err(why) => return Err(Broken::Own(why.to_string())),
+                Err(WaitError::Timeout(_)) => return Err(MeasureError::Timeout(timeout)),
+                Err(WaitError::ConnectionClosed(_)) => return Err(MeasureError::Closed),
+                Err(why) => return Err(MeasureError::Local(why.to_string())),
             };
             match flow.complete(&connection, completion)? {
-                Some((Word::Ready, len)) => break len,
-                Some((Word::Refused, len)) => return Err(Broken::Refused(text(&control, len)?)),
-                Some((word, _)) => return Err(Broken::Nonsense(format!("{word:?} before a test"))),
+                Some((ControlMessage::Ready, len)) => break len,
+                Some((ControlMessage::Refused, len)) => {
+                    return Err(MeasureError::Refused(text(&control, len)?));
+                }
+                Some((word, _)) => return Err(MeasureError::Protocol(format!("{word:?} before a test"))),
                 None => {}
             }
         };
         let welcome: Welcome = parsed(&control, len)?;
-        flow.aim(Remote { address: 0, rkey: welcome.data_key });
+        flow.set_remote(Remote { address: 0, rkey: welcome.data_key });
         Ok(flow)
     };
     let agreed = agree();
-    let channel = Channel::Hears(control);
+    let channel = Channel::Receives(control);
     Ok(agreed.map(|flow| ConnectionEnd { connection, flow, channel, _registered: registered.into() }))
 }
 
-fn text(control: &Region, len: u64) -> Result<String, Broken> {
+fn text(control: &Region, len: u64) -> Result<String, MeasureError> {
     let len = usize::try_from(len).unwrap_or(usize::MAX);
     Ok(String::from_utf8_lossy(&control.to_vec(0..len)?).into_owned())
 }
 
-fn parsed<T: DeserializeOwned>(control: &Region, len: u64) -> Result<T, Broken> {
+fn parsed<T: DeserializeOwned>(control: &Region, len: u64) -> Result<T, MeasureError> {
     let text = text(control, len)?;
-    serde_json::from_str(&text).map_err(|why| Broken::Nonsense(why.to_string()))
+    serde_json::from_str(&text).map_err(|why| MeasureError::Protocol(why.to_string()))
 }

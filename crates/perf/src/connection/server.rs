@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 
 use pathweave_datapath::{Completion, Connection, WaitError};
 
-use super::bundle::Gathering;
+use super::bundle::IncompleteBundles;
 use super::session::Session;
-use crate::broken::Broken;
-use crate::clients::{Clients, Ended, Moved};
+use crate::broken::MeasureError;
+use crate::clients::{Clients, Ended, Transferred};
 use crate::console::{Console, Failure, Note};
-use crate::meet::LOOK_EVERY;
+use crate::meet::CHECK_INTERVAL;
 use crate::open as device;
 use crate::server::{Served, ServerOptions};
 use crate::test::Hello;
@@ -33,7 +33,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
     let say = |line: String| console.note(Note::Client(&line));
     let mut sessions: Vec<Session> = Vec::new();
     let mut clients = Clients::new(options.clients);
-    let mut gathering = Gathering::default();
+    let mut gathering = IncompleteBundles::default();
     // Session whose completions are looked for first. It rotates, so that no session is starved.
     let mut first = 0;
     while !console.is_interrupted() && !clients.are_over() {
@@ -46,13 +46,13 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
             let mut taken = order.filter_map(|index| Some(Event::Completed(index, sessions[index].take()?)));
             taken.next()
         };
-        match device.wait_until(LOOK_EVERY, ready).map_err(closed)? {
+        match device.wait_until(CHECK_INTERVAL, ready).map_err(closed)? {
             Some(Event::Opened(connection)) => {
                 let peer = connection.peer_addr();
                 let Some((bundle, said)) = gathering.add(&device, connection) else { continue };
                 let mut ticket = None;
                 let enter = |from: SocketAddr, hello: &Hello| {
-                    ticket = Some(clients.enter(hello.client, from, hello.comes_back)?);
+                    ticket = Some(clients.admit(hello.client, from, hello.comes_back)?);
                     Ok(ticket)
                 };
                 match Session::open(&device, bundle, &said, options.max_memory_bytes, enter) {
@@ -68,7 +68,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
                     Err(why) => {
                         say(format!("{peer}: {why}"));
                         if let Some(ticket) = ticket {
-                            clients.ends(ticket, Ended::Broken, Moved::default());
+                            clients.ends(ticket, Ended::Broken, Transferred::default());
                         }
                     }
                 }
@@ -77,19 +77,19 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
                 first = index + 1;
                 if let Err(why) = sessions[index].complete(completion, count) {
                     let session = sessions.swap_remove(index);
-                    leave(&mut clients, &session);
+                    record_end(&mut clients, &session);
                     match why {
-                        Broken::Closed => say(format!("{}: closed", session.peer())),
+                        MeasureError::Closed => say(format!("{}: closed", session.peer())),
                         why => say(format!("{}: {why}", session.peer())),
                     }
                 }
             }
             None => {
-                gathering.tidy();
+                gathering.drop_closed();
                 sessions.retain(|session| {
                     let stays = !session.is_closed();
                     if !stays {
-                        leave(&mut clients, session);
+                        record_end(&mut clients, session);
                     }
                     stays
                 });
@@ -100,7 +100,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
 }
 
 /// Records the end of a client whose connection has closed.
-fn leave(clients: &mut Clients, session: &Session) {
+fn record_end(clients: &mut Clients, session: &Session) {
     if let Some(ticket) = session.ticket() {
         let (ended, moved) = session.ended();
         clients.ends(ticket, ended, moved);

@@ -6,11 +6,11 @@ use pathweave_datapath::{Access, Completion, Device, Remote};
 use serde::{Deserialize, Serialize};
 
 use super::bundle::Bundle;
-use super::flow::{Flow, tell};
-use super::words::Word;
+use super::control::ControlMessage;
+use super::flow::{Flow, send_control_with_text};
 use super::{Channel, ConnectionEnd};
-use crate::broken::Broken;
-use crate::clients::{Ended, Moved, Ticket};
+use crate::broken::MeasureError;
+use crate::clients::{Ended, MeasurementId, Transferred};
 use crate::end::{End, Running};
 use crate::pattern::region;
 use crate::test::{Hello, Kind, Role, Test};
@@ -25,7 +25,7 @@ pub(crate) struct Welcome {
 pub(crate) struct Session {
     part: Part,
     /// Entry in the server's list of clients. `None` if the client was not admitted.
-    ticket: Option<Ticket>,
+    ticket: Option<MeasurementId>,
 }
 
 enum Part {
@@ -45,14 +45,14 @@ impl Session {
         connection: Bundle,
         said: &[u8],
         max_memory_bytes: u64,
-        enter: impl FnOnce(SocketAddr, &Hello) -> Result<Option<Ticket>, String>,
-    ) -> Result<(Session, String), Broken> {
+        enter: impl FnOnce(SocketAddr, &Hello) -> Result<Option<MeasurementId>, String>,
+    ) -> Result<(Session, String), MeasureError> {
         let key = Hello::control_key(said).ok_or_else(|| {
-            Broken::Nonsense("it is no client of `pathweave perf` or `pathweave ping`".to_owned())
+            MeasureError::Protocol("it is no client of `pathweave perf` or `pathweave ping`".to_owned())
         })?;
         let control = Remote { address: 0, rkey: key };
-        let refuse = |connection: Bundle, ticket: Option<Ticket>, why: String| {
-            tell(&connection, Word::Refused, why.as_bytes(), control)?;
+        let refuse = |connection: Bundle, ticket: Option<MeasurementId>, why: String| {
+            send_control_with_text(&connection, ControlMessage::Refused, why.as_bytes(), control)?;
             Ok((Session { part: Part::Refused(connection), ticket }, format!("refused: {why}")))
         };
         let hello = match Hello::decode(said) {
@@ -76,7 +76,7 @@ impl Session {
         let remote = Remote { address: 0, rkey: hello.data_key };
         let made = region(test.memory_bytes()).and_then(|memory| {
             let open = device.register(&memory, Access::READ_WRITE);
-            let open = open.map_err(|why| Broken::Own(why.to_string()))?;
+            let open = open.map_err(|why| MeasureError::Local(why.to_string()))?;
             Ok((Flow::new(test, Role::Server, (memory, remote), || connection.turn())?, open))
         });
         let (mut flow, open) = match made {
@@ -86,9 +86,9 @@ impl Session {
         flow.prepare(&connection)?;
         let welcome = Welcome { data_key: open.rkey() };
         let text = serde_json::to_vec(&welcome).expect("plain data serialises");
-        let channel = Channel::Tells(control);
+        let channel = Channel::Sends(control);
         let running = Running::new(ConnectionEnd { connection, flow, channel, _registered: vec![open] });
-        tell(&running.end.connection, Word::Ready, &text, control)?;
+        send_control_with_text(&running.end.connection, ControlMessage::Ready, &text, control)?;
         Ok((Session { part: Part::Test(Box::new(running)), ticket }, describe(&test)))
     }
 
@@ -101,7 +101,7 @@ impl Session {
 
     /// Returns the next completion, if there is one.
     pub(crate) fn take(&self) -> Option<Completion> {
-        self.connection().take()
+        self.connection().poll_completion()
     }
 
     pub(crate) fn peer(&self) -> SocketAddr {
@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// Returns the entry in the server's list of clients.
-    pub(crate) fn ticket(&self) -> Option<Ticket> {
+    pub(crate) fn ticket(&self) -> Option<MeasurementId> {
         self.ticket
     }
 
@@ -126,9 +126,9 @@ impl Session {
     }
 
     /// Returns the outcome that the session would have if it ended now.
-    pub(crate) fn ended(&self) -> (Ended, Moved) {
+    pub(crate) fn ended(&self) -> (Ended, Transferred) {
         match &self.part {
-            Part::Refused(_) => (Ended::Refused, Moved::default()),
+            Part::Refused(_) => (Ended::Refused, Transferred::default()),
             Part::Test(running) => match running.moved() {
                 Some(moved) => (Ended::Done, moved),
                 None => (Ended::Broken, running.moved_now()),
@@ -147,12 +147,16 @@ impl Session {
     ///
     /// # Errors
     /// If the session has ended.
-    pub(crate) fn complete(&mut self, completion: Completion, connections: usize) -> Result<(), Broken> {
+    pub(crate) fn complete(
+        &mut self,
+        completion: Completion,
+        connections: usize,
+    ) -> Result<(), MeasureError> {
         let Part::Test(running) = &mut self.part else {
-            return if completion.is_success() { Ok(()) } else { Err(Broken::Closed) };
+            return if completion.is_success() { Ok(()) } else { Err(MeasureError::Closed) };
         };
         let came = running.end.complete(completion)?;
-        running.go_on(came, connections)
+        running.handle(came, connections)
     }
 }
 

@@ -8,19 +8,19 @@ use pathweave_datapath::{ConnectionStats, PathState, PathStats};
 use serde::{Deserialize, Serialize};
 
 use crate::end::{Part, share, sums};
-use crate::show::Row;
+use crate::report::Row;
 use crate::work::Work;
 
 /// Report of one end. The server sends its report to the client. Both appear in the JSON output under these field
 /// names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Side {
+pub(crate) struct EndReport {
     #[serde(flatten)]
     pub(crate) work: Work,
     /// Largest number of connections that the process had at a time. Its CPU time covers all of them.
     pub(crate) connections: usize,
     pub(crate) counters: Counted,
-    pub(crate) paths: Vec<PathPart>,
+    pub(crate) paths: Vec<PathReport>,
 }
 
 /// Packet counts of one end.
@@ -42,7 +42,7 @@ pub(crate) struct Counted {
 
 /// Path in the direction in which this end sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct PathPart {
+pub(crate) struct PathReport {
     pub(crate) source_port: u16,
     /// Local and remote address of the path.
     pub(crate) local: Option<IpAddr>,
@@ -58,7 +58,7 @@ pub(crate) struct PathPart {
     pub(crate) shortest_rtt_us: Option<f64>,
 }
 
-impl Part for Side {
+impl Part for EndReport {
     type Stats = ConnectionStats;
     const NAMES: usize = 26;
 
@@ -69,7 +69,7 @@ impl Part for Side {
         now: Option<&ConnectionStats>,
     ) -> Self {
         let paths = now.map_or(Vec::new(), |now| paths(before, now));
-        Side { work, connections: others, counters: counted(before, now), paths }
+        EndReport { work, connections: others, counters: counted(before, now), paths }
     }
 
     fn work(&self) -> &Work {
@@ -91,7 +91,7 @@ impl Part for Side {
             ("marked by switches (ECN)", |counters| counters.marked_received),
             ("arrived out of order", |counters| counters.out_of_order_packets),
         ];
-        let most = |of: fn(&Row<Self>) -> &Side| {
+        let most = |of: fn(&Row<Self>) -> &EndReport| {
             rows.iter().map(|row| of(row).counters.out_of_order_max).max().unwrap_or(0)
         };
         let lines = lines.into_iter().map(|(name, of)| (name, sums(rows, |side| of(&side.counters))));
@@ -107,7 +107,7 @@ impl Part for Side {
             "path", "port", "state", "packets", "share[%]", "lost", "RTT[us]", "least RTT[us]"
         );
         let times = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.1}"));
-        let way = |path: &PathPart| (path.local, path.remote);
+        let way = |path: &PathReport| (path.local, path.remote);
         let several = self.paths.iter().any(|path| way(path) != way(&self.paths[0]));
         for (index, path) in self.paths.iter().enumerate() {
             let way = match way(path) {
@@ -148,14 +148,14 @@ fn counted(before: Option<&ConnectionStats>, after: Option<&ConnectionStats>) ->
     }
 }
 
-fn paths(before: Option<&ConnectionStats>, after: &ConnectionStats) -> Vec<PathPart> {
+fn paths(before: Option<&ConnectionStats>, after: &ConnectionStats) -> Vec<PathReport> {
     let old = |index: usize| before.and_then(|stats| stats.paths.get(index));
     let grown = |index: usize, of: fn(&PathStats) -> u64| of(&after.paths[index]) - old(index).map_or(0, of);
     let total: u64 = (0..after.paths.len()).map(|index| grown(index, |path| path.payload_bytes)).sum();
     let us = |span: Option<Duration>| span.map(|span| span.as_nanos() as f64 / 1e3);
     let part = |(index, path): (usize, &PathStats)| {
         let payload_bytes = grown(index, |path| path.payload_bytes);
-        PathPart {
+        PathReport {
             source_port: path.source_port,
             local: Some(path.local),
             remote: Some(path.remote.ip()),

@@ -10,12 +10,12 @@ use pathweave_datapath::{Region, WaitError};
 use super::end::DatagramEnd;
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
 use super::{config, open, unreachable};
-use crate::broken::Broken;
+use crate::broken::MeasureError;
 use crate::console::{Console, Failure, Health};
 use crate::end::End;
-use crate::meet::{Asks, ClientOptions, Meets};
+use crate::meet::{ClientOptions, Connect, Request};
 use crate::pattern::region;
-use crate::show::Setup;
+use crate::report::Setup;
 use crate::test::{Check, Op, Role};
 
 /// Opener of endpoints. Each measurement has its own endpoint, so that receives of different sizes do not mix.
@@ -41,12 +41,17 @@ impl Datagrams {
     }
 
     /// Requests a measurement from the server, then begins it with the endpoint that the server opens for it.
-    fn agree(&self, endpoint: RdmEndpoint, server: Peer, asks: Asks) -> Result<DatagramEnd, Broken> {
-        let own = |why: &dyn std::fmt::Display| Broken::Own(why.to_string());
+    fn begin_test(
+        &self,
+        endpoint: RdmEndpoint,
+        server: Peer,
+        asks: Request,
+    ) -> Result<DatagramEnd, MeasureError> {
+        let own = |why: &dyn std::fmt::Display| MeasureError::Local(why.to_string());
         let mut random = [0; 8];
         OsRandom.fill(&mut random).map_err(|why| own(&why))?;
         let token = u64::from_ne_bytes(random);
-        let hear = |peer: Peer, word: &Word| -> Result<Word, Broken> {
+        let hear = |peer: Peer, word: &Word| -> Result<Word, MeasureError> {
             let room = region(WORDS_BYTES)?;
             endpoint.recv_from(peer, 0, room.all()).map_err(|why| own(&why))?;
             let words = Region::from_bytes(&encode(token, word))?;
@@ -61,46 +66,47 @@ impl Datagrams {
                 let done = match endpoint.wait(left) {
                     Ok(done) => done,
                     Err(WaitError::Timeout(_)) => {
-                        return Err(Broken::Silent(self.config.device.connect_timeout));
+                        return Err(MeasureError::Timeout(self.config.device.connect_timeout));
                     }
                     Err(why) => return Err(own(&why)),
                 };
                 let Ok(len) = done.result() else {
                     let (opcode, status) = (done.opcode, done.status);
-                    return Err(Broken::Request { opcode, status, reason: None });
+                    return Err(MeasureError::Request { opcode, status, reason: None });
                 };
                 if done.wr_id == 1 {
                     sent = true;
                 } else {
                     let bytes = room.to_vec(0..len as usize)?;
                     let word = decode(Some(token), &bytes).map(|(_, word)| word);
-                    answer =
-                        Some(word.ok_or_else(|| Broken::Nonsense("no answer to what was asked".into()))?);
+                    answer = Some(
+                        word.ok_or_else(|| MeasureError::Protocol("no answer to what was asked".into()))?,
+                    );
                 }
             }
         };
         let port = match hear(server, &Word::Ask(Ask::of(&asks)))? {
             Word::Ready { port } => port,
-            Word::Refused { why } => return Err(Broken::Refused(why)),
-            other => return Err(Broken::Nonsense(format!("{other:?} before a measurement"))),
+            Word::Refused { why } => return Err(MeasureError::Refused(why)),
+            other => return Err(MeasureError::Protocol(format!("{other:?} before a measurement"))),
         };
         let at = endpoint.insert(SocketAddr::new(self.server.ip(), port)).map_err(|why| own(&why))?;
         match hear(at, &Word::Begin)? {
             Word::Ready { .. } => {}
-            other => return Err(Broken::Nonsense(format!("{other:?} before a measurement"))),
+            other => return Err(MeasureError::Protocol(format!("{other:?} before a measurement"))),
         }
         DatagramEnd::new(endpoint, at, token, asks.test, Role::Client)
     }
 }
 
-impl Meets for Datagrams {
+impl Connect for Datagrams {
     type End = DatagramEnd;
 
-    fn meet(&mut self, asks: Asks) -> Result<Result<DatagramEnd, Broken>, Failure> {
+    fn agree(&mut self, asks: Request) -> Result<Result<DatagramEnd, MeasureError>, Failure> {
         let endpoint = open(self.config.clone())?;
         let server = endpoint.insert(self.server).map_err(|why| Failure::Input(why.to_string()))?;
         endpoint.reach(server).map_err(|why| unreachable(&why))?;
-        Ok(self.agree(endpoint, server, asks))
+        Ok(self.begin_test(endpoint, server, asks))
     }
 
     fn setup(&self, end: &DatagramEnd, _console: &dyn Console) -> Setup {

@@ -7,11 +7,11 @@ use pathweave_datapath::{Opcode, Region, Slice, WaitError};
 
 use super::side::Side;
 use super::words::{WORDS_BYTES, Word, decode, encode, token_of};
-use crate::broken::Broken;
-use crate::end::{Came, End, Said};
-use crate::meet::LOOK_EVERY;
+use crate::broken::MeasureError;
+use crate::end::{Came, Control, End};
+use crate::meet::CHECK_INTERVAL;
 use crate::pattern::region;
-use crate::tally::Tally;
+use crate::tally::Counters;
 use crate::test::{Check, Role, Test};
 
 /// Approximate memory of a measurement's buffers in bytes, unless one message is larger.
@@ -29,7 +29,7 @@ pub(crate) struct DatagramEnd {
     endpoint: RdmEndpoint,
     peer: Peer,
     token: u64,
-    tally: Tally,
+    tally: Counters,
     /// Source buffers and destination buffers, one slot per message.
     own: Region,
     open: Region,
@@ -81,14 +81,14 @@ impl DatagramEnd {
         token: u64,
         test: Test,
         role: Role,
-    ) -> Result<Self, Broken> {
+    ) -> Result<Self, MeasureError> {
         let layout = Layout(test);
         let (own, open) = (region(layout.memory_bytes())?, region(layout.memory_bytes())?);
         let end = DatagramEnd {
             endpoint,
             peer,
             token,
-            tally: Tally::new(test, role),
+            tally: Counters::new(test, role),
             own,
             open,
             slot_bytes: layout.slot_bytes(),
@@ -100,12 +100,12 @@ impl DatagramEnd {
         Ok(end)
     }
 
-    fn receive(&self, slot: u64) -> Result<(), Broken> {
+    fn receive(&self, slot: u64) -> Result<(), MeasureError> {
         let room = self.slice(&self.open, slot, self.slot_bytes)?;
         Ok(self.endpoint.recv(slot, room)?)
     }
 
-    fn slice(&self, region: &Region, slot: u64, len: u64) -> Result<Slice, Broken> {
+    fn slice(&self, region: &Region, slot: u64, len: u64) -> Result<Slice, MeasureError> {
         let start = (slot * self.slot_bytes) as usize;
         Ok(region.slice(start..start + len as usize)?)
     }
@@ -114,15 +114,15 @@ impl DatagramEnd {
     ///
     /// # Errors
     /// [`Broken`].
-    pub(crate) fn tell(&mut self, word: &Word) -> Result<(), Broken> {
+    pub(crate) fn tell(&mut self, word: &Word) -> Result<(), MeasureError> {
         let words = Region::from_bytes(&encode(self.token, word))?;
         self.words += 1;
         Ok(self.endpoint.send(OF_WORDS, self.peer, words.all())?)
     }
 
-    fn complete(&mut self, done: RdmCompletion) -> Result<Came<Side>, Broken> {
+    fn complete(&mut self, done: RdmCompletion) -> Result<Came<Side>, MeasureError> {
         if !done.is_success() {
-            return Err(Broken::Request { opcode: done.opcode, status: done.status, reason: None });
+            return Err(MeasureError::Request { opcode: done.opcode, status: done.status, reason: None });
         }
         if done.opcode == Opcode::Send {
             if done.wr_id == OF_WORDS {
@@ -142,10 +142,10 @@ impl DatagramEnd {
                 self.tally.credited += count;
                 Came::Done
             }
-            Some(Word::Finish) => Came::Said(Said::Finish),
-            Some(Word::Report(side)) => Came::Said(Said::Report(side)),
-            Some(Word::Bye) => Came::Said(Said::Bye),
-            Some(word) => return Err(Broken::Nonsense(format!("the other end says {word:?}"))),
+            Some(Word::Finish) => Came::Said(Control::Finish),
+            Some(Word::Report(side)) => Came::Said(Control::Report(side)),
+            Some(Word::Bye) => Came::Said(Control::Bye),
+            Some(word) => return Err(MeasureError::Protocol(format!("the other end says {word:?}"))),
             None => {
                 self.data(done.wr_id, done.byte_len)?;
                 Came::Data
@@ -155,7 +155,7 @@ impl DatagramEnd {
         Ok(came)
     }
 
-    fn word(&self, slot: u64, len: u64) -> Result<Option<Word>, Broken> {
+    fn word(&self, slot: u64, len: u64) -> Result<Option<Word>, MeasureError> {
         let start = (slot * self.slot_bytes) as usize;
         let bytes = self.open.to_vec(start..start + (len as usize).min(16))?;
         // Most messages are data. Their first bytes rule out a control message.
@@ -166,7 +166,7 @@ impl DatagramEnd {
         Ok(decode(Some(self.token), &bytes).map(|(_, word)| word))
     }
 
-    fn data(&mut self, slot: u64, len: u64) -> Result<(), Broken> {
+    fn data(&mut self, slot: u64, len: u64) -> Result<(), MeasureError> {
         let number = self.tally.arrived;
         self.tally.arrived += 1;
         if !self.tally.checks() {
@@ -189,15 +189,15 @@ impl DatagramEnd {
         if let Some(wrong) = wrong {
             self.tally.note_wrong(|_| wrong);
         }
-        self.tally.pattern.spoil(&self.open, start, size, number, || self.endpoint.progress())?;
-        if let Some(count) = self.tally.owes(Layout(self.tally.test).window().div_ceil(4)) {
+        self.tally.pattern.fill_inverted(&self.open, start, size, number, || self.endpoint.progress())?;
+        if let Some(count) = self.tally.count_checked(Layout(self.tally.test).window().div_ceil(4)) {
             self.tell(&Word::Checked { count })?;
         }
         Ok(())
     }
 
     /// Returns true if all control messages of this end have been delivered.
-    pub(crate) fn has_said_all(&self) -> bool {
+    pub(crate) fn all_delivered(&self) -> bool {
         self.words == 0
     }
 }
@@ -205,15 +205,15 @@ impl DatagramEnd {
 impl End for DatagramEnd {
     type Side = Side;
 
-    fn tally(&self) -> &Tally {
+    fn tally(&self) -> &Counters {
         &self.tally
     }
-    fn tally_mut(&mut self) -> &mut Tally {
+    fn tally_mut(&mut self) -> &mut Counters {
         &mut self.tally
     }
-    fn post(&mut self) -> Result<(), Broken> {
+    fn post(&mut self) -> Result<(), MeasureError> {
         loop {
-            let Tally { done, credited, .. } = self.tally;
+            let Counters { done, credited, .. } = self.tally;
             let behind = if self.tally.checks() { credited.min(done) } else { done };
             if !self.tally.may_post(behind, Layout(self.tally.test).window()) {
                 return Ok(());
@@ -221,7 +221,7 @@ impl End for DatagramEnd {
             self.post_one()?;
         }
     }
-    fn post_one(&mut self) -> Result<(), Broken> {
+    fn post_one(&mut self) -> Result<(), MeasureError> {
         let slot = self.tally.posted % Layout(self.tally.test).slots();
         if self.tally.checks() {
             let start = (slot * self.slot_bytes) as usize;
@@ -238,26 +238,26 @@ impl End for DatagramEnd {
         self.tally.post();
         Ok(())
     }
-    fn next(&mut self) -> Result<Option<Came<Side>>, Broken> {
-        match self.endpoint.wait(LOOK_EVERY) {
+    fn next(&mut self) -> Result<Option<Came<Side>>, MeasureError> {
+        match self.endpoint.wait(CHECK_INTERVAL) {
             Ok(completion) => self.complete(completion).map(Some),
             Err(WaitError::Timeout(_)) => Ok(None),
-            Err(why) => Err(Broken::Own(why.to_string())),
+            Err(why) => Err(MeasureError::Local(why.to_string())),
         }
     }
-    fn say(&mut self, said: Said<Side>) -> Result<(), Broken> {
+    fn send_control(&mut self, said: Control<Side>) -> Result<(), MeasureError> {
         match said {
             // The endpoint serves this measurement only, so the measurement begins as soon as the client appears.
-            Said::Start => Ok(()),
-            Said::Finish => self.tell(&Word::Finish),
-            Said::Report(side) => self.tell(&Word::Report(side)),
+            Control::Start => Ok(()),
+            Control::Finish => self.tell(&Word::Finish),
+            Control::Report(side) => self.tell(&Word::Report(side)),
             // The peer waits for this message and leaves when it arrives, perhaps without an acknowledgement. So this
             // end waits for its delivery, but no longer than a few losses of it would take.
-            Said::Bye => {
+            Control::Bye => {
                 let scan = self.endpoint.stats().map_or(Duration::ZERO, |stats| stats.scan_period);
-                let until = Instant::now() + LOOK_EVERY.max(LOSSES_OF_A_BYE * scan);
+                let until = Instant::now() + CHECK_INTERVAL.max(LOSSES_OF_A_BYE * scan);
                 if self.tell(&Word::Bye).is_ok() {
-                    while !self.has_said_all() && Instant::now() < until && self.next().is_ok() {}
+                    while !self.all_delivered() && Instant::now() < until && self.next().is_ok() {}
                 }
                 Ok(())
             }

@@ -30,7 +30,7 @@ fn config(device: DeviceConfig, scheme: Option<&str>) -> RdmConfig {
 /// # Errors
 /// If the endpoint cannot be opened, with a message for the user.
 fn open(config: RdmConfig) -> Result<RdmEndpoint, Failure> {
-    RdmEndpoint::open(config).map_err(device::opening)
+    RdmEndpoint::open(config).map_err(device::open_error)
 }
 
 /// Converts the error of an unreachable peer to a message for the user.

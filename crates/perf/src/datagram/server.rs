@@ -12,11 +12,11 @@ use pathweave_datapath::{Opcode, Region};
 use super::end::{DatagramEnd, Layout};
 use super::words::{Ask, WORDS_BYTES, Word, decode, encode};
 use super::{config, open};
-use crate::broken::Broken;
-use crate::clients::{Clients, Ended, Moved, Ticket};
+use crate::broken::MeasureError;
+use crate::clients::{Clients, Ended, MeasurementId, Transferred};
 use crate::console::{Console, Failure, Note};
-use crate::end::{Came, End as _, Running, Said};
-use crate::meet::{LONGEST_SILENCE, LOOK_EVERY};
+use crate::end::{Came, Control, End as _, Running};
+use crate::meet::{CHECK_INTERVAL, SILENCE_TIMEOUT};
 use crate::pattern::region;
 use crate::server::{Served, ServerOptions};
 use crate::test::{Role, Test};
@@ -45,7 +45,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
     };
     (0..ASKS).try_for_each(receive)?;
     let say = |line: String| console.note(Note::Client(&line));
-    let (report, reports) = mpsc::channel::<(Peer, Ticket, String, (Ended, Moved))>();
+    let (report, reports) = mpsc::channel::<(Peer, MeasurementId, String, (Ended, Transferred))>();
     let running = Arc::new(AtomicUsize::new(0));
     let (mut begun, mut clients) = (0, Clients::new(options.clients));
     while !console.is_interrupted() && !clients.are_over() {
@@ -54,7 +54,8 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
             say(line);
             endpoint.remove(peer);
         }
-        let Some(done) = endpoint.wait_until(LOOK_EVERY, || endpoint.take()).map_err(|why| own(&why))? else {
+        let Some(done) = endpoint.wait_until(CHECK_INTERVAL, || endpoint.take()).map_err(|why| own(&why))?
+        else {
             continue;
         };
         if done.opcode == Opcode::Send {
@@ -69,7 +70,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
             say(format!("{address}: it is no client of `pathweave perf --transport erd`"));
             continue;
         };
-        let entered = clients.enter(ask.client, address, ask.comes_back);
+        let entered = clients.admit(ask.client, address, ask.comes_back);
         let opened = entered.clone().and_then(|ticket| Ok((ticket, begin(&config, options, ask)?)));
         let answer = match opened {
             Ok((ticket, measuring)) => {
@@ -81,7 +82,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
                 let body = move || {
                     let (line, how) = match measure(measuring, token, ask.test(), &running) {
                         Ok(moved) => (format!("{address}: done"), (Ended::Done, moved)),
-                        Err(why) => (format!("{address}: {why}"), (Ended::Broken, Moved::default())),
+                        Err(why) => (format!("{address}: {why}"), (Ended::Broken, Transferred::default())),
                     };
                     let _ = report.send((peer, ticket, line, how));
                 };
@@ -94,7 +95,7 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
             Err(why) => {
                 say(format!("{address}: refused: {why}"));
                 if let Ok(ticket) = entered {
-                    clients.ends(ticket, Ended::Refused, Moved::default());
+                    clients.ends(ticket, Ended::Refused, Transferred::default());
                 }
                 Word::Refused { why }
             }
@@ -132,29 +133,36 @@ fn describe(ask: Ask) -> String {
 }
 
 /// Runs a measurement from the client's first message to its last. Returns the amount of data moved.
-fn measure(endpoint: RdmEndpoint, token: u64, test: Test, count: &AtomicUsize) -> Result<Moved, Broken> {
-    let peer = hear_begin(&endpoint, token)?;
+fn measure(
+    endpoint: RdmEndpoint,
+    token: u64,
+    test: Test,
+    count: &AtomicUsize,
+) -> Result<Transferred, MeasureError> {
+    let peer = await_begin(&endpoint, token)?;
     let end = DatagramEnd::new(endpoint, peer, token, test, Role::Server)?;
     let mut running = Running::new(end);
     let others = count.fetch_add(1, Ordering::Relaxed);
-    let _leaves = Leaves(count);
+    let _leaves = RunningGuard(count);
     running.end.tell(&Word::Ready { port: 0 })?;
-    running.go_on(Came::Said(Said::Start), others + 1)?;
+    running.handle(Came::Said(Control::Start), others + 1)?;
     let mut heard = Instant::now();
     loop {
-        if let Some(moved) = running.moved().filter(|_| running.end.has_said_all()) {
+        if let Some(moved) = running.moved().filter(|_| running.end.all_delivered()) {
             return Ok(moved);
         }
         match running.end.next() {
-            Ok(Some(Came::Said(Said::Bye))) | Err(_) if running.is_over() => {
+            Ok(Some(Came::Said(Control::Bye))) | Err(_) if running.is_over() => {
                 // The client leaves when it has the report, mostly before its acknowledgement arrives here.
                 return Ok(running.moved().unwrap_or_default());
             }
             Ok(Some(came)) => {
-                running.go_on(came, 1)?;
+                running.handle(came, 1)?;
                 heard = Instant::now();
             }
-            Ok(None) if heard.elapsed() > LONGEST_SILENCE => return Err(Broken::Silent(LONGEST_SILENCE)),
+            Ok(None) if heard.elapsed() > SILENCE_TIMEOUT => {
+                return Err(MeasureError::Timeout(SILENCE_TIMEOUT));
+            }
             Ok(None) => {}
             Err(why) => return Err(why),
         }
@@ -163,23 +171,23 @@ fn measure(endpoint: RdmEndpoint, token: u64, test: Test, count: &AtomicUsize) -
 }
 
 /// Decrements the number of running measurements when dropped.
-struct Leaves<'a>(&'a AtomicUsize);
+struct RunningGuard<'a>(&'a AtomicUsize);
 
-impl Drop for Leaves<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 /// Waits for the client to begin.
-fn hear_begin(endpoint: &RdmEndpoint, token: u64) -> Result<Peer, Broken> {
-    let own = |why: &dyn std::fmt::Display| Broken::Own(why.to_string());
+fn await_begin(endpoint: &RdmEndpoint, token: u64) -> Result<Peer, MeasureError> {
+    let own = |why: &dyn std::fmt::Display| MeasureError::Local(why.to_string());
     let room = region(WORDS_BYTES)?;
     let deadline = Instant::now() + BEGINS_WITHIN;
     loop {
         endpoint.recv(0, room.all()).map_err(|why| own(&why))?;
         let left = deadline.saturating_duration_since(Instant::now());
-        let done = endpoint.wait(left).map_err(|_| Broken::Silent(BEGINS_WITHIN))?;
+        let done = endpoint.wait(left).map_err(|_| MeasureError::Timeout(BEGINS_WITHIN))?;
         let bytes = room.to_vec(0..done.byte_len as usize)?;
         if let (Some(peer), Some((_, Word::Begin))) = (done.peer, decode(Some(token), &bytes)) {
             return Ok(peer);

@@ -6,7 +6,7 @@ use pathweave_datapath::rdm::{RdmPath, RdmStats};
 use serde::{Deserialize, Serialize};
 
 use crate::end::{Part, share, sums};
-use crate::show::Row;
+use crate::report::Row;
 use crate::work::Work;
 
 /// Report of one end.

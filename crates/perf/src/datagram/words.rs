@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::side::Side;
-use crate::meet::Asks;
+use crate::meet::Request;
 use crate::test::{Check, Directions, Kind, Op, Test};
 
 /// Largest control message in bytes. Every receive has room for one.
@@ -29,8 +29,8 @@ pub(crate) struct Ask {
 
 impl Ask {
     /// Returns the request for a client's test.
-    pub(crate) fn of(asks: &Asks) -> Self {
-        let Asks { test, comes_back, client } = *asks;
+    pub(crate) fn of(asks: &Request) -> Self {
+        let Request { test, comes_back, client } = *asks;
         Ask {
             size_bytes: test.size_bytes,
             depth: test.depth,

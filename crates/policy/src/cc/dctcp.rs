@@ -8,8 +8,8 @@ use pathweave_units::{Duration, Rate, Time};
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::fluid::{Control, Controls};
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendWindow, Sent, Want};
+use crate::fluid::{ControlModel, HasControlModel};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, SendWindow, Sent};
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Debug, PartialEq)]
@@ -44,9 +44,9 @@ impl Default for DctcpConfig {
     }
 }
 
-impl Controls for DctcpConfig {
-    fn control(&self) -> Control {
-        Control::BY_MARKS
+impl HasControlModel for DctcpConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_MARKS
     }
 }
 
@@ -157,7 +157,7 @@ impl Dctcp {
 impl CongestionControl for Dctcp {
     crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         let window_bytes = (self.window * self.packet_bytes) as u64;
         if fits(want, window_bytes) { Permit::Now } else { Permit::Blocked }
     }

@@ -7,8 +7,8 @@ use pathweave_units::{Rate, Time};
 use super::window::{Window, fits};
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::fluid::{Control, Controls};
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
+use crate::fluid::{ControlModel, HasControlModel};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`DctcpRate`].
 #[derive(Clone, Debug, PartialEq)]
@@ -39,9 +39,9 @@ impl Default for DctcpRateConfig {
     }
 }
 
-impl Controls for DctcpRateConfig {
-    fn control(&self) -> Control {
-        Control::BY_MARKS
+impl HasControlModel for DctcpRateConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_MARKS
     }
 }
 
@@ -125,7 +125,7 @@ impl DctcpRate {
 impl CongestionControl for DctcpRate {
     crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         if !fits(want, self.window_bytes) {
             Permit::Blocked
         } else if now < self.next_send && self.rate < self.line {

@@ -19,10 +19,10 @@ mod window;
 
 use pathweave_units::{Duration, Rate, Time};
 
-use crate::fluid::{Control, Controls};
+use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, Leg, Member, PolicyCx, PolicyEnv,
-    SendWindow, Sent, Want,
+    Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, MeasuredSection, PolicyCx, PolicyEnv,
+    QueuePairId, SendRequest, SendWindow, Sent,
 };
 
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
@@ -50,11 +50,11 @@ pub enum Permit {
 pub trait CongestionControl {
     /// Called first, when the queue pair opens. Joins the state that is shared with other queue pairs of the
     /// endpoint.
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>);
     /// Called last, when the queue pair closes.
     fn on_close(&mut self, cx: &mut PolicyCx<'_>);
     /// Returns whether a packet may leave. Has no relevant side effect.
-    fn permit(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Permit;
+    fn permit(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Permit;
     /// Commits a packet that left. The returned value comes back with the feedback on the packet
     /// ([`Memo::cc_half`](crate::Memo::cc_half)), where the path picker can read it, too. 0 if there is nothing to
     /// store.
@@ -107,7 +107,7 @@ macro_rules! congestion_controls {
                     mtu_wire_bytes: 1_000,
                     mtu_payload_bytes: 900,
                     paths: 1,
-                    measured: Leg::with_rtt(Duration::from_us(10)),
+                    measured: MeasuredSection::with_rtt(Duration::from_us(10)),
                     edge: None,
                 };
                 self.build(&env).window().is_some()
@@ -118,8 +118,8 @@ macro_rules! congestion_controls {
             }
         }
 
-        impl Controls for CcConfig {
-            fn control(&self) -> Control {
+        impl HasControlModel for CcConfig {
+            fn control(&self) -> ControlModel {
                 match self { $( CcConfig::$name(config) => config.control() ),* }
             }
         }
@@ -128,8 +128,8 @@ macro_rules! congestion_controls {
             fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
                 match self { $( CcConfig::$name(config) => config.adapt_to_fabric(fabric) ),* }
             }
-            fn wants_longest_path(&self) -> bool {
-                match self { $( CcConfig::$name(config) => config.wants_longest_path() ),* }
+            fn uses_longest_path(&self) -> bool {
+                match self { $( CcConfig::$name(config) => config.uses_longest_path() ),* }
             }
             fn host_delay(&self) -> HostDelay {
                 match self { $( CcConfig::$name(config) => config.host_delay() ),* }
@@ -140,14 +140,14 @@ macro_rules! congestion_controls {
         }
 
         impl CongestionControl for AnyCc {
-            fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+            fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyCc::$name(cc) => cc.on_open(now, member, cx) ),* }
             }
             fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
                 match self { $( AnyCc::$name(cc) => cc.on_close(cx) ),* }
             }
             #[inline]
-            fn permit(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Permit {
+            fn permit(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Permit {
                 match self { $( AnyCc::$name(cc) => cc.permit(now, want, cx) ),* }
             }
             #[inline]

@@ -15,10 +15,10 @@ use pathweave_units::{Duration, Rate, Time};
 use super::median::Median;
 use super::{CongestionControl, Permit, Swift, SwiftConfig};
 use crate::error::check;
-use crate::fluid::{Control, Controls};
+use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv,
-    SendWindow, Sent, Want,
+    SendRequest, SendWindow, Sent,
 };
 
 /// Parameters of [`Mswift`].
@@ -42,8 +42,8 @@ impl Default for MswiftConfig {
     }
 }
 
-impl Controls for MswiftConfig {
-    fn control(&self) -> Control {
+impl HasControlModel for MswiftConfig {
+    fn control(&self) -> ControlModel {
         self.swift.control()
     }
 }
@@ -111,7 +111,7 @@ impl Mswift {
 impl CongestionControl for Mswift {
     crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Permit {
         self.swift.permit(now, want, cx)
     }
     #[inline]
@@ -138,7 +138,7 @@ impl CongestionControl for Mswift {
 mod tests {
     use super::*;
     use crate::testing::{Host, Scenario, random_operations};
-    use crate::{Leg, Memo};
+    use crate::{MeasuredSection, Memo};
     use pathweave_units::PathId;
 
     /// Returns a queue pair with packets of 100 ns, 100 of which are a BDP of 10 us. Windows from 100 packets on have
@@ -150,7 +150,7 @@ mod tests {
             mtu_wire_bytes: 1_250,
             mtu_payload_bytes: 1_172,
             paths: 4,
-            measured: Leg { base_rtt: Duration::from_us(10), links: 2 },
+            measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 2 },
             edge: None,
         };
         let swift = SwiftConfig {
@@ -224,7 +224,7 @@ mod tests {
     fn random_operations_break_no_invariant() {
         use crate::picker::PickerConfig;
         for seed in 0..20 {
-            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| crate::Split {
+            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| crate::SplitPolicy {
                 cc: Mswift::new(&MswiftConfig::default(), env),
                 picker: PickerConfig::Rps.build(env, rng),
             });

@@ -25,10 +25,10 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::fluid::{Control, Controls};
+use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendWindow, Sent,
-    Want,
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendRequest,
+    SendWindow, Sent,
 };
 
 /// Parameters of [`Smartt`].
@@ -78,9 +78,9 @@ impl Default for SmarttConfig {
     }
 }
 
-impl Controls for SmarttConfig {
-    fn control(&self) -> Control {
-        Control::BY_DELAY
+impl HasControlModel for SmarttConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_DELAY
     }
 }
 
@@ -89,7 +89,7 @@ impl Adapt for SmarttConfig {
         HostDelay::InRoundTrip
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.max_bdp *= host.held_bdps;
+        self.max_bdp *= host.max_inflight_bdps;
     }
 }
 
@@ -276,7 +276,7 @@ impl Smartt {
 impl CongestionControl for Smartt {
     crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         if super::window::fits(want, self.window_bytes()) { Permit::Now } else { Permit::Blocked }
     }
     #[inline]
@@ -316,7 +316,7 @@ impl CongestionControl for Smartt {
 mod tests {
     use super::*;
     use crate::testing::{Host, Scenario, random_operations};
-    use crate::{Leg, Memo};
+    use crate::{MeasuredSection, Memo};
     use pathweave_units::PathId;
 
     const US: fn(u64) -> Duration = Duration::from_us;
@@ -326,7 +326,7 @@ mod tests {
     fn smartt() -> Smartt {
         let env = PolicyEnv {
             base_rtt: US(12),
-            measured: Leg::with_rtt(US(12)),
+            measured: MeasuredSection::with_rtt(US(12)),
             mtu_wire_bytes: 4_000,
             ..Scenario::steady().env
         };
@@ -444,7 +444,7 @@ mod tests {
         for seed in 0..60 {
             let max_bdp = [1.5, 0.01, 4.0][seed as usize % 3];
             let config = SmarttConfig { max_bdp, ..SmarttConfig::default() };
-            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| crate::Split {
+            random_operations(seed, 2_000, &Scenario::steady().env, |env, rng| crate::SplitPolicy {
                 cc: Smartt::new(&config, env),
                 picker: PickerConfig::Rps.build(env, rng),
             });

@@ -20,10 +20,10 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::fluid::{Control, Controls};
+use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendWindow, Sent,
-    Want,
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendRequest,
+    SendWindow, Sent,
 };
 
 /// Network for which increases are given: 100 Gb/s and 12 us, with a bandwidth-delay product of 150,000 bytes. In
@@ -81,9 +81,9 @@ impl Default for StrackConfig {
     }
 }
 
-impl Controls for StrackConfig {
-    fn control(&self) -> Control {
-        Control::BY_DELAY
+impl HasControlModel for StrackConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_DELAY
     }
 }
 
@@ -92,7 +92,7 @@ impl Adapt for StrackConfig {
         HostDelay::InRoundTrip
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.max_bdp *= host.held_bdps;
+        self.max_bdp *= host.max_inflight_bdps;
     }
 }
 
@@ -254,7 +254,7 @@ impl Strack {
 impl CongestionControl for Strack {
     crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         // With nothing in flight a packet always fits, because the window is at least one packet.
         if f64::from(want.inflight_packets) + 1.0 <= self.window { Permit::Now } else { Permit::Blocked }
     }
@@ -293,7 +293,7 @@ impl CongestionControl for Strack {
 mod tests {
     use super::*;
     use crate::testing::{Host, Scenario};
-    use crate::{Leg, Memo};
+    use crate::{MeasuredSection, Memo};
     use pathweave_units::PathId;
 
     const US: fn(u64) -> Duration = Duration::from_us;
@@ -303,7 +303,7 @@ mod tests {
     fn strack() -> Strack {
         let env = PolicyEnv {
             base_rtt: US(12),
-            measured: Leg::with_rtt(US(12)),
+            measured: MeasuredSection::with_rtt(US(12)),
             mtu_wire_bytes: 1_250,
             ..Scenario::steady().env
         };
@@ -395,7 +395,7 @@ mod tests {
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(400),
             base_rtt: US(12),
-            measured: Leg::with_rtt(US(12)),
+            measured: MeasuredSection::with_rtt(US(12)),
             ..Scenario::steady().env
         };
         let p = Strack::new(&StrackConfig::default(), &env).params;
@@ -403,7 +403,7 @@ mod tests {
         // With half the round-trip time the target is half, too.
         let p = Strack::new(
             &StrackConfig::default(),
-            &PolicyEnv { base_rtt: US(6), measured: Leg::with_rtt(US(6)), ..env },
+            &PolicyEnv { base_rtt: US(6), measured: MeasuredSection::with_rtt(US(6)), ..env },
         );
         assert_eq!((p.params.proportional, p.params.fair), (4.0, 10.0));
     }

@@ -11,10 +11,10 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::fluid::{Control, Controls};
+use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Leg, PolicyCx, PolicyEnv,
-    SendWindow, Sent, Want,
+    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, MeasuredSection, PolicyCx,
+    PolicyEnv, SendRequest, SendWindow, Sent,
 };
 
 /// Parameters of [`Swift`].
@@ -112,7 +112,7 @@ pub enum SwiftHops {
 }
 
 impl HopScaling {
-    fn target(&self, way: Leg) -> Duration {
+    fn target(&self, way: MeasuredSection) -> Duration {
         let links = u64::from(way.links);
         let hops = match self.hops {
             SwiftHops::NodesRt => 2 * (links + 1),
@@ -186,9 +186,9 @@ fn few_packets(packet: Duration) -> Duration {
     (packet * TARGET_PACKETS).min(LONGEST_TARGET)
 }
 
-impl Controls for SwiftConfig {
-    fn control(&self) -> Control {
-        Control::BY_DELAY
+impl HasControlModel for SwiftConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_DELAY
     }
 }
 
@@ -205,7 +205,7 @@ impl Adapt for SwiftConfig {
         // More flows may queue more in the network, but the delay of hosts does not depend on the number of flows.
         self.scaling_range.get_or_insert((allowed * SCALING_TARGETS).min(LONGEST_TARGET));
         self.queue_target = Some((allowed + host.host_delay).min(LONGEST_TARGET));
-        self.max_bdp *= host.held_bdps;
+        self.max_bdp *= host.max_inflight_bdps;
     }
 }
 
@@ -215,7 +215,7 @@ impl SwiftConfig {
         self.queue_target.unwrap_or(few_packets(packet))
     }
     /// Returns the target without flow scaling.
-    fn base_target(&self, way: Leg, packet: Duration) -> Duration {
+    fn base_target(&self, way: MeasuredSection, packet: Duration) -> Duration {
         match &self.hop_scaling {
             Some(hops) if way.links > 0 => hops.target(way),
             _ => way.base_rtt + self.queue_target(packet),
@@ -361,7 +361,7 @@ impl Swift {
 impl CongestionControl for Swift {
     crate::ignores!(on_open, on_close, on_timer);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         if f64::from(want.inflight_packets) + 1.0 <= self.cwnd {
             return Permit::Now;
         }
@@ -386,7 +386,7 @@ impl CongestionControl for Swift {
             FeedbackKind::Ack { timed: true, .. } => {
                 self.on_ack(now, feedback.rtt, feedback.backlogged || self.cwnd < 1.0);
             }
-            FeedbackKind::Midway => self.on_ack(now, feedback.rtt, feedback.backlogged),
+            FeedbackKind::EdgeRtt => self.on_ack(now, feedback.rtt, feedback.backlogged),
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => {
                 self.shrink(now, 1.0 - self.params.max_decrease);
             }
@@ -430,7 +430,7 @@ mod tests {
             mtu_wire_bytes: 1_250,
             mtu_payload_bytes: 1_172,
             paths: 4,
-            measured: Leg { base_rtt: Duration::from_us(10), links: 2 },
+            measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 2 },
             edge: None,
         };
         let (queue_target, scaling_range) = (Some(Duration::from_us(9)), Some(Duration::from_us(36)));
@@ -451,7 +451,7 @@ mod tests {
             mtu_wire_bytes: 1_048,
             mtu_payload_bytes: 1_000,
             paths: 1,
-            measured: Leg { base_rtt: Duration::from_us(2 * u64::from(links)), links },
+            measured: MeasuredSection { base_rtt: Duration::from_us(2 * u64::from(links)), links },
             edge: None,
         };
         Swift::new(&config, &env)
@@ -463,7 +463,7 @@ mod tests {
         for (links, target_us) in [(4, 10.2), (3, 8.2), (7, 16.2)] {
             assert!((over_links(links, 1_012).target() / 1e6 - target_us).abs() < 1e-9);
         }
-        let way = Leg { base_rtt: Duration::from_us(8), links: 4 };
+        let way = MeasuredSection { base_rtt: Duration::from_us(8), links: 4 };
         let target = |hops| HopScaling { hops, ..HopScaling::default() }.target(way);
         assert_eq!(target(SwiftHops::LinksRt), Duration::from_ns(8_200));
         assert_eq!(target(SwiftHops::LinksFwd), Duration::from_ns(4_200));
@@ -491,7 +491,7 @@ mod tests {
             mtu_wire_bytes: 1_250,
             mtu_payload_bytes: 1_172,
             paths: 1,
-            measured: Leg { base_rtt: Duration::from_us(8), links: 4 },
+            measured: MeasuredSection { base_rtt: Duration::from_us(8), links: 4 },
             edge: None,
         };
         let mut swift = Swift::new(&config, &env);
@@ -508,7 +508,7 @@ mod tests {
             mtu_wire_bytes,
             mtu_payload_bytes: mtu_wire_bytes - 78,
             paths: 4,
-            measured: Leg { base_rtt: Duration::from_us(base_us), links: 6 },
+            measured: MeasuredSection { base_rtt: Duration::from_us(base_us), links: 6 },
             edge: None,
         };
         let config = SwiftConfig::default();
@@ -536,7 +536,7 @@ mod tests {
             network_rtt: us(50),
             host_delay: us(1_000),
             base_rtt: us(50),
-            held_bdps: 1.0,
+            max_inflight_bdps: 1.0,
             batch_packets: 44,
         };
         let mut config = SwiftConfig::default();
@@ -552,7 +552,7 @@ mod tests {
             mtu_wire_bytes: 1_250,
             mtu_payload_bytes: 1_172,
             paths: 1,
-            measured: Leg { base_rtt: Duration::from_us(10), links: 4 },
+            measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 4 },
             edge: None,
         };
         let config =
@@ -573,7 +573,7 @@ mod tests {
         let mut swift = over_links(3, 1_012);
         let full = swift.window_packets();
         let echo = |swift: &mut Swift, at_us, rtt_ns| {
-            let feedback = Feedback { rtt: Duration::from_ns(rtt_ns), ..feedback(FeedbackKind::Midway) };
+            let feedback = Feedback { rtt: Duration::from_ns(rtt_ns), ..feedback(FeedbackKind::EdgeRtt) };
             swift.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
         };
         echo(&mut swift, 100, 8_100);
@@ -609,8 +609,8 @@ mod tests {
             backlogged: true,
         }
     }
-    fn want(inflight_packets: u32) -> Want {
-        Want {
+    fn want(inflight_packets: u32) -> SendRequest {
+        SendRequest {
             psn: 0,
             payload_bytes: 1_172,
             wire_bytes: 1_250,
@@ -716,7 +716,7 @@ mod tests {
             swift.on_feedback(Time::from_us(500), told, &mut Host::new(1).cx());
             swift.window_packets()
         };
-        let full = tell(&idle(FeedbackKind::Midway));
+        let full = tell(&idle(FeedbackKind::EdgeRtt));
         assert_eq!(tell(&answer), full);
         let mut swift = self::swift();
         (swift.cwnd, swift.next_send) = (0.25, Time::from_us(900));
@@ -724,7 +724,7 @@ mod tests {
             swift.on_feedback(Time::from_us(500), told, &mut Host::new(1).cx());
             (swift.window_packets(), swift.next_send)
         };
-        assert_eq!(tell(&idle(FeedbackKind::Midway)), (0.25, Time::from_us(900)), "it acknowledges nothing");
+        assert_eq!(tell(&idle(FeedbackKind::EdgeRtt)), (0.25, Time::from_us(900)), "it acknowledges nothing");
         assert_eq!(tell(&answer), (1.25, Time::from_us(500)));
         assert_eq!(tell(&answer), (1.25, Time::from_us(500)), "more than a packet, and not used");
     }

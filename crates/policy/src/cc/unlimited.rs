@@ -4,8 +4,8 @@ use pathweave_units::{Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit, Window};
-use crate::fluid::{Control, Controls};
-use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, Sent, Want};
+use crate::fluid::{ControlModel, HasControlModel};
+use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Unlimited`].
 #[derive(Clone, Debug, PartialEq, Default)]
@@ -17,9 +17,9 @@ pub struct UnlimitedConfig {
     pub window: Window,
 }
 
-impl Controls for UnlimitedConfig {
-    fn control(&self) -> Control {
-        Control::BY_MARKS
+impl HasControlModel for UnlimitedConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_MARKS
     }
 }
 
@@ -48,7 +48,7 @@ impl Unlimited {
 impl CongestionControl for Unlimited {
     crate::ignores!(on_open, on_close, on_feedback, on_timer, window);
     #[inline]
-    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         if fits(want, self.window_bytes) { Permit::Now } else { Permit::Blocked }
     }
     #[inline]

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::error::check;
-use crate::{ConfigError, PolicyEnv, Want};
+use crate::{ConfigError, PolicyEnv, SendRequest};
 
 /// Largest amount of data in flight of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -43,7 +43,7 @@ impl Window {
 /// Returns true if the packet fits. With nothing in flight it always does: a window smaller than a packet must slow a
 /// sender down, never stop it.
 #[inline]
-pub(super) fn fits(want: &Want, window_bytes: u64) -> bool {
+pub(super) fn fits(want: &SendRequest, window_bytes: u64) -> bool {
     want.inflight_packets == 0
         || want.inflight_bytes.saturating_add(u64::from(want.wire_bytes)) <= window_bytes
 }

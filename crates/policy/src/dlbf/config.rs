@@ -9,7 +9,7 @@ use pathweave_units::{Duration, Rng};
 use super::Dlbf;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::error::check;
-use crate::fluid::{AsFluid, Controls, Fluid, Spread};
+use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
 use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
 
 /// Variant of the algorithm.
@@ -147,8 +147,8 @@ impl Adapt for DlbfConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);
     }
-    fn wants_longest_path(&self) -> bool {
-        self.cc.wants_longest_path()
+    fn uses_longest_path(&self) -> bool {
+        self.cc.uses_longest_path()
     }
     fn host_delay(&self) -> HostDelay {
         self.cc.host_delay()

@@ -10,14 +10,14 @@ use crate::cc::AnyCc;
 /// avoid the queue. If the path is left, the notification no longer applies to the path in use, and its effect is
 /// reverted.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marks {
+pub(super) struct RevertibleCnps {
     /// State of congestion control before the first of these notifications.
     before: Option<AnyCc>,
     /// True if the path has been left since.
     left: bool,
 }
 
-impl Marks {
+impl RevertibleCnps {
     /// Saves the congestion control before a notification for the path in use takes effect.
     pub(super) fn notified(&mut self, cc: &AnyCc) {
         self.before.get_or_insert_with(|| cc.clone());

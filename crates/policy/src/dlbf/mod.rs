@@ -19,21 +19,21 @@ use alloc::collections::VecDeque;
 use core::ops::Range;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
-use pathweave_wire::{Control, Notices};
+use pathweave_wire::{Control, NoticePermission};
 
 use crate::cc::{AnyCc, CongestionControl, Permit};
 use crate::picker::PathSet;
 use crate::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathView, Policy, PolicyCx,
-    PolicyEnv, Sent, Treatment, Want,
+    ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy, PolicyCx,
+    PolicyEnv, QueuePairId, SendRequest, Sent,
 };
 
 pub use config::{DlbfConfig, DlbfScope, DlbfVariant, MarkedRate, OnSwitch};
 pub use history::{History, Sending};
-use marks::Marks;
-pub use paths::{Knowledge, PathTable};
+use marks::RevertibleCnps;
+pub use paths::{PathStatus, PathTable};
 pub use store::DlbfHost;
-use store::Place;
+use store::PathStateLocation;
 
 /// Policy of one direction of one queue pair.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct Dlbf {
 struct State {
     config: Box<DlbfConfig>,
     env: PolicyEnv,
-    place: Place,
+    place: PathStateLocation,
     /// First path if no path is known. Drawn as ECMP draws its path, so that the two schemes compare.
     first: PathId,
     current: Option<PathId>,
@@ -56,35 +56,35 @@ struct State {
     sent_at: Time,
     history: History,
     /// Packets that must leave on the current path before data.
-    ahead: Option<Ahead>,
+    ahead: Option<BeforeData>,
     /// PSNs to copy onto the current path.
     copies: VecDeque<u64>,
-    notices: Notices,
+    notices: NoticePermission,
     rtt: Duration,
     /// Last round-trip time on the path in use.
     rtt_in_use: Duration,
     switched_at: Option<Time>,
     /// Path that is being measured before it is used.
-    asked: Option<Asked>,
+    probed: Option<ProbedPath>,
     /// True if packets may be in flight on paths that were left. New data then waits until it can no longer overtake
     /// them. A copy takes the place of new data and arrives when the new data would have arrived. Unless the rate has
     /// risen, copying therefore takes as long as waiting, and costs bytes besides.
     left_behind: bool,
     /// Notifications that may be reverted.
-    marks: Marks,
+    marks: RevertibleCnps,
     counts: DlbfCounts,
 }
 
 /// A path of unknown delay that is being measured. The queue pair moves to it if the reply is unmarked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Asked {
+struct ProbedPath {
     path: PathId,
     since: Time,
 }
 
 /// Packets that must leave on a new path before data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Ahead {
+enum BeforeData {
     /// Copies of the packets that would arrive late, given the delay of the new path. `left` is the path left, which
     /// the published variant uses.
     Copies { left: PathId, one_way_ps: i64 },
@@ -128,7 +128,7 @@ impl Dlbf {
             state: Box::new(State {
                 config,
                 env: *env,
-                place: Place::Own(table),
+                place: PathStateLocation::Own(table),
                 first: PathSet::all(env.paths).draw(rng),
                 current: None,
                 msn: None,
@@ -136,13 +136,13 @@ impl Dlbf {
                 history: History::default(),
                 ahead: None,
                 copies: VecDeque::new(),
-                notices: Notices::Welcome,
+                notices: NoticePermission::Welcome,
                 rtt: env.base_rtt,
                 rtt_in_use: env.base_rtt,
                 switched_at: None,
-                asked: None,
+                probed: None,
                 left_behind: false,
-                marks: Marks::default(),
+                marks: RevertibleCnps::default(),
                 counts: DlbfCounts::default(),
             }),
         }
@@ -150,7 +150,7 @@ impl Dlbf {
     /// Reverts the effect of marks of a path that has been left.
     #[inline]
     fn settle(&mut self) {
-        if let Some(before) = self.state.marks.settle(self.state.asked.is_some()) {
+        if let Some(before) = self.state.marks.settle(self.state.probed.is_some()) {
             self.cc = before;
         }
     }
@@ -172,11 +172,11 @@ impl State {
             return old;
         }
         let table = self.place.table(cx.shared);
-        if let Some(silent) = self.asked.take() {
-            table.failed(now, silent.path);
+        if let Some(silent) = self.probed.take() {
+            table.on_timeout(now, silent.path);
         }
         let mut new = table.select(now, self.current, cx.rng);
-        let unknown = |path| table.is_usable(path) && table.knowledge(path, now) == Knowledge::Unprobed;
+        let unknown = |path| table.is_usable(path) && table.knowledge(path, now) == PathStatus::Unprobed;
         let Some(old) = self.current else {
             if unknown(new) && unknown(self.first) {
                 new = self.first;
@@ -188,61 +188,61 @@ impl State {
         if old == new {
             return old;
         }
-        let ahead = ahead(&self.config, self.notices, table, now, old, new);
-        let measures = ahead == Some(Ahead::Notice(new)) && self.config.variant == DlbfVariant::Repaired;
+        let ahead = before_data(&self.config, self.notices, table, now, old, new);
+        let measures = ahead == Some(BeforeData::Notice(new)) && self.config.variant == DlbfVariant::Repaired;
         if measures && !self.history.is_empty() {
             // A notice or copies of an earlier move leave first. The next mark tries again.
             if self.ahead.is_none() {
-                (self.asked, self.ahead) = (Some(Asked { path: new, since: now }), ahead);
+                (self.probed, self.ahead) = (Some(ProbedPath { path: new, since: now }), ahead);
             }
             return old;
         }
         let table = self.place.table(cx.shared);
-        if queue.is_some_and(|queue| !avoids(table, old, new, queue / 2)) {
+        if queue.is_some_and(|queue| !shortens_queue(table, old, new, queue / 2)) {
             return old;
         }
-        self.go(now, new, ahead);
+        self.switch_to(now, new, ahead);
         new
     }
 
     /// Moves from the path in use to another one.
-    fn go(&mut self, now: Time, new: PathId, ahead: Option<Ahead>) {
+    fn switch_to(&mut self, now: Time, new: PathId, ahead: Option<BeforeData>) {
         self.copies.clear();
         self.left_behind = self.config.on_switch == OnSwitch::Wait;
-        (self.current, self.ahead, self.asked, self.switched_at) = (Some(new), ahead, None, Some(now));
+        (self.current, self.ahead, self.probed, self.switched_at) = (Some(new), ahead, None, Some(now));
         self.marks.left();
         self.counts.switches += 1;
     }
 
     /// Returns true if a path is being measured and its reply would still be recent enough to be used.
     fn awaits_answer(&self, now: Time) -> bool {
-        self.asked.is_some_and(|asked| now - asked.since <= self.config.available_for)
+        self.probed.is_some_and(|asked| now - asked.since <= self.config.available_for)
     }
 
     /// Moves to a path that has just been measured, if it is better. The move was deferred until now, because packets
     /// in flight keep their order only if the gap is known before data leaves on the new path.
-    fn on_answer(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
-        self.asked = None;
-        self.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));
+    fn on_probe_reply(&mut self, now: Time, path: PathId, cx: &mut PolicyCx<'_>) {
+        self.probed = None;
+        self.ahead.take_if(|ahead| matches!(ahead, BeforeData::Notice(_)));
         let Some(old) = self.current else { return };
         let queue = self.queue();
         let table = self.place.table(cx.shared);
-        let is_better = table.knowledge(old, now) == Knowledge::Unavailable
-            && table.knowledge(path, now) == Knowledge::Available;
-        if is_better && queue.is_none_or(|queue| avoids(table, old, path, queue / 2)) {
-            let ahead = ahead(&self.config, self.notices, table, now, old, path);
-            self.go(now, path, ahead);
+        let is_better = table.knowledge(old, now) == PathStatus::Unavailable
+            && table.knowledge(path, now) == PathStatus::Available;
+        if is_better && queue.is_none_or(|queue| shortens_queue(table, old, path, queue / 2)) {
+            let ahead = before_data(&self.config, self.notices, table, now, old, path);
+            self.switch_to(now, path, ahead);
         }
     }
 
     /// Responds to a marked acknowledgement of the path in use.
-    fn leave(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
+    fn respond_to_mark(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
         let recent = self.switched_at.is_some_and(|at| now - at < self.rtt);
         if recent && self.config.variant == DlbfVariant::Repaired {
             return;
         }
         let (old, queue) = (self.current, self.queue());
-        if old == Some(self.choose(now, queue, cx)) && self.asked.is_none() {
+        if old == Some(self.choose(now, queue, cx)) && self.probed.is_none() {
             self.counts.saturated += 1;
         }
     }
@@ -291,25 +291,25 @@ impl State {
         }
     }
 
-    fn on_heard(&mut self, now: Time, arrival: &Arrival, cx: &mut PolicyCx<'_>) {
+    fn on_arrival(&mut self, now: Time, arrival: &Arrival, cx: &mut PolicyCx<'_>) {
         let &Arrival { path, rtt, one_way_ps, marked } = arrival;
         self.rtt = rtt;
         if self.current == Some(path) {
             self.rtt_in_use = rtt;
         }
-        self.place.table(cx.shared).heard(now, path, marked, one_way_ps);
-        if self.asked.is_some_and(|asked| asked.path == path) {
-            self.on_answer(now, path, cx);
+        self.place.table(cx.shared).on_ack(now, path, marked, one_way_ps);
+        if self.probed.is_some_and(|asked| asked.path == path) {
+            self.on_probe_reply(now, path, cx);
         }
         if marked && self.current == Some(path) {
-            self.leave(now, cx);
+            self.respond_to_mark(now, cx);
         }
     }
 }
 
 /// Returns true if the delay of the new path is shorter than that of the old one by at least `queue`, or if either is
 /// unknown. A delay that is not shorter indicates that both paths share the queue, perhaps the receiver's.
-fn avoids(table: &PathTable, old: PathId, new: PathId, queue: Duration) -> bool {
+fn shortens_queue(table: &PathTable, old: PathId, new: PathId, queue: Duration) -> bool {
     let (Some(old_ps), Some(new_ps)) = (table.one_way_ps(old), table.one_way_ps(new)) else { return true };
     i128::from(old_ps) - i128::from(new_ps) >= i128::from(queue.as_ps())
 }
@@ -324,22 +324,22 @@ fn is_late(now: Time, at: Time, old_ps: Option<i64>, new_ps: i64, margin: Durati
 }
 
 /// Returns the packets that must leave before data on a path just chosen (section III-D).
-fn ahead(
+fn before_data(
     config: &DlbfConfig,
-    notices: Notices,
+    notices: NoticePermission,
     table: &PathTable,
     now: Time,
     left: PathId,
     new: PathId,
-) -> Option<Ahead> {
+) -> Option<BeforeData> {
     let known = table.one_way_ps(new);
-    let unprobed = table.knowledge(new, now) == Knowledge::Unprobed;
-    if unprobed && notices == Notices::Welcome && config.on_switch.notices() {
-        return Some(Ahead::Notice(new));
+    let unprobed = table.knowledge(new, now) == PathStatus::Unprobed;
+    if unprobed && notices == NoticePermission::Welcome && config.on_switch.notices() {
+        return Some(BeforeData::Notice(new));
     }
     // The least delay of any path makes the gap largest, and thus the number of copies.
     let one_way_ps = known.or_else(|| table.least_one_way_ps())?;
-    config.on_switch.copies().then_some(Ahead::Copies { left, one_way_ps })
+    config.on_switch.copies().then_some(BeforeData::Copies { left, one_way_ps })
 }
 
 impl OnSwitch {
@@ -353,11 +353,11 @@ impl OnSwitch {
 
 impl Policy for Dlbf {
     crate::ignores!(window, path_beyond_window);
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.cc.on_open(now, member, cx);
         let State { config, env, place, .. } = &mut *self.state;
         if config.scope == DlbfScope::HostPair {
-            *place = Place::join(config, env, member.peer, cx.shared);
+            *place = PathStateLocation::join(config, env, member.peer, cx.shared);
         }
     }
 
@@ -366,11 +366,11 @@ impl Policy for Dlbf {
         self.state.place.leave(cx.shared);
     }
 
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         let state = &mut *self.state;
-        if let Some(asked) = state.asked.filter(|_| state.history.is_empty()) {
+        if let Some(asked) = state.probed.filter(|_| state.history.is_empty()) {
             // No packet is left that data could overtake.
-            state.go(now, asked.path, None);
+            state.switch_to(now, asked.path, None);
         }
         let begins = !want.retransmit
             && (state.msn != Some(want.msn) || now - state.sent_at > state.config.available_for);
@@ -384,8 +384,8 @@ impl Policy for Dlbf {
         }
         match state.ahead {
             Some(_) if state.history.is_empty() => state.ahead = None,
-            Some(Ahead::Notice(path)) => return Grant::Control(path),
-            Some(Ahead::Copies { left, one_way_ps }) => {
+            Some(BeforeData::Notice(path)) => return Grant::Control(path),
+            Some(BeforeData::Copies { left, one_way_ps }) => {
                 state.ahead = None;
                 state.list_copies(now, left, one_way_ps, cx);
             }
@@ -433,14 +433,20 @@ impl Policy for Dlbf {
         state.sent_at = now;
     }
 
-    fn compose(&mut self, now: Time, _: PathId, in_flight: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
+    fn make_control(
+        &mut self,
+        now: Time,
+        _: PathId,
+        in_flight: Range<u64>,
+        _: &mut PolicyCx<'_>,
+    ) -> Outgoing {
         debug_assert!(!in_flight.is_empty(), "a notice of nothing");
         let state = &mut *self.state;
         state.ahead = None;
         state.counts.notices += 1;
         state.sent_at = now;
         let (first, last) = (in_flight.start, in_flight.end.saturating_sub(1).max(in_flight.start));
-        Outgoing { control: Control::Notice { first, last, sent_at: now }, treatment: Treatment::AsData }
+        Outgoing { control: Control::Notice { first, last, sent_at: now }, treatment: ControlClass::AsData }
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
@@ -449,21 +455,21 @@ impl Policy for Dlbf {
             FeedbackKind::Ack { timed, marked } => {
                 state.history.gone(feedback.psn);
                 if timed {
-                    state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
+                    state.on_arrival(now, &Arrival::from_feedback(feedback, marked), cx);
                 }
                 self.settle();
                 self.cc.on_feedback(now, feedback, cx);
             }
-            FeedbackKind::Heard { marked } => {
-                state.on_heard(now, &Arrival::from_feedback(feedback, marked), cx);
+            FeedbackKind::Duplicate { marked } => {
+                state.on_arrival(now, &Arrival::from_feedback(feedback, marked), cx);
                 self.settle();
             }
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => {
                 state.history.gone(feedback.psn);
                 if feedback.kind == FeedbackKind::Timeout && state.config.variant == DlbfVariant::Repaired {
-                    state.place.table(cx.shared).failed(now, feedback.path);
+                    state.place.table(cx.shared).on_timeout(now, feedback.path);
                     if state.current == Some(feedback.path) {
-                        state.leave(now, cx);
+                        state.respond_to_mark(now, cx);
                     }
                 }
                 self.cc.on_feedback(now, feedback, cx);
@@ -479,15 +485,15 @@ impl Policy for Dlbf {
                 }
             },
             FeedbackKind::Late => state.on_late(now, feedback.psn, cx),
-            FeedbackKind::Notices(notices) => state.notices = notices,
-            FeedbackKind::Midway | FeedbackKind::Echo => {}
+            FeedbackKind::NoticeFlow(notices) => state.notices = notices,
+            FeedbackKind::EdgeRtt | FeedbackKind::PathSample => {}
         }
     }
 
     fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
         if let Control::NoticeReply { marked, .. } = feedback.control {
             let &ControlFeedback { path, rtt, one_way_ps, .. } = feedback;
-            self.state.on_heard(now, &Arrival { path, rtt, one_way_ps, marked }, cx);
+            self.state.on_arrival(now, &Arrival { path, rtt, one_way_ps, marked }, cx);
             self.settle();
         }
     }
@@ -497,14 +503,14 @@ impl Policy for Dlbf {
         let table = state.place.table(cx.shared);
         table.set(paths);
         state.first = PathSet::usable(paths).keep_or_draw(state.first, cx.rng);
-        if state.asked.is_some_and(|asked| !table.is_usable(asked.path)) {
-            state.asked = None;
-            state.ahead.take_if(|ahead| matches!(ahead, Ahead::Notice(_)));
+        if state.probed.is_some_and(|asked| !table.is_usable(asked.path)) {
+            state.probed = None;
+            state.ahead.take_if(|ahead| matches!(ahead, BeforeData::Notice(_)));
         }
         if state.current.is_some_and(|path| !table.is_usable(path)) {
             // Restart as a queue pair that begins. Loss recovery handles the packets in flight on a dead path.
-            (state.current, state.ahead, state.asked) = (None, None, None);
-            (state.left_behind, state.marks) = (false, Marks::default());
+            (state.current, state.ahead, state.probed) = (None, None, None);
+            (state.left_behind, state.marks) = (false, RevertibleCnps::default());
             state.copies.clear();
         }
     }

@@ -8,7 +8,7 @@ use crate::{PathState, PathView};
 
 /// State of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Knowledge {
+pub enum PathStatus {
     /// Nothing recent is known.
     Unprobed,
     /// Packets arrived unmarked.
@@ -21,7 +21,7 @@ pub enum Knowledge {
 struct Path {
     id: PathId,
     usable: bool,
-    known: Knowledge,
+    known: PathStatus,
     since: Time,
     /// One-way delay of the last acknowledged packet, measured by two clocks: only differences are meaningful.
     one_way_ps: Option<i64>,
@@ -70,16 +70,16 @@ impl PathTable {
         self.find(id).is_some_and(|path| path.usable)
     }
     /// Returns the current state of a path.
-    pub fn knowledge(&self, id: PathId, now: Time) -> Knowledge {
-        self.find(id).map_or(Knowledge::Unprobed, |path| self.known(path, now))
+    pub fn knowledge(&self, id: PathId, now: Time) -> PathStatus {
+        self.find(id).map_or(PathStatus::Unprobed, |path| self.known(path, now))
     }
-    fn known(&self, path: &Path, now: Time) -> Knowledge {
+    fn known(&self, path: &Path, now: Time) -> PathStatus {
         let lasts = match path.known {
-            Knowledge::Unprobed => return Knowledge::Unprobed,
-            Knowledge::Available => self.available_for,
-            Knowledge::Unavailable => self.unavailable_for,
+            PathStatus::Unprobed => return PathStatus::Unprobed,
+            PathStatus::Available => self.available_for,
+            PathStatus::Unavailable => self.unavailable_for,
         };
-        if now.saturating_since(path.since) > lasts { Knowledge::Unprobed } else { path.known }
+        if now.saturating_since(path.since) > lasts { PathStatus::Unprobed } else { path.known }
     }
     /// Returns the path's latest one-way delay, if it was ever measured.
     pub fn one_way_ps(&self, id: PathId) -> Option<i64> {
@@ -91,23 +91,23 @@ impl PathTable {
     }
 
     /// Updates a path with the acknowledgement of a packet.
-    pub fn heard(&mut self, now: Time, id: PathId, marked: bool, one_way_ps: i64) {
+    pub fn on_ack(&mut self, now: Time, id: PathId, marked: bool, one_way_ps: i64) {
         let Some(index) = self.index(id) else { return };
         let known = self.known(&self.paths[index], now);
         let path = &mut self.paths[index];
         path.one_way_ps = Some(one_way_ps);
         // Marks are random, so an unmarked packet does not clear a congested path: only time does.
         if marked {
-            (path.known, path.since) = (Knowledge::Unavailable, now);
-        } else if known != Knowledge::Unavailable {
-            (path.known, path.since) = (Knowledge::Available, now);
+            (path.known, path.since) = (PathStatus::Unavailable, now);
+        } else if known != PathStatus::Unavailable {
+            (path.known, path.since) = (PathStatus::Available, now);
         }
     }
 
     /// Marks a path as congested after a packet on it timed out.
-    pub fn failed(&mut self, now: Time, id: PathId) {
+    pub fn on_timeout(&mut self, now: Time, id: PathId) {
         if let Some(index) = self.index(id) {
-            (self.paths[index].known, self.paths[index].since) = (Knowledge::Unavailable, now);
+            (self.paths[index].known, self.paths[index].since) = (PathStatus::Unavailable, now);
         }
     }
 
@@ -117,19 +117,19 @@ impl PathTable {
     pub fn select(&self, now: Time, old: Option<PathId>, rng: &mut Rng) -> PathId {
         let old = old.filter(|&old| self.is_usable(old));
         if let Some(old) = old
-            && self.knowledge(old, now) != Knowledge::Unavailable
+            && self.knowledge(old, now) != PathStatus::Unavailable
         {
             return old;
         }
-        let mut draw = |wanted: Option<Knowledge>| {
+        let mut draw = |wanted: Option<PathStatus>| {
             let is_wanted =
                 |path: &&Path| path.usable && wanted.is_none_or(|wanted| self.known(path, now) == wanted);
             let count = self.paths.iter().filter(is_wanted).count() as u32;
             let nth = if count == 0 { return None } else { rng.below(count) };
             self.paths.iter().filter(is_wanted).nth(nth as usize).map(|path| path.id)
         };
-        draw(Some(Knowledge::Available))
-            .or_else(|| draw(Some(Knowledge::Unprobed)))
+        draw(Some(PathStatus::Available))
+            .or_else(|| draw(Some(PathStatus::Unprobed)))
             .or(old)
             .or_else(|| draw(None))
             .expect("a queue pair has a path, and one of them is usable")
@@ -138,12 +138,12 @@ impl PathTable {
     /// Returns true if a usable path other than `id` is not known to be congested.
     pub fn has_other(&self, now: Time, id: PathId) -> bool {
         let other = |path: &Path| path.id != id && path.usable;
-        self.paths.iter().any(|path| other(path) && self.known(path, now) != Knowledge::Unavailable)
+        self.paths.iter().any(|path| other(path) && self.known(path, now) != PathStatus::Unavailable)
     }
 }
 
 impl Path {
     const fn unknown(id: PathId) -> Self {
-        Path { id, usable: true, known: Knowledge::Unprobed, since: Time::ZERO, one_way_ps: None }
+        Path { id, usable: true, known: PathStatus::Unprobed, since: Time::ZERO, one_way_ps: None }
     }
 }

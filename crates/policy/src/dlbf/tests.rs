@@ -54,7 +54,7 @@ impl Alone {
     /// Starts on the given path, with the one-way delays in microseconds, all measured at `now`.
     fn on(mut self, now: u64, path: u16, delays: &[i64]) -> Self {
         for (id, delay) in (0..).zip(delays) {
-            self.table().heard(us(now), PathId(id), false, delay * US as i64);
+            self.table().on_ack(us(now), PathId(id), false, delay * US as i64);
         }
         self.dlbf.state.current = Some(PathId(path));
         self.dlbf.state.msn = Some(0);
@@ -62,7 +62,7 @@ impl Alone {
         self
     }
     fn poll(&mut self, now: u64) -> Grant {
-        let want = Want {
+        let want = SendRequest {
             psn: self.next,
             payload_bytes: 1_000,
             wire_bytes: 1_048,
@@ -107,12 +107,12 @@ impl Alone {
     }
     /// Feeds a marked packet whose PSN does not matter.
     fn mark(&mut self, now: u64, path: u16, delay: i64) {
-        self.feed(now, FeedbackKind::Heard { marked: true }, path, 0, 1, delay);
+        self.feed(now, FeedbackKind::Duplicate { marked: true }, path, 0, 1, delay);
     }
     /// Sends the notice that was granted.
     fn notice(&mut self, now: u64, path: u16) {
         let mut cx = self.host.cx();
-        self.dlbf.compose(us(now), PathId(path), 0..self.next, &mut cx);
+        self.dlbf.make_control(us(now), PathId(path), 0..self.next, &mut cx);
     }
     /// Sends all copies granted at `now` and returns their PSNs in order.
     fn copies(&mut self, now: u64) -> Vec<u64> {
@@ -162,13 +162,13 @@ fn as_long_under_way_as_the_gap_is_in_time() {
 fn the_seven_most_recent_packets() {
     let mut qp = Alone::new(printed(), 2).on(0, 0, &[30, 0]);
     let gap = 7_500_000;
-    qp.table().heard(us(0), PathId(0), false, gap);
+    qp.table().on_ack(us(0), PathId(0), false, gap);
     for at in 0..20 {
         qp.send(at);
     }
     let mut cx = qp.host.cx();
     let feedback = Feedback {
-        kind: FeedbackKind::Heard { marked: true },
+        kind: FeedbackKind::Duplicate { marked: true },
         path: PathId(0),
         psn: 0,
         memo: Memo::default(),
@@ -194,8 +194,8 @@ fn after_two_switches_each_packet_has_its_own_gap() {
         qp.dlbf.state.current = Some(PathId(1));
         qp.dlbf.state.sent_at = us(80);
         qp.next = 2;
-        qp.table().failed(us(100), PathId(0));
-        qp.table().heard(us(100), PathId(2), false, 10 * US as i64);
+        qp.table().on_timeout(us(100), PathId(0));
+        qp.table().on_ack(us(100), PathId(2), false, 10 * US as i64);
         qp.mark(100, 1, 30);
         assert_eq!(qp.dlbf.path(), Some(PathId(2)));
         assert_eq!(qp.copies(100), copied, "{variant}");
@@ -206,18 +206,18 @@ fn after_two_switches_each_packet_has_its_own_gap() {
 #[test]
 fn the_table_of_algorithm_1() {
     let mut rng = Rng::for_component(1, "table", 0);
-    let table = |states: [Knowledge; 3]| {
+    let table = |states: [PathStatus; 3]| {
         let mut table = PathTable::new(3, Duration::from_us(100), Duration::from_us(100));
         for (id, known) in (0..).zip(states) {
             match known {
-                Knowledge::Unprobed => {}
-                Knowledge::Available => table.heard(us(1), PathId(id), false, 1),
-                Knowledge::Unavailable => table.heard(us(1), PathId(id), true, 1),
+                PathStatus::Unprobed => {}
+                PathStatus::Available => table.on_ack(us(1), PathId(id), false, 1),
+                PathStatus::Unavailable => table.on_ack(us(1), PathId(id), true, 1),
             }
         }
         table
     };
-    use Knowledge::{Available as A, Unavailable as U, Unprobed as N};
+    use PathStatus::{Available as A, Unavailable as U, Unprobed as N};
     let mut pick = |old: Option<u16>, states| table(states).select(us(2), old.map(PathId), &mut rng).0;
     assert_eq!(pick(None, [N, A, N]), 1);
     assert_eq!(pick(Some(0), [A, A, A]), 0);
@@ -234,20 +234,20 @@ fn what_is_known_expires() {
     let mut table = PathTable::new(1, Duration::from_us(100), Duration::from_us(200));
     let path = PathId(0);
     let at = |ps: u64| Time::from_ps(ps);
-    table.heard(at(0), path, false, 5);
-    assert_eq!(table.knowledge(path, us(100)), Knowledge::Available);
-    assert_eq!(table.knowledge(path, at(100 * US + 1)), Knowledge::Unprobed);
-    table.heard(us(300), path, true, 5);
-    assert_eq!(table.knowledge(path, us(500)), Knowledge::Unavailable);
-    assert_eq!(table.knowledge(path, at(500 * US + 1)), Knowledge::Unprobed);
+    table.on_ack(at(0), path, false, 5);
+    assert_eq!(table.knowledge(path, us(100)), PathStatus::Available);
+    assert_eq!(table.knowledge(path, at(100 * US + 1)), PathStatus::Unprobed);
+    table.on_ack(us(300), path, true, 5);
+    assert_eq!(table.knowledge(path, us(500)), PathStatus::Unavailable);
+    assert_eq!(table.knowledge(path, at(500 * US + 1)), PathStatus::Unprobed);
     // A second mark half-way restarts the time; an unmarked packet changes only the delay.
-    table.heard(us(400), path, true, 5);
-    table.heard(us(450), path, false, 9);
-    assert_eq!(table.knowledge(path, us(600)), Knowledge::Unavailable);
-    assert_eq!(table.knowledge(path, at(600 * US + 1)), Knowledge::Unprobed);
+    table.on_ack(us(400), path, true, 5);
+    table.on_ack(us(450), path, false, 9);
+    assert_eq!(table.knowledge(path, us(600)), PathStatus::Unavailable);
+    assert_eq!(table.knowledge(path, at(600 * US + 1)), PathStatus::Unprobed);
     assert_eq!(table.one_way_ps(path), Some(9));
-    table.heard(us(700), path, false, 9);
-    assert_eq!(table.knowledge(path, us(700)), Knowledge::Available);
+    table.on_ack(us(700), path, false, 9);
+    assert_eq!(table.knowledge(path, us(700)), PathStatus::Available);
 }
 
 /// Oracle 8, and the limit of one switch per round-trip time.
@@ -261,13 +261,13 @@ fn late_marks_of_the_path_left_change_nothing() {
     assert_eq!((qp.dlbf.path(), qp.dlbf.counts().switches), (second, 1));
     // A mark of the new path within a round trip of 8 us has no effect; one a round trip later has.
     let new = second.expect("in use").0;
-    qp.feed(20, FeedbackKind::Heard { marked: false }, new, 0, 8, 10);
-    qp.feed(21, FeedbackKind::Heard { marked: true }, new, 0, 8, 10);
+    qp.feed(20, FeedbackKind::Duplicate { marked: false }, new, 0, 8, 10);
+    qp.feed(21, FeedbackKind::Duplicate { marked: true }, new, 0, 8, 10);
     let third = qp.dlbf.path();
     assert_ne!(third, second);
-    qp.feed(25, FeedbackKind::Heard { marked: true }, third.expect("in use").0, 0, 8, 10);
+    qp.feed(25, FeedbackKind::Duplicate { marked: true }, third.expect("in use").0, 0, 8, 10);
     assert_eq!((qp.dlbf.path(), qp.dlbf.counts().switches), (third, 2));
-    qp.feed(29, FeedbackKind::Heard { marked: true }, third.expect("in use").0, 0, 8, 10);
+    qp.feed(29, FeedbackKind::Duplicate { marked: true }, third.expect("in use").0, 0, 8, 10);
     assert_eq!(qp.dlbf.counts().switches, 3);
 }
 
@@ -275,8 +275,8 @@ fn late_marks_of_the_path_left_change_nothing() {
 #[test]
 fn available_paths_are_equally_likely() {
     let mut table = PathTable::new(5, Duration::from_us(100), Duration::from_us(100));
-    (1..5).for_each(|id| table.heard(us(0), PathId(id), false, 0));
-    table.heard(us(0), PathId(0), true, 0);
+    (1..5).for_each(|id| table.on_ack(us(0), PathId(id), false, 0));
+    table.on_ack(us(0), PathId(0), true, 0);
     let mut rng = Rng::for_component(3, "uniform", 0);
     let mut count = [0u32; 5];
     for _ in 0..100_000 {
@@ -302,7 +302,7 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     qp.notice(41, 1);
     assert_eq!(qp.send(41), PathId(0), "the delay of the other one is not known yet");
     // The reply: a delay of 30 on the new path, and the receiver misses the announced packets.
-    qp.feed(45, FeedbackKind::Heard { marked: false }, 1, 0, 4, 30);
+    qp.feed(45, FeedbackKind::Duplicate { marked: false }, 1, 0, 4, 30);
     qp.feed(45, FeedbackKind::Late, 0, 0, 0, 0);
     qp.feed(45, FeedbackKind::Late, 0, 1, 0, 0);
     assert_eq!(qp.copies(45), [1, 2], "6 and 4 under way, less than the gap of 10");
@@ -311,7 +311,7 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
 
     // Without another measured path the least delay is that of the old one, and the gap is zero.
     let mut qp = unknown(OnSwitch::CopiesAndNotices);
-    qp.feed(39, FeedbackKind::Notices(Notices::Paused), 0, 0, 0, 0);
+    qp.feed(39, FeedbackKind::NoticeFlow(NoticePermission::Paused), 0, 0, 0, 0);
     qp.mark(40, 0, 40);
     assert!(qp.copies(40).is_empty());
     assert_eq!(qp.send(40), PathId(1));
@@ -343,19 +343,19 @@ fn an_unknown_path_that_is_congested_or_silent_is_not_used() {
         qp
     };
     let mut qp = asked();
-    qp.feed(45, FeedbackKind::Heard { marked: true }, 1, 0, 4, 30);
-    assert_eq!((qp.send(45), qp.table().knowledge(PathId(1), us(45))), (PathId(0), Knowledge::Unavailable));
+    qp.feed(45, FeedbackKind::Duplicate { marked: true }, 1, 0, 4, 30);
+    assert_eq!((qp.send(45), qp.table().knowledge(PathId(1), us(45))), (PathId(0), PathStatus::Unavailable));
     assert_eq!(qp.dlbf.counts().switches, 0);
     // Marks while the reply is outstanding probe no other path. A mark after the reply would be too old does.
     let mut qp = asked();
     qp.mark(140, 0, 40);
     assert_eq!((qp.dlbf.counts().saturated, qp.dlbf.state.awaits_answer(us(140))), (0, true));
     qp.mark(141, 0, 40);
-    assert_eq!((qp.dlbf.counts().saturated, qp.dlbf.state.asked), (1, None));
-    assert_eq!(qp.table().knowledge(PathId(1), us(141)), Knowledge::Unavailable);
+    assert_eq!((qp.dlbf.counts().saturated, qp.dlbf.state.probed), (1, None));
+    assert_eq!(qp.table().knowledge(PathId(1), us(141)), PathStatus::Unavailable);
     // The path in use has recovered by then.
     let mut qp = asked();
-    qp.feed(241, FeedbackKind::Heard { marked: false }, 1, 0, 4, 30);
+    qp.feed(241, FeedbackKind::Duplicate { marked: false }, 1, 0, 4, 30);
     assert_eq!(qp.send(241), PathId(0));
 }
 
@@ -421,18 +421,18 @@ fn queue_pairs_to_one_host_know_the_same() {
     let env = Alone::new(printed(), 4).dlbf.state.env;
     let mut open = |qp: u32, peer: u32, shared: &mut Shared| {
         let mut dlbf = printed().build(&env, &mut rng);
-        let member = Member { qp: pathweave_units::QpNum(qp), peer: pathweave_units::HostId(peer) };
+        let member = QueuePairId { qp: pathweave_units::QpNum(qp), peer: pathweave_units::HostId(peer) };
         dlbf.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared });
         dlbf
     };
     let mut first = open(2, 9, &mut shared);
     let mut second = open(3, 9, &mut shared);
     let mut other = open(4, 8, &mut shared);
-    first.state.place.table(&mut shared).heard(us(1), PathId(2), true, 5);
+    first.state.place.table(&mut shared).on_ack(us(1), PathId(2), true, 5);
     let known =
         |dlbf: &mut Dlbf, shared: &mut Shared| dlbf.state.place.table(shared).knowledge(PathId(2), us(2));
-    assert_eq!(known(&mut second, &mut shared), Knowledge::Unavailable);
-    assert_eq!(known(&mut other, &mut shared), Knowledge::Unprobed);
+    assert_eq!(known(&mut second, &mut shared), PathStatus::Unavailable);
+    assert_eq!(known(&mut other, &mut shared), PathStatus::Unprobed);
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn a_dead_path_is_left_and_what_is_known_of_others_stays() {
     let mut cx = qp.host.cx();
     qp.dlbf.on_paths(us(1), &views, &mut cx);
     assert_ne!(qp.send(1), PathId(0));
-    assert_eq!(qp.table().knowledge(PathId(2), us(1)), Knowledge::Available);
+    assert_eq!(qp.table().knowledge(PathId(2), us(1)), PathStatus::Available);
 }
 
 #[test]
@@ -515,7 +515,7 @@ fn data_waits_until_it_overtakes_nothing() {
         let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, 25]);
         qp.send(0);
         qp.send(19);
-        qp.feed(20, FeedbackKind::Heard { marked: true }, 0, 0, 10, 40);
+        qp.feed(20, FeedbackKind::Duplicate { marked: true }, 0, 0, 10, 40);
         assert_eq!(qp.dlbf.path(), Some(PathId(1)));
         assert_eq!(qp.poll(20), Grant::Blocked);
         qp
@@ -540,7 +540,7 @@ fn a_queue_that_the_other_path_has_as_well_is_no_reason_to_leave() {
     for (other, path) in [(36, 0), (34, 1)] {
         let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, other]);
         qp.send(0);
-        qp.feed(20, FeedbackKind::Heard { marked: true }, 0, 0, 12, 40);
+        qp.feed(20, FeedbackKind::Duplicate { marked: true }, 0, 0, 12, 40);
         assert_eq!(qp.dlbf.path(), Some(PathId(path)), "{other}");
     }
 }
@@ -552,9 +552,9 @@ fn a_path_does_not_wait_for_itself() {
     let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[20, 20]);
     qp.send(10);
     let state = &mut *qp.dlbf.state;
-    state.go(us(11), PathId(1), None);
+    state.switch_to(us(11), PathId(1), None);
     assert!(state.overtakes());
-    state.go(us(12), PathId(0), None);
+    state.switch_to(us(12), PathId(0), None);
     assert!(!state.overtakes());
 }
 

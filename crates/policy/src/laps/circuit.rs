@@ -2,7 +2,7 @@
 //! the circuit's host: it chooses the reference, and repeats all updates when the reference or the unit of alpha
 //! changes.
 
-use crate::laps::pipeline::{Choice, Chooser, Scale, Ticks, weight};
+use crate::laps::pipeline::{Choice, PathSampler, Scale, Ticks, weight};
 use pathweave_units::Duration;
 
 /// Weight below which there are too few bits for accurate shares.
@@ -10,12 +10,12 @@ const LEAST: u32 = 1 << 20;
 
 /// Weights of the paths of a host pair, in integers.
 #[derive(Clone, Debug)]
-pub(super) struct Circuit(Chooser);
+pub(super) struct Circuit(PathSampler);
 
 impl Circuit {
     /// Creates weights for `paths` paths; [`Circuit::rebuild`] fills them.
     pub(super) fn new(paths: usize) -> Self {
-        Circuit(Chooser::new(1, paths.next_power_of_two()))
+        Circuit(PathSampler::new(1, paths.next_power_of_two()))
     }
 
     /// Recomputes all weights. `delay_ps` is `None` for a path that must not be drawn; at least one path can be

@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Rate};
 
 use super::config::{AlphaUnit, Arithmetic, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
-use crate::Treatment;
+use crate::ControlClass;
 
 impl LapsConfig {
     /// Returns the behaviour of the authors' snapshot of January 2025: only a window, a smaller margin, probes that
@@ -31,7 +31,7 @@ impl LapsConfig {
 pub(super) const LAW: Law = Law {
     probing: Probing::One,
     after_probe: AfterProbe::Kept,
-    probes: Treatment::AsAcknowledgement,
+    probes: ControlClass::AsAcknowledgement,
     stages: 6,
     most_lines: 1,
     floor: 0.01,

@@ -5,8 +5,8 @@ use pathweave_units::{Duration, Rate};
 use super::law::{Law, REPAIRED};
 use super::{code_2025, published};
 use crate::error::check;
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
-use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PathView, WhenFull};
+use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
+use crate::{Adapt, ConfigError, FabricEnv, FullBufferAction, HostDelay, HostEnv, PathView};
 
 /// Number of links of a path without description: that of a leaf-spine fabric.
 const USUAL_LINKS: u64 = 4;
@@ -209,16 +209,16 @@ impl Default for LapsConfig {
 
 impl AsFluid for LapsConfig {
     fn as_fluid(&self) -> Fluid {
-        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
+        Fluid { spread: Some(Spread::ByCapacity), control: ControlModel::BY_DELAY }
     }
 }
 
 impl Adapt for LapsConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-        if fabric.when_full != WhenFull::Pause {
+        if fabric.when_full != FullBufferAction::Pause {
             self.limit_rate();
         }
-        if self.wants_longest_path()
+        if self.uses_longest_path()
             && let Some(path) = fabric.longest_path
             && let Some(idle) = path.base_one_way
         {
@@ -227,7 +227,7 @@ impl Adapt for LapsConfig {
         }
     }
     /// Returns true if the window is computed from the longest path of the fabric.
-    fn wants_longest_path(&self) -> bool {
+    fn uses_longest_path(&self) -> bool {
         self.fabric_window() && self.fabric_threshold == Duration::ZERO
     }
     fn host_delay(&self) -> HostDelay {

@@ -2,7 +2,7 @@
 
 use pathweave_units::Rate;
 
-use crate::Treatment;
+use crate::ControlClass;
 
 /// Fixed rules of a variant. Each is written out in full, so that none changes with another.
 #[derive(Debug)]
@@ -12,7 +12,7 @@ pub(super) struct Law {
     /// Delay of a probed path until the reply arrives.
     pub after_probe: AfterProbe,
     /// Treatment of probes by the network.
-    pub probes: Treatment,
+    pub probes: ControlClass,
     /// N: increases towards the expected rate before the expected rate doubles.
     pub stages: u32,
     /// Largest expected rate, in line rates. Bounded in every variant, so that numbers stay finite.
@@ -71,7 +71,7 @@ pub(super) enum Unmeasured {
 pub(super) const REPAIRED: Law = Law {
     probing: Probing::OneAvoided,
     after_probe: AfterProbe::Doubled,
-    probes: Treatment::AsUnmarkedData,
+    probes: ControlClass::AsUnmarkedData,
     stages: 5,
     most_lines: 1,
     floor: 0.01,

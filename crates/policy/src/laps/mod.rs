@@ -54,12 +54,12 @@ use pathweave_wire::Control;
 use crate::peers::PeerIndex;
 use crate::shared::StoreId;
 use crate::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathView, Policy, PolicyCx,
-    PolicyEnv, Sent, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv,
+    QueuePairId, SendRequest, Sent,
 };
 use law::{Law, Probing};
 use rate::RateControl;
-use table::Pair;
+use table::PeerPaths;
 
 pub use config::{AlphaUnit, Arithmetic, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 pub use table::{LapsHost, TableSizes};
@@ -114,7 +114,7 @@ impl Laps {
     }
 
     #[inline]
-    fn paths<'a>(&self, cx: &'a mut PolicyCx<'_>) -> &'a mut Pair {
+    fn paths<'a>(&self, cx: &'a mut PolicyCx<'_>) -> &'a mut PeerPaths {
         let (store, pair) = self.joined.expect("on_open comes before any other call");
         cx.shared.get(store).pair(pair)
     }
@@ -138,7 +138,7 @@ impl Laps {
 
 impl Policy for Laps {
     crate::ignores!(on_copy_sent, window, path_beyond_window);
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         let Some(made_for) = self.config.take() else { return };
         let (config, env) = *made_for;
         let id = cx.shared.join(|host: &LapsHost| *host.config() == config, || LapsHost::new(config));
@@ -152,7 +152,7 @@ impl Policy for Laps {
     }
 
     #[inline]
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         if now < self.next_send && self.is_paced() {
             return Grant::At(self.next_send);
         }
@@ -170,7 +170,7 @@ impl Policy for Laps {
         Grant::Send(pair.at(self.draw, want.egress))
     }
 
-    fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
+    fn make_control(&mut self, now: Time, path: PathId, _: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
         self.paths(cx).probed(now, path);
         self.probe_draw = cx.rng.unit_f64();
         self.probed = self.law.probing != Probing::All;
@@ -191,13 +191,13 @@ impl Policy for Laps {
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         match feedback.kind {
-            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Echo => {
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::PathSample => {
                 self.measured(now, feedback.path, feedback.one_way_ps, cx);
                 if self.rate.may_act(now)
                     && let Some(delays) = self.paths(cx).delays()
                 {
                     self.rate.on_ack(now, &delays);
-                    self.paths(cx).soften(&delays);
+                    self.paths(cx).update_alpha_unit(&delays);
                 }
             }
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } => self.paths(cx).lost(now, feedback.path),
@@ -208,10 +208,10 @@ impl Policy for Laps {
             }
             FeedbackKind::Ack { timed: false, .. }
             | FeedbackKind::Cnp
-            | FeedbackKind::Midway
-            | FeedbackKind::Heard { .. }
+            | FeedbackKind::EdgeRtt
+            | FeedbackKind::Duplicate { .. }
             | FeedbackKind::Late
-            | FeedbackKind::Notices(_) => {}
+            | FeedbackKind::NoticeFlow(_) => {}
         }
     }
 

@@ -5,7 +5,7 @@ use pathweave_units::{Duration, Rate};
 
 use super::config::{AlphaUnit, Arithmetic, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
-use crate::Treatment;
+use crate::ControlClass;
 
 impl LapsConfig {
     /// Returns algorithms 1 and 2 to the letter, except the inequality that would keep the rate constant for ever.
@@ -30,7 +30,7 @@ impl LapsConfig {
 pub(super) const LAW: Law = Law {
     probing: Probing::All,
     after_probe: AfterProbe::Doubled,
-    probes: Treatment::AsUnmarkedData,
+    probes: ControlClass::AsUnmarkedData,
     stages: 5,
     most_lines: 1 << 20,
     floor: 1e-6,

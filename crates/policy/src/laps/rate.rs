@@ -267,10 +267,10 @@ mod tests {
     /// The circuit's rates equal these bit by bit, if delays and instants are whole ticks.
     #[test]
     fn the_circuit_has_the_same_rates() {
-        use crate::laps::pipeline::{Cut, PathDelays, Rates, Ticks};
+        use crate::laps::pipeline::{DecreaseRule, PathDelays, Rates, Ticks};
         let ticks = |ticks: u64| Duration::from_ps(ticks * 1_024);
         let mut rng = Rng::for_component(1, "test-circuit", 0);
-        for (config, cut) in [(LapsConfig::default(), Cut::ToShare), (PAPER(), Cut::Half)] {
+        for (config, cut) in [(LapsConfig::default(), DecreaseRule::ToShare), (PAPER(), DecreaseRule::Half)] {
             let mut control = control(config);
             let mut circuit = Rates::new(1, control.line, control.floor, cut);
             let mut now = 0;

@@ -12,8 +12,8 @@ use super::law::{AfterProbe, Law, Probing, Unmeasured};
 use super::rate::Delays;
 use super::weights::Weights;
 use crate::peers::{PeerIndex, PeerTable};
-use crate::shared::Store;
-use crate::{Egress, PathState, PathView, Peers, PolicyEnv};
+use crate::shared::SharedState;
+use crate::{Egress, PathState, PathView, PeerKind, PolicyEnv};
 
 /// Largest delay of a path, in units of its base, however many probes get no reply.
 const MOST_BASES: u64 = 1 << 20;
@@ -58,7 +58,7 @@ struct Path {
 
 /// The paths to one host.
 #[derive(Debug)]
-pub(super) struct Pair {
+pub(super) struct PeerPaths {
     paths: Box<[Path]>,
     spray: Weights,
     /// T: largest base of the paths in use.
@@ -87,7 +87,7 @@ struct Rules {
     usual_delay: Duration,
 }
 
-impl Pair {
+impl PeerPaths {
     fn new(now: Time, config: &LapsConfig, env: &PolicyEnv) -> Self {
         let rules = Rules {
             alpha: config.alpha,
@@ -100,7 +100,7 @@ impl Pair {
         let base = real + rules.margin.for_path(None);
         let path = Path { base, real, updated: now, state: PathState::Up, measured: false, awaited: false };
         let paths = vec![path; usize::from(env.paths)].into_boxed_slice();
-        let mut pair = Pair {
+        let mut pair = PeerPaths {
             spray: Weights::new(config.arithmetic, paths.len()),
             threshold: Duration::ZERO,
             unit: Duration::ZERO,
@@ -181,7 +181,7 @@ impl Pair {
     /// Updates the unit of alpha after a change of the shortest delay or of the noise. Weights are recomputed once
     /// the unit is off by a sixth.
     #[inline]
-    pub(super) fn soften(&mut self, delays: &Delays) {
+    pub(super) fn update_alpha_unit(&mut self, delays: &Delays) {
         let noise = match self.rules.alpha_unit {
             AlphaUnit::Threshold => return,
             AlphaUnit::Delay => Duration::ZERO,
@@ -216,19 +216,19 @@ impl Pair {
             return;
         }
         let Some(calibration) = &mut self.calibration else {
-            return self.take(now, index, Duration::from_ps(one_way_ps.max(0) as u64));
+            return self.record_delay(now, index, Duration::from_ps(one_way_ps.max(0) as u64));
         };
         let moved_ps = calibration.note(now, index, one_way_ps);
         let above_ps = calibration.above_shortest(one_way_ps);
         if let Some(moved_ps) = moved_ps {
             self.recalibrate(moved_ps);
         }
-        self.take(now, index, self.rules.usual_delay + Duration::from_ps(above_ps));
+        self.record_delay(now, index, self.rules.usual_delay + Duration::from_ps(above_ps));
     }
 
     /// Records a measured delay of a path.
     #[inline]
-    fn take(&mut self, now: Time, index: usize, real: Duration) {
+    fn record_delay(&mut self, now: Time, index: usize, real: Duration) {
         let path = &mut self.paths[index];
         if path.measured {
             let off = real.as_ps().abs_diff(path.real.as_ps()) as f64;
@@ -399,7 +399,7 @@ impl Pair {
 #[derive(Debug)]
 pub struct LapsHost {
     config: LapsConfig,
-    pairs: PeerTable<Pair>,
+    pairs: PeerTable<PeerPaths>,
 }
 
 /// Sizes of a host's tables.
@@ -423,14 +423,14 @@ impl LapsHost {
     /// Returns the entry of the paths to a host, creating it if it does not exist.
     pub(super) fn join(&mut self, now: Time, peer: HostId, env: &PolicyEnv) -> PeerIndex {
         let config = &self.config;
-        self.pairs.join(peer, env.paths, || Pair::new(now, config, env))
+        self.pairs.join(peer, env.paths, || PeerPaths::new(now, config, env))
     }
     /// Leaves an entry when a queue pair closes.
-    pub(super) fn leave(&mut self, pair: PeerIndex, peers: Peers) {
+    pub(super) fn leave(&mut self, pair: PeerIndex, peers: PeerKind) {
         self.pairs.leave(pair, peers);
     }
     #[inline]
-    pub(super) fn pair(&mut self, index: PeerIndex) -> &mut Pair {
+    pub(super) fn pair(&mut self, index: PeerIndex) -> &mut PeerPaths {
         self.pairs.get_mut(index)
     }
     /// Returns the sizes of the tables.
@@ -438,12 +438,12 @@ impl LapsHost {
         TableSizes {
             destinations: self.pairs.len(),
             paths: self.pairs.iter().map(|pair| pair.paths.len()).sum(),
-            bytes: self.pairs.iter().map(Pair::bytes).sum(),
+            bytes: self.pairs.iter().map(PeerPaths::bytes).sum(),
         }
     }
 }
 
-impl Store for LapsHost {
+impl SharedState for LapsHost {
     fn is_empty(&self) -> bool {
         self.pairs.is_empty()
     }

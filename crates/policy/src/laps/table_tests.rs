@@ -28,28 +28,28 @@ fn views(links: &[u8]) -> Vec<PathView> {
     };
     links.iter().enumerate().map(view).collect()
 }
-fn pair(config: &LapsConfig, links: &[u8]) -> Pair {
-    let mut pair = Pair::new(Time::ZERO, config, &env(links.len() as u16));
+fn pair(config: &LapsConfig, links: &[u8]) -> PeerPaths {
+    let mut pair = PeerPaths::new(Time::ZERO, config, &env(links.len() as u16));
     pair.on_paths(Time::ZERO, &views(links));
     pair
 }
 /// Returns such paths, with unknown idle delays.
-fn unknown(links: &[u8]) -> Pair {
-    let mut pair = Pair::new(Time::ZERO, &LapsConfig::default(), &env(links.len() as u16));
+fn unknown(links: &[u8]) -> PeerPaths {
+    let mut pair = PeerPaths::new(Time::ZERO, &LapsConfig::default(), &env(links.len() as u16));
     let views = views(links).into_iter().map(|view| PathView { base_one_way: None, ..view });
     pair.on_paths(Time::ZERO, &views.collect::<Vec<_>>());
     pair
 }
 /// Returns two paths of which data takes only the second. 24 us more with alpha 2.5 and a unit of 7.096 us is a
 /// weight of exp(-8.5).
-fn avoided(config: &LapsConfig) -> Pair {
+fn avoided(config: &LapsConfig) -> PeerPaths {
     let mut pair = pair(config, &[5, 5]);
     pair.measured(at(0), PathId(0), 30_000_000);
     pair.measured(at(0), PathId(1), 6_000_000);
     pair
 }
 /// Returns the path that is probed now, if any.
-fn probe(pair: &mut Pair, now: Time) -> Option<u16> {
+fn probe(pair: &mut PeerPaths, now: Time) -> Option<u16> {
     let path = pair.silent(now, 0.5);
     path.into_iter().for_each(|path| pair.probed(now, path));
     path.map(|path| path.0)
@@ -79,7 +79,7 @@ fn bases_over_rails_where_hosts_have_twice_the_rate_of_the_fabric() {
             ..PathView::new(PathId(0), PathState::Up)
         };
         let env = PolicyEnv { line_rate: Rate::from_gbps(200), ..env(1) };
-        let mut pair = Pair::new(Time::ZERO, config, &env);
+        let mut pair = PeerPaths::new(Time::ZERO, config, &env);
         pair.on_paths(Time::ZERO, &[view]);
         (pair.threshold().as_ps() + 500) / 1_000
     };
@@ -116,9 +116,9 @@ fn the_tables_of_the_prototype() {
     assert!(sizes.bytes < 112 * 36 * 1_024 / 8);
     // State of a destination besides its paths, and of a flow.
     assert!(
-        size_of::<Pair>() <= 256 && size_of::<crate::laps::Laps>() <= 256,
+        size_of::<PeerPaths>() <= 256 && size_of::<crate::laps::Laps>() <= 256,
         "{} {}",
-        size_of::<Pair>(),
+        size_of::<PeerPaths>(),
         size_of::<crate::laps::Laps>()
     );
 }
@@ -132,7 +132,7 @@ fn alpha_is_in_units_of_the_shortest_delay_once_that_is_long() {
             pair.measured(at(1), PathId(path as u16), 1_000_000 * us as i64);
         }
         let seen = pair.delays().expect("both are measured");
-        pair.soften(&seen);
+        pair.update_alpha_unit(&seen);
         pair.view(0).1
     };
     let logistic = |x: f64| 1.0 / (1.0 + libm::exp(-x));
@@ -156,7 +156,7 @@ fn alpha_is_in_units_of_forty_times_the_noise_where_that_is_longer() {
             pair.measured(at(1), PathId(path), us * 1_000_000);
         }
         let seen = pair.delays().expect("both are measured");
-        pair.soften(&seen);
+        pair.update_alpha_unit(&seen);
         pair.view(0).1
     };
     let near =
@@ -388,7 +388,7 @@ fn free_clocks_learn_how_much_longer_a_path_is() {
 
 #[test]
 fn clocks_are_free_where_nothing_is_known_of_the_paths() {
-    let mut pair = Pair::new(Time::ZERO, &LapsConfig::default(), &env(2));
+    let mut pair = PeerPaths::new(Time::ZERO, &LapsConfig::default(), &env(2));
     pair.measured(at(1), PathId(0), -3_000_000);
     assert_eq!(pair.view(0).0, US(5));
     pair.measured(at(2), PathId(1), -2_000_000);

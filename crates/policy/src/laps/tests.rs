@@ -6,7 +6,7 @@ use pathweave_units::{HostId, QpNum};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{Adapt, Egress, FabricEnv, PathState, Shared, WhenFull};
+use crate::{Adapt, Egress, FabricEnv, FullBufferAction, PathState, Shared};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 const LINE: Rate = Rate::from_gbps(100);
@@ -53,14 +53,14 @@ impl Host {
         for flow in 0..flows {
             let mut laps = Laps::new(config, &env(paths), &mut host.rng);
             let mut cx = PolicyCx { rng: &mut host.rng, shared: &mut host.shared };
-            laps.on_open(host.now, &Member { qp: QpNum(2 + flow), peer: HostId(1) }, &mut cx);
+            laps.on_open(host.now, &QueuePairId { qp: QpNum(2 + flow), peer: HostId(1) }, &mut cx);
             laps.on_paths(host.now, &views(paths), &mut cx);
             host.flows.push(laps);
         }
         host
     }
     fn poll(&mut self, flow: usize) -> Grant {
-        let want = Want {
+        let want = SendRequest {
             psn: 0,
             payload_bytes: 1_000,
             wire_bytes: 1_048,
@@ -89,7 +89,7 @@ impl Host {
     }
     fn probe(&mut self, flow: usize, path: PathId) {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
-        self.flows[flow].compose(self.now, path, 0..0, &mut cx);
+        self.flows[flow].make_control(self.now, path, 0..0, &mut cx);
     }
     fn feed(&mut self, flow: usize, kind: FeedbackKind, path: u16, one_way_ps: i64) {
         let feedback = Feedback {
@@ -167,7 +167,7 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
     };
     let (pausing, mut dropping) = (LapsConfig::default(), LapsConfig::default());
     let drops = FabricEnv {
-        when_full: WhenFull::Drop,
+        when_full: FullBufferAction::Drop,
         longest_path: None,
         line_rate: LINE,
         port_rate: LINE,
@@ -229,7 +229,7 @@ fn an_answered_probe_measures_and_leaves_the_rate_alone() {
     host.flows[0].on_control(host.now, &reply, &mut cx);
     assert_eq!(host.flows[0].rate(host.now), Some(LINE));
     // An echo counts as an acknowledgement.
-    host.feed(0, FeedbackKind::Echo, 0, 30_000_000);
+    host.feed(0, FeedbackKind::PathSample, 0, 30_000_000);
     assert_eq!(host.flows[0].rate(host.now), Some(Rate::from_gbps(50)));
 }
 
@@ -238,7 +238,7 @@ fn flows_of_different_configurations_share_nothing() {
     let mut host = Host::new(&LapsConfig::default(), 1, 2);
     let mut other = Laps::new(&LapsConfig::code_2025(), &env(2), &mut host.rng);
     let mut cx = PolicyCx { rng: &mut host.rng, shared: &mut host.shared };
-    other.on_open(host.now, &Member { qp: QpNum(9), peer: HostId(1) }, &mut cx);
+    other.on_open(host.now, &QueuePairId { qp: QpNum(9), peer: HostId(1) }, &mut cx);
     assert_ne!(other.joined.map(|(store, _)| store), host.flows[0].joined.map(|(store, _)| store));
 }
 

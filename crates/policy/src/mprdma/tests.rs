@@ -29,7 +29,7 @@ impl Driver {
         Driver { policy, host, now: Time::ZERO, psn: 0, inflight: 0 }
     }
     fn poll(&mut self, retransmit: bool) -> Grant {
-        let want = Want {
+        let want = SendRequest {
             psn: self.psn,
             payload_bytes: 1_172,
             wire_bytes: 1_250,

@@ -26,10 +26,11 @@ use pathweave_wire::Control;
 
 use crate::cc::{CongestionControl, Nscc, NsccConfig, Permit};
 use crate::error::check;
-use crate::fluid::{AsFluid, Controls, Fluid, Spread};
+use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay, HostEnv,
-    Member, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendWindow, Sent, Treatment, Want,
+    Adapt, ConfigError, ControlClass, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay,
+    HostEnv, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow,
+    Sent,
 };
 use evs::Evs;
 
@@ -117,14 +118,14 @@ pub struct Mrc {
 
 impl Policy for Mrc {
     crate::ignores!(on_copy_sent, on_timer);
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.nscc.on_open(now, member, cx);
     }
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
         self.nscc.on_close(cx);
     }
     #[inline]
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         if let Some(path) = self.evs.to_probe(now) {
             return Grant::Control(path);
         }
@@ -139,16 +140,16 @@ impl Policy for Mrc {
         self.evs.sent(sent.path);
         Memo::of_halves(self.nscc.on_sent(now, sent, cx), 0)
     }
-    fn compose(&mut self, now: Time, path: PathId, _: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
+    fn make_control(&mut self, now: Time, path: PathId, _: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
         self.evs.probed(now, path);
-        Outgoing { control: Control::Probe { sent_at: now }, treatment: Treatment::AsUnmarkedData }
+        Outgoing { control: Control::Probe { sent_at: now }, treatment: ControlClass::AsUnmarkedData }
     }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         self.nscc.on_feedback(now, feedback, cx);
         match feedback.kind {
             FeedbackKind::Ack { timed: true, marked: true }
-            | FeedbackKind::Heard { marked: true }
+            | FeedbackKind::Duplicate { marked: true }
             | FeedbackKind::Trimmed { at: TrimmedAt::OnTheWay, .. } => self.evs.congested(feedback.path),
             FeedbackKind::Lost | FeedbackKind::Timeout => self.evs.lost(now, feedback.path),
             _ => {}
@@ -170,7 +171,7 @@ impl Policy for Mrc {
     fn window(&self) -> Option<SendWindow> {
         self.nscc.window()
     }
-    fn path_beyond_window(&mut self, _: Time, want: &Want, _: &mut PolicyCx<'_>) -> PathId {
+    fn path_beyond_window(&mut self, _: Time, want: &SendRequest, _: &mut PolicyCx<'_>) -> PathId {
         self.evs.next(want.egress)
     }
 }

@@ -7,8 +7,8 @@ use alloc::vec;
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::fluid::{Spread, Spreads};
-use crate::{Feedback, FeedbackKind, PathView, PolicyCx, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{Feedback, FeedbackKind, PathView, PolicyCx, SendRequest, Sent};
 
 /// Packets take the paths in turn. A mark sets the path's bit. A path whose bit is set is skipped once, which clears
 /// the bit. Several marks before its turn count as one.
@@ -62,15 +62,15 @@ fn place(path: PathId) -> (usize, u64) {
     (path.index() / 64, 1 << (path.index() % 64))
 }
 
-impl Spreads for Bitmap {
+impl HasSpread for Bitmap {
     const SPREAD: Spread = Spread::ByCapacity;
 }
 
 impl PathPicker for Bitmap {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.round.paths.settle(self.next, want.egress)
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.round.paths.move_to_free_port(self.next, want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

@@ -3,8 +3,8 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::fluid::{Spread, Spreads};
-use crate::{PathView, PolicyCx, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{PathView, PolicyCx, SendRequest, Sent};
 
 /// One path for the life of the queue pair, drawn from its random stream. If it goes down, another one is drawn,
 /// which stays when the first comes up again.
@@ -24,14 +24,14 @@ impl Ecmp {
     }
 }
 
-impl Spreads for Ecmp {
+impl HasSpread for Ecmp {
     const SPREAD: Spread = Spread::OnePath;
 }
 
 impl PathPicker for Ecmp {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, _want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         self.path
     }
     #[inline]

@@ -5,11 +5,11 @@ use alloc::collections::VecDeque;
 
 use pathweave_units::{PathId, Rng, Time};
 
-use super::news::PathNews;
+use super::path_feedback::PathFeedback;
 use super::penalties::{Penalties, PenaltiesConfig};
 use super::{PathPicker, PathSet};
-use crate::fluid::{Spread, Spreads};
-use crate::{Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{Feedback, PathView, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Mixed`]: those of its bitmap.
 pub type MixedConfig = PenaltiesConfig;
@@ -30,14 +30,14 @@ impl Mixed {
     }
 }
 
-impl Spreads for Mixed {
+impl HasSpread for Mixed {
     const SPREAD: Spread = Spread::Balanced;
 }
 
 impl PathPicker for Mixed {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         let returned = self.returned.iter().copied().find(|path| want.egress.is_free(*path));
         returned.unwrap_or_else(|| self.penalties.settle(self.penalties.next(), want.egress))
     }
@@ -51,9 +51,9 @@ impl PathPicker for Mixed {
     }
     #[inline]
     fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        let Some(news) = PathNews::of(feedback) else { return };
+        let Some(news) = PathFeedback::of(feedback) else { return };
         self.penalties.hear(feedback.path, news);
-        if news == PathNews::Good && self.penalties.can_use(feedback.path) {
+        if news == PathFeedback::Good && self.penalties.can_use(feedback.path) {
             self.returned.push_back(feedback.path);
         }
     }

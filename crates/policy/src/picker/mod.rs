@@ -5,15 +5,15 @@
 
 mod bitmap;
 mod ecmp;
-mod laps;
 mod mixed;
-mod news;
 mod oblivious;
+mod path_feedback;
 mod paths;
 mod penalties;
 mod per_message;
 mod plb;
 mod recycled;
+mod rotation;
 mod round_robin;
 mod rps;
 mod shares;
@@ -24,13 +24,13 @@ mod weighted;
 
 use pathweave_units::{PathId, Rng, Time};
 
-use crate::fluid::{Spread, Spreads};
-use crate::{ConfigError, Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent};
 
 pub use paths::PathSet;
 pub use penalties::Forgives;
 pub(crate) use shares::Shares;
-pub use supplied::{MakePicker, ProgramPicker, Supplied, Supply};
+pub use supplied::{ExternalPicker, MakePicker, PickerFactory, ProgramPicker};
 
 /// Chooses a path for each packet. Starts with all paths of the environment up.
 ///
@@ -40,11 +40,11 @@ pub use supplied::{MakePicker, ProgramPicker, Supplied, Supply};
 pub trait PathPicker {
     /// Called first, when the queue pair opens. Joins the state that is shared with other queue pairs of the
     /// endpoint.
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>);
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>);
     /// Called last, when the queue pair closes.
     fn on_close(&mut self, cx: &mut PolicyCx<'_>);
     /// Returns the path for this packet. Does not change the state: a repeated call returns the same path.
-    fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId;
+    fn pick(&self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId;
     /// Commits a packet that left on the path picked for it. The returned value comes back with the feedback on it
     /// ([`Memo::picker_half`](crate::Memo::picker_half)), where the congestion control can read it, too. 0 if there
     /// is nothing to store.
@@ -70,7 +70,7 @@ macro_rules! pickers {
             $( $(#[$doc])* $name $(($config))?, )*
             /// A picker supplied by the program; no scenario can name it.
             #[cfg_attr(feature = "serde", serde(skip))]
-            Supplied(Supply),
+            Supplied(PickerFactory),
         }
 
         /// Any picker; those of this crate are dispatched without a virtual call.
@@ -78,7 +78,7 @@ macro_rules! pickers {
         pub enum AnyPicker {
             $( $(#[$doc])* $name($name), )*
             /// A picker supplied by the program, dispatched by a virtual call.
-            Supplied(Supplied),
+            Supplied(ExternalPicker),
         }
 
         impl PickerConfig {
@@ -98,7 +98,7 @@ macro_rules! pickers {
             /// unknown.
             pub fn spread(&self) -> Option<Spread> {
                 match self {
-                    $( pickers!(@any $name $($config)?) => Some(<$name as Spreads>::SPREAD), )*
+                    $( pickers!(@any $name $($config)?) => Some(<$name as HasSpread>::SPREAD), )*
                     PickerConfig::Supplied(_) => None,
                 }
             }
@@ -114,7 +114,7 @@ macro_rules! pickers {
         }
 
         impl PathPicker for AnyPicker {
-            fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+            fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
                 match self {
                     $( AnyPicker::$name(picker) => picker.on_open(now, member, cx), )*
                     AnyPicker::Supplied(picker) => picker.on_open(now, member, cx),
@@ -127,7 +127,7 @@ macro_rules! pickers {
                 }
             }
             #[inline]
-            fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+            fn pick(&self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
                 match self {
                     $( AnyPicker::$name(picker) => picker.pick(now, want, cx), )*
                     AnyPicker::Supplied(picker) => picker.pick(now, want, cx),

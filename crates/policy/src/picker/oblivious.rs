@@ -2,33 +2,33 @@
 
 use pathweave_units::{PathId, Rng, Time};
 
-use super::laps::Laps;
+use super::rotation::PathRotation;
 use super::{PathPicker, PathSet};
-use crate::fluid::{Spread, Spreads};
-use crate::{PathView, PolicyCx, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{PathView, PolicyCx, SendRequest, Sent};
 
 /// Each lap takes every path once, in a different order, so that senders do not synchronize.
 #[derive(Clone, Debug)]
 pub struct Oblivious {
-    laps: Laps,
+    laps: PathRotation,
 }
 
 impl Oblivious {
     /// Creates the picker of a queue pair with `paths` paths.
     pub fn new(paths: u16, rng: &mut Rng) -> Self {
-        Oblivious { laps: Laps::new(PathSet::all(paths), rng) }
+        Oblivious { laps: PathRotation::new(PathSet::all(paths), rng) }
     }
 }
 
-impl Spreads for Oblivious {
+impl HasSpread for Oblivious {
     const SPREAD: Spread = Spread::Random;
 }
 
 impl PathPicker for Oblivious {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.laps.paths().settle(self.laps.first_from(self.laps.here()).1, want.egress)
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.laps.paths().move_to_free_port(self.laps.first_from(self.laps.here()).1, want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
@@ -37,7 +37,7 @@ impl PathPicker for Oblivious {
         0
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.laps = Laps::new(PathSet::usable(paths), cx.rng);
+        self.laps = PathRotation::new(PathSet::usable(paths), cx.rng);
     }
 }
 

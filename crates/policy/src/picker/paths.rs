@@ -40,7 +40,7 @@ impl PathSet {
         PathSet { len, some: (!dense).then_some(some) }
     }
     /// Returns the number of paths, if they are numbered from 0 without gaps.
-    pub fn are_all(&self) -> Option<u16> {
+    pub fn dense_len(&self) -> Option<u16> {
         if self.some.is_none() { u16::try_from(self.len).ok() } else { None }
     }
     /// Returns the number of paths; never 0.
@@ -83,8 +83,8 @@ impl PathSet {
     /// Returns `path` if its NIC port is free or none is. Otherwise returns the same inner path at a free port, or if
     /// that is not usable, the next usable path whose port is free.
     #[inline]
-    pub fn settle(&self, path: PathId, egress: Egress) -> PathId {
-        let settled = egress.settle(path, |like| self.contains(like));
+    pub fn move_to_free_port(&self, path: PathId, egress: Egress) -> PathId {
+        let settled = egress.move_to_free_port(path, |like| self.contains(like));
         match &self.some {
             Some(some) if egress.free() != 0 && !egress.is_free(settled) => next_free(some, settled, egress),
             _ => settled,

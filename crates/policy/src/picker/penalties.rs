@@ -5,12 +5,12 @@ use alloc::vec;
 
 use pathweave_units::{PathId, Rng, Time};
 
-use super::laps::{Laps, Place};
-use super::news::PathNews;
+use super::path_feedback::PathFeedback;
+use super::rotation::{PathRotation, RotationPosition};
 use super::{PathPicker, PathSet};
 use crate::error::check;
-use crate::fluid::{Spread, Spreads};
-use crate::{ConfigError, Egress, Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{ConfigError, Egress, Feedback, PathView, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Penalties`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct Penalties {
 #[derive(Clone, Debug)]
 struct Round {
     config: PenaltiesConfig,
-    laps: Laps,
+    laps: PathRotation,
     /// Penalties by path number.
     penalties: Box<[u8]>,
 }
@@ -75,7 +75,7 @@ struct Round {
 /// Result of a search for the next path.
 struct Next {
     path: PathId,
-    place: Place,
+    place: RotationPosition,
     /// First skipped path.
     passed: Option<PathId>,
 }
@@ -83,19 +83,19 @@ struct Next {
 impl Penalties {
     /// Creates the picker of a queue pair in this environment.
     pub fn new(config: &PenaltiesConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
-        let laps = Laps::new(PathSet::all(env.paths), rng);
+        let laps = PathRotation::new(PathSet::all(env.paths), rng);
         let penalties = vec![0; usize::from(env.paths)].into_boxed_slice();
         Penalties { round: Box::new(Round { config: *config, laps, penalties }) }
     }
 
     /// Adds the penalty for feedback on a path.
-    pub(super) fn hear(&mut self, path: PathId, news: PathNews) {
+    pub(super) fn hear(&mut self, path: PathId, news: PathFeedback) {
         let Round { config, penalties, .. } = &mut *self.round;
         let more = match news {
-            PathNews::Good => 0,
-            PathNews::Marked => config.marked,
-            PathNews::Refused => config.refused,
-            PathNews::Silent => config.silent,
+            PathFeedback::Good => 0,
+            PathFeedback::Marked => config.marked,
+            PathFeedback::Dropped => config.refused,
+            PathFeedback::TimedOut => config.silent,
         };
         if let Some(penalty) = penalties.get_mut(path.index()) {
             *penalty = penalty.saturating_add(more).min(config.most);
@@ -114,7 +114,7 @@ impl Penalties {
 
     /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
     pub(super) fn settle(&self, path: PathId, egress: Egress) -> PathId {
-        self.round.laps.paths().settle(path, egress)
+        self.round.laps.paths().move_to_free_port(path, egress)
     }
 
     /// Records that the packet of [`Penalties::next`] has left.
@@ -128,11 +128,11 @@ impl Penalties {
                 if found == place {
                     break;
                 }
-                round.forgive(path);
+                round.lower_penalty(path);
                 at = round.laps.after(found);
             }
         } else if let Some(path) = passed {
-            round.forgive(path);
+            round.lower_penalty(path);
         }
         let after = round.laps.after(place);
         round.laps.go_to(after, rng);
@@ -144,7 +144,7 @@ impl Round {
         self.penalties.get(path.index()).copied().unwrap_or(0)
     }
 
-    fn forgive(&mut self, path: PathId) {
+    fn lower_penalty(&mut self, path: PathId) {
         if let Some(penalty) = self.penalties.get_mut(path.index()) {
             *penalty = penalty.saturating_sub(1);
         }
@@ -165,14 +165,14 @@ impl Round {
     }
 }
 
-impl Spreads for Penalties {
+impl HasSpread for Penalties {
     const SPREAD: Spread = Spread::ByCapacity;
 }
 
 impl PathPicker for Penalties {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         self.settle(self.next(), want.egress)
     }
     #[inline]
@@ -182,12 +182,12 @@ impl PathPicker for Penalties {
     }
     #[inline]
     fn on_feedback(&mut self, _now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        if let Some(news) = PathNews::of(feedback) {
+        if let Some(news) = PathFeedback::of(feedback) {
             self.hear(feedback.path, news);
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.round.laps = Laps::new(PathSet::usable(paths), cx.rng);
+        self.round.laps = PathRotation::new(PathSet::usable(paths), cx.rng);
     }
 }
 
@@ -209,7 +209,7 @@ mod tests {
     fn a_path_that_refused_twice_is_passed_over_in_eight_laps() {
         let mut host = Host::new(1);
         let mut picker = picker(16, Forgives::First, &mut host);
-        (0..2).for_each(|_| picker.hear(PathId(5), PathNews::Refused));
+        (0..2).for_each(|_| picker.hear(PathId(5), PathFeedback::Dropped));
         // Without the path a lap takes 15 packets.
         let sent: Vec<PathId> = (0..8 * 15).map(|_| send(&mut picker, 0, &mut host)).collect();
         assert!(!sent.contains(&PathId(5)));
@@ -221,9 +221,9 @@ mod tests {
     fn penalties_add_up_to_the_most() {
         let mut host = Host::new(1);
         let mut picker = picker(16, Forgives::First, &mut host);
-        picker.hear(PathId(5), PathNews::Silent);
-        picker.hear(PathId(5), PathNews::Marked);
-        picker.hear(PathId(6), PathNews::Good);
+        picker.hear(PathId(5), PathFeedback::TimedOut);
+        picker.hear(PathId(5), PathFeedback::Marked);
+        picker.hear(PathId(6), PathFeedback::Good);
         assert_eq!((picker.round.penalty(PathId(5)), picker.round.penalty(PathId(6))), (15, 0));
     }
 
@@ -235,7 +235,7 @@ mod tests {
             let first = picker.next();
             let laps = &picker.round.laps;
             let second = laps.first_from(laps.after(laps.here())).1;
-            [first, second].into_iter().for_each(|path| picker.hear(path, PathNews::Marked));
+            [first, second].into_iter().for_each(|path| picker.hear(path, PathFeedback::Marked));
             let third = send(&mut picker, 0, &mut host);
             assert!(third != first && third != second);
             let penalties = [first, second].map(|path| picker.round.penalty(path));
@@ -247,7 +247,7 @@ mod tests {
     fn where_all_have_penalties_packets_leave_all_the_same() {
         let mut host = Host::new(1);
         let mut picker = picker(4, Forgives::First, &mut host);
-        (0..4).for_each(|path| picker.hear(PathId(path), PathNews::Silent));
+        (0..4).for_each(|path| picker.hear(PathId(path), PathFeedback::TimedOut));
         let sent: Vec<PathId> = (0..200).map(|_| send(&mut picker, 0, &mut host)).collect();
         assert!((0..4).all(|path| sent.contains(&PathId(path))), "{sent:?}");
     }

@@ -3,8 +3,8 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::fluid::{Spread, Spreads};
-use crate::{PathView, PolicyCx, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{PathView, PolicyCx, SendRequest, Sent};
 
 /// All packets of a message take one path, drawn when its first packet is sent. Retransmissions of an earlier message
 /// take the path of the current message.
@@ -29,14 +29,14 @@ impl PerMessage {
     }
 }
 
-impl Spreads for PerMessage {
-    const SPREAD: Spread = Spread::PathAMessage;
+impl HasSpread for PerMessage {
+    const SPREAD: Spread = Spread::PathPerMessage;
 }
 
 impl PathPicker for PerMessage {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         if self.begins(want.msn) { self.next } else { self.path }
     }
     #[inline]

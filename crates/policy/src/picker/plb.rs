@@ -11,8 +11,8 @@ use pathweave_units::{Duration, PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
 use crate::error::check;
-use crate::fluid::{Spread, Spreads};
-use crate::{ConfigError, Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{ConfigError, Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Plb`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -126,14 +126,14 @@ impl Rounds {
     }
 }
 
-impl Spreads for Plb {
-    const SPREAD: Spread = Spread::PathAMessage;
+impl HasSpread for Plb {
+    const SPREAD: Spread = Spread::PathPerMessage;
 }
 
 impl PathPicker for Plb {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, _want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         self.path
     }
     #[inline]

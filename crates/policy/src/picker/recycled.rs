@@ -7,11 +7,11 @@ use alloc::vec;
 
 use pathweave_units::{Duration, PathId, Rng, Time};
 
-use super::news::PathNews;
+use super::path_feedback::PathFeedback;
 use super::{PathPicker, PathSet};
 use crate::error::check;
-use crate::fluid::{Spread, Spreads};
-use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Recycled`]. Defaults are those of uet-htsim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,7 +97,7 @@ impl Recycled {
 }
 
 /// Source of a path.
-enum From {
+enum PathSource {
     Anywhere,
     /// The oldest fresh entry.
     Fresh(usize),
@@ -105,31 +105,31 @@ enum From {
 }
 
 impl State {
-    fn source(&self) -> From {
+    fn source(&self) -> PathSource {
         let size = self.ring.len();
         match self.frozen_until {
-            _ if self.exploring > 0 || self.filled == 0 => From::Anywhere,
-            Some(_) => From::Frozen(self.frozen_at % self.filled),
-            None if self.fresh == 0 => From::Anywhere,
-            None => From::Fresh((self.head + size - self.fresh) % size),
+            _ if self.exploring > 0 || self.filled == 0 => PathSource::Anywhere,
+            Some(_) => PathSource::Frozen(self.frozen_at % self.filled),
+            None if self.fresh == 0 => PathSource::Anywhere,
+            None => PathSource::Fresh((self.head + size - self.fresh) % size),
         }
     }
 
     fn next(&self) -> PathId {
         match self.source() {
-            From::Anywhere => self.any,
-            From::Fresh(at) | From::Frozen(at) => self.ring[at].path,
+            PathSource::Anywhere => self.any,
+            PathSource::Fresh(at) | PathSource::Frozen(at) => self.ring[at].path,
         }
     }
 
     fn sent(&mut self, rng: &mut Rng) {
         match self.source() {
-            From::Anywhere => {
+            PathSource::Anywhere => {
                 self.exploring = self.exploring.saturating_sub(1);
                 self.any = self.paths.draw(rng);
             }
-            From::Fresh(at) => self.take(at),
-            From::Frozen(at) => {
+            PathSource::Fresh(at) => self.take(at),
+            PathSource::Frozen(at) => {
                 self.take(at);
                 self.frozen_at = (at + 1) % self.filled;
             }
@@ -141,8 +141,8 @@ impl State {
         self.fresh -= usize::from(core::mem::take(&mut entry.fresh));
     }
 
-    fn hear(&mut self, now: Time, path: PathId, news: PathNews) {
-        if news == PathNews::Silent && self.frozen_until.is_none() && self.exploring == 0 {
+    fn hear(&mut self, now: Time, path: PathId, news: PathFeedback) {
+        if news == PathFeedback::TimedOut && self.frozen_until.is_none() && self.exploring == 0 {
             self.frozen_until = Some(now.saturating_add(self.config.freeze));
         }
         if self.frozen_until.is_some_and(|until| now > until) {
@@ -151,7 +151,7 @@ impl State {
             self.frozen_until = None;
             self.exploring = self.config.explore_after;
         }
-        if news == PathNews::Good && self.paths.contains(path) {
+        if news == PathFeedback::Good && self.paths.contains(path) {
             let entry = &mut self.ring[self.head];
             self.fresh += usize::from(!entry.fresh);
             *entry = Entry { path, fresh: true };
@@ -161,15 +161,15 @@ impl State {
     }
 }
 
-impl Spreads for Recycled {
+impl HasSpread for Recycled {
     const SPREAD: Spread = Spread::Balanced;
 }
 
 impl PathPicker for Recycled {
     crate::ignores!(on_open, on_close);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.state.paths.settle(self.state.next(), want.egress)
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.state.paths.move_to_free_port(self.state.next(), want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
@@ -178,7 +178,7 @@ impl PathPicker for Recycled {
     }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        if let Some(news) = PathNews::of(feedback) {
+        if let Some(news) = PathFeedback::of(feedback) {
             self.state.hear(now, feedback.path, news);
         }
     }
@@ -212,9 +212,9 @@ mod tests {
         let mut host = Host::new(1);
         let mut picker = picker(&mut host);
         for path in [11, 12, 13] {
-            picker.state.hear(Time::ZERO, PathId(path), PathNews::Good);
+            picker.state.hear(Time::ZERO, PathId(path), PathFeedback::Good);
         }
-        picker.state.hear(Time::ZERO, PathId(14), PathNews::Marked);
+        picker.state.hear(Time::ZERO, PathId(14), PathFeedback::Marked);
         let sent = sends(&mut picker, 6, &mut host);
         assert_eq!(sent[..3], [11, 12, 13]);
         // Random paths of 16,384.
@@ -225,7 +225,7 @@ mod tests {
     fn the_newest_eight_are_kept() {
         let mut host = Host::new(1);
         let mut picker = picker(&mut host);
-        (0..11).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathNews::Good));
+        (0..11).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathFeedback::Good));
         assert_eq!(sends(&mut picker, 8, &mut host), [3, 4, 5, 6, 7, 8, 9, 10]);
         assert_eq!(picker.state.fresh, 0);
     }
@@ -234,13 +234,13 @@ mod tests {
     fn frozen_it_goes_round_and_starts_anew_when_that_ends() {
         let mut host = Host::new(1);
         let mut picker = picker(&mut host);
-        (0..3).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathNews::Good));
-        picker.state.hear(Time::from_us(1), PathId(9), PathNews::Silent);
+        (0..3).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathFeedback::Good));
+        picker.state.hear(Time::from_us(1), PathId(9), PathFeedback::TimedOut);
         assert_eq!(sends(&mut picker, 5, &mut host), [0, 1, 2, 0, 1]);
         // Feedback is stored nevertheless.
-        picker.state.hear(Time::from_us(2), PathId(7), PathNews::Good);
+        picker.state.hear(Time::from_us(2), PathId(7), PathFeedback::Good);
         assert_eq!(sends(&mut picker, 3, &mut host), [2, 7, 0]);
-        picker.state.hear(Time::from_us(10_002), PathId(5), PathNews::Good);
+        picker.state.hear(Time::from_us(10_002), PathId(5), PathFeedback::Good);
         // Sixteen packets explore, then the path that has returned since is taken.
         let sent = sends(&mut picker, 17, &mut host);
         assert!(sent[..16].iter().all(|path| ![0, 1, 2, 5, 7].contains(path)), "{sent:?}");

@@ -3,8 +3,8 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::fluid::{Spread, Spreads};
-use crate::{PathView, PolicyCx, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{PathView, PolicyCx, SendRequest, Sent};
 
 /// Packets take the paths in turn, from a random start, so that queue pairs do not synchronize.
 #[derive(Clone, Debug)]
@@ -20,15 +20,15 @@ impl RoundRobin {
     }
 }
 
-impl Spreads for RoundRobin {
+impl HasSpread for RoundRobin {
     const SPREAD: Spread = Spread::Random;
 }
 
 impl PathPicker for RoundRobin {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.paths.settle(self.paths.get(self.next), want.egress)
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.paths.move_to_free_port(self.paths.get(self.next), want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

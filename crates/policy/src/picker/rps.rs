@@ -3,8 +3,8 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::fluid::{Spread, Spreads};
-use crate::{PathView, PolicyCx, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{PathView, PolicyCx, SendRequest, Sent};
 
 /// Every packet takes a uniformly random path among those that are up (Dixit et al., INFOCOM 2013).
 #[derive(Clone, Debug)]
@@ -22,15 +22,15 @@ impl Rps {
     }
 }
 
-impl Spreads for Rps {
+impl HasSpread for Rps {
     const SPREAD: Spread = Spread::Random;
 }
 
 impl PathPicker for Rps {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.paths.settle(self.next, want.egress)
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.paths.move_to_free_port(self.next, want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {

@@ -66,7 +66,7 @@ impl Shares {
             sum += weight;
         }
         if runs.len() < 2 {
-            if let Some(count) = paths.are_all() {
+            if let Some(count) = paths.dense_len() {
                 return Shares::All(count);
             }
             runs.clear();
@@ -87,8 +87,8 @@ impl Shares {
     #[inline]
     pub(crate) fn settle(&self, path: PathId, egress: Egress) -> PathId {
         match self {
-            Shares::All(count) => egress.settle(path, |like| like.0 < *count),
-            Shares::Listed(listed) => listed.paths.settle(path, egress),
+            Shares::All(count) => egress.move_to_free_port(path, |like| like.0 < *count),
+            Shares::Listed(listed) => listed.paths.move_to_free_port(path, egress),
         }
     }
 

@@ -8,7 +8,7 @@ use core::fmt;
 use pathweave_units::{PathId, Rng, Time};
 
 use super::PathPicker;
-use crate::{Feedback, Member, PathView, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{Feedback, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent};
 
 /// Factory of a program's pickers, one per queue pair.
 pub trait MakePicker: fmt::Debug + Send + Sync {
@@ -33,23 +33,23 @@ impl<P: PathPicker + fmt::Debug + Clone + Send + 'static> ProgramPicker for P {
 
 /// A factory of pickers, as part of a configuration. Two are equal if they are the same instance.
 #[derive(Clone, Debug)]
-pub struct Supply(Arc<dyn MakePicker>);
+pub struct PickerFactory(Arc<dyn MakePicker>);
 
-impl Supply {
+impl PickerFactory {
     /// Wraps `factory`.
     pub fn new(factory: Arc<dyn MakePicker>) -> Self {
-        Supply(factory)
+        PickerFactory(factory)
     }
     /// Returns the name in results.
     pub fn name(&self) -> &str {
         self.0.name()
     }
-    pub(super) fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Supplied {
-        Supplied(self.0.make(env, rng))
+    pub(super) fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> ExternalPicker {
+        ExternalPicker(self.0.make(env, rng))
     }
 }
 
-impl PartialEq for Supply {
+impl PartialEq for PickerFactory {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -57,22 +57,22 @@ impl PartialEq for Supply {
 
 /// A queue pair's picker that a [`Supply`] has created.
 #[derive(Debug)]
-pub struct Supplied(Box<dyn ProgramPicker>);
+pub struct ExternalPicker(Box<dyn ProgramPicker>);
 
-impl Clone for Supplied {
+impl Clone for ExternalPicker {
     fn clone(&self) -> Self {
-        Supplied(self.0.boxed_clone())
+        ExternalPicker(self.0.boxed_clone())
     }
 }
 
-impl PathPicker for Supplied {
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+impl PathPicker for ExternalPicker {
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.0.on_open(now, member, cx);
     }
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
         self.0.on_close(cx);
     }
-    fn pick(&self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
         self.0.pick(now, want, cx)
     }
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_supplied_is_called_as_what_is_built_in() {
         for (name, picker) in PickerConfig::every() {
-            let supply = Supply::new(Arc::new(Own(picker.clone())));
+            let supply = PickerFactory::new(Arc::new(Own(picker.clone())));
             let (supplied, own) = (policy(PickerConfig::Supplied(supply)), policy(picker));
             assert_eq!(supplied.validate(), Ok(()));
             for (situation, scenario) in Scenario::all() {
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_supply_is_itself_and_no_other() {
-        let make = || Supply::new(Arc::new(Own(PickerConfig::Rps)));
+        let make = || PickerFactory::new(Arc::new(Own(PickerConfig::Rps)));
         let supply = make();
         assert_eq!(supply, supply.clone());
         assert_ne!(supply, make());
@@ -148,7 +148,7 @@ mod tests {
     #[cfg(all(feature = "serde", feature = "schema"))]
     #[test]
     fn no_scenario_names_one() {
-        let supplied = PickerConfig::Supplied(Supply::new(Arc::new(Own(PickerConfig::Rps))));
+        let supplied = PickerConfig::Supplied(PickerFactory::new(Arc::new(Own(PickerConfig::Rps))));
         assert!(serde_json::to_value(&supplied).is_err());
         assert!(serde_json::from_str::<PickerConfig>("\"supplied\"").is_err());
         let schema = serde_json::to_string(&schemars::schema_for!(PickerConfig)).expect("a schema is JSON");

@@ -7,8 +7,8 @@ use super::*;
 use crate::testing::{Host, Scenario};
 use crate::{Egress, PathState};
 
-fn want(msn: u32) -> Want {
-    Want {
+fn want(msn: u32) -> SendRequest {
+    SendRequest {
         psn: 0,
         payload_bytes: 1_000,
         wire_bytes: 1_078,

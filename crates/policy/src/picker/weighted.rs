@@ -6,8 +6,8 @@
 use pathweave_units::{PathId, Rng, Time};
 
 use super::{PathPicker, PathSet, Shares};
-use crate::fluid::{Spread, Spreads};
-use crate::{PathView, PolicyCx, Sent, Want};
+use crate::fluid::{HasSpread, Spread};
+use crate::{PathView, PolicyCx, SendRequest, Sent};
 
 /// Returns the usable paths, weighted by their rates in kb/s.
 fn by_rate(views: &[PathView]) -> Shares {
@@ -30,14 +30,14 @@ impl WeightedRps {
     }
 }
 
-impl Spreads for WeightedRps {
+impl HasSpread for WeightedRps {
     const SPREAD: Spread = Spread::ByCapacity;
 }
 
 impl PathPicker for WeightedRps {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, _want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         self.next
     }
     #[inline]
@@ -66,14 +66,14 @@ impl Wcmp {
     }
 }
 
-impl Spreads for Wcmp {
+impl HasSpread for Wcmp {
     const SPREAD: Spread = Spread::OnePath;
 }
 
 impl PathPicker for Wcmp {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, _want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         self.path
     }
     fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

@@ -93,7 +93,7 @@ impl Entropies {
                 fresh.unwrap_or(self.spray)
             }
         };
-        self.paths.settle(path, egress)
+        self.paths.move_to_free_port(path, egress)
     }
     /// Records that the packet of [`Entropies::next`] has left on this path.
     #[inline]

@@ -11,10 +11,10 @@ mod window;
 use pathweave_units::{Duration, Rate, Rng, Time};
 
 use crate::error::check;
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
+use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Memo, PathView, Policy, PolicyCx,
-    PolicyEnv, Sent, Want,
+    PolicyEnv, SendRequest, Sent,
 };
 use entropy::Entropies;
 use window::Window;
@@ -64,7 +64,7 @@ impl Default for RepsConfig {
 
 impl AsFluid for RepsConfig {
     fn as_fluid(&self) -> Fluid {
-        Fluid { spread: Some(Spread::Balanced), control: Control::BY_DELAY }
+        Fluid { spread: Some(Spread::Balanced), control: ControlModel::BY_DELAY }
     }
 }
 
@@ -73,7 +73,7 @@ impl Adapt for RepsConfig {
         HostDelay::InRoundTrip
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.max_bdp *= host.held_bdps;
+        self.max_bdp *= host.max_inflight_bdps;
     }
 }
 
@@ -123,9 +123,9 @@ impl Reps {
 }
 
 impl Policy for Reps {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
+    crate::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
-    fn poll_send(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Grant {
         // With nothing in flight a packet always fits, because the window is at least one packet.
         if self.window.fits(want.inflight_packets) {
             Grant::Send(self.entropies.next(want.egress))
@@ -152,11 +152,11 @@ impl Policy for Reps {
                 self.entropies.on_failure(now);
             }
             FeedbackKind::Cnp
-            | FeedbackKind::Midway
-            | FeedbackKind::Echo
-            | FeedbackKind::Heard { .. }
+            | FeedbackKind::EdgeRtt
+            | FeedbackKind::PathSample
+            | FeedbackKind::Duplicate { .. }
             | FeedbackKind::Late
-            | FeedbackKind::Notices(_) => {}
+            | FeedbackKind::NoticeFlow(_) => {}
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {

@@ -7,8 +7,8 @@ use core::ops::Range;
 use pathweave_units::{PathId, Rate, Time};
 
 use crate::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Member, Memo, Outgoing, PathState, PathView, Policy,
-    PolicyCx, PolicyEnv, SendWindow, Sent, Want,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathState, PathView, Policy, PolicyCx,
+    PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
 };
 
 /// A policy that panics when it, or its caller, breaks the contract.
@@ -53,14 +53,14 @@ impl<P: Policy> Checked<P> {
 }
 
 impl<P: Policy> Policy for Checked<P> {
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.at(now);
         self.policy.on_open(now, member, cx);
     }
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
         self.policy.on_close(cx);
     }
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         self.at(now);
         let grant = self.policy.poll_send(now, want, cx);
         self.granted = None;
@@ -84,11 +84,17 @@ impl<P: Policy> Policy for Checked<P> {
         assert_eq!(granted, Some(sent.path), "{}: a packet left without a grant", self.context);
         self.policy.on_sent(now, sent, cx)
     }
-    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
+    fn make_control(
+        &mut self,
+        now: Time,
+        path: PathId,
+        in_flight: Range<u64>,
+        cx: &mut PolicyCx<'_>,
+    ) -> Outgoing {
         self.at(now);
         let granted = self.granted.take();
         assert_eq!(granted, Some(path), "{}: a control packet left without a grant", self.context);
-        self.policy.compose(now, path, in_flight, cx)
+        self.policy.make_control(now, path, in_flight, cx)
     }
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         self.at(now);
@@ -101,10 +107,10 @@ impl<P: Policy> Policy for Checked<P> {
         let measured = matches!(
             feedback.kind,
             FeedbackKind::Ack { timed: true, .. }
-                | FeedbackKind::Heard { .. }
+                | FeedbackKind::Duplicate { .. }
                 | FeedbackKind::Trimmed { .. }
-                | FeedbackKind::Echo
-                | FeedbackKind::Midway
+                | FeedbackKind::PathSample
+                | FeedbackKind::EdgeRtt
         );
         assert!(
             measured || feedback.rtt.as_ps() == 0,
@@ -144,7 +150,7 @@ impl<P: Policy> Policy for Checked<P> {
     fn window(&self) -> Option<SendWindow> {
         self.policy.window()
     }
-    fn path_beyond_window(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> PathId {
+    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
         self.policy.path_beyond_window(now, want, cx)
     }
 }

@@ -4,13 +4,13 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time, TrimmedAt};
-use pathweave_wire::{Control, ControlKind, Notices};
+use pathweave_wire::{Control, ControlKind, NoticePermission};
 
 use super::checked::Checked;
 use super::host::Host;
 use crate::{
-    ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy,
-    PolicyEnv, Sent, Want,
+    ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyEnv,
+    QueuePairId, SendRequest, Sent,
 };
 
 #[derive(Clone, Copy)]
@@ -43,7 +43,7 @@ pub fn random_operations<P: Policy>(
     let mut host = Host::new(seed);
     let policy = Checked::new(make(env, &mut host.rng), env);
     let mut model = Model { env: *env, policy, host, now: Time::ZERO, next_psn: 0, flying: Vec::new() };
-    let member = Member { qp: QpNum(2), peer: HostId(1) };
+    let member = QueuePairId { qp: QpNum(2), peer: HostId(1) };
     model.policy.on_open(model.now, &member, &mut model.host.cx());
     for step in 0..steps {
         model.policy.context = format!("seed {seed}, step {step}");
@@ -70,12 +70,12 @@ fn kind_after(kind: FeedbackKind) -> Option<FeedbackKind> {
         FeedbackKind::Cnp => FeedbackKind::Lost,
         FeedbackKind::Lost => FeedbackKind::Trimmed { at: TrimmedAt::OnTheWay, marked: false },
         FeedbackKind::Trimmed { .. } => FeedbackKind::Timeout,
-        FeedbackKind::Timeout => FeedbackKind::Midway,
-        FeedbackKind::Midway => FeedbackKind::Echo,
-        FeedbackKind::Echo => FeedbackKind::Heard { marked: false },
-        FeedbackKind::Heard { .. } => FeedbackKind::Late,
-        FeedbackKind::Late => FeedbackKind::Notices(Notices::Welcome),
-        FeedbackKind::Notices(_) => return None,
+        FeedbackKind::Timeout => FeedbackKind::EdgeRtt,
+        FeedbackKind::EdgeRtt => FeedbackKind::PathSample,
+        FeedbackKind::PathSample => FeedbackKind::Duplicate { marked: false },
+        FeedbackKind::Duplicate { .. } => FeedbackKind::Late,
+        FeedbackKind::Late => FeedbackKind::NoticeFlow(NoticePermission::Welcome),
+        FeedbackKind::NoticeFlow(_) => return None,
     })
 }
 
@@ -92,15 +92,15 @@ impl<P: Policy> Model<P> {
                 self.poll();
             }
             7..11 => self.feed_any(dice, |dice| FeedbackKind::Ack {
-                timed: dice.chance(0.9),
-                marked: dice.chance(0.3),
+                timed: dice.bernoulli(0.9),
+                marked: dice.bernoulli(0.3),
             }),
             11..18 => {
                 let kinds: Vec<FeedbackKind> = every_kind().collect();
                 let kind = kinds[dice.below(kinds.len() as u32) as usize];
                 self.feed_kind(kind, dice);
             }
-            18 if dice.chance(0.5) => self.feed_control(dice),
+            18 if dice.bernoulli(0.5) => self.feed_control(dice),
             18 => self.change_paths(dice),
             _ => {
                 let most_ps = [1_000, 1_000_000, 100_000_000][dice.below(3) as usize];
@@ -113,13 +113,13 @@ impl<P: Policy> Model<P> {
     fn feed_kind(&mut self, kind: FeedbackKind, dice: &mut Rng) {
         match kind {
             FeedbackKind::Ack { .. } => self.feed_any(dice, |dice| FeedbackKind::Ack {
-                timed: dice.chance(0.9),
-                marked: dice.chance(0.3),
+                timed: dice.bernoulli(0.9),
+                marked: dice.bernoulli(0.3),
             }),
             FeedbackKind::Lost | FeedbackKind::Timeout => self.feed_any(dice, |_| kind),
             FeedbackKind::Trimmed { .. } => self.feed_any(dice, |dice| FeedbackKind::Trimmed {
-                at: if dice.chance(0.5) { TrimmedAt::OnTheWay } else { TrimmedAt::LastHop },
-                marked: dice.chance(0.3),
+                at: if dice.bernoulli(0.5) { TrimmedAt::OnTheWay } else { TrimmedAt::LastHop },
+                marked: dice.bernoulli(0.3),
             }),
             // The packet stays in flight.
             FeedbackKind::Late => {
@@ -128,17 +128,18 @@ impl<P: Policy> Model<P> {
                     self.feed(kind, of);
                 }
             }
-            FeedbackKind::Heard { .. } => {
-                let kind = FeedbackKind::Heard { marked: dice.chance(0.3) };
+            FeedbackKind::Duplicate { .. } => {
+                let kind = FeedbackKind::Duplicate { marked: dice.bernoulli(0.3) };
                 let of = self.of_a_path(dice);
                 self.feed(kind, of);
             }
-            FeedbackKind::Notices(_) => {
-                let notices = if dice.chance(0.5) { Notices::Welcome } else { Notices::Paused };
+            FeedbackKind::NoticeFlow(_) => {
+                let notices =
+                    if dice.bernoulli(0.5) { NoticePermission::Welcome } else { NoticePermission::Paused };
                 let of = self.of_a_path(dice);
-                self.feed(FeedbackKind::Notices(notices), of);
+                self.feed(FeedbackKind::NoticeFlow(notices), of);
             }
-            FeedbackKind::Cnp | FeedbackKind::Midway | FeedbackKind::Echo => {
+            FeedbackKind::Cnp | FeedbackKind::EdgeRtt | FeedbackKind::PathSample => {
                 let of = self.of_a_path(dice);
                 self.feed(kind, of);
             }
@@ -159,7 +160,7 @@ impl<P: Policy> Model<P> {
             ControlKind::EdgeEcho => Control::EdgeEcho { sent_at },
             ControlKind::Pull | ControlKind::PullRequest => unreachable!("the last ones"),
         };
-        let control = packet.answer(self.now, dice.chance(0.3)).unwrap_or(packet);
+        let control = packet.answer(self.now, dice.bernoulli(0.3)).unwrap_or(packet);
         let feedback =
             ControlFeedback::new(self.now, control, path).expect("answers have stamps of the past");
         let inflight_packets = self.flying.len() as u32;
@@ -176,9 +177,9 @@ impl<P: Policy> Model<P> {
         Flying { psn: 0, path, memo: Memo::default(), sent_at }
     }
 
-    fn poll(&mut self) -> (Want, Grant) {
+    fn poll(&mut self) -> (SendRequest, Grant) {
         let inflight_packets = self.flying.len() as u32;
-        let want = Want {
+        let want = SendRequest {
             psn: self.next_psn,
             payload_bytes: self.env.mtu_payload_bytes,
             wire_bytes: self.env.mtu_wire_bytes,
@@ -219,7 +220,7 @@ impl<P: Policy> Model<P> {
                 let first = self.flying.iter().map(|flying| flying.psn).min();
                 let in_flight = first.unwrap_or(self.next_psn)..self.next_psn;
                 let mut cx = self.host.cx();
-                self.policy.compose(self.now, path, in_flight, &mut cx);
+                self.policy.make_control(self.now, path, in_flight, &mut cx);
             }
             _ => {}
         }
@@ -238,15 +239,15 @@ impl<P: Policy> Model<P> {
     fn feed(&mut self, kind: FeedbackKind, of: Flying) {
         let measured = match kind {
             FeedbackKind::Ack { timed, .. } => timed,
-            FeedbackKind::Heard { .. }
+            FeedbackKind::Duplicate { .. }
             | FeedbackKind::Trimmed { .. }
-            | FeedbackKind::Midway
-            | FeedbackKind::Echo => true,
+            | FeedbackKind::EdgeRtt
+            | FeedbackKind::PathSample => true,
             FeedbackKind::Cnp
             | FeedbackKind::Lost
             | FeedbackKind::Timeout
             | FeedbackKind::Late
-            | FeedbackKind::Notices(_) => false,
+            | FeedbackKind::NoticeFlow(_) => false,
         };
         let rtt = if measured { self.now - of.sent_at } else { Duration::ZERO };
         let feedback = Feedback {
@@ -264,16 +265,16 @@ impl<P: Policy> Model<P> {
     }
 
     fn change_paths(&mut self, dice: &mut Rng) {
-        let all_up = dice.chance(0.3);
+        let all_up = dice.bernoulli(0.3);
         let mut view = |id| {
-            let state = if all_up || dice.chance(0.7) { PathState::Up } else { PathState::Down };
+            let state = if all_up || dice.bernoulli(0.7) { PathState::Up } else { PathState::Down };
             PathView::new(PathId(id), state)
         };
         let mut views: Vec<PathView> = (0..self.env.paths).map(&mut view).collect();
-        if dice.chance(0.3) {
+        if dice.bernoulli(0.3) {
             // The set may lack some paths.
             let one = views[dice.below(views.len() as u32) as usize];
-            views.retain(|view| view.id == one.id || dice.chance(0.6));
+            views.retain(|view| view.id == one.id || dice.bernoulli(0.6));
         }
         self.policy.on_paths(self.now, &views, &mut self.host.cx());
     }

@@ -8,8 +8,8 @@ use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 use super::Scenario;
 use crate::fluid::AsFluid;
 use crate::{
-    AnyPolicy, Egress, Feedback, FeedbackKind, Grant, Member, PathState, PathView, Policy, PolicyCx,
-    PolicyEnv, PortSet, Sent, Shared, Want, schemes,
+    AnyPolicy, Egress, Feedback, FeedbackKind, Grant, PathState, PathView, Policy, PolicyCx, PolicyEnv,
+    PortSet, QueuePairId, SendRequest, Sent, Shared, schemes,
 };
 
 const PORTS: u8 = 4;
@@ -29,7 +29,7 @@ impl Sender {
         let (mut rng, mut shared) = (Rng::for_component(7, "qp", 0), Shared::new());
         let env = PolicyEnv { paths: PATHS, ..Scenario::steady().env };
         let mut policy = config.build(&env, &mut rng);
-        let member = Member { qp: QpNum(2), peer: HostId(1) };
+        let member = QueuePairId { qp: QpNum(2), peer: HostId(1) };
         policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
         Sender { policy, rng, shared, now: Time::from_us(1), psn: 0 }
     }
@@ -37,7 +37,7 @@ impl Sender {
     /// Returns the path of a data packet that leaves by `egress`, if the policy permits one.
     fn send(&mut self, egress: Egress) -> Option<PathId> {
         self.now += Duration::from_us(30);
-        let want = Want {
+        let want = SendRequest {
             psn: self.psn,
             payload_bytes: 1_000,
             wire_bytes: 1_048,
@@ -51,7 +51,7 @@ impl Sender {
         let path = match self.policy.poll_send(self.now, &want, &mut cx) {
             Grant::Send(path) => path,
             Grant::Control(path) => {
-                self.policy.compose(self.now, path, 0..self.psn, &mut cx);
+                self.policy.make_control(self.now, path, 0..self.psn, &mut cx);
                 return None;
             }
             Grant::Copy { psn, path } => {

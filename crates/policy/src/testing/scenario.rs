@@ -4,12 +4,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
-use pathweave_wire::Notices;
+use pathweave_wire::NoticePermission;
 
 use super::bench::Bench;
 use super::channel::Hop;
 use super::report::Report;
-use crate::{Leg, PathView, Policy, PolicyEnv};
+use crate::{MeasuredSection, PathView, Policy, PolicyEnv};
 
 /// A change at a given time.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub enum Change {
     /// The senders learn all properties of the paths: rates, delays, links.
     Known,
     /// The receiver informs the senders whether it accepts notices.
-    Notices(Notices),
+    Notices(NoticePermission),
 }
 
 /// Packets that an acknowledgement reports.
@@ -100,7 +100,7 @@ impl Scenario {
                 mtu_payload_bytes: 1_172,
                 paths: paths.len() as u16,
                 // A path represents five links of 1 us.
-                measured: Leg { base_rtt: Duration::from_ns(10_200), links: 5 },
+                measured: MeasuredSection { base_rtt: Duration::from_ns(10_200), links: 5 },
                 edge: None,
             },
             paths,
@@ -163,8 +163,8 @@ impl Scenario {
         scenario.acks_tell = AcksTell::AllArrived;
         scenario.overtaken = Overtaken::Late(20);
         scenario.changes = vec![
-            (Time::from_us(1), Change::Notices(Notices::Welcome)),
-            (Time::from_us(60), Change::Notices(Notices::Paused)),
+            (Time::from_us(1), Change::Notices(NoticePermission::Welcome)),
+            (Time::from_us(60), Change::Notices(NoticePermission::Paused)),
         ];
         scenario
     }
@@ -188,9 +188,9 @@ impl Scenario {
         // A packet takes 100 ns more, plus the delay of the link to the edge.
         let base_rtt = scenario.env.base_rtt + Duration::from_ns(1_100);
         scenario.env.base_rtt = base_rtt;
-        scenario.env.measured = Leg { base_rtt, links: 6 };
+        scenario.env.measured = MeasuredSection { base_rtt, links: 6 };
         // Round trip from the NIC through the edge.
-        scenario.env.edge = Some(Leg { base_rtt: Duration::from_ns(2_200), links: 1 });
+        scenario.env.edge = Some(MeasuredSection { base_rtt: Duration::from_ns(2_200), links: 1 });
         scenario
     }
     /// Returns a scenario of four senders to one receiver, behind queues that trim: path 0, of a quarter of the rate,

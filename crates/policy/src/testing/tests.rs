@@ -15,9 +15,9 @@ use super::*;
 use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
 use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
 use crate::{
-    AnyPolicy, CnpMode, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Leg, Member, Memo, MpRdma,
-    Outgoing, PathView, Peers, Policy, PolicyConfig, PolicyCx, PolicyEnv, Sent, Shared, Split, SplitConfig,
-    Udmp, Want, find_scheme, schemes,
+    AnyPolicy, CnpMode, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, MeasuredSection, Memo,
+    MpRdma, Outgoing, PathView, PeerKind, Policy, PolicyConfig, PolicyCx, PolicyEnv, QueuePairId,
+    SendRequest, Sent, Shared, SplitConfig, SplitPolicy, Udmp, find_scheme, schemes,
 };
 
 fn run(scheme: &str, scenario: &Scenario) -> Report {
@@ -224,7 +224,7 @@ fn random_operations_break_no_invariant_of_anything() {
         std::println!("{label}");
         for seed in 0..12 {
             // In every second run a switch replies for the network behind it.
-            let edge = (seed % 2 == 1).then_some(Leg::with_rtt(Duration::from_us(4)));
+            let edge = (seed % 2 == 1).then_some(MeasuredSection::with_rtt(Duration::from_us(4)));
             let env = PolicyEnv { edge, ..Scenario::steady().env };
             random_operations(seed, 1_000, &env, |env, rng| scheme.policy.build(env, rng));
         }
@@ -256,17 +256,23 @@ struct Listener {
 
 impl Policy for Listener {
     crate::ignores!(window, path_beyond_window);
-    fn on_open(&mut self, now: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.policy.on_open(now, member, cx);
     }
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
         self.policy.on_close(cx);
     }
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         self.policy.poll_send(now, want, cx)
     }
-    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, cx: &mut PolicyCx<'_>) -> Outgoing {
-        self.policy.compose(now, path, in_flight, cx)
+    fn make_control(
+        &mut self,
+        now: Time,
+        path: PathId,
+        in_flight: Range<u64>,
+        cx: &mut PolicyCx<'_>,
+    ) -> Outgoing {
+        self.policy.make_control(now, path, in_flight, cx)
     }
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
         self.policy.on_copy_sent(now, psn, path, wire_bytes, cx);
@@ -346,7 +352,7 @@ fn situations_give_every_kind_of_feedback() {
     every_answer_in(&told.borrow());
     // Copies need gaps of delay that no scenario has; random operations and DLBF's own tests cover their
     // acknowledgements.
-    let is_of_copies = |kind: &FeedbackKind| matches!(kind, FeedbackKind::Heard { .. });
+    let is_of_copies = |kind: &FeedbackKind| matches!(kind, FeedbackKind::Duplicate { .. });
     for (kind, times) in times_of_each(&heard.borrow()).filter(|(kind, _)| !is_of_copies(kind)) {
         assert!(times > 0, "no situation gives {kind:?}");
     }
@@ -383,11 +389,11 @@ fn random_operations_break_no_invariant() {
 #[expect(clippy::print_stdout, reason = "the sizes are the point; see them with --nocapture")]
 fn sizes_of_the_policies() {
     let sizes = [
-        ("Dcqcn x Ecmp", size_of::<Split<Dcqcn, Ecmp>>()),
-        ("Dcqcn x Rps", size_of::<Split<Dcqcn, Rps>>()),
-        ("Dcqcn x PerMessage", size_of::<Split<Dcqcn, PerMessage>>()),
-        ("Dcqcn x RoundRobin", size_of::<Split<Dcqcn, RoundRobin>>()),
-        ("Unlimited x Rps", size_of::<Split<Unlimited, Rps>>()),
+        ("Dcqcn x Ecmp", size_of::<SplitPolicy<Dcqcn, Ecmp>>()),
+        ("Dcqcn x Rps", size_of::<SplitPolicy<Dcqcn, Rps>>()),
+        ("Dcqcn x PerMessage", size_of::<SplitPolicy<Dcqcn, PerMessage>>()),
+        ("Dcqcn x RoundRobin", size_of::<SplitPolicy<Dcqcn, RoundRobin>>()),
+        ("Unlimited x Rps", size_of::<SplitPolicy<Unlimited, Rps>>()),
         ("Udmp", size_of::<Udmp>()),
         ("MpRdma", size_of::<MpRdma>()),
         ("AnyPolicy", size_of::<AnyPolicy>()),
@@ -404,7 +410,7 @@ fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Ve
     let (mut now, mut psn) = (Time::from_us(1), 0);
     for _ in 0..400 {
         now += Duration::from_us(30);
-        let want = Want {
+        let want = SendRequest {
             psn,
             payload_bytes: 1_000,
             wire_bytes: 1_048,
@@ -443,7 +449,7 @@ fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Ve
                 psn += 1;
             }
             Grant::Control(path) => {
-                policy.compose(now, path, 0..psn, &mut cx);
+                policy.make_control(now, path, 0..psn, &mut cx);
                 taken.push(path);
             }
             Grant::Copy { psn, path } => {
@@ -461,13 +467,13 @@ fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Ve
 fn queue_pairs_to_one_peer_use_the_paths_they_have() {
     for info in schemes() {
         let config = (info.make)().policy;
-        for peers in [Peers::Hosts, Peers::Connections] {
+        for peers in [PeerKind::Hosts, PeerKind::Connections] {
             let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::for_peers(peers));
             let mut open = Vec::new();
             for (qp, paths) in [8u16, 1, 3, 8].into_iter().enumerate() {
                 let env = PolicyEnv { paths, ..Scenario::steady().env };
                 let mut policy = config.build(&env, &mut rng);
-                let member = Member { qp: QpNum(2 + qp as u32), peer: HostId(1) };
+                let member = QueuePairId { qp: QpNum(2 + qp as u32), peer: HostId(1) };
                 policy.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
                 open.push((policy, paths));
             }
@@ -486,12 +492,13 @@ fn queue_pairs_to_one_peer_use_the_paths_they_have() {
 fn connections_that_come_and_go_leave_nothing_in_the_stores() {
     for info in schemes() {
         let config = (info.make)().policy;
-        let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::for_peers(Peers::Connections));
+        let (mut rng, mut shared) =
+            (Rng::for_component(1, "qp", 0), Shared::for_peers(PeerKind::Connections));
         for connection in 0..1_000 {
             for paths in [8, 1 + (connection % 8) as u16] {
                 let env = PolicyEnv { paths, ..Scenario::steady().env };
                 let mut policy = config.build(&env, &mut rng);
-                let member = Member { qp: QpNum(2), peer: HostId(connection) };
+                let member = QueuePairId { qp: QpNum(2), peer: HostId(connection) };
                 let mut cx = PolicyCx { rng: &mut rng, shared: &mut shared };
                 policy.on_open(Time::ZERO, &member, &mut cx);
                 policy.on_close(&mut cx);

@@ -6,7 +6,7 @@ use pathweave_units::{Duration, Rng};
 
 use super::Udmp;
 use crate::error::check;
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
+use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// Variant of the algorithm.
@@ -139,7 +139,7 @@ const HOST_LATE_PACKETS: u32 = 512;
 
 impl AsFluid for UdmpConfig {
     fn as_fluid(&self) -> Fluid {
-        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
+        Fluid { spread: Some(Spread::ByCapacity), control: ControlModel::BY_DELAY }
     }
 }
 
@@ -163,8 +163,8 @@ impl Adapt for UdmpConfig {
         if self.variant == UdmpVariant::Repaired {
             self.late = UdmpLate::ByQueue;
         }
-        self.inflight_bdp *= host.held_bdps;
-        self.pool_bdp *= host.held_bdps;
+        self.inflight_bdp *= host.max_inflight_bdps;
+        self.pool_bdp *= host.max_inflight_bdps;
         self.queue_target_rtts = self.queue_target_rtts.max(HOST_QUEUE_RTTS);
         if self.ooo_packets > 0 {
             // Batches of a path arrive as a whole, so a packet that is a few batches behind is not late.

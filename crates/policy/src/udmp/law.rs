@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{UdmpConfig, UdmpLate, UdmpVariant};
 use crate::PolicyEnv;
-use crate::low;
+use crate::low_rtt;
 
 /// Minimum rate as a fraction of the line rate. Without it a gradient above one would make the rate negative.
 const FLOOR: f64 = 1e-3;
@@ -114,7 +114,7 @@ impl Law {
             self.mean += self.params.gain * (rtt - self.mean);
             self.followed = if self.repaired {
                 let off = rtt - self.followed;
-                self.followed + off * f64::from(low::gain(off > 0.0))
+                self.followed + off * f64::from(low_rtt::gain(off > 0.0))
             } else {
                 self.mean
             };

@@ -88,8 +88,10 @@ mod tests;
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::ack_clock::AckClock;
-use crate::ooo::OutOfOrder;
-use crate::{Egress, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::late_acks::LateAckDetector;
+use crate::{
+    Egress, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, SendRequest, Sent,
+};
 
 pub use config::{UdmpConfig, UdmpLate, UdmpVariant};
 use law::{Law, ps};
@@ -120,7 +122,7 @@ pub struct Udmp {
     last_ack: Time,
     last_restart: Time,
     clock: AckClock,
-    ooo: OutOfOrder,
+    ooo: LateAckDetector,
     /// Packets that may leave on any path.
     tokens: u32,
     /// Bytes that short packets have given back, less those converted to tokens.
@@ -165,7 +167,7 @@ impl Udmp {
             last_restart: Time::ZERO,
             timer: Time::MAX,
             clock: AckClock::new(env.paths, config.explore, rng),
-            ooo: OutOfOrder::new(config.ooo_packets),
+            ooo: LateAckDetector::new(config.ooo_packets),
             spares: Spares::default(),
             tokens: tokens.min(inflight_cap),
             given_back: 0.0,
@@ -304,14 +306,14 @@ impl Udmp {
     fn restart_path(&self) -> PathId {
         match self.good {
             Some(path) if self.law.repaired && self.clock.is_up(path) => path,
-            _ => self.clock.spray(),
+            _ => self.clock.random_path(),
         }
     }
 
     #[inline]
     fn grant(&mut self, charge: Charge, path: PathId, egress: Egress) -> Grant {
         self.charge = charge;
-        Grant::Send(self.clock.settle(path, egress))
+        Grant::Send(self.clock.move_to_free_port(path, egress))
     }
 
     /// Converts the packets in the pool to tokens when there is data again.
@@ -325,7 +327,7 @@ impl Udmp {
     }
 
     #[cold]
-    fn poll_unclocked(&mut self, now: Time, want: &Want) -> Grant {
+    fn poll_unclocked(&mut self, now: Time, want: &SendRequest) -> Grant {
         match self.restart_at(now, want.inflight_packets) {
             Some(due) if due <= now => self.grant(Charge::Restart, self.restart_path(), want.egress),
             due => {
@@ -340,9 +342,9 @@ impl Udmp {
 const RETRANSMITTED: Memo = Memo(1);
 
 impl Policy for Udmp {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
+    crate::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
-    fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Grant {
         if self.idle {
             self.end_idleness(now, want.inflight_packets);
         }
@@ -350,7 +352,7 @@ impl Policy for Udmp {
             return self.grant(Charge::Release, path, want.egress);
         }
         if self.tokens > 0 {
-            return self.grant(Charge::Token, self.clock.spray(), want.egress);
+            return self.grant(Charge::Token, self.clock.random_path(), want.egress);
         }
         self.poll_unclocked(now, want)
     }
@@ -362,7 +364,7 @@ impl Policy for Udmp {
             Charge::Release => self.clock.pop(sent.path),
             Charge::Token => {
                 self.tokens -= 1;
-                self.clock.sprayed(cx.rng);
+                self.clock.commit_random_path(cx.rng);
                 if !self.law.started() && sent.inflight_packets == 1 {
                     (self.last_ack, self.last_add) = (now, now);
                 }
@@ -371,7 +373,7 @@ impl Policy for Udmp {
                 self.last_restart = now;
                 self.refill(now);
                 self.pool = (self.pool - self.law.packet()).max(0.0);
-                self.clock.sprayed(cx.rng);
+                self.clock.commit_random_path(cx.rng);
             }
         }
         // A short packet gives back the unused part of its grant. If several follow each other, a full packet of it
@@ -398,11 +400,11 @@ impl Policy for Udmp {
                 self.spares.forget(feedback.path);
             }
             FeedbackKind::Cnp
-            | FeedbackKind::Midway
-            | FeedbackKind::Echo
-            | FeedbackKind::Heard { .. }
+            | FeedbackKind::EdgeRtt
+            | FeedbackKind::PathSample
+            | FeedbackKind::Duplicate { .. }
             | FeedbackKind::Late
-            | FeedbackKind::Notices(_) => {}
+            | FeedbackKind::NoticeFlow(_) => {}
         }
     }
 

@@ -15,7 +15,7 @@ fn env() -> PolicyEnv {
         mtu_wire_bytes: 1_250,
         mtu_payload_bytes: 1_172,
         paths: 16,
-        measured: crate::Leg::with_rtt(US(10)),
+        measured: crate::MeasuredSection::with_rtt(US(10)),
         edge: None,
     }
 }
@@ -36,7 +36,7 @@ impl Driver {
         Driver { udmp, host, now: Time::ZERO, psn: 0, inflight: 0 }
     }
     fn poll(&mut self) -> Grant {
-        let want = Want {
+        let want = SendRequest {
             psn: self.psn,
             payload_bytes: 1_172,
             wire_bytes: 1_250,
@@ -377,7 +377,7 @@ fn tokens_are_conserved_at_every_step() {
             match dice.below(3) {
                 0 if driver.inflight > 0 => {
                     let rtt = Duration::from_ns(10_000 + u64::from(dice.below(10_000)));
-                    driver.ack_of(dice.below(16) as u16, driver.psn, rtt, dice.chance(0.8));
+                    driver.ack_of(dice.below(16) as u16, driver.psn, rtt, dice.bernoulli(0.8));
                 }
                 1 => {
                     driver.send();
@@ -460,8 +460,8 @@ fn an_idle_queue_pair_sets_no_timer_and_resumes_with_what_its_rate_has_put_by() 
 /// Asserts the bound on packets in flight at every packet.
 struct Bounded(Udmp, u32);
 impl Policy for Bounded {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
-    fn poll_send(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Grant {
+    crate::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
+    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         self.0.poll_send(now, want, cx)
     }
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {

@@ -4,7 +4,7 @@ use pathweave_units::Rng;
 
 use super::Weave;
 use crate::error::check;
-use crate::fluid::{AsFluid, Control, Fluid, Spread};
+use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// Parameters of weave. The numbers are dimensionless and hold for every rate, packet size and distance. All other
@@ -55,7 +55,7 @@ impl Default for WeaveConfig {
 
 impl AsFluid for WeaveConfig {
     fn as_fluid(&self) -> Fluid {
-        Fluid { spread: Some(Spread::ByCapacity), control: Control::BY_DELAY }
+        Fluid { spread: Some(Spread::ByCapacity), control: ControlModel::BY_DELAY }
     }
 }
 
@@ -66,7 +66,7 @@ impl Adapt for WeaveConfig {
     /// Paths between hosts may be few and of any rates. On software hosts each change of path costs a system call and
     /// an acknowledgement, and the same again at the peer.
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.max_bdp *= host.held_bdps;
+        self.max_bdp *= host.max_inflight_bdps;
         self.run_packets = host.batch_packets;
         self.choice = PathChoice::WindowEach;
     }

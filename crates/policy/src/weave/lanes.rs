@@ -31,7 +31,7 @@ const QUICKER: f32 = 0.5;
 
 /// State of a path. Times are in picoseconds, sizes in packets.
 #[derive(Clone, Copy, Debug)]
-struct Lane {
+struct PathWindow {
     window: f32,
     in_flight: u32,
     rtt: f32,
@@ -40,7 +40,7 @@ struct Lane {
     state: PathState,
 }
 
-impl Lane {
+impl PathWindow {
     /// Returns the fraction of the window that is full with another packet; `None` if the path accepts none now.
     #[inline]
     fn load(&self, now: Time) -> Option<f32> {
@@ -53,8 +53,8 @@ impl Lane {
 
 /// The paths of a flow.
 #[derive(Clone, Debug)]
-pub(super) struct Lanes {
-    lanes: Box<[Lane]>,
+pub(super) struct PathWindows {
+    lanes: Box<[PathWindow]>,
     base: f32,
     target: f32,
     first: f32,
@@ -66,13 +66,13 @@ pub(super) struct Lanes {
     most_in_row: u8,
 }
 
-impl Lanes {
+impl PathWindows {
     /// Creates the paths. `whole`: the window of the flow, which is divided equally among the paths at first.
     pub(super) fn new(paths: u16, whole: &Window, rng: &mut Rng) -> Self {
         let paths = paths.min(MOST_LANES);
         let count = f32::from(paths);
         let first = (whole.packets / count).max(1.0);
-        let lane = Lane {
+        let lane = PathWindow {
             window: first,
             in_flight: 0,
             rtt: whole.base,
@@ -80,16 +80,16 @@ impl Lanes {
             sent_at: Time::ZERO,
             state: PathState::Up,
         };
-        Lanes {
+        PathWindows {
             lanes: alloc::vec![lane; paths.into()].into_boxed_slice(),
             base: whole.base,
             target: TARGET * whole.base + TARGET_PACKETS * whole.packet(),
             first,
-            most: whole.most(),
+            most: whole.max_packets(),
             increase: (INCREASE / count).max(LEAST_INCREASE),
             last: rng.below(paths.into()) as u16,
             row: 0,
-            most_in_row: whole.run(),
+            most_in_row: whole.burst_packets(),
         }
     }
 
@@ -200,27 +200,27 @@ impl Lanes {
 mod tests {
     use super::*;
     use crate::weave::WeaveConfig;
-    use crate::{Leg, PolicyEnv};
+    use crate::{MeasuredSection, PolicyEnv};
     use alloc::vec::Vec;
     use pathweave_units::{Duration, Rate};
 
     /// Four paths with a round-trip time of 10 us at 100 Gb/s: a window of 100 packets of 100 ns, 151 at most; a
     /// target of 20.2 us.
-    fn lanes() -> Lanes {
+    fn lanes() -> PathWindows {
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(100),
             base_rtt: Duration::from_us(10),
             mtu_wire_bytes: 1_250,
             mtu_payload_bytes: 1_186,
             paths: 4,
-            measured: Leg::with_rtt(Duration::from_us(10)),
+            measured: MeasuredSection::with_rtt(Duration::from_us(10)),
             edge: None,
         };
         let whole = Window::new(&WeaveConfig::default(), &env);
-        Lanes::new(4, &whole, &mut Rng::for_component(1, "test", 0))
+        PathWindows::new(4, &whole, &mut Rng::for_component(1, "test", 0))
     }
 
-    fn send(lanes: &mut Lanes, at: Time, most: usize) -> Vec<u16> {
+    fn send(lanes: &mut PathWindows, at: Time, most: usize) -> Vec<u16> {
         let mut paths = Vec::new();
         while paths.len() < most {
             let in_flight = lanes.lanes.iter().map(|lane| lane.in_flight).sum();
@@ -319,12 +319,12 @@ mod tests {
                 mtu_wire_bytes: 1_250,
                 mtu_payload_bytes: 1_186,
                 paths: 16_384,
-                measured: Leg::with_rtt(Duration::from_us(10)),
+                measured: MeasuredSection::with_rtt(Duration::from_us(10)),
                 edge: None,
             };
             Window::new(&WeaveConfig::default(), &env)
         };
-        let mut many = Lanes::new(16_384, &whole, &mut Rng::for_component(1, "test", 0));
+        let mut many = PathWindows::new(16_384, &whole, &mut Rng::for_component(1, "test", 0));
         assert_eq!(many.lanes.len(), 1_024);
         let all: Vec<PathView> = (0..16_384).map(|id| PathView::new(PathId(id), PathState::Up)).collect();
         many.on_paths(&all);
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn a_path_keeps_as_much_as_its_documentation_says() {
-        assert_eq!(size_of::<Lane>(), 32);
+        assert_eq!(size_of::<PathWindow>(), 32);
     }
 
     #[test]

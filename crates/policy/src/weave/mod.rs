@@ -23,11 +23,11 @@ use alloc::boxed::Box;
 
 use pathweave_units::{Rate, Rng, Time};
 
-use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, SendRequest, Sent};
 pub use config::{PathChoice, WeaveConfig};
-use lanes::Lanes;
+use lanes::PathWindows;
 use noise::Noise;
-use thread::Thread;
+use thread::PathRing;
 use window::Window;
 
 /// Policy of one direction of one queue pair.
@@ -35,19 +35,19 @@ use window::Window;
 pub struct Weave {
     window: Window,
     noise: Noise,
-    thread: Thread,
+    thread: PathRing,
     /// Packets acknowledged since the last one with a measured round-trip time.
     untimed: u16,
     /// State of [`PathChoice::WindowEach`]. If present, the fields above are unused.
-    lanes: Option<Box<Lanes>>,
+    lanes: Option<Box<PathWindows>>,
 }
 
 impl Weave {
     fn new(config: &WeaveConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let window = Window::new(config, env);
-        let lanes =
-            (config.choice == PathChoice::WindowEach).then(|| Box::new(Lanes::new(env.paths, &window, rng)));
-        Weave { window, lanes, noise: Noise::new(env), thread: Thread::new(env.paths, rng), untimed: 0 }
+        let lanes = (config.choice == PathChoice::WindowEach)
+            .then(|| Box::new(PathWindows::new(env.paths, &window, rng)));
+        Weave { window, lanes, noise: Noise::new(env), thread: PathRing::new(env.paths, rng), untimed: 0 }
     }
 
     /// Returns the window, in packets.
@@ -74,9 +74,9 @@ impl Weave {
 }
 
 impl Policy for Weave {
-    crate::ignores!(on_open, on_close, compose, on_copy_sent, on_control, window, path_beyond_window);
+    crate::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
     #[inline]
-    fn poll_send(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Grant {
         if let Some(lanes) = &self.lanes {
             return lanes.next(now, want.inflight_packets, want.egress).map_or(Grant::Blocked, Grant::Send);
         }
@@ -117,11 +117,11 @@ impl Policy for Weave {
                 self.window.on_loss();
             }
             FeedbackKind::Cnp
-            | FeedbackKind::Midway
-            | FeedbackKind::Echo
-            | FeedbackKind::Heard { .. }
+            | FeedbackKind::EdgeRtt
+            | FeedbackKind::PathSample
+            | FeedbackKind::Duplicate { .. }
             | FeedbackKind::Late
-            | FeedbackKind::Notices(_) => {}
+            | FeedbackKind::NoticeFlow(_) => {}
         }
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {

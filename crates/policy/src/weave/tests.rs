@@ -7,7 +7,7 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{Adapt, Egress, HostEnv, Leg, PathState, Policy, Shared};
+use crate::{Adapt, Egress, HostEnv, MeasuredSection, PathState, Policy, Shared};
 
 fn env() -> PolicyEnv {
     PolicyEnv {
@@ -15,7 +15,7 @@ fn env() -> PolicyEnv {
         base_rtt: Duration::from_us(10),
         mtu_wire_bytes: 1_250,
         paths: 1_000,
-        measured: Leg::with_rtt(Duration::from_us(10)),
+        measured: MeasuredSection::with_rtt(Duration::from_us(10)),
         ..Scenario::steady().env
     }
 }
@@ -38,7 +38,7 @@ impl Flow {
     fn send(&mut self, most: usize) -> Vec<u16> {
         let mut paths = Vec::new();
         while paths.len() < most {
-            let want = Want {
+            let want = SendRequest {
                 psn: 0,
                 payload_bytes: 1_186,
                 wire_bytes: 1_250,
@@ -115,7 +115,7 @@ fn what_came_back_well_is_used_again_once() {
 }
 
 /// Returns the random path that is drawn ahead.
-fn flow_spray(thread: &Thread) -> u16 {
+fn flow_spray(thread: &PathRing) -> u16 {
     let mut emptied = thread.clone();
     let mut rng = Rng::for_component(1, "unused", 0);
     for _ in 0..8 {
@@ -246,7 +246,7 @@ fn in_runs(batch_packets: u8) -> Flow {
         network_rtt: env.base_rtt,
         host_delay: Duration::ZERO,
         base_rtt: env.base_rtt,
-        held_bdps: 1.0,
+        max_inflight_bdps: 1.0,
         batch_packets,
     });
     let weave = config.build(&env, &mut rng);
@@ -258,12 +258,12 @@ fn a_run_is_at_most_a_batch_an_eighth_of_the_window_and_a_sixteenth_of_the_targe
     let run = |batch, window| {
         let mut flow = in_runs(batch);
         flow.weave.window.packets = window;
-        flow.weave.window.run()
+        flow.weave.window.burst_packets()
     };
     // 12.2 us / 16 is 7.6 packets of 100 ns.
     assert_eq!([run(4, 400.0), run(44, 400.0), run(44, 400e3)], [4, 7, 7]);
     assert_eq!([run(44, 24.0), run(44, 23.9), run(44, 1.0)], [3, 2, 1]);
-    assert_eq!([run(1, 400.0), Flow::new().weave.window.run()], [1, 1]);
+    assert_eq!([run(1, 400.0), Flow::new().weave.window.burst_packets()], [1, 1]);
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn by_length(views: &[PathView]) -> Shares {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Thread {
+pub(super) struct PathRing {
     /// Paths whose packets returned in time and that have not been reused since: the `fresh` entries before `head`.
     ring: [PathId; ENTRIES],
     head: u8,
@@ -33,11 +33,11 @@ pub(super) struct Thread {
     paths: Shares,
 }
 
-impl Thread {
+impl PathRing {
     pub(super) fn new(paths: u16, rng: &mut Rng) -> Self {
         let paths = Shares::all(paths);
         let spray = paths.draw(rng);
-        Thread { ring: [PathId(0); ENTRIES], head: 0, fresh: 0, spray, paths }
+        PathRing { ring: [PathId(0); ENTRIES], head: 0, fresh: 0, spray, paths }
     }
 
     /// Returns the path of the next packet: the oldest path in the ring whose NIC port is free, or else a random
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn of_the_paths_kept_the_oldest_whose_port_is_free_is_taken() {
         let mut rng = Rng::for_component(1, "test", 0);
-        let mut thread = Thread::new(64, &mut rng);
+        let mut thread = PathRing::new(64, &mut rng);
         (4..8).for_each(|path| thread.came_back_well(PathId(path)));
         let port = |port: u32| Egress::new(PortSet::first(4), 1 << port);
         for (free, taken) in [(2, 6), (0, 4), (3, 7)] {

@@ -4,7 +4,7 @@
 use pathweave_units::{Duration, Rate, Rng, Time};
 
 use super::WeaveConfig;
-use crate::low;
+use crate::low_rtt;
 use crate::{PathState, PathView, PolicyEnv};
 
 /// Packets added per round trip without a queue; fewer as the queue approaches its target. This finds free capacity
@@ -111,7 +111,7 @@ impl Window {
         let p = self.params;
         self.base = self.base.min(rtt.max(self.longest));
         let off = rtt - self.low;
-        self.low += off * low::gain(off > 0.0);
+        self.low += off * low_rtt::gain(off > 0.0);
         let queue = self.low - self.base;
         self.fade(queue, answered);
         let target = self.lot.max(p.target);
@@ -153,7 +153,7 @@ impl Window {
     }
 
     /// Returns the largest window.
-    pub(super) fn most(&self) -> f32 {
+    pub(super) fn max_packets(&self) -> f32 {
         self.params.most
     }
     /// Returns the time of a full packet at line rate.
@@ -162,7 +162,7 @@ impl Window {
     }
     /// Returns the number of packets in a row that may take one path.
     #[inline]
-    pub(super) fn run(&self) -> u8 {
+    pub(super) fn burst_packets(&self) -> u8 {
         ((self.packets * RUN_OF_WINDOW) as u8).min(self.params.run).max(1)
     }
     #[inline]

@@ -5,9 +5,9 @@ use alloc::vec;
 
 use pathweave_units::{PathId, Rng, Time};
 
-use crate::fluid::{Spread, Spreads};
+use crate::fluid::{HasSpread, Spread};
 use crate::picker::{PathPicker, PathSet};
-use crate::{Feedback, FeedbackKind, PathView, PolicyCx, Sent, Want};
+use crate::{Feedback, FeedbackKind, PathView, PolicyCx, SendRequest, Sent};
 
 /// For every packet, draws two random paths and takes the one with fewer recent marks (M. Mitzenmacher, "The Power of
 /// Two Choices in Randomized Load Balancing", 2001).
@@ -43,13 +43,13 @@ impl Known {
 }
 
 /// Spreading for fluid models, which have no marks.
-impl Spreads for TwoChoices {
+impl HasSpread for TwoChoices {
     const SPREAD: Spread = Spread::Random;
 }
 
 impl PathPicker for TwoChoices {
     crate::ignores!(on_open, on_close);
-    fn pick(&self, _now: Time, _want: &Want, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, _want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         self.next
     }
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {

@@ -9,7 +9,7 @@ use crate::waits::WaitKind;
 
 /// A cause of delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Held {
+pub(super) enum DelayCause {
     /// A queue or insufficient rate at a link.
     Link(usize),
     /// Pauses by the host at the end of the link.
@@ -30,9 +30,9 @@ pub(super) enum Held {
 }
 
 /// Shares of the time that the slowest flows lost, by cause.
-pub(super) struct Account {
+pub(super) struct LostTime {
     /// Shares of the time lost, the largest first.
-    pub(super) shares: Vec<(Held, f64)>,
+    pub(super) shares: Vec<(DelayCause, f64)>,
     /// The flows, as indices into [`Facts::flows`].
     pub(super) flows: Vec<usize>,
     /// State of each link: the most hosts that waited there at once, the group with most packets there, and its
@@ -49,13 +49,13 @@ const DEEPEST: usize = 8;
 /// Share of retransmitted packets from which slow sending is attributed to losses.
 const AGAIN: f64 = 0.1;
 
-impl Account {
+impl LostTime {
     /// Creates the account of a run in which one flow in a hundred had the slowdown `tail` or more.
-    pub(super) fn new(facts: &Facts, tail: f64) -> Account {
+    pub(super) fn new(facts: &Facts, tail: f64) -> LostTime {
         let least = 1.0 + LOOK * (tail - 1.0).max(0.0);
         let flows: Vec<usize> =
             (0..facts.flows.len()).filter(|&flow| facts.flows[flow].slowdown() >= least).collect();
-        let mut sums: BTreeMap<Held, f64> = BTreeMap::new();
+        let mut sums: BTreeMap<DelayCause, f64> = BTreeMap::new();
         let mut at = BTreeMap::new();
         for &flow in &flows {
             let flow = &facts.flows[flow];
@@ -70,26 +70,26 @@ impl Account {
             }
         }
         let all: f64 = sums.values().sum();
-        let mut shares: Vec<(Held, f64)> =
+        let mut shares: Vec<(DelayCause, f64)> =
             sums.into_iter().map(|(held, sum)| (held, sum / all.max(f64::MIN_POSITIVE))).collect();
         shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Account { shares, flows, at }
+        LostTime { shares, flows, at }
     }
 
     /// Creates an account in which one link is the only cause.
-    pub(super) fn of_link(link: usize) -> Account {
-        Account { shares: vec![(Held::Link(link), 1.0)], flows: Vec::new(), at: BTreeMap::new() }
+    pub(super) fn of_link(link: usize) -> LostTime {
+        LostTime { shares: vec![(DelayCause::Link(link), 1.0)], flows: Vec::new(), at: BTreeMap::new() }
     }
 }
 
 /// Returns the time of a flow beyond that on an idle network, by cause.
-fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
+fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<DelayCause, f64> {
     let own = |link: Option<usize>| link.is_some_and(|link| facts.links[link].from_node == flow.src_host);
     let rules = |link: usize| facts.links[link].paused_ns >= PAUSED * facts.run_ns;
     let (mut sending, mut travelling) = (0.0, 0.0);
     let mut own_link = None;
     let mut farthest: BTreeMap<usize, f64> = BTreeMap::new();
-    let mut sums: BTreeMap<Held, f64> = BTreeMap::new();
+    let mut sums: BTreeMap<DelayCause, f64> = BTreeMap::new();
     for part in &flow.parts {
         let held = match (part.kind, part.link) {
             (WaitKind::Travel, link) => {
@@ -110,16 +110,16 @@ fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
                 continue;
             }
             (WaitKind::Full | WaitKind::Queue, Some(link)) if !rules(link) => {
-                Held::Link(last(facts, flow, link))
+                DelayCause::Link(real_bottleneck(facts, flow, link))
             }
-            (WaitKind::Full | WaitKind::Queue | WaitKind::Pause, Some(link)) => root(facts, link),
-            (WaitKind::Control, _) => control(facts, flow, rules),
-            (WaitKind::Down, Some(link)) => Held::Down(link),
-            (WaitKind::Credit, _) => Held::Credit,
-            (WaitKind::Window, _) => Held::Window,
-            (WaitKind::Silence, _) => Held::Loss,
-            (WaitKind::Receiver, _) => Held::Receiver,
-            _ => Held::Control,
+            (WaitKind::Full | WaitKind::Queue | WaitKind::Pause, Some(link)) => pause_root(facts, link),
+            (WaitKind::Control, _) => control_cause(facts, flow, rules),
+            (WaitKind::Down, Some(link)) => DelayCause::Down(link),
+            (WaitKind::Credit, _) => DelayCause::Credit,
+            (WaitKind::Window, _) => DelayCause::Window,
+            (WaitKind::Silence, _) => DelayCause::Loss,
+            (WaitKind::Receiver, _) => DelayCause::Receiver,
+            _ => DelayCause::Control,
         };
         *sums.entry(held).or_default() += part.time_ns;
     }
@@ -140,37 +140,38 @@ fn lost(facts: &Facts, flow: &Flow) -> BTreeMap<Held, f64> {
         sums.values_mut().for_each(|ns| *ns *= left / others);
     }
     if flow.sent_again >= AGAIN * flow.sent && flow.sent_again > 0.0 {
-        *sums.entry(Held::Loss).or_default() += more_sending;
+        *sums.entry(DelayCause::Loss).or_default() += more_sending;
     } else if let (Some(link), true) = (own_link, more_sending > 0.0) {
-        *sums.entry(Held::Link(link)).or_default() += more_sending;
+        *sums.entry(DelayCause::Link(link)).or_default() += more_sending;
     }
     let longest = farthest.iter().max_by(|a, b| a.1.total_cmp(b.1)).map(|(link, _)| *link);
     if let (Some(link), true) = (longest, more_travelling > 0.0) {
-        *sums.entry(Held::Travel(link)).or_default() += more_travelling;
+        *sums.entry(DelayCause::Travel(link)).or_default() += more_travelling;
     }
     // Retransmissions delay the flow itself. Their share of the time at links is attributed to losses.
     let again = (flow.sent_again / flow.sent.max(1.0)).clamp(0.0, 1.0);
     if again > 0.0 {
         let mut because = 0.0;
         for (held, ns) in &mut sums {
-            if let Held::Link(_) = held {
+            if let DelayCause::Link(_) = held {
                 because += *ns * again;
                 *ns *= 1.0 - again;
             }
         }
-        *sums.entry(Held::Loss).or_default() += because;
+        *sums.entry(DelayCause::Loss).or_default() += because;
     }
     // If the flow lost packets, the losses are the reason for a small window or rate.
     if flow.sent_again > 0.0 {
-        let small: f64 = [Held::Window, Held::Control].iter().filter_map(|held| sums.remove(held)).sum();
-        *sums.entry(Held::Loss).or_default() += small;
+        let small: f64 =
+            [DelayCause::Window, DelayCause::Control].iter().filter_map(|held| sums.remove(held)).sum();
+        *sums.entry(DelayCause::Loss).or_default() += small;
     }
     sums
 }
 
 /// Returns the link on which a flow at this link really waits: the receiver's link if it is at least as busy and has
 /// several senders. Packets that passed this link would wait there.
-fn last(facts: &Facts, flow: &Flow, link: usize) -> usize {
+fn real_bottleneck(facts: &Facts, flow: &Flow, link: usize) -> usize {
     if facts.links[link].is_of_host() {
         return link;
     }
@@ -185,26 +186,26 @@ fn last(facts: &Facts, flow: &Flow, link: usize) -> usize {
 
 /// Returns the cause for which congestion control delays a flow although no link is full: queues on its path, or
 /// congestion control itself.
-fn control(facts: &Facts, flow: &Flow, rules: impl Fn(usize) -> bool) -> Held {
+fn control_cause(facts: &Facts, flow: &Flow, rules: impl Fn(usize) -> bool) -> DelayCause {
     let crossed =
         flow.parts.iter().filter_map(|part| part.link).filter(|&link| facts.links[link].marked > 0.0);
     let most = crossed.max_by(|&a, &b| facts.links[a].marked.total_cmp(&facts.links[b].marked));
     match most {
-        Some(link) if rules(link) => root(facts, link),
-        Some(link) if facts.links[link].max_queue_bytes >= facts.under_way_bytes() => {
-            Held::Link(last(facts, flow, link))
+        Some(link) if rules(link) => pause_root(facts, link),
+        Some(link) if facts.links[link].max_queue_bytes >= facts.bytes_in_flight() => {
+            DelayCause::Link(real_bottleneck(facts, flow, link))
         }
-        _ => Held::Control,
+        _ => DelayCause::Control,
     }
 }
 
 /// Returns the cause of the pauses of a link: the host that sends them, or the link at which queues have grown.
-fn root(facts: &Facts, paused: usize) -> Held {
+fn pause_root(facts: &Facts, paused: usize) -> DelayCause {
     let mut at = paused;
     for _ in 0..DEEPEST {
         let link = &facts.links[at];
         if link.is_to_host() {
-            return if link.paused_ns > 0.0 { Held::Storm(at) } else { Held::Link(at) };
+            return if link.paused_ns > 0.0 { DelayCause::Storm(at) } else { DelayCause::Link(at) };
         }
         let behind = || {
             let out = (0..facts.links.len()).filter(|&out| facts.links[out].from_node == link.to_node);
@@ -219,8 +220,8 @@ fn root(facts: &Facts, paused: usize) -> Held {
         };
         match by(|link| link.paused_ns) {
             Some(next) if facts.links[next].paused_ns >= 0.3 * link.paused_ns => at = next,
-            _ => return Held::Link(by(|link| link.max_queue_bytes).unwrap_or(at)),
+            _ => return DelayCause::Link(by(|link| link.max_queue_bytes).unwrap_or(at)),
         }
     }
-    Held::Link(at)
+    DelayCause::Link(at)
 }

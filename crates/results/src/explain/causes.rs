@@ -1,9 +1,9 @@
 //! Named causes: the interpretation of an account of lost time, given the scenario and the links.
 
-use super::accounting::{Account, Held};
+use super::accounting::{DelayCause, LostTime};
 use super::facts::{Facts, Link};
 use super::settings::Fault;
-use crate::human::Quantity;
+use crate::format::Quantity;
 use crate::records::Direction;
 
 /// Smallest share of the lost time from which a cause is named, the same for faults, and the largest number of
@@ -64,10 +64,10 @@ impl Cause {
 }
 
 /// Returns the causes of an account, largest share first.
-pub(super) fn causes(facts: &Facts, account: &Account) -> Vec<Cause> {
+pub(super) fn causes(facts: &Facts, account: &LostTime) -> Vec<Cause> {
     let mut causes: Vec<Cause> = Vec::new();
     for &(held, share) in &account.shares {
-        let cause = Namer { facts, account }.cause(held, share);
+        let cause = CauseBuilder { facts, account }.cause(held, share);
         match causes.iter_mut().find(|known| known.key == cause.key) {
             Some(known) => {
                 known.share += cause.share;
@@ -114,30 +114,32 @@ fn list(words: &[String]) -> String {
 }
 
 /// A named cause: its class, its number within the class, the link concerned, and its description.
-type Named = (Class, usize, Option<usize>, String);
+type NamedCause = (Class, usize, Option<usize>, String);
 
-struct Namer<'a> {
+struct CauseBuilder<'a> {
     facts: &'a Facts,
-    account: &'a Account,
+    account: &'a LostTime,
 }
 
-impl Namer<'_> {
-    fn cause(&self, held: Held, share: f64) -> Cause {
+impl CauseBuilder<'_> {
+    fn cause(&self, held: DelayCause, share: f64) -> Cause {
         let (class, place, link, words) = match held {
-            Held::Link(link) => self.link(link),
-            Held::Storm(link) => self.storm(link),
-            Held::Down(link) => match self.fault_that_takes_down(link) {
+            DelayCause::Link(link) => self.link(link),
+            DelayCause::Storm(link) => self.storm(link),
+            DelayCause::Down(link) => match self.fault_that_takes_down(link) {
                 Some(fault) => self.fault(fault, Some(link)),
                 None => (Class::Fault, link, Some(link), format!("{} was down", self.name(link))),
             },
-            Held::Travel(link) => self.distance(link),
-            Held::Loss => self.loss(),
-            Held::Control => self.control(),
-            Held::Credit => {
+            DelayCause::Travel(link) => self.distance(link),
+            DelayCause::Loss => self.loss(),
+            DelayCause::Control => self.control(),
+            DelayCause::Credit => {
                 (Class::Credit, 0, None, "receivers granted credit slowly while no link was full".to_owned())
             }
-            Held::Window => self.window(),
-            Held::Receiver => (Class::NotPosted, 0, None, "receivers that had posted no receive".to_owned()),
+            DelayCause::Window => self.window(),
+            DelayCause::Receiver => {
+                (Class::NotPosted, 0, None, "receivers that had posted no receive".to_owned())
+            }
         };
         let links = link.map(|link| (link, share)).into_iter().collect();
         Cause { key: (class, place), share, links, words }
@@ -151,7 +153,7 @@ impl Namer<'_> {
     fn state(&self, link: usize) -> String {
         let at = &self.facts.links[link];
         let queue = match at.max_queue_bytes {
-            bytes if bytes > 0.0 => format!(", queue up to {}", Quantity::Bytes.show(bytes)),
+            bytes if bytes > 0.0 => format!(", queue up to {}", Quantity::Bytes.format(bytes)),
             _ => String::new(),
         };
         format!("{:.0} % busy{queue}", at.busy * 100.0)
@@ -161,16 +163,16 @@ impl Namer<'_> {
         self.facts.faults_of(link).find(|fault| fault.takes_down())
     }
 
-    fn fault(&self, fault: &Fault, link: Option<usize>) -> Named {
+    fn fault(&self, fault: &Fault, link: Option<usize>) -> NamedCause {
         let place = self.facts.faults.iter().position(|other| other == fault).unwrap_or(0);
         let until =
-            fault.until_ns.map_or(String::new(), |ns| format!(" until {}", Quantity::TimeNs.show(ns)));
-        let when = format!("from {} on{until}", Quantity::TimeNs.show(fault.at_ns));
+            fault.until_ns.map_or(String::new(), |ns| format!(" until {}", Quantity::TimeNs.format(ns)));
+        let when = format!("from {} on{until}", Quantity::TimeNs.format(fault.at_ns));
         let at = link.map_or(String::new(), |link| format!("; {} was {}", self.name(link), self.state(link)));
         let (lost, _) = self.facts.dropped(&["link_down"]);
         let lost = match lost {
             0 => String::new(),
-            lost => format!(", {} packets lost on it", Quantity::Count.show(lost as f64)),
+            lost => format!(", {} packets lost on it", Quantity::Count.format(lost as f64)),
         };
         let words = match fault.kind.as_str() {
             "link-rate" => {
@@ -183,14 +185,14 @@ impl Namer<'_> {
                 format!(
                     "{what} {}: {} instead of {} {when}{at}",
                     fault.on,
-                    Quantity::RateBps.show(rate),
-                    Quantity::RateBps.show(usual)
+                    Quantity::RateBps.format(rate),
+                    Quantity::RateBps.format(usual)
                 )
             }
             "link-delay" => format!(
                 "long link {}: a delay of {} {when}",
                 fault.on,
-                Quantity::TimeNs.show(fault.delay_ns.unwrap_or(f64::NAN))
+                Quantity::TimeNs.format(fault.delay_ns.unwrap_or(f64::NAN))
             ),
             "link-down" => format!("link {} down {when}{lost}", fault.on),
             "link-flap" => format!("flapping link {}: down {} times {when}{lost}", fault.on, fault.times),
@@ -208,12 +210,12 @@ impl Namer<'_> {
     }
 
     /// Names the cause of waiting at a link.
-    fn link(&self, link: usize) -> Named {
+    fn link(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
         if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-rate") {
             return self.fault(fault, Some(link));
         }
-        let beside = self.facts.beside(link);
+        let beside = self.facts.parallel_links(link);
         let others: Vec<f64> = beside
             .iter()
             .filter(|&&other| other != link)
@@ -227,13 +229,13 @@ impl Namer<'_> {
             let words = format!(
                 "{what}: {} has {} where others like it have {}; {}",
                 at.name(),
-                Quantity::RateBps.show(at.rate_bps),
-                Quantity::RateBps.show(usual),
+                Quantity::RateBps.format(at.rate_bps),
+                Quantity::RateBps.format(usual),
                 self.state(link)
             );
             return (Class::SlowLink, link, Some(link), words + &self.thresholds(link));
         }
-        if let Some(crowd) = self.crowd(link) {
+        if let Some(crowd) = self.other_group(link) {
             return crowd;
         }
         if at.is_to_host() {
@@ -248,7 +250,7 @@ impl Namer<'_> {
     }
 
     /// Names traffic of another group as the cause: in the background, or in a class of more weight.
-    fn crowd(&self, link: usize) -> Option<Named> {
+    fn other_group(&self, link: usize) -> Option<NamedCause> {
         let (_, group, group_share) = self.account.at.get(&link)?;
         let workloads = self.facts.settings.workloads();
         let place = workloads.iter().position(|workload| workload.group == *group)?;
@@ -284,7 +286,7 @@ impl Namer<'_> {
         Some((Class::Background, place, Some(link), words))
     }
 
-    fn receiver(&self, link: usize) -> Named {
+    fn receiver(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
         let senders = self.account.at.get(&link).map_or(f64::NAN, |(senders, ..)| *senders);
         let senders = senders.max(self.facts.senders_to(at.to_node) as f64);
@@ -297,7 +299,7 @@ impl Namer<'_> {
     }
 
     /// Names the cause at a link between switches. `mean` is the utilisation of the parallel links if they have room.
-    fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> Named {
+    fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> NamedCause {
         let at = &self.facts.links[link];
         // The link carries the traffic that a failed parallel link cannot.
         let down = beside.iter().find_map(|&other| self.fault_that_takes_down(other));
@@ -333,9 +335,9 @@ impl Namer<'_> {
         (Class::Fabric, tier, Some(link), words + &self.thresholds(link))
     }
 
-    fn storm(&self, link: usize) -> Named {
+    fn storm(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
-        let paused = Quantity::TimeNs.show(at.paused_ns);
+        let paused = Quantity::TimeNs.format(at.paused_ns);
         let words = format!("PFC storm from {}: it paused {} for {paused}", at.to, at.name());
         let victims = self.facts.links.iter().filter(|other| other.paused_ns > 0.0).count() - 1;
         let spread = match victims {
@@ -345,7 +347,7 @@ impl Namer<'_> {
         (Class::Storm, link, Some(link), words + &spread)
     }
 
-    fn distance(&self, link: usize) -> Named {
+    fn distance(&self, link: usize) -> NamedCause {
         if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-delay") {
             return self.fault(fault, Some(link));
         }
@@ -370,13 +372,13 @@ impl Namer<'_> {
         }
         format!(
             "; ECN thresholds too high: marking begins at {} (switch.ecn.kmin), {} of queue, {} round trips",
-            Quantity::Bytes.show(kmin),
-            Quantity::TimeNs.show(ns(kmin)),
+            Quantity::Bytes.format(kmin),
+            Quantity::TimeNs.format(ns(kmin)),
             plain(ns(kmin) / self.facts.round_trip_ns())
         )
     }
 
-    fn loss(&self) -> Named {
+    fn loss(&self) -> NamedCause {
         let facts = self.facts;
         let settings = &facts.settings;
         let random = facts.dropped(&["random_loss", "corrupted"]);
@@ -384,7 +386,7 @@ impl Namer<'_> {
         let full = facts.dropped(&["buffer_full", "header_queue_full"]);
         let most = [random, down, full].into_iter().max_by_key(|(n, _)| *n).unwrap_or((0, None));
         let (Some(link), count) = (most.1, most.0) else { return self.no_loss() };
-        let lost = Quantity::Count.show(count as f64);
+        let lost = Quantity::Count.format(count as f64);
         if most == random {
             let fault =
                 facts.faults_of(link).find(|f| matches!(f.kind.as_str(), "link-loss" | "link-corruption"));
@@ -432,7 +434,7 @@ impl Namer<'_> {
     }
 
     /// Names the cause of retransmissions without losses.
-    fn no_loss(&self) -> Named {
+    fn no_loss(&self) -> NamedCause {
         let flows = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
         let again: f64 = flows().map(|flow| flow.sent_again).sum();
         let timeouts: f64 = flows().map(|flow| flow.timeouts).sum();
@@ -441,7 +443,7 @@ impl Namer<'_> {
             let timeout = settings.text("network.retransmission.timeout").unwrap_or("unknown");
             format!(
                 "{} timeouts for nothing: no packet was lost, network.retransmission.timeout = {timeout} is over before answers come",
-                Quantity::Count.show(timeouts)
+                Quantity::Count.format(timeouts)
             )
         } else if again > 0.0 {
             let limit = settings.number("scheme.recovery.reorder_packets").filter(|limit| *limit > 0.0);
@@ -454,7 +456,7 @@ impl Namer<'_> {
             };
             format!(
                 "packets out of order taken for lost: {} sent again though none was lost, {limit} reordering for loss",
-                Quantity::Count.show(again)
+                Quantity::Count.format(again)
             )
         } else {
             "nothing under way: senders waited for answers although nothing was lost".to_owned()
@@ -462,7 +464,7 @@ impl Namer<'_> {
         (Class::Loss, usize::MAX, None, words)
     }
 
-    fn control(&self) -> Named {
+    fn control(&self) -> NamedCause {
         let links = &self.facts.links;
         let marks = |link: &Link| if link.marked.is_finite() { link.marked } else { 0.0 };
         let most = (0..links.len()).max_by(|&a, &b| marks(&links[a]).total_cmp(&marks(&links[b])));
@@ -486,8 +488,8 @@ impl Namer<'_> {
         let words = if kmin * 8e9 / at.rate_bps < LOW_RTTS * self.facts.round_trip_ns() {
             format!(
                 "ECN thresholds too low: {marked}; marking begins at {} (switch.ecn.kmin), {} round trips",
-                Quantity::Bytes.show(kmin),
-                Quantity::Plain.show(kmin * 8e9 / at.rate_bps / self.facts.round_trip_ns())
+                Quantity::Bytes.format(kmin),
+                Quantity::Plain.format(kmin * 8e9 / at.rate_bps / self.facts.round_trip_ns())
             )
         } else {
             format!("congestion control ({name}) kept rates low after marks: {marked}")
@@ -495,7 +497,7 @@ impl Namer<'_> {
         (Class::Thresholds, 0, Some(link), words)
     }
 
-    fn window(&self) -> Named {
+    fn window(&self) -> NamedCause {
         let packets = self.facts.settings.number("scheme.recovery.window_packets");
         let packets =
             packets.map_or("the window".to_owned(), |packets| format!("window_packets = {packets}"));

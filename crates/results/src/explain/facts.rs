@@ -81,7 +81,7 @@ impl Link {
     }
 
     /// Corrects the utilisation for faults: a link whose rate was reduced for a while was busier with the same bytes.
-    fn heed(&mut self, faults: &[Fault], run_ns: f64) {
+    fn apply_faults(&mut self, faults: &[Fault], run_ns: f64) {
         let mine = faults.iter().filter(|fault| fault.is_on(&self.from, &self.to));
         let lacks = |fault: &Fault| {
             let until = fault.until_ns.unwrap_or(run_ns).min(run_ns);
@@ -224,7 +224,7 @@ impl Facts {
         let run_ns = spans.filter(|span| span.is_finite()).fold(0.0, f64::max);
         let faults = settings.faults();
         for link in &mut links {
-            link.heed(&faults, run_ns);
+            link.apply_faults(&faults, run_ns);
         }
         Facts { run_ns, flows: flows(wait_table), faults, settings, drops, links }
     }
@@ -246,7 +246,7 @@ impl Facts {
 
     /// Returns the parallel links: for a link up or level all links of its switch, for a link down all links into its
     /// switch, of the same tier and direction. The link itself is included.
-    pub(super) fn beside(&self, link: usize) -> Vec<usize> {
+    pub(super) fn parallel_links(&self, link: usize) -> Vec<usize> {
         let at = &self.links[link];
         let alike = |other: &Link| {
             let shares_end = match at.direction {
@@ -262,12 +262,12 @@ impl Facts {
     pub(super) fn usual_rate_bps(&self, link: usize) -> f64 {
         let at = &self.links[link];
         let alike = |other: &&Link| other.tier == at.tier && other.direction == at.direction;
-        middle(self.links.iter().filter(alike).map(|other| other.rate_bps).collect())
+        median(self.links.iter().filter(alike).map(|other| other.rate_bps).collect())
     }
 
     /// Returns the median rate of the hosts' links.
     pub(super) fn host_rate_bps(&self) -> f64 {
-        middle(self.links.iter().filter(|link| link.is_from_host()).map(|link| link.rate_bps).collect())
+        median(self.links.iter().filter(|link| link.is_from_host()).map(|link| link.rate_bps).collect())
     }
 
     /// Returns the rate of the links into a switch from below over that of its links up, or `None` if it lacks
@@ -285,12 +285,12 @@ impl Facts {
     pub(super) fn round_trip_ns(&self) -> f64 {
         let rate = self.host_rate_bps();
         let latency = |flow: &Flow| flow.ideal_ns - flow.size_bytes * 8e9 / rate;
-        let latency = middle(self.flows.iter().map(latency).collect());
+        let latency = median(self.flows.iter().map(latency).collect());
         (2.0 * latency).max(1_000.0)
     }
 
     /// Returns the bytes that a host has in flight in half a round trip at its rate.
-    pub(super) fn under_way_bytes(&self) -> f64 {
+    pub(super) fn bytes_in_flight(&self) -> f64 {
         0.5 * self.round_trip_ns() * self.host_rate_bps() / 8e9
     }
 
@@ -302,7 +302,7 @@ impl Facts {
 }
 
 /// Returns the median, or NaN without values.
-pub(super) fn middle(mut values: Vec<f64>) -> f64 {
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
     values.retain(|value| value.is_finite());
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

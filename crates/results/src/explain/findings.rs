@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::Finding;
 use super::facts::Facts;
 use super::table::Table;
-use super::verdict::LATE;
-use crate::human::Quantity;
+use super::verdict::LATE_SLOWDOWN;
+use crate::format::Quantity;
 use crate::records::Direction;
 
 pub(super) const FLOW_COLUMNS: &[&str] = &[
@@ -55,7 +55,7 @@ impl Run {
             self.balance(),
             self.pauses(),
             self.losses(),
-            self.late(),
+            self.slowest_hundredth(),
             self.faults(),
         ]
         .into_iter()
@@ -99,13 +99,13 @@ impl Run {
                 format!(
                     "{} flows finished, one in a hundred slower than {} times the time on an idle network; the slowest is flow {} \
                      (host {} to host {}, {}): {}, {} times",
-                    Quantity::Count.show(slowest.len() as f64),
+                    Quantity::Count.format(slowest.len() as f64),
                     plain(of("slowdown", tail)),
                     of("flow", row),
                     of("src_host", row),
                     of("dst_host", row),
-                    Quantity::Bytes.show(of("size_bytes", row)),
-                    Quantity::TimeNs.show(of("fct_ns", row)),
+                    Quantity::Bytes.format(of("size_bytes", row)),
+                    Quantity::TimeNs.format(of("fct_ns", row)),
                     plain(of("slowdown", row)),
                 )
             }
@@ -134,7 +134,7 @@ impl Run {
                 let queue = self.links.number("max_queue_bytes", row);
                 let queue = match queue.is_nan() {
                     true => String::new(),
-                    false => format!(" (queue up to {})", Quantity::Bytes.show(queue)),
+                    false => format!(" (queue up to {})", Quantity::Bytes.format(queue)),
                 };
                 format!("{} {}{queue}", self.link(row), percent(share(row)))
             })
@@ -203,12 +203,12 @@ impl Run {
             format!(
                 "{by} paused {} for {} in {} pauses{passed_on}",
                 self.links.text("from", row),
-                Quantity::TimeNs.show(paused(row)),
+                Quantity::TimeNs.format(paused(row)),
                 self.links.number("pfc_pauses", row)
             )
         });
         let top: Vec<String> = top.collect();
-        let all = Quantity::Count.show(self.links.sum("pfc_pauses"));
+        let all = Quantity::Count.format(self.links.sum("pfc_pauses"));
         Some(Finding {
             about: "pauses",
             words: format!("{all} on {} links; {}", rows.len(), top.join("; ")),
@@ -228,27 +228,27 @@ impl Run {
         let top: Vec<String> = rows
             .iter()
             .take(SHOWN)
-            .map(|&row| format!("{} on {}", Quantity::Count.show(dropped(row)), self.link(row)))
+            .map(|&row| format!("{} on {}", Quantity::Count.format(dropped(row)), self.link(row)))
             .collect();
         let at = if top.is_empty() { String::new() } else { format!(" ({})", top.join(", ")) };
         Some(Finding {
             about: "losses",
             words: format!(
                 "{} packets dropped{at}; {} of {} sent again, {} timeouts",
-                Quantity::Count.show(self.links.sum("dropped_packets")),
-                Quantity::Count.show(again),
-                Quantity::Count.show(self.flows.sum("sent_packets")),
-                Quantity::Count.show(self.flows.sum("timeouts")),
+                Quantity::Count.format(self.links.sum("dropped_packets")),
+                Quantity::Count.format(again),
+                Quantity::Count.format(self.flows.sum("sent_packets")),
+                Quantity::Count.format(self.flows.sum("timeouts")),
             ),
             evidence: "links.parquet: dropped_packets; flows.parquet: retransmitted_packets, timeouts",
         })
     }
 
     /// Compares the slowest hundredth of the flows with the others.
-    fn late(&self) -> Option<Finding> {
+    fn slowest_hundredth(&self) -> Option<Finding> {
         let slowest = self.slowest();
         let late = late(&slowest);
-        if late.iter().all(|&row| self.flows.number("slowdown", row) < LATE) {
+        if late.iter().all(|&row| self.flows.number("slowdown", row) < LATE_SLOWDOWN) {
             return None;
         }
         let mut parts = Vec::new();
@@ -258,12 +258,12 @@ impl Run {
             ("cnp_packets", "were told of congestion"),
             ("ooo_packets", "had packets out of order"),
         ] {
-            let share = self.share_that_met(late, column);
+            let share = self.share_with_counter(late, column);
             if share > 0.0 {
                 parts.push(format!(
                     "{} {what} ({} of all)",
                     percent(share),
-                    percent(self.share_that_met(&slowest, column))
+                    percent(self.share_with_counter(&slowest, column))
                 ));
             }
         }
@@ -278,7 +278,7 @@ impl Run {
     }
 
     /// Returns the share of the flows in `rows` with a counter above 0.
-    pub(super) fn share_that_met(&self, rows: &[usize], counter: &str) -> f64 {
+    pub(super) fn share_with_counter(&self, rows: &[usize], counter: &str) -> f64 {
         let met = rows.iter().filter(|&&row| self.flows.number(counter, row) > 0.0).count();
         met as f64 / rows.len().max(1) as f64
     }
@@ -287,7 +287,7 @@ impl Run {
         let rows: Vec<usize> =
             (0..self.events.rows).filter(|&row| self.events.text("kind", row) == "fault").collect();
         let first = *rows.first()?;
-        let at = Quantity::TimeNs.show(self.events.number("time_ns", first));
+        let at = Quantity::TimeNs.format(self.events.number("time_ns", first));
         let mut names: Vec<String> = Vec::new();
         for name in rows.iter().filter_map(|&row| self.fault(row)) {
             if !names.contains(&name) {

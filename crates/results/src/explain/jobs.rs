@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::{ExplainError, Finding};
-use crate::human::Quantity;
+use crate::format::Quantity;
 use crate::summary::SCHEMA_NAME;
 
 /// The required part of `summary.json`.
@@ -76,7 +76,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
     let Some(longest) = summary.iterations.iter().max_by(|a, b| a.time_ns.total_cmp(&b.time_ns)) else {
         return Vec::new();
     };
-    let share = |ns: f64| Quantity::Percent.show(ns / longest.time_ns.max(f64::MIN_POSITIVE));
+    let share = |ns: f64| Quantity::Percent.format(ns / longest.time_ns.max(f64::MIN_POSITIVE));
     let mut parts = vec![(longest.computation_ns, "computation".to_owned())];
     parts.extend(longest.exposed_ns.iter().map(|(kind, &ns)| (ns, format!("exposed {kind}"))));
     parts.push((longest.idle_ns, "neither".to_owned()));
@@ -92,7 +92,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
         words: format!(
             "{which}{}, took {}; in the mean of {} ranks {}",
             longest.name,
-            Quantity::TimeNs.show(longest.time_ns),
+            Quantity::TimeNs.format(longest.time_ns),
             longest.ranks,
             parts.join(", ")
         ),

@@ -9,8 +9,8 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 
 use crate::columns::{Column, Get};
-use crate::figures::{Finished, FlowFigures};
-use crate::human::ns;
+use crate::figures::{Finished, FlowStats};
+use crate::format::ns;
 use crate::records::{FlowStatus, RunResult};
 
 /// Columns by name, all of the same length.
@@ -101,7 +101,7 @@ impl Table {
 
     /// Creates columns of `flows.parquet` from the retained state of measured flows. Timeouts are missing if there
     /// were no packets.
-    pub(super) fn of_flows(figures: &FlowFigures, of_packets: bool) -> Table {
+    pub(super) fn of_flows(figures: &FlowStats, of_packets: bool) -> Table {
         let groups = figures.foreground();
         let finished = || groups.iter().flat_map(|group| &group.finished);
         let open: u64 = groups.iter().map(|group| group.unfinished + group.failed).sum();

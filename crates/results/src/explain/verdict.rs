@@ -3,25 +3,25 @@
 use std::collections::BTreeMap;
 
 use super::Finding;
-use super::accounting::Account;
+use super::accounting::LostTime;
 use super::causes::{SLOW, causes};
-use super::facts::{Facts, middle};
+use super::facts::{Facts, median};
 use super::findings::{Run, percent};
 use super::settings::Fault;
 use super::work::{self, Paths};
-use crate::human::Quantity;
+use crate::format::Quantity;
 use crate::waits::WaitKind;
 
 /// Slowdown from which flows are late.
-pub(super) const LATE: f64 = 1.3;
+pub(super) const LATE_SLOWDOWN: f64 = 1.3;
 /// Share of the time of jobs from which the delay of messages matters.
-const LOST: f64 = 0.1;
+const LOST_SHARE: f64 = 0.1;
 /// Share from which latency dominates.
-const RULES: f64 = 0.5;
+const LATENCY_SHARE: f64 = 0.5;
 /// Factor over the median link's time in transit from which a link counts as far longer than others.
-const FAR: f64 = 5.0;
+const FAR_FACTOR: f64 = 5.0;
 /// Largest number of places listed.
-const TOLD: usize = 5;
+const MAX_PLACES: usize = 5;
 
 impl Run {
     pub(super) fn verdict(&self) -> Finding {
@@ -32,8 +32,8 @@ impl Run {
         let paths = Paths::new(&self.critical);
         let of_jobs = paths.all_ns();
         let matters = match paths.computation_ns > 0.0 {
-            true => paths.lost_ns >= LOST * of_jobs,
-            false => tail >= LATE,
+            true => paths.lost_ns >= LOST_SHARE * of_jobs,
+            false => tail >= LATE_SLOWDOWN,
         };
         let mut found: Vec<(f64, String)> = Vec::new();
         if open > 0 || (matters && !tail.is_nan()) {
@@ -59,7 +59,7 @@ impl Run {
         causes += &self.faults_besides(&causes);
         let words = match open {
             0 => causes,
-            _ => format!("{} flows did not finish: {causes}", Quantity::Count.show(open as f64)),
+            _ => format!("{} flows did not finish: {causes}", Quantity::Count.format(open as f64)),
         };
         Finding {
             about: "limited by",
@@ -71,7 +71,7 @@ impl Run {
 
     /// Returns the causes in the network, each with its part of `share`.
     fn of_network(&self, tail: f64, share: f64) -> Vec<(f64, String)> {
-        let account = Account::new(&self.facts, tail);
+        let account = LostTime::new(&self.facts, tail);
         let mut causes: Vec<(f64, String)> = causes(&self.facts, &account)
             .into_iter()
             .map(|cause| (cause.share * share, cause.words))
@@ -97,11 +97,11 @@ impl Run {
         {
             let lost = match lost(fault) {
                 0 => String::new(),
-                lost => format!(" ({} packets lost on it)", Quantity::Count.show(lost as f64)),
+                lost => format!(" ({} packets lost on it)", Quantity::Count.format(lost as f64)),
             };
             words.push(format!("{} {}{lost}", fault.name(), fault.on));
         }
-        words.truncate(TOLD);
+        words.truncate(MAX_PLACES);
         if words.is_empty() {
             String::new()
         } else {
@@ -114,7 +114,7 @@ impl Run {
         let links = &self.facts.links;
         let busiest = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
         let Some(link) = busiest else { return "nothing that was recorded".to_owned() };
-        let account = Account::of_link(link);
+        let account = LostTime::of_link(link);
         let named = causes(&self.facts, &account).into_iter().next().map(|cause| cause.words);
         named.unwrap_or_default()
     }
@@ -123,12 +123,12 @@ impl Run {
     /// link that is far longer than others, if there is one, with its share of the time on links.
     fn latency(&self, paths: &Paths) -> Option<(String, Option<(usize, f64)>)> {
         let share = self.latency_share()?;
-        if share < RULES {
+        if share < LATENCY_SHARE {
             return None;
         }
         let of_jobs = paths.all_ns();
         let ideal = (paths.messages_ns - paths.lost_ns) * share + paths.wait_ns;
-        if of_jobs > 0.0 && ideal < RULES * of_jobs {
+        if of_jobs > 0.0 && ideal < LATENCY_SHARE * of_jobs {
             return None;
         }
         let mut by_link: BTreeMap<usize, f64> = BTreeMap::new();
@@ -138,10 +138,10 @@ impl Run {
             }
         }
         let all: f64 = by_link.values().sum();
-        let usual = middle(by_link.values().copied().collect());
+        let usual = median(by_link.values().copied().collect());
         let most = by_link.iter().max_by(|a, b| a.1.total_cmp(b.1));
         let far = most
-            .filter(|(_, ns)| **ns >= 0.3 * all && **ns >= FAR * usual)
+            .filter(|(_, ns)| **ns >= 0.3 * all && **ns >= FAR_FACTOR * usual)
             .map(|(link, ns)| (*link, ns / all));
         let words = format!("{} of what messages take is propagation and hops, not bytes", percent(share));
         Some((words, far))
@@ -166,7 +166,7 @@ impl Run {
             return "nothing: no flow finished".to_owned();
         }
         let of_jobs = paths.all_ns();
-        if of_jobs > 0.0 && paths.computation_ns >= RULES * of_jobs {
+        if of_jobs > 0.0 && paths.computation_ns >= LATENCY_SHARE * of_jobs {
             return format!(
                 "nothing but computation, {} of the critical path: the network held little up",
                 percent(paths.computation_ns / of_jobs)
@@ -183,8 +183,9 @@ impl Run {
     fn slow_by_build(&self) -> Option<String> {
         let links = &self.facts.links;
         let link = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy))?;
-        let slow = links[link].rate_bps < SLOW * self.facts.usual_rate_bps(link) && links[link].busy >= RULES;
-        let causes = causes(&self.facts, &Account::of_link(link));
+        let slow = links[link].rate_bps < SLOW * self.facts.usual_rate_bps(link)
+            && links[link].busy >= LATENCY_SHARE;
+        let causes = causes(&self.facts, &LostTime::of_link(link));
         causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)
     }
 
@@ -204,7 +205,7 @@ impl Run {
         by.sort_by(|a, b| b.1.total_cmp(&a.1));
         let told: Vec<String> = by
             .iter()
-            .take(TOLD)
+            .take(MAX_PLACES)
             .map(|((kind, link), sum)| {
                 let at = link.map_or(String::new(), |link| format!(" at {}", self.facts.links[link].name()));
                 format!("{} {}{at}", percent(sum / all), words(*kind))

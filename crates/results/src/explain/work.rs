@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::facts::middle;
+use super::facts::median;
 use super::table::Table;
-use crate::human::Quantity;
+use crate::format::Quantity;
 
 pub(super) const CRITICAL_COLUMNS: &[&str] = &["kind", "host", "time_ns", "lost_ns"];
 pub(super) const ACTIVITY_COLUMNS: &[&str] = &["host", "kind", "activity", "part", "start_ns", "finish_ns"];
@@ -130,7 +130,7 @@ pub(super) fn slow(
             words: format!(
                 "straggler {}: its computations take {mean:.2} times as long as those of others, {} in all{}{more}",
                 name(host),
-                Quantity::TimeNs.show(beyond_ns.get(&host).copied().unwrap_or(0.0)),
+                Quantity::TimeNs.format(beyond_ns.get(&host).copied().unwrap_or(0.0)),
                 others.concat()
             ),
         });
@@ -151,7 +151,7 @@ fn varying(turns: &Turns, slow_hosts: &[(u32, f64)], paths: &Paths) -> Option<Sl
             .collect();
         if usual.len() > 1 {
             most += usual.iter().copied().fold(0.0, f64::max);
-            middles += middle(usual);
+            middles += median(usual);
         }
     }
     let beyond = most / middles - 1.0;

@@ -176,7 +176,13 @@ impl<W: Write> Writer<'_, W> {
                 "received_bytes": activity.received_bytes,
             });
             let rank = (RANKS, row(RANKS, activity.host));
-            self.slice(rank, (activity.kind.name(), id), &label.words(), (activity.start_ps, end), args)?;
+            self.slice(
+                rank,
+                (activity.kind.name(), id),
+                &label.description(),
+                (activity.start_ps, end),
+                args,
+            )?;
         }
         Ok(())
     }
@@ -190,7 +196,7 @@ impl<W: Write> Writer<'_, W> {
                 self.put(&meta("thread_name", CRITICAL, row(CRITICAL, step.job), json!({ "name": name })))?;
             }
             let label = step.label.and_then(|label| run.labels.get(label as usize));
-            let name = label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::words);
+            let name = label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::description);
             let args = json!({
                 "kind": step.kind.name(),
                 "host": node(run, step.host),

@@ -7,7 +7,7 @@ use crate::activities::ActivityLabel;
 use crate::collectives::{CollectiveRecord, collectives};
 use crate::critical::{StepKind, steps_of};
 use crate::exposure::IterationSummary;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 /// Collectives with the longest exposure, one list a figure.
@@ -45,7 +45,7 @@ pub(super) fn of_run(run: &RunResult, all: &[CollectiveRecord], budget: &Budget)
     for c in all.iter().take(budget.collectives) {
         let of = label(c).collective.unwrap_or_default();
         out.kind.push(label(c).kind());
-        out.layer.push(label(c).part.clone().unwrap_or_default());
+        out.layer.push(label(c).object.clone().unwrap_or_default());
         out.job.push(c.job);
         out.ranks.push(of.ranks);
         out.size_bytes.push(of.size_bytes);
@@ -93,7 +93,7 @@ pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget:
             Step {
                 job: step.job,
                 kind: step.kind,
-                words: label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::words),
+                words: label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::description),
                 activity: label.map_or_else(|| step.kind.name().to_owned(), ActivityLabel::kind),
                 host: step.host,
                 peer_host: step.peer_host,

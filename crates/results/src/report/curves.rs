@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::{Budget, rounded};
-use crate::figures::{Finished, FlowFigures, OfGroup, degrees, values};
-use crate::human::Quantity;
+use crate::figures::{Finished, FlowStats, GroupStats, degrees, values};
+use crate::format::Quantity;
 use crate::records::RunResult;
 
 /// A figure of flows whose distribution is drawn.
@@ -13,7 +13,7 @@ struct Measure {
     title: &'static str,
     quantity: Quantity,
     /// Returns the values for some groups of flows.
-    values: fn(&[&OfGroup]) -> Vec<f64>,
+    values: fn(&[&GroupStats]) -> Vec<f64>,
 }
 
 const MEASURES: [Measure; 4] = [
@@ -60,7 +60,7 @@ pub(super) struct Cdf {
 
 /// Returns the distributions for all flows, or for those of the foreground if there is a background. With several
 /// groups, also for each group.
-pub(super) fn cdfs(run: &RunResult, figures: &FlowFigures, budget: &Budget) -> Vec<Cdf> {
+pub(super) fn cdfs(run: &RunResult, figures: &FlowStats, budget: &Budget) -> Vec<Cdf> {
     let mut out = Vec::new();
     for measure in &MEASURES {
         out.push(cdf(measure, String::new(), &figures.foreground(), budget.points));
@@ -74,7 +74,7 @@ pub(super) fn cdfs(run: &RunResult, figures: &FlowFigures, budget: &Budget) -> V
     out
 }
 
-fn cdf(measure: &Measure, group: String, flows: &[&OfGroup], points: usize) -> Cdf {
+fn cdf(measure: &Measure, group: String, flows: &[&GroupStats], points: usize) -> Cdf {
     let mut values = (measure.values)(flows);
     values.sort_unstable_by(f64::total_cmp);
     let ranks = ranks(values.len(), points);

@@ -9,14 +9,14 @@ use super::index::{Index, index};
 use super::{Budget, rounded};
 use crate::blocks::Blocks;
 use crate::events::{EventKind, EventRecord};
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::{Direction, NodeKind, RunResult};
 
 /// Data of the picture. A *row* has one colour: it is a link, or several links that are drawn as one.
 #[derive(Debug, Serialize)]
 pub(super) struct Fabric {
     nodes: Vec<Node>,
-    totals: Totals,
+    totals: RowTotals,
     /// Node at the start of each line; the index of a line is its row.
     from: Vec<u32>,
     to: Vec<u32>,
@@ -62,7 +62,7 @@ pub(super) struct Aggregated {
     /// Number of links in each row.
     links: Vec<u32>,
     /// A matrix for each tier and direction.
-    panels: Vec<Panel>,
+    panels: Vec<LinkMatrix>,
     /// Nodes and links by name, if they are not too many.
     index: Option<Index>,
 }
@@ -76,7 +76,7 @@ pub(super) struct Node {
 
 /// Totals of the links of each row over the whole run.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Totals {
+pub(super) struct RowTotals {
     /// Mean utilisation over the links of each row.
     utilisation: Vec<f64>,
     /// Utilisation of the busiest link of each row; `None` if every row is one link.
@@ -95,7 +95,7 @@ pub(super) struct Totals {
 /// Matrix of the links between two tiers in one direction: `owners` nodes (or equal groups of nodes) times `ports`
 /// links of each. Its cells are consecutive rows, owner after owner.
 #[derive(Debug, Serialize)]
-pub(super) struct Panel {
+pub(super) struct LinkMatrix {
     tier: u8,
     direction: Direction,
     owners: usize,
@@ -109,7 +109,7 @@ pub(super) struct Panel {
 }
 
 /// Rows to which each link belongs.
-pub(super) struct Rows {
+pub(super) struct RowMap {
     /// For each link: the row of the link itself, or of its cell of a matrix.
     of_link: Vec<u32>,
     /// For each link: the row of its line between blocks; empty if there are no blocks.
@@ -118,11 +118,11 @@ pub(super) struct Rows {
     pub(super) links: Vec<u32>,
 }
 
-impl Rows {
+impl RowMap {
     pub(super) fn new(of_link: Vec<u32>, of_block: Vec<u32>, rows: usize) -> Self {
         let mut links = vec![0; rows];
         of_link.iter().chain(&of_block).for_each(|&row| links[row as usize] += 1);
-        Rows { of_link, of_block, links }
+        RowMap { of_link, of_block, links }
     }
 
     /// Returns the rows of a link; none for a link that does not exist.
@@ -138,9 +138,9 @@ impl Rows {
 }
 
 /// Builds the picture of the links of a run.
-pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
+pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, RowMap) {
     if run.links.len() <= budget.links && run.nodes.len() <= budget.links {
-        let rows = Rows::new((0..run.links.len() as u32).collect(), Vec::new(), run.links.len());
+        let rows = RowMap::new((0..run.links.len() as u32).collect(), Vec::new(), run.links.len());
         let node = |n: &crate::NodeInfo| Node { name: n.name.clone(), kind: n.kind, tier: n.tier };
         let fabric = Fabric {
             nodes: run.nodes.iter().map(node).collect(),
@@ -152,7 +152,7 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
         };
         return (fabric, rows);
     }
-    let blocks = Blocks::of(run);
+    let blocks = Blocks::from_run(run);
     let pairs = blocks.pairs(run);
     let mut of_block = vec![0; run.links.len()];
     for (row, links) in pairs.values().enumerate() {
@@ -164,14 +164,14 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
     }
     let cells = budget.links / tiers.len().max(1);
     let mut of_link = vec![0; run.links.len()];
-    let mut panels: Vec<Panel> = Vec::new();
-    let end = |panels: &[Panel]| panels.last().map_or(pairs.len(), |p| p.first_row + p.owners * p.ports);
+    let mut panels: Vec<LinkMatrix> = Vec::new();
+    let end = |panels: &[LinkMatrix]| panels.last().map_or(pairs.len(), |p| p.first_row + p.owners * p.ports);
     for (of, links) in tiers {
         let first_row = end(&panels);
         panels.push(panel(run, of, &links, cells, first_row, &mut of_link));
     }
     let index = index(run, &blocks, &of_link, budget.named_links);
-    let rows = Rows::new(of_link, of_block, end(&panels));
+    let rows = RowMap::new(of_link, of_block, end(&panels));
     let fabric = Fabric {
         totals: totals(run, &rows),
         from: pairs.keys().map(|&(from, _)| from).collect(),
@@ -192,9 +192,9 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, Rows) {
     (fabric, rows)
 }
 
-fn totals(run: &RunResult, rows: &Rows) -> Totals {
+fn totals(run: &RunResult, rows: &RowMap) -> RowTotals {
     let count = rows.links.len();
-    let mut totals = Totals {
+    let mut totals = RowTotals {
         utilisation: vec![0.0; count],
         busiest: rows.are_blocks().then(|| vec![0.0; count]),
         rate_bps: vec![0; count],
@@ -233,7 +233,7 @@ fn panel(
     cells: usize,
     first_row: usize,
     of_link: &mut [u32],
-) -> Panel {
+) -> LinkMatrix {
     // Owners are the nodes on the side with fewer nodes: ToRs own host links.
     let ends = |side: fn(&crate::LinkTotals) -> u32| links.iter().map(|&l| side(&run.links[l])).collect();
     let (froms, tos): (BTreeSet<u32>, BTreeSet<u32>) = (ends(|l| l.from_node), ends(|l| l.to_node));
@@ -255,7 +255,7 @@ fn panel(
     let name = |node: Option<&u32>| {
         node.and_then(|&n| run.nodes.get(n as usize)).map_or(String::new(), |n| n.name.clone())
     };
-    Panel {
+    LinkMatrix {
         tier,
         direction,
         owners,

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rounded;
 use crate::events::EventKind;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 /// Largest number of marks on a page. More would hide the curves.

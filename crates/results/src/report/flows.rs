@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::frames::Watched;
 use super::{Budget, rounded};
 use crate::figures::Sample;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::FlowRecord;
 
 /// Flows, one list a figure.
@@ -47,7 +47,7 @@ pub(super) fn flows(
     let slowest: Vec<&FlowRecord> = sample.slowest().take(budget.flows / 10).collect();
     let is_shown = |flow: &&FlowRecord| watched.iter().any(|w| w.flow() == flow.flow);
     let mut others: BTreeMap<u32, &FlowRecord> =
-        sample.seen.iter().filter(is_shown).map(|flow| (flow.flow, flow)).collect();
+        sample.watched_records.iter().filter(is_shown).map(|flow| (flow.flow, flow)).collect();
     // The sample has a random order, so a part of it is a random sample, too.
     others.extend(sample.picked.iter().take(budget.flows).map(|flow| (flow.flow, flow)));
     for flow in &slowest {

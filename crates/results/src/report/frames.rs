@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::fabric::Rows;
+use super::fabric::RowMap;
 use super::intervals::Intervals;
-use super::plane::Plane;
+use super::plane::QuantizedMatrix;
 use super::{Budget, rounded};
 use crate::events::EventKind;
-use crate::human::{Quantity, ns};
+use crate::format::{Quantity, ns};
 use crate::records::RunResult;
 use crate::series::{SeriesKind, Span};
 
@@ -18,21 +18,21 @@ const INSTANTS: usize = 256;
 
 /// Pictures over time.
 #[derive(Debug, Serialize)]
-pub(super) struct Frames {
+pub(super) struct TimePictures {
     /// Ends of the intervals in ascending order; empty without samples.
     time_ns: Vec<f64>,
     /// Mean utilisation over the interval. Rows are those of the fabric.
-    utilisation: Option<Plane>,
+    utilisation: Option<QuantizedMatrix>,
     /// Utilisation of the busiest link of each row, if rows contain several links.
-    busiest: Option<Plane>,
+    busiest: Option<QuantizedMatrix>,
     /// Largest sample of the interval, bytes.
-    queue_bytes: Option<Plane>,
+    queue_bytes: Option<QuantizedMatrix>,
     /// Packets dropped in the interval, if their drops were recorded as events.
-    dropped: Option<Plane>,
+    dropped: Option<QuantizedMatrix>,
     /// Fraction of the interval in which PFC held a priority class.
-    paused: Option<Plane>,
+    paused: Option<QuantizedMatrix>,
     /// Payload received in bits per second, one row a host. `None` if there are too many hosts.
-    host_rate_bps: Option<Plane>,
+    host_rate_bps: Option<QuantizedMatrix>,
     /// Time until which drops and pauses are complete; `None` if to the end.
     events_until_ns: Option<f64>,
     /// Flows that were watched.
@@ -65,12 +65,12 @@ struct Curve {
 }
 
 /// Builds the pictures of a run.
-pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
+pub(super) fn frames(run: &RunResult, rows: &RowMap, budget: &Budget) -> TimePictures {
     // There are four or five pictures of the fabric, and one of the hosts.
     let wanted = 5 * rows.links.len();
     let intervals = Intervals::from_series(&run.series, (budget.cells / wanted.max(1)).clamp(2, INSTANTS));
     let shown = [EventKind::Drop, EventKind::PfcPause, EventKind::PfcResume];
-    let mut frames = Frames {
+    let mut frames = TimePictures {
         time_ns: intervals.ends_ps.iter().map(|&t| rounded(ns(t))).collect(),
         utilisation: None,
         busiest: None,
@@ -117,10 +117,10 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
             _ => {}
         }
     }
-    frames.utilisation = Plane::from_rows(&busy);
-    frames.busiest = busiest.and_then(|busiest| Plane::from_rows(&busiest.finished(rows)));
-    frames.queue_bytes = Plane::from_rows(&queue);
-    frames.host_rate_bps = Plane::from_rows(&rates);
+    frames.utilisation = QuantizedMatrix::from_rows(&busy);
+    frames.busiest = busiest.and_then(|busiest| QuantizedMatrix::from_rows(&busiest.finished(rows)));
+    frames.queue_bytes = QuantizedMatrix::from_rows(&queue);
+    frames.host_rate_bps = QuantizedMatrix::from_rows(&rates);
 
     let mut dropped = busy;
     dropped.iter_mut().flatten().for_each(|v| *v = 0.0);
@@ -129,7 +129,7 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
             dropped[row][intervals.at(event.time_ps)] += 1.0;
         }
     }
-    frames.dropped = Plane::from_rows(&dropped);
+    frames.dropped = QuantizedMatrix::from_rows(&dropped);
 
     let mut paused = queue;
     paused.iter_mut().flatten().for_each(|v| *v = 0.0);
@@ -143,7 +143,7 @@ pub(super) fn frames(run: &RunResult, rows: &Rows, budget: &Budget) -> Frames {
             }
         }
     }
-    frames.paused = Plane::from_rows(&paused);
+    frames.paused = QuantizedMatrix::from_rows(&paused);
     frames.flows = watched(run, &intervals);
     frames
 }
@@ -159,7 +159,7 @@ struct Busiest {
 }
 
 impl Busiest {
-    fn add(&mut self, link: u32, at: usize, used: f64, rows: &Rows) {
+    fn add(&mut self, link: u32, at: usize, used: f64, rows: &RowMap) {
         if at != self.at {
             self.close(rows);
             self.at = at;
@@ -167,7 +167,7 @@ impl Busiest {
         *self.of_link.entry(link).or_default() += used;
     }
 
-    fn close(&mut self, rows: &Rows) {
+    fn close(&mut self, rows: &RowMap) {
         for (link, used) in std::mem::take(&mut self.of_link) {
             for row in rows.of(link) {
                 let most = &mut self.of_row[row][self.at];
@@ -176,7 +176,7 @@ impl Busiest {
         }
     }
 
-    fn finished(mut self, rows: &Rows) -> Vec<Vec<f64>> {
+    fn finished(mut self, rows: &RowMap) -> Vec<Vec<f64>> {
         self.close(rows);
         self.of_row
     }
@@ -249,7 +249,7 @@ mod tests {
             let queue = if t == 301 { 5_000.0 } else { 10.0 };
             run.series.push(sample(t * 1_000, SeriesKind::QueueBytes, 0, queue));
         }
-        let rows = Rows::new(vec![0], Vec::new(), 1);
+        let rows = RowMap::new(vec![0], Vec::new(), 1);
         let frames = frames(&run, &rows, &Budget::for_runs(1));
         // 600 instants, 3 to an interval.
         assert_eq!(frames.time_ns.len(), 200);
@@ -273,10 +273,10 @@ mod tests {
             ));
         }
         // Two links with one cell each, and one line between blocks.
-        let rows = Rows::new(vec![1, 2], vec![0, 0], 3);
+        let rows = RowMap::new(vec![1, 2], vec![0, 0], 3);
         let frames = frames(&run, &rows, &Budget::for_runs(1));
-        let told = |plane: Option<Plane>| serde_json::to_value(plane).unwrap();
-        let expected = |rows: &[Vec<f64>]| told(Plane::from_rows(rows));
+        let told = |plane: Option<QuantizedMatrix>| serde_json::to_value(plane).unwrap();
+        let expected = |rows: &[Vec<f64>]| told(QuantizedMatrix::from_rows(rows));
         assert_eq!(told(frames.utilisation), expected(&[vec![0.5, 0.75], vec![1.0, 1.0], vec![0.0, 0.5]]));
         assert_eq!(told(frames.busiest), expected(&[vec![1.0, 1.0], vec![1.0, 1.0], vec![0.0, 0.5]]));
     }
@@ -290,10 +290,10 @@ mod tests {
                 run.series.push(sample(t * 1_000, SeriesKind::LinkUtilisation, 0, 0.5));
             }
         }
-        let rows = Rows::new(vec![0], Vec::new(), 1);
+        let rows = RowMap::new(vec![0], Vec::new(), 1);
         let frames = frames(&run, &rows, &Budget::for_runs(1));
         assert_eq!(frames.time_ns, [1.0, 2.0, 3.0, 4.0]);
-        let idle_between = Plane::from_rows(&[vec![0.5, 0.0, 0.0, 0.5]]);
+        let idle_between = QuantizedMatrix::from_rows(&[vec![0.5, 0.0, 0.0, 0.5]]);
         assert_eq!(
             serde_json::to_value(frames.utilisation).unwrap(),
             serde_json::to_value(idle_between).unwrap()
@@ -319,7 +319,7 @@ mod tests {
                 add(t, SeriesKind::InflightBytes, 0, 0.0);
             }
         }
-        let rows = Rows::new(Vec::new(), Vec::new(), 0);
+        let rows = RowMap::new(Vec::new(), Vec::new(), 0);
         let shares = |run: &RunResult, budget| -> Vec<Vec<Option<f64>>> {
             let frames = frames(run, &rows, &budget);
             frames.flows[0].curves.iter().map(|curve| curve.value.clone()).collect()

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{Budget, rounded};
 use crate::activities::{ActivityKind, ActivityRecord};
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 /// The timeline of hosts.
@@ -99,7 +99,7 @@ fn label_of(run: &RunResult, label: u32) -> Label {
     let label = run.labels.get(label as usize).cloned().unwrap_or_default();
     Label {
         activity: label.activity,
-        part: label.part,
+        part: label.object,
         ranks: label.collective.map(|c| c.ranks),
         size_bytes: label.collective.and_then(|c| c.size_bytes),
     }

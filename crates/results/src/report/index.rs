@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::rounded;
 use crate::blocks::Blocks;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 /// The index, one list a figure, in the order of the run's nodes and links.

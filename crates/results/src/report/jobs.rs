@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Budget, rounded};
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 /// Jobs, in order of their start.

@@ -9,20 +9,20 @@ use super::collectives::{self, Collectives, Step};
 use super::curves::{Cdf, cdfs};
 use super::fabric::{Fabric, fabric};
 use super::faults::{Mark, marks};
-use super::first;
 use super::flows::{Flows, flows};
-use super::frames::{Frames, frames};
+use super::frames::{TimePictures, frames};
 use super::hosts::{Hosts, hosts};
 use super::jobs::{Jobs, jobs};
+use super::overview;
 use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
 use super::tables::html_table;
 use super::timeline::{Timeline, timeline};
 use crate::collectives::CollectiveRecord;
 use crate::colours::scheme_colours;
-use crate::figures::FlowFigures;
+use crate::figures::FlowStats;
 use crate::grid;
-use crate::landing::colour_of_run;
+use crate::overview::colour_of_run;
 use crate::records::RunResult;
 use crate::summary::Summary;
 use crate::template::{escape, fill, script_json};
@@ -46,7 +46,7 @@ struct RunPictures<'a> {
     cdfs: Vec<Cdf>,
     charts: Vec<Chart>,
     fabric: Fabric,
-    frames: Frames,
+    frames: TimePictures,
     flows: Flows,
     pauses: PauseTree,
     jobs: Jobs,
@@ -77,7 +77,7 @@ pub fn html(runs: &[(&RunResult, &Summary)]) -> String {
 
 fn page(
     runs: &[(&RunResult, &Summary)],
-    figures: &[Cow<'_, FlowFigures>],
+    figures: &[Cow<'_, FlowStats>],
     collectives: &[Vec<CollectiveRecord>],
     budget: &Budget,
 ) -> String {
@@ -93,13 +93,13 @@ fn page(
         .collect();
     let summaries: Vec<Summary> = runs.iter().map(|(_, summary)| shortened(summary, budget)).collect();
     let scenarios =
-        runs.iter().map(|(run, _)| first::scenario(run, runs.len() == 1, budget)).collect::<String>();
+        runs.iter().map(|(run, _)| overview::scenario(run, runs.len() == 1, budget)).collect::<String>();
     let texts = [
-        ("title", escape(&first::title(runs))),
-        ("header", first::header(runs)),
-        ("first", first::pictures(runs)),
+        ("title", escape(&overview::title(runs))),
+        ("header", overview::header(runs)),
+        ("first", overview::pictures(runs)),
         ("tables", tables(&summaries, runs[0].1.groups.len()) + &differences(runs)),
-        ("scenarios", first::costs(runs) + &scenarios),
+        ("scenarios", overview::costs(runs) + &scenarios),
         ("summaries", script_json(&summaries)),
         ("pictures", script_json(&pictures)),
     ];
@@ -117,7 +117,7 @@ fn colours(runs: &[(&RunResult, &Summary)]) -> Vec<usize> {
 fn pictures<'a>(
     run: &'a RunResult,
     summary: &Summary,
-    (figures, collectives): (&FlowFigures, &[CollectiveRecord]),
+    (figures, collectives): (&FlowStats, &[CollectiveRecord]),
     budget: &Budget,
 ) -> RunPictures<'a> {
     let (fabric, rows) = fabric(run, budget);
@@ -126,7 +126,7 @@ fn pictures<'a>(
     RunPictures {
         name: &run.info.name,
         colour: 0,
-        simulated_ns: super::rounded(crate::human::ns(run.info.simulated_ps)),
+        simulated_ns: super::rounded(crate::format::ns(run.info.simulated_ps)),
         groups: &run.info.groups,
         schemes: &run.info.schemes,
         cdfs: cdfs(run, figures, budget),

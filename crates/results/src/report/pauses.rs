@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Budget, rounded};
 use crate::events::EventKind;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 /// A link paused for a while in one priority class.

@@ -6,7 +6,7 @@ use super::rounded;
 
 /// A matrix of rows times instants, as text that a browser decodes with one call.
 #[derive(Debug, Serialize)]
-pub(super) struct Plane {
+pub(super) struct QuantizedMatrix {
     /// Largest value, kept exactly.
     top: f64,
     /// Base 64 of one byte a value, row by row. A value is `top * (byte / 255)^2`, which keeps small values
@@ -14,14 +14,14 @@ pub(super) struct Plane {
     data: String,
 }
 
-impl Plane {
+impl QuantizedMatrix {
     #[cfg(test)]
     pub(super) fn top(&self) -> f64 {
         self.top
     }
 
     /// Encodes rows of equal length. Returns `None` if all values are 0.
-    pub(super) fn from_rows(rows: &[Vec<f64>]) -> Option<Plane> {
+    pub(super) fn from_rows(rows: &[Vec<f64>]) -> Option<QuantizedMatrix> {
         let top = rows.iter().flatten().copied().fold(0.0, f64::max);
         if top <= 0.0 {
             return None;
@@ -31,7 +31,7 @@ impl Plane {
             if *v > 0.0 { step.max(1) } else { 0 }
         };
         let bytes: Vec<u8> = rows.iter().flatten().map(byte).collect();
-        Some(Plane { top: rounded(top), data: base64(&bytes) })
+        Some(QuantizedMatrix { top: rounded(top), data: base64(&bytes) })
     }
 }
 
@@ -72,8 +72,8 @@ mod tests {
     #[test]
     fn the_largest_is_exact_and_only_zero_is_zero() {
         // 25 of 100: sqrt(0.25) * 255 = 127.5, rounded up to 128. 1e-9 is far below a step.
-        let plane = Plane::from_rows(&[vec![100.0, 0.0], vec![25.0, 1e-9]]).unwrap();
+        let plane = QuantizedMatrix::from_rows(&[vec![100.0, 0.0], vec![25.0, 1e-9]]).unwrap();
         assert_eq!((plane.top, plane.data), (100.0, base64(&[255, 0, 128, 1])));
-        assert!(Plane::from_rows(&[vec![0.0; 3]]).is_none());
+        assert!(QuantizedMatrix::from_rows(&[vec![0.0; 3]]).is_none());
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::intervals::Intervals;
 use super::{Budget, rounded};
-use crate::human::{Quantity, ns};
+use crate::format::{Quantity, ns};
 use crate::records::{NodeKind, RunResult};
 use crate::series::{Missing, SeriesKind, Span};
 
@@ -41,7 +41,7 @@ enum Merge {
     Mean,
 }
 
-struct Look {
+struct ChartStyle {
     title: &'static str,
     axis: &'static str,
     quantity: Quantity,
@@ -52,8 +52,8 @@ struct Look {
 
 /// Returns the look of a picture, or `None` if the kind has no picture of its own. Shares of paths concern one flow
 /// only, and are shown with it.
-fn look(kind: SeriesKind) -> Option<Look> {
-    let look = |title, axis, quantity, merge, noun| Some(Look { title, axis, quantity, merge, noun });
+fn chart_style(kind: SeriesKind) -> Option<ChartStyle> {
+    let look = |title, axis, quantity, merge, noun| Some(ChartStyle { title, axis, quantity, merge, noun });
     match kind {
         SeriesKind::Interval | SeriesKind::PathShare => None,
         SeriesKind::QueueBytes => look("Egress queues", "Queue", Quantity::Bytes, Merge::Max, "links"),
@@ -121,7 +121,7 @@ impl Cell {
 }
 
 fn chart(run: &RunResult, kind: SeriesKind, intervals: &Intervals, budget: &Budget) -> Option<Chart> {
-    let Look { title, axis, quantity, merge, noun } = look(kind)?;
+    let ChartStyle { title, axis, quantity, merge, noun } = chart_style(kind)?;
     let missing = kind.missing();
     let samples = || run.series.iter().filter(move |s| s.kind == kind);
     let mut entities: BTreeMap<u32, Cell> = BTreeMap::new();

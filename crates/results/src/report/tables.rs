@@ -20,7 +20,7 @@ pub(super) fn html_table(grid: &Grid) -> String {
             let _ = match cell.value {
                 Some(value) => write!(out, "<td data-value=\"{value}\">{text}</td>"),
                 None if column == "ratio" => {
-                    let (mood, word) = match cell.better {
+                    let (mood, word) = match cell.is_better {
                         Some(true) => (" good", " title=\"better\""),
                         Some(false) => (" bad", " title=\"worse\""),
                         None => ("", ""),

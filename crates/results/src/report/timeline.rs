@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::events::EventKind;
-use crate::human::ns;
+use crate::format::ns;
 use crate::records::RunResult;
 
 /// Number of intervals of a timeline.

@@ -5,9 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::support::{Shape, run};
-use pathweave_results::{
-    FILES, FlowFigures, OutputError, ResultFolder, Role, RunResult, Summary, report_html,
-};
+use pathweave_results::{FILES, FlowStats, OutputError, ResultFolder, Role, RunResult, Summary, report_html};
 
 fn write(destination: &Path, run: &RunResult) -> Result<(), OutputError> {
     let folder = ResultFolder::create(destination)?;
@@ -133,14 +131,14 @@ fn records_of_a_comparison_are_written_before_the_rest_of_their_folders() {
         labels: run.labels.clone(),
         ..RunResult::default()
     };
-    let mut file = folder.flow_file_among(known(&runs[0])).unwrap().expect("the first of its name");
+    let mut file = folder.comparison_flow_file(known(&runs[0])).unwrap().expect("the first of its name");
     // The other run has a folder of the same name, so this run's records are kept in memory.
-    assert!(folder.flow_file_among(known(&runs[1])).unwrap().is_none());
+    assert!(folder.comparison_flow_file(known(&runs[1])).unwrap().is_none());
     file.add(&runs[0].flows).unwrap();
     file.finish(&runs[0].info).unwrap();
     let [first, second] = runs;
     let groups = first.info.groups.iter().map(|_| (Role::Foreground, 0));
-    let mut figures = FlowFigures::new(groups, BTreeSet::new(), &first.labels);
+    let mut figures = FlowStats::new(groups, BTreeSet::new(), &first.labels);
     first.flows.iter().for_each(|flow| figures.add(flow));
     let written = RunResult { flows: Vec::new(), streamed: Some(Box::new(figures)), ..first.clone() };
     let summaries = [&written, &second].map(Summary::from_run);

@@ -4,7 +4,7 @@
 use pathweave_workload::{Algorithm, Operation};
 use serde_json::{Map, Value};
 
-use crate::text::{did_you_mean, nearest};
+use crate::text::{closest_name, suggestion};
 
 /// Collectives: key in `system.json`, operation, and field of `algorithms` in a workload.
 const COLLECTIVES: [(&str, Operation, &str); 4] = [
@@ -81,7 +81,7 @@ pub(super) fn workload_lines(file: &str, text: &str, lost: &mut Vec<String>) -> 
             None => {
                 let known =
                     COLLECTIVES.iter().map(|(name, ..)| *name).chain(OTHERS.iter().map(|(name, _)| *name));
-                let hint = did_you_mean(nearest(key, known.chain(["peak-perf", "roofline-enabled"])));
+                let hint = suggestion(closest_name(key, known.chain(["peak-perf", "roofline-enabled"])));
                 return Err(format!("{file}: ASTRA-sim has no key \"{key}\"{hint}"));
             }
         }
@@ -126,7 +126,7 @@ fn algorithm(names: &[&str], operation: Operation) -> Result<Result<Algorithm, S
         let plain = name.strip_prefix("one").unwrap_or(name).trim_end_matches(|c: char| c.is_ascii_digit());
         let Some(&(_, algorithm)) = known(plain) else {
             let known: Vec<&str> = ALGORITHMS.iter().map(|(known, _)| *known).collect();
-            let hint = did_you_mean(nearest(name, known.iter().copied()));
+            let hint = suggestion(closest_name(name, known.iter().copied()));
             return Err(format!("no algorithm is named \"{name}\"{hint} (there are {})", known.join(", ")));
         };
         found.push(algorithm);

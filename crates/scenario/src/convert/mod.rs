@@ -18,7 +18,7 @@ use pathweave_workload::{
 };
 
 use crate::load::{Changes, Loaded};
-use crate::text::{Diagnostics, did_you_mean, nearest};
+use crate::text::{Diagnostics, closest_name, suggestion};
 
 /// Number of hosts that ranks of a trace may occupy during conversion: as many as a topology can have.
 const MOST_HOSTS: u32 = pathweave_topo::MAX_NODES;
@@ -396,7 +396,7 @@ fn named(option: &str, name: &str) -> Result<FileFormat, String> {
     let all = formats();
     all.iter().find(|format| format.name == name).copied().ok_or_else(|| {
         let names: Vec<&str> = all.iter().map(|format| format.name).collect();
-        let hint = did_you_mean(nearest(name, names.iter().copied()));
+        let hint = suggestion(closest_name(name, names.iter().copied()));
         format!("{option}: no format is named \"{name}\"{hint} (there are {})", names.join(", "))
     })
 }

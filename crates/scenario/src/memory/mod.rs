@@ -6,8 +6,8 @@
 //! full; docs/scenario.md has figures.
 
 mod flows;
-mod open;
-mod ways;
+mod in_progress;
+mod link_usage;
 
 use std::num::NonZeroU16;
 
@@ -19,9 +19,9 @@ use pathweave_topo::Routing;
 use pathweave_units::Time;
 use serde::Serialize;
 
-use crate::{calibrate, doubt};
-use open::Open;
-use ways::Ways;
+use crate::{calibrate, outside_check};
+use in_progress::InProgress;
+use link_usage::LinkUsage;
 
 /// Largest number of flows whose waiting times a run with samples stores, and bytes of one flow.
 const WAITS_REMEMBERED: usize = 1 << 14;
@@ -86,10 +86,10 @@ const IDLE_HOST_HEAP: f64 = 160.0;
 /// host's maps from queue pairs to messages. A test measures it.
 const QUEUE_PAIR_HEAP: f64 = 220.0;
 /// Bytes of the events due at a busy host: the initial capacity of its agenda. A test measures it.
-const AGENDA: f64 = 4.0 * (40.0 + 32.0);
+const AGENDA_BYTES: f64 = 4.0 * (40.0 + 32.0);
 /// Average overhead of a vector that grows by doubling. Its capacity is uniformly distributed on a logarithmic scale
 /// between its length and twice that, so the mean is 1/ln 2 of the length.
-const GROWN: f64 = std::f64::consts::LOG2_E;
+const GROWTH_FACTOR: f64 = std::f64::consts::LOG2_E;
 /// Overhead of the list of samples. It grows by doubling, and exists twice while pairs of samples are merged.
 const SAMPLES_GROWN: f64 = 1.5;
 /// Bytes of the name of a node or link, rounded up to the allocator's size class.
@@ -98,7 +98,7 @@ const NAME: f64 = 32.0;
 const REPORT: f64 = 6e6;
 /// Bytes of the program and its libraries that a run and its report page in after the start of the program. Measured:
 /// the smallest run takes 14 MB more than `--version`, of which 6 MB are [`REPORT`]; release and debug builds alike.
-const AT_WORK: f64 = 8e6;
+const RUNTIME_BYTES: f64 = 8e6;
 /// Bytes for each flow of the list from which percentiles are computed, and of the same list by size, whose vectors
 /// grow.
 const SUMMARY_OF_A_FLOW: f64 = 2.0 * 8.0;
@@ -117,7 +117,9 @@ impl Memory {
             let flows = flows::memory(spec, footprint, routes(spec, routing), process);
             let packets = match spec.calibrate {
                 Calibrate::Never => None,
-                Calibrate::InDoubt => doubt::may_be_measured(spec).then(|| doubt::of_packets(spec)),
+                Calibrate::InDoubt => {
+                    outside_check::can_calibrate(spec).then(|| outside_check::of_packets(spec))
+                }
                 Calibrate::Always => calibrate::of_packets(spec),
             };
             return match packets {
@@ -137,8 +139,8 @@ impl Memory {
         let ports = 2 * links;
         let (messages, connections) = (spec.graph.messages().len(), footprint.connections as usize);
         let threads = f64::from(process.threads.get());
-        let ways = Ways::new(spec, routing, &sizes);
-        let open = Open::new(spec, footprint, &ways);
+        let ways = LinkUsage::new(spec, routing, &sizes);
+        let open = InProgress::new(spec, footprint, &ways);
 
         let network = count(ports, sizes.port)
             + count(nodes, sizes.node)
@@ -153,19 +155,20 @@ impl Memory {
         let of_connections =
             count(connections, sizes.connection) * threads + count(connections, sizes.connection_numbers);
         let writes = process.records == Records::Written && records_can_be_written_singly(spec);
-        let known = if writes { open::known_at_once(spec, &sizes, ways.round_trip) } else { messages };
+        let known =
+            if writes { in_progress::max_resident_messages(spec, &sizes, ways.round_trip) } else { messages };
         let of_messages = count(known, sizes.message) * threads;
         // Number of predecessors that each task still waits for, and the last predecessor.
         let waiting = if spec.graph.has_dependencies() { count(spec.graph.task_count(), 8) } else { 0.0 };
-        let packets = ways.places * sizes.place as f64
-            + open.packets * GROWN * sizes.content as f64
-            + open.waiting * GROWN * sizes.place as f64
+        let packets = ways.packet_slots * sizes.place as f64
+            + open.packets * GROWTH_FACTOR * sizes.content as f64
+            + open.waiting * GROWTH_FACTOR * sizes.place as f64
             + open.slots_in_flight * sizes.in_flight as f64;
         let packets = packets.max(cables);
         let queue_pairs = open.places * sizes.queue_pair as f64
             + open.queue_pair_ends * QUEUE_PAIR_HEAP
             + open.numbers * size_of::<u32>() as f64
-            + open.busy_hosts * AGENDA;
+            + open.busy_hosts * AGENDA_BYTES;
         let sampled = open.samples(spec, completion.max(ways.completion))
             * ways.sampled_at_a_time
             * sizes.sample as f64
@@ -176,7 +179,7 @@ impl Memory {
             // The second term is the records that wait for the disk.
             true => {
                 count(messages, sizes.flow_figures)
-                    + count(messages.min(FlowFile::WAITING), sizes.flow_record)
+                    + count(messages.min(FlowFile::MAX_BUFFERED_RECORDS), sizes.flow_record)
             }
             false => count(messages, sizes.flow_record),
         };
@@ -189,7 +192,7 @@ impl Memory {
 
         let part = |part, bytes: f64, what| MemoryPart { part, bytes: bytes as u64, what };
         let parts = vec![
-            part("program", process.own_bytes as f64 + AT_WORK, "the program and its libraries"),
+            part("program", process.own_bytes as f64 + RUNTIME_BYTES, "the program and its libraries"),
             part("topology", topology.memory_bytes() as f64, "nodes, links and their names"),
             part("messages", spec.graph.memory_bytes() as f64, "the graph of messages and computations"),
             part("execution", of_messages + waiting * threads, "how far each message has come, a thread"),

@@ -74,7 +74,7 @@ impl NetworkConfig {
         pathweave_sim::HostConfig {
             mtu: self.mtu,
             framing: self.framing,
-            source_route: self.source_route.unwrap_or(self.framing.usual_route()),
+            source_route: self.source_route.unwrap_or(self.framing.default_route_bytes()),
             verb: self.verb,
             rto: self.retransmission,
             nic: self.nic.clone(),

@@ -7,7 +7,7 @@ use pathweave_transport::MIN_MTU_PAYLOAD;
 use pathweave_units::{Bytes, Duration};
 
 use super::{NamedScheme, Role, Scenario};
-use crate::text::{Diagnostic, FieldPath, nearest};
+use crate::text::{Diagnostic, FieldPath, closest_name};
 
 /// Largest payload of a full packet in a fabric: that of jumbo frames. Real hosts use larger packets on loopback
 /// only.
@@ -100,7 +100,7 @@ impl Scenario {
                     "" => finding.allowed("declare it: [pools] with a line `name = hosts`"),
                     all => finding.allowed(format!("pools: {all}")),
                 };
-                found.push(finding.suggest(nearest(pool, names())));
+                found.push(finding.suggest(closest_name(pool, names())));
             }
         }
         if !self.workload.is_empty() && self.workload.iter().all(|workload| workload.role == Role::Background)

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::shape::Shape;
+use super::shape::SchemaCheck;
 use super::{Diagnostic, Diagnostics, FieldPath, Node, Setting, Source, parse_document, read_document};
 use crate::load::{Changes, Loaded};
 
@@ -38,7 +38,7 @@ impl Document {
 
     /// Deserialises the document as `T`. Every value that does not fit the schema of `T` is reported.
     pub fn to<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Diagnostics> {
-        Diagnostics::check(Shape::for_type::<T>().check(&self.tree))?;
+        Diagnostics::check(SchemaCheck::for_type::<T>().check(&self.tree))?;
         serde_path_to_error::deserialize(self.tree.to_toml()).map_err(|error| {
             let field = FieldPath::from(error.path());
             let message = error.into_inner().message().trim().to_owned();

@@ -60,7 +60,7 @@ impl Setting {
     }
 
     /// Returns the error that the setting is refused.
-    pub(crate) fn refused(&self, message: impl Into<String>) -> Diagnostic {
+    pub(crate) fn error(&self, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(self.field.clone(), message).at(self.key.clone())
     }
 
@@ -83,7 +83,7 @@ impl Setting {
                     let kind = at.value.type_name();
                     let is_array = matches!(at.value, Value::Array(_));
                     let Some(table) = at.as_table_mut() else {
-                        let finding = self.refused(format!("`{below}` is {kind}, it has no field `{name}`"));
+                        let finding = self.error(format!("`{below}` is {kind}, it has no field `{name}`"));
                         let by_index = format!("its items are {below}[0], {below}[1], ...");
                         return Err(if is_array { finding.help(by_index) } else { finding });
                     };
@@ -97,11 +97,11 @@ impl Setting {
                 StepRef::Index(index) => {
                     let name = walked.to_string();
                     let Value::Array(items) = &mut at.value else {
-                        return Err(self.refused(format!("`{name}` is not an array")));
+                        return Err(self.error(format!("`{name}` is not an array")));
                     };
                     let count = items.len();
                     at = items.get_mut(index).ok_or_else(|| {
-                        self.refused(format!("`{name}` has no item {index}"))
+                        self.error(format!("`{name}` has no item {index}"))
                             .help(format!("it has {count}, counted from 0"))
                     })?;
                     walked = walked.index(index);

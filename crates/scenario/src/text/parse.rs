@@ -7,7 +7,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{Diagnostic, Diagnostics, FieldPath, Node, Source, Span, Table, Value, Wanted, nearby};
+use super::{Diagnostic, Diagnostics, EntryKind, FieldPath, Node, Source, Span, Table, Value, suggest_path};
 
 /// Largest scenario file in bytes. A larger file is not a scenario.
 const MAX_FILE_BYTES: u64 = 16 << 20;
@@ -16,7 +16,7 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 pub(crate) fn read_document(path: &Path) -> Result<(Node, Arc<Source>), Diagnostics> {
     let name = path.display().to_string();
     let text = pathweave_topo::read_text_file(path, MAX_FILE_BYTES).map_err(|why| {
-        let near = nearby(path, Wanted::File).map(|near| near.display().to_string());
+        let near = suggest_path(path, EntryKind::File).map(|near| near.display().to_string());
         Diagnostic::new(FieldPath::root(), format!("cannot read {name}: {why}")).suggest(near.as_deref())
     })?;
     let source = Source::new(name, text);

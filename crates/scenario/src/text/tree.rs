@@ -59,7 +59,7 @@ impl Value {
 
 impl Node {
     /// Creates a node without a source location.
-    pub(crate) fn unplaced(value: Value) -> Self {
+    pub(crate) fn without_location(value: Value) -> Self {
         Node { value, key: None, span: None }
     }
     pub(crate) fn as_table(&self) -> Option<&Table> {
@@ -105,21 +105,21 @@ impl Node {
     /// Merges `over` into this node. Tables are merged field by field; other values are replaced. A table of another
     /// `kind` is replaced, too, because its fields would have no meaning.
     pub(crate) fn merge(&mut self, over: Node) {
-        self.lay_over(over, same_kind);
+        self.merge_if(over, same_kind);
     }
 
     /// Merges settings of a scheme. A table whose only field is another table is one of several choices, and another
     /// choice replaces it: `picker = { recycled = {} }` replaces `picker = { mixed = {} }`.
     pub(crate) fn merge_scheme(&mut self, over: Node) {
-        self.lay_over(over, |base, over| same_kind(base, over) && same_choice(base, over));
+        self.merge_if(over, |base, over| same_kind(base, over) && same_choice(base, over));
     }
 
-    fn lay_over(&mut self, over: Node, same: fn(&Table, &Table) -> bool) {
+    fn merge_if(&mut self, over: Node, same: fn(&Table, &Table) -> bool) {
         match (&mut self.value, over) {
             (Value::Table(base), Node { value: Value::Table(over), key, span }) if same(base, &over) => {
                 for (name, node) in over {
                     match base.get_mut(&name) {
-                        Some(below) => below.lay_over(node, same),
+                        Some(below) => below.merge_if(node, same),
                         None => drop(base.insert(name, node)),
                     }
                 }
@@ -145,7 +145,7 @@ impl Node {
     }
     /// Converts a value of serde to a node without source locations. Scenarios have no dates; a date becomes a text.
     pub(crate) fn from_toml(value: toml::Value) -> Self {
-        Node::unplaced(match value {
+        Node::without_location(match value {
             toml::Value::String(text) => Value::Text(text),
             toml::Value::Integer(value) => Value::Integer(value),
             toml::Value::Float(value) => Value::Float(value),
@@ -181,7 +181,7 @@ fn same_kind(base: &Table, over: &Table) -> bool {
 }
 
 /// Returns the only field of a table, if it is a table itself.
-pub(crate) fn choice(table: &Table) -> Option<&str> {
+pub(crate) fn single_table_key(table: &Table) -> Option<&str> {
     let mut fields = table.iter();
     match (fields.next(), fields.next()) {
         (Some((name, Node { value: Value::Table(_), .. })), None) => Some(name),
@@ -191,7 +191,7 @@ pub(crate) fn choice(table: &Table) -> Option<&str> {
 
 /// Returns true unless both tables are choices and differ.
 fn same_choice(base: &Table, over: &Table) -> bool {
-    choice(base).is_none_or(|base| choice(over).is_none_or(|over| base == over))
+    single_table_key(base).is_none_or(|base| single_table_key(over).is_none_or(|over| base == over))
 }
 
 #[cfg(test)]

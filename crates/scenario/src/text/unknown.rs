@@ -1,24 +1,24 @@
 //! Error for a name that does not exist.
 
-use super::nearest;
+use super::closest_name;
 
 /// Error for a name that does not exist, with the existing names and the most similar one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no {kind} is named \"{name}\"{}; there are: {names}", meant(nearest.as_deref()))]
-pub struct Unknown {
+pub struct UnknownName {
     kind: String,
     name: String,
     names: String,
     nearest: Option<String>,
 }
 
-impl Unknown {
+impl UnknownName {
     /// Creates the error that `name`, an item of this kind ("paper"), is none of `names`.
     pub fn new<'a>(kind: &str, name: &str, names: impl Iterator<Item = &'a str> + Clone) -> Self {
-        Unknown {
+        UnknownName {
             kind: kind.to_owned(),
             name: name.to_owned(),
-            nearest: nearest(name, names.clone()).map(str::to_owned),
+            nearest: closest_name(name, names.clone()).map(str::to_owned),
             names: names.collect::<Vec<_>>().join(", "),
         }
     }
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn it_says_what_there_is_and_what_comes_closest() {
-        let told = |name: &str| Unknown::new("paper", name, ["laps", "reps"].into_iter()).to_string();
+        let told = |name: &str| UnknownName::new("paper", name, ["laps", "reps"].into_iter()).to_string();
         assert_eq!(told("rep"), "no paper is named \"rep\" (did you mean \"reps\"?); there are: laps, reps");
         assert_eq!(told("conweave"), "no paper is named \"conweave\"; there are: laps, reps");
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pathweave_results::RunResult;
 use pathweave_scenario::{Changes, Loaded, run};
-use pathweave_sim::Quiet;
+use pathweave_sim::NoMonitor;
 use pathweave_topo::{presets, topologies};
 
 /// Instance of each kind of topology that is not read from a file.
@@ -61,7 +61,7 @@ fn result(text: &str) -> Option<RunResult> {
     let loaded = Loaded::parse(text, "test.toml", "", &Changes::default());
     let loaded = loaded.unwrap_or_else(|why| panic!("{text}\n{why}"));
     match loaded.prepare() {
-        Ok(prepared) => Some(run(&prepared.spec, &mut Quiet).expect("it was tried")),
+        Ok(prepared) => Some(run(&prepared.spec, &mut NoMonitor).expect("it was tried")),
         Err(why) if why.to_string().contains("loses packets") => None,
         Err(why) => panic!("{text}\n{why}"),
     }

@@ -24,7 +24,7 @@ fn answer(text: &str, set: Vec<String>) {
 
 /// Small change to a text: a typing error or a truncated file.
 #[derive(Clone, Debug)]
-enum Slip {
+enum TextEdit {
     Cut(usize),
     Drop(usize),
     Swap(usize, usize),
@@ -33,7 +33,7 @@ enum Slip {
     DoubleLine(usize),
 }
 
-fn slip() -> impl Strategy<Value = Slip> {
+fn slip() -> impl Strategy<Value = TextEdit> {
     let word = prop_oneof![
         "[\\[\\]{}=\",.'#\n -]",
         "[a-z0-9é]{1,3}",
@@ -43,16 +43,16 @@ fn slip() -> impl Strategy<Value = Slip> {
         Just("\"0B\"".to_owned()),
     ];
     prop_oneof![
-        any::<usize>().prop_map(Slip::Cut),
-        any::<usize>().prop_map(Slip::Drop),
-        any::<(usize, usize)>().prop_map(|(a, b)| Slip::Swap(a, b)),
-        (any::<usize>(), word).prop_map(|(at, word)| Slip::Insert(at, word)),
-        any::<usize>().prop_map(Slip::DropLine),
-        any::<usize>().prop_map(Slip::DoubleLine),
+        any::<usize>().prop_map(TextEdit::Cut),
+        any::<usize>().prop_map(TextEdit::Drop),
+        any::<(usize, usize)>().prop_map(|(a, b)| TextEdit::Swap(a, b)),
+        (any::<usize>(), word).prop_map(|(at, word)| TextEdit::Insert(at, word)),
+        any::<usize>().prop_map(TextEdit::DropLine),
+        any::<usize>().prop_map(TextEdit::DoubleLine),
     ]
 }
 
-fn apply(text: &str, slip: &Slip) -> String {
+fn apply(text: &str, slip: &TextEdit) -> String {
     let mut chars: Vec<char> = text.chars().collect();
     let mut lines: Vec<&str> = text.lines().collect();
     if chars.is_empty() || lines.is_empty() {
@@ -60,18 +60,18 @@ fn apply(text: &str, slip: &Slip) -> String {
     }
     let (char_count, line_count) = (chars.len(), lines.len());
     match slip {
-        Slip::Cut(at) => chars.truncate(at % char_count),
-        Slip::Drop(at) => drop(chars.remove(at % char_count)),
-        Slip::Swap(a, b) => chars.swap(a % char_count, b % char_count),
-        Slip::Insert(at, word) => {
+        TextEdit::Cut(at) => chars.truncate(at % char_count),
+        TextEdit::Drop(at) => drop(chars.remove(at % char_count)),
+        TextEdit::Swap(a, b) => chars.swap(a % char_count, b % char_count),
+        TextEdit::Insert(at, word) => {
             let at = at % char_count;
             chars.splice(at..at, word.chars());
         }
-        Slip::DropLine(at) => {
+        TextEdit::DropLine(at) => {
             lines.remove(at % line_count);
             return lines.join("\n");
         }
-        Slip::DoubleLine(at) => {
+        TextEdit::DoubleLine(at) => {
             let line = lines[at % line_count];
             lines.insert(at % line_count, line);
             return lines.join("\n");

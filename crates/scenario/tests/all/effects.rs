@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use fields::{Field, fields};
 use pathweave_policy::schemes;
 use pathweave_scenario::{Changes, Loaded, Scenario};
-use pathweave_sim::Quiet;
+use pathweave_sim::NoMonitor;
 
 /// Network with queues, marks, drops and losses, a path that goes down and up, messages of several packets that
 /// follow each other, and pauses between them.
@@ -180,21 +180,21 @@ fn outcome(text: &str, set: &[String]) -> Result<String, String> {
     let changes = Changes { set: set.to_vec(), ..Changes::default() };
     let loaded = Loaded::parse(text, "base.toml", ".", &changes).map_err(|why| why.to_string())?;
     let prepared = loaded.prepare().map_err(|why| why.to_string())?;
-    let result = pathweave_scenario::run(&prepared.spec, &mut Quiet).map_err(|why| why.to_string())?;
+    let result = pathweave_scenario::run(&prepared.spec, &mut NoMonitor).map_err(|why| why.to_string())?;
     let fates: Vec<_> = result.flows.iter().map(|flow| (flow.finish_ps, flow.acked_ps)).collect();
     Ok(format!("{} {fates:?} {} {:?}", result.info.digest_hex(), result.info.label(), prepared.notes))
 }
 
 /// Record of all changes tried.
 #[derive(Default)]
-struct Tried {
+struct EffectsRecord {
     /// Fields that can be changed silently: the scheme, the field, and the values tried.
     silent: Vec<(&'static str, String, Vec<String>)>,
     /// Entries of [`WITH`] that were applied.
     with: BTreeSet<(&'static str, &'static str)>,
 }
 
-impl Tried {
+impl EffectsRecord {
     /// Changes the fields below `under`, together with the setting that each depends on, if the scenario accepts
     /// that.
     fn add(&mut self, name: &'static str, text: &str, under: &str) {
@@ -284,7 +284,7 @@ fn kinds_of_schemes() -> Vec<&'static str> {
 
 #[test]
 fn every_field_of_every_scheme_does_something_or_says_why_not() {
-    let mut tried = Tried::default();
+    let mut tried = EffectsRecord::default();
     for name in kinds_of_schemes() {
         tried.add(name, &format!("scheme = \"{name}\"\n{NETWORK}"), "scheme");
     }
@@ -293,7 +293,7 @@ fn every_field_of_every_scheme_does_something_or_says_why_not() {
 
 #[test]
 fn every_field_of_switches_and_network_does_something_or_says_why_not() {
-    let mut tried = Tried::default();
+    let mut tried = EffectsRecord::default();
     for name in ["rps", "conga", "conweave", "drill", "letflow", "wcmp"] {
         for under in ["switch", "network"] {
             tried.add(name, &format!("scheme = \"{name}\"\n{NETWORK}"), under);
@@ -304,7 +304,7 @@ fn every_field_of_switches_and_network_does_something_or_says_why_not() {
 
 #[test]
 fn every_field_of_the_run_does_something_or_says_why_not() {
-    let mut tried = Tried::default();
+    let mut tried = EffectsRecord::default();
     for name in ["packet", "flow"] {
         let text = format!(
             "scheme = \"rps\"\ntopology = {{ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 4 }}\n\
@@ -358,7 +358,7 @@ fn weave_with_a_window_for_each_path_fills_unequal_spines_better() {
         let changes = Changes { set, ..Changes::default() };
         let loaded = Loaded::parse(text, "a.toml", folder, &changes).map_err(|why| why.to_string())?;
         let prepared = loaded.prepare().map_err(|why| why.to_string())?;
-        let result = pathweave_sim::run(&prepared.spec, &mut Quiet).map_err(|why| why.to_string())?;
+        let result = pathweave_sim::run(&prepared.spec, &mut NoMonitor).map_err(|why| why.to_string())?;
         let finished = result.flows.iter().map(|flow| flow.finish_ps).max().flatten();
         finished.map(|at| at as f64 / 1e12).ok_or_else(|| "a message did not finish".to_owned())
     };

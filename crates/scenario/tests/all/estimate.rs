@@ -1,7 +1,7 @@
 //! Estimated cost of `check` compared with the actual cost.
 
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sim::Quiet;
+use pathweave_sim::NoMonitor;
 
 const FABRIC: &str =
     "topology = { kind = \"leaf-spine\", leaves = 4, spines = 4, hosts_per_leaf = 4 }\n[[workload]]\n";
@@ -14,7 +14,7 @@ fn packet_hops(workload: &str, scheme: &str, set: &[&str]) -> (f64, f64) {
     let loaded =
         Loaded::parse(&format!("{FABRIC}{workload}"), "cost.toml", ".", &changes).expect("a scenario");
     let prepared = loaded.prepare().expect("that can run");
-    let run = pathweave_sim::run(&prepared.spec, &mut Quiet).expect("and does");
+    let run = pathweave_sim::run(&prepared.spec, &mut NoMonitor).expect("and does");
     (prepared.inspect().estimate.packet_hops.expect("it is a run of packets"), run.info.packet_hops as f64)
 }
 

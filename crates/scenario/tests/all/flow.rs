@@ -2,7 +2,7 @@
 
 use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::{Changes, Loaded, run};
-use pathweave_sim::{Control, Monitor, Quiet, Snapshot};
+use pathweave_sim::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 
 const STAR: &str = "[topology]\nkind = \"star\"\nhosts = 16\n";
 const LEAVES: &str = "[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 4\n";
@@ -16,7 +16,7 @@ fn load(text: &str, set: &[&str]) -> Result<Loaded, String> {
 fn result(text: &str, set: &[&str]) -> RunResult {
     let prepared = load(text, set).and_then(|loaded| loaded.prepare().map_err(|why| why.to_string()));
     let prepared = prepared.unwrap_or_else(|why| panic!("{why}"));
-    run(&prepared.spec, &mut Quiet).expect("it was tried")
+    run(&prepared.spec, &mut NoMonitor).expect("it was tried")
 }
 
 fn flows(text: &str, set: &[&str]) -> RunResult {
@@ -322,7 +322,7 @@ fn an_incast_of_many_is_marked() {
             "scheme = \"udmp\"\n[topology]\nkind = \"star\"\nhosts = 40\n{}",
             messages(&(1..=senders).map(|host| (host, 0, 1, 0)).collect::<Vec<_>>())
         );
-        flows(&text, &["run.calibrate=off"]).info.outside
+        flows(&text, &["run.calibrate=off"]).info.model_limits_exceeded
     };
     assert!(mark(32).iter().any(|reason| reason.contains("24 hosts")));
     assert_eq!(mark(8), [] as [String; 0]);
@@ -358,7 +358,7 @@ fn alike_ranks_that_are_run_once_take_as_long_and_load_all_links() {
         );
         let whole = flows(&text, &[]);
         let folded = flows(&text, &["run.fold=always"]);
-        assert_eq!((whole.info.stands_for, folded.info.stands_for), (None, Some(8)));
+        assert_eq!((whole.info.ranks_represented, folded.info.ranks_represented), (None, Some(8)));
         assert_eq!(whole.flows.len(), 8 * folded.flows.len());
         let ranks = |result: &RunResult| Summary::from_run(result).iterations[0].ranks;
         assert_eq!((ranks(&whole), ranks(&folded)), (64, 8));
@@ -391,7 +391,7 @@ fn a_collective_whose_ranks_are_alike_takes_as_long_and_loads_all_links() {
         );
         let whole = flows(&text, &[]);
         let folded = flows(&text, &["run.fold=always"]);
-        assert_eq!((whole.info.stands_for, folded.info.stands_for), (None, Some(order)));
+        assert_eq!((whole.info.ranks_represented, folded.info.ranks_represented), (None, Some(order)));
         assert_eq!(whole.flows.len(), order as usize * folded.flows.len());
         let time = |result: &RunResult| {
             assert_eq!(result.info.ended, EndReason::Completed);
@@ -415,14 +415,17 @@ fn what_tells_ranks_apart_runs_all_of_them() {
     let text = "scheme = \"ecmp\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 8\n\
                 [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 32\nep = 2\npp = 2\nmicrobatches = 1\n\
                 scale = 0.0001\n";
-    assert_eq!(flows(text, &["run.fold=always", "scheme=udmp"]).info.stands_for, Some(4));
+    assert_eq!(flows(text, &["run.fold=always", "scheme=udmp"]).info.ranks_represented, Some(4));
     for single in ["scheme=ecmp", "scheme=wcmp"] {
         let error = refusal(text, &["run.fold=always", single]);
         assert!(error.contains("run.fold") && error.contains("takes single paths"), "{single}: {error}");
     }
     // The effective spreading of packets counts, by switches or by hosts.
-    assert_eq!(flows(text, &["run.fold=always", "switch.forwarding.kind=rps"]).info.stands_for, Some(4));
-    assert_eq!(flows(text, &["run.fold=always", "scheme=letflow"]).info.stands_for, Some(4));
+    assert_eq!(
+        flows(text, &["run.fold=always", "switch.forwarding.kind=rps"]).info.ranks_represented,
+        Some(4)
+    );
+    assert_eq!(flows(text, &["run.fold=always", "scheme=letflow"]).info.ranks_represented, Some(4));
     let torn = [
         "run.fold=always",
         "scheme=udmp",
@@ -486,7 +489,7 @@ fn a_run_in_doubt_is_measured() {
         if let Some(told) = told {
             assert!((told - error).abs() < 1e-9, "{algorithm} {scheme}: {told} and not {error}");
         }
-        let outside = &run.info.outside;
+        let outside = &run.info.model_limits_exceeded;
         assert_eq!(error.abs() > 0.03, !outside.is_empty(), "{algorithm} {scheme}: {error} {outside:?}");
         let says = outside.iter().any(|why| why.contains("measured on all of its packets"));
         assert_eq!(says, !outside.is_empty(), "{outside:?}");
@@ -498,18 +501,19 @@ fn a_run_in_doubt_is_measured() {
     // A run that is not measured reports its signs.
     let unmeasured = flows(&job("double-binary-tree", "rps"), &["run.calibrate=off"]).info;
     assert!(
-        unmeasured.calibration.is_none() && unmeasured.outside.iter().any(|why| why.contains("out of step"))
+        unmeasured.calibration.is_none()
+            && unmeasured.model_limits_exceeded.iter().any(|why| why.contains("out of step"))
     );
 }
 
 /// Requests a stop at the first call, and counts the calls.
-struct Impatient(u32);
+struct StopAtOnce(u32);
 
-impl Monitor for Impatient {
-    fn look(&mut self, at: &Snapshot) -> Control {
+impl Monitor for StopAtOnce {
+    fn look(&mut self, at: &Snapshot) -> MonitorDecision {
         self.0 += 1;
         assert_eq!(at.share_done(), 0.0, "the beginning is not the whole");
-        Control::Stop
+        MonitorDecision::Stop
     }
 }
 
@@ -521,7 +525,7 @@ fn a_run_is_interrupted_while_it_is_measured() {
          [run]\nfidelity = \"flow\"\ncalibrate = \"prefix\"\n"
     );
     let prepared = load(&text, &[]).unwrap().prepare().unwrap();
-    let mut impatient = Impatient(0);
+    let mut impatient = StopAtOnce(0);
     let run = run(&prepared.spec, &mut impatient).unwrap();
     assert_eq!((run.info.ended, run.info.calibration), (EndReason::Interrupted, None));
     assert!(run.info.ended_detail.contains("measured on packets"), "{}", run.info.ended_detail);
@@ -530,11 +534,11 @@ fn a_run_is_interrupted_while_it_is_measured() {
 }
 
 /// Requests a stop when a third of the messages has arrived.
-struct Sated;
+struct StopAtThird;
 
-impl Monitor for Sated {
-    fn look(&mut self, at: &Snapshot) -> Control {
-        if at.flows_done * 3 < at.flows_total { Control::Continue } else { Control::Stop }
+impl Monitor for StopAtThird {
+    fn look(&mut self, at: &Snapshot) -> MonitorDecision {
+        if at.flows_done * 3 < at.flows_total { MonitorDecision::Continue } else { MonitorDecision::Stop }
     }
 }
 
@@ -548,7 +552,7 @@ fn a_run_that_is_cut_off_knows_what_happened_and_nothing_else() {
     let limited = flows(text, &["run.until=10ms"]);
     assert_eq!((limited.info.ended, limited.info.simulated_ps), (EndReason::TimeLimit, 10_000_000_000));
     let prepared = load(text, &["run.fidelity=flow"]).unwrap().prepare().unwrap();
-    let stopped = run(&prepared.spec, &mut Sated).unwrap();
+    let stopped = run(&prepared.spec, &mut StopAtThird).unwrap();
     assert_eq!(stopped.info.ended, EndReason::Interrupted);
     for cut_off in [limited, stopped] {
         let end = cut_off.info.simulated_ps;

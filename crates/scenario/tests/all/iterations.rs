@@ -2,13 +2,13 @@
 
 use pathweave_results::{RunResult, Summary};
 use pathweave_scenario::{Changes, Loaded, run};
-use pathweave_sim::Quiet;
+use pathweave_sim::NoMonitor;
 
 fn result(text: &str) -> RunResult {
     let loaded =
         Loaded::parse(text, "test.toml", "", &Changes::default()).unwrap_or_else(|why| panic!("{why}"));
     let prepared = loaded.prepare().unwrap_or_else(|why| panic!("{why}"));
-    run(&prepared.spec, &mut Quiet).expect("it was tried")
+    run(&prepared.spec, &mut NoMonitor).expect("it was tried")
 }
 
 /// Checks the time of each iteration of a pipeline on a fast network: (m + p - 1) (f + b), of which m (f + b) is

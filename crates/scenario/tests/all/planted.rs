@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use pathweave_results::{Finding, ResultFolder, Summary, explain};
 use pathweave_scenario::{Changes, Loaded};
-use pathweave_sim::Quiet;
+use pathweave_sim::NoMonitor;
 
 fn folder() -> PathBuf {
     let own = || Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/planted");
@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
 }
 
 /// Returns the texts after `word` in the lines of the file.
-fn said<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
+fn expectations<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix("# ")?.strip_prefix(word)?.strip_prefix(": ")).collect()
 }
 
@@ -27,7 +27,7 @@ fn said<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
 fn verdicts(path: &Path) -> [String; 2] {
     let prepared = Loaded::read(path, &Changes::default()).and_then(|loaded| loaded.prepare());
     let prepared = prepared.unwrap_or_else(|why| panic!("{why}"));
-    let run = pathweave_scenario::run(&prepared.spec, &mut Quiet).expect("it was tried");
+    let run = pathweave_scenario::run(&prepared.spec, &mut NoMonitor).expect("it was tried");
     let results = tempfile::tempdir().unwrap();
     let out = match std::env::var("PLANTED_OUT") {
         Ok(kept) => Path::new(&kept).join(path.file_stem().unwrap()),
@@ -56,15 +56,15 @@ fn every_planted_cause_is_named_and_its_place() {
     for path in &files {
         let text = std::fs::read_to_string(path).unwrap();
         let name = path.file_stem().unwrap().to_string_lossy();
-        if !said(&text, "waits").is_empty() {
+        if !expectations(&text, "waits").is_empty() {
             continue;
         }
-        assert!(!said(&text, "expect").is_empty(), "{name} expects nothing");
+        assert!(!expectations(&text, "expect").is_empty(), "{name} expects nothing");
         for (by, verdict) in ["explain", "report"].into_iter().zip(verdicts(path)) {
-            for missing in said(&text, "expect").iter().filter(|words| !verdict.contains(**words)) {
+            for missing in expectations(&text, "expect").iter().filter(|words| !verdict.contains(**words)) {
                 writeln!(wrong, "{name}: {by} lacks \"{missing}\": {verdict}").unwrap();
             }
-            for words in said(&text, "never").iter().filter(|words| verdict.contains(**words)) {
+            for words in expectations(&text, "never").iter().filter(|words| verdict.contains(**words)) {
                 writeln!(wrong, "{name}: {by} says \"{words}\": {verdict}").unwrap();
             }
         }
@@ -90,7 +90,7 @@ fn a_job_that_hangs_on_latency_is_told_to() {
     let rules = |words: &str| words.starts_with("latency rules") && words.contains("`scale = 0.000002`");
     assert!(small.notes.iter().any(|note| rules(note)), "{:?}", small.notes);
     assert!(prepare("1.0").notes.iter().all(|note| !note.contains("latency")));
-    let run = pathweave_scenario::run(&small.spec, &mut Quiet).expect("it was tried");
+    let run = pathweave_scenario::run(&small.spec, &mut NoMonitor).expect("it was tried");
     let summary = Summary::from_run(&run);
     assert!(summary.run.latency_ratio.is_some_and(|ratio| (0.5..=1.0).contains(&ratio)));
     assert!(summary.run.warnings.iter().any(|warning| rules(warning)), "{:?}", summary.run.warnings);

@@ -6,7 +6,7 @@ use aws_lc_rs::hmac;
 use pathweave_units::Time;
 
 use super::super::hello::Hello;
-use super::super::negotiate::Agreed;
+use super::super::negotiate::ConnectionParams;
 use super::super::noise::Noise;
 use super::super::session::Session;
 use super::super::timing::Backoff;
@@ -17,16 +17,16 @@ use super::super::timing::Backoff;
 /// An observer of an Initiate can repeat it from another port. Such an address therefore gets answers and nothing
 /// else. Only messages that no observer can produce determine the peer's address: the Confirm, or the first packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Heard {
+pub(super) struct SourceAddresses {
     first: SocketAddr,
     other: Option<SocketAddr>,
 }
 
-impl Heard {
+impl SourceAddresses {
     pub(super) fn at(from: SocketAddr) -> Self {
-        Heard { first: from, other: None }
+        SourceAddresses { first: from, other: None }
     }
-    pub(super) fn again_at(&mut self, from: SocketAddr) {
+    pub(super) fn add_source(&mut self, from: SocketAddr) {
         if from != self.first {
             self.other = Some(from);
         }
@@ -37,7 +37,7 @@ impl Heard {
     }
     /// Returns the address for answers after a packet has come from `source`, which may be the port of a path without
     /// a listener.
-    pub(super) fn proven_by_packet(self, source: SocketAddr) -> SocketAddr {
+    pub(super) fn answer_address(self, source: SocketAddr) -> SocketAddr {
         self.each().find(|known| *known == source).unwrap_or(self.first)
     }
 }
@@ -45,26 +45,26 @@ impl Heard {
 /// Progress of a request.
 pub(super) enum Entry {
     /// The application has been asked for a decision.
-    Asked(Box<Asked>),
+    AwaitingDecision(Box<Asked>),
     /// The request is accepted; the initiator has not confirmed yet.
-    Offered(Box<Offer>),
+    HalfOpen(Box<Offer>),
     /// The connection is established. The entry stays until its cookie has expired.
-    Done { until: Time },
+    Completed { until: Time },
 }
 
 pub(super) struct Asked {
-    pub(super) heard: Heard,
+    pub(super) heard: SourceAddresses,
     pub(super) noise: Noise,
     pub(super) hello: Hello,
     pub(super) until: Time,
 }
 
 pub(super) struct Offer {
-    pub(super) heard: Heard,
+    pub(super) heard: SourceAddresses,
     pub(super) accept: Vec<u8>,
     pub(super) confirm_key: hmac::Key,
     pub(super) session: Session,
-    pub(super) agreed: Agreed,
+    pub(super) agreed: ConnectionParams,
     pub(super) peer: Hello,
     pub(super) backoff: Backoff,
     pub(super) until: Time,
@@ -74,9 +74,9 @@ impl Entry {
     /// Returns the time at which the entry needs attention.
     pub(super) fn due(&self) -> Time {
         match self {
-            Entry::Asked(asked) => asked.until,
-            Entry::Offered(offer) => offer.until.min(offer.backoff.due()),
-            Entry::Done { until } => *until,
+            Entry::AwaitingDecision(asked) => asked.until,
+            Entry::HalfOpen(offer) => offer.until.min(offer.backoff.due()),
+            Entry::Completed { until } => *until,
         }
     }
 }

@@ -116,7 +116,7 @@ pub struct ResponderCounters {
 pub enum AcceptError {
     /// The request was already decided, or not in time.
     #[error("the request is no longer open")]
-    Gone,
+    RequestClosed,
     /// The two hellos do not match. The initiator has been informed.
     #[error("refused: {0}")]
     Refused(

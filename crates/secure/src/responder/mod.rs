@@ -10,22 +10,23 @@ use aws_lc_rs::hmac;
 use pathweave_units::Time;
 
 use super::admission::Admission;
-use super::cookie::CookieJar;
+use super::cookie::CookieKey;
 use super::hello::{Hello, HelloError, HelloMessage, SessionId};
 use super::initiator::best_common;
 use super::key::ClusterKey;
+use super::key_schedule::Direction;
 use super::layout::{VERSION, VERSIONS, common};
 use super::message::{
-    AttemptId, Cookie, Message, emit_accept, emit_reject, emit_retry, emit_versions, mac_is_right, mark,
+    AttemptId, Cookie, Message, cookie_prefix, emit_accept, emit_reject, emit_retry, emit_versions,
+    verify_mac,
 };
 use super::negotiate::{Refusal, agree};
 use super::noise::{Noise, Role};
 use super::outcome::{Established, SetupError, check_setup};
 use super::random::SecureRandom;
-use super::schedule::Direction;
 use super::session::{Session, SessionConfig};
 use super::timing::Backoff;
-use entry::{Asked, Entry, Heard, Offer};
+use entry::{Asked, Entry, Offer, SourceAddresses};
 pub use event::{AcceptError, RequestId, ResponderConfig, ResponderCounters, ResponderEvent};
 
 /// Largest number of datagrams that wait to be sent. Further ones, as under an attack, are dropped.
@@ -42,14 +43,14 @@ pub struct Responder {
     key: ClusterKey,
     answer_key: hmac::Key,
     config: ResponderConfig,
-    jar: CookieJar,
+    cookies: CookieKey,
     random: Box<dyn SecureRandom + Send>,
     admission: Admission,
     entries: BTreeMap<RequestId, Entry>,
     /// Half-open sessions by number, for packets that arrive before the Confirm.
     offered: BTreeMap<SessionId, RequestId>,
     /// Number of entries that are stored only to recognise replays.
-    done: usize,
+    completed_count: usize,
     outbox: VecDeque<(SocketAddr, Vec<u8>)>,
     events: VecDeque<ResponderEvent>,
     counters: ResponderCounters,
@@ -71,13 +72,13 @@ impl Responder {
         Ok(Responder {
             answer_key: key.answer_key(),
             key,
-            jar: CookieJar::new(&mut *random, config.cookie_lifetime)?,
+            cookies: CookieKey::new(&mut *random, config.cookie_lifetime)?,
             random,
             admission: Admission::new(config.limits),
             config,
             entries: BTreeMap::new(),
             offered: BTreeMap::new(),
-            done: 0,
+            completed_count: 0,
             outbox: VecDeque::new(),
             events: VecDeque::new(),
             counters: ResponderCounters::default(),
@@ -109,7 +110,7 @@ impl Responder {
 
     /// Returns true if no request is in progress.
     pub fn is_idle(&self) -> bool {
-        self.entries.values().all(|entry| matches!(entry, Entry::Done { .. }))
+        self.entries.values().all(|entry| matches!(entry, Entry::Completed { .. }))
     }
 
     /// Handles a datagram from any source.
@@ -120,21 +121,21 @@ impl Responder {
         };
         let id = RequestId { address: from.ip().to_canonical(), attempt };
         match parsed {
-            Message::Foreign { .. } => {
+            Message::UnknownVersion { .. } => {
                 self.counters.versions += 1;
                 let answer = emit_versions(attempt, VERSIONS, &self.answer_key);
                 self.answer_unproven(from, datagram, answer);
             }
             Message::Initiate { header, cookie, noise } => {
                 let is_known = self.entries.contains_key(&id);
-                if self.jar.check(now, id.address, attempt, cookie)
-                    && (is_known || self.jar.tells_new(cookie))
+                if self.cookies.check(now, id.address, attempt, cookie)
+                    && (is_known || self.cookies.proves_new_attempt(cookie))
                 {
                     self.on_request(now, from, id, header, cookie, noise);
                 } else {
                     self.counters.retries += 1;
-                    let fresh = self.jar.make(now, id.address, attempt);
-                    let answer = emit_retry(attempt, mark(cookie), &fresh, &self.answer_key);
+                    let fresh = self.cookies.make(now, id.address, attempt);
+                    let answer = emit_retry(attempt, cookie_prefix(cookie), &fresh, &self.answer_key);
                     self.answer_unproven(from, datagram, answer);
                 }
             }
@@ -153,9 +154,9 @@ impl Responder {
     /// `Established` event is ready, and its session can open the frame.
     pub fn on_protected(&mut self, now: Time, from: SocketAddr, session: SessionId, frame: &[u8]) -> bool {
         let Some(id) = self.offered.get(&session).copied() else { return false };
-        let Some(Entry::Offered(offer)) = self.entries.get(&id) else { return false };
-        let ours = offer.session.recognises(now, frame);
-        let from = offer.heard.proven_by_packet(from);
+        let Some(Entry::HalfOpen(offer)) = self.entries.get(&id) else { return false };
+        let ours = offer.session.is_authentic(now, frame);
+        let from = offer.heard.answer_address(from);
         if ours {
             self.establish(now, from, id);
         }
@@ -174,11 +175,11 @@ impl Responder {
         if self.offered.contains_key(&hello.session) {
             return Err(AcceptError::SessionTaken(hello.session));
         }
-        let Some(asked) = self.take_asked(id) else { return Err(AcceptError::Gone) };
+        let Some(asked) = self.take_asked(id) else { return Err(AcceptError::RequestClosed) };
         let agreed = match agree(VERSION, &hello, &asked.hello) {
             Ok(agreed) => agreed,
             Err(refusal) => {
-                self.admission.abandon(id.address);
+                self.admission.remove_half_open(id.address);
                 self.refuse(asked.heard, id.attempt, refusal);
                 self.find_next_timeout();
                 return Err(AcceptError::Refused(refusal));
@@ -186,8 +187,8 @@ impl Responder {
         };
         let (local, remote) = (hello.session, asked.hello.session);
         let mut noise = asked.noise;
-        let message = noise.write(&HelloMessage::ours(hello).encode(0));
-        let secrets = noise.finish(agreed.protection);
+        let message = noise.write(&HelloMessage::new(hello).encode(0));
+        let secrets = noise.derive_secrets(agreed.protection);
         let session = Session::new(
             &secrets,
             Direction::ToInitiator,
@@ -212,7 +213,7 @@ impl Responder {
             until: now.saturating_add(self.config.handshake.timeout),
         };
         self.offered.insert(local, id);
-        self.entries.insert(id, Entry::Offered(Box::new(offer)));
+        self.entries.insert(id, Entry::HalfOpen(Box::new(offer)));
         self.find_next_timeout();
         Ok(())
     }
@@ -220,7 +221,7 @@ impl Responder {
     /// Declines a request for a reason of the application.
     pub fn decline(&mut self, id: RequestId, code: u32) {
         if let Some(asked) = self.take_asked(id) {
-            self.admission.abandon(id.address);
+            self.admission.remove_half_open(id.address);
             self.refuse(asked.heard, id.attempt, Refusal::Declined { code });
             self.find_next_timeout();
         }
@@ -230,22 +231,22 @@ impl Responder {
     /// stored like a completed one.
     pub fn withdraw(&mut self, now: Time, id: RequestId) {
         match self.entries.get(&id) {
-            Some(Entry::Asked(_)) => {}
-            Some(Entry::Offered(offer)) => {
+            Some(Entry::AwaitingDecision(_)) => {}
+            Some(Entry::HalfOpen(offer)) => {
                 self.offered.remove(&offer.session.local_id());
             }
-            Some(Entry::Done { .. }) | None => return,
+            Some(Entry::Completed { .. }) | None => return,
         }
         self.entries.remove(&id);
-        self.admission.abandon(id.address);
-        self.remember(now, id);
+        self.admission.remove_half_open(id.address);
+        self.store_completed(now, id);
         self.find_next_timeout();
     }
 
     /// Removes and returns the request if it waits for a decision.
     fn take_asked(&mut self, id: RequestId) -> Option<Box<Asked>> {
         match self.entries.remove(&id) {
-            Some(Entry::Asked(asked)) => Some(asked),
+            Some(Entry::AwaitingDecision(asked)) => Some(asked),
             Some(other) => {
                 self.entries.insert(id, other);
                 None
@@ -269,22 +270,22 @@ impl Responder {
 
     fn on_due(&mut self, now: Time, id: RequestId) {
         match self.entries.get_mut(&id) {
-            Some(Entry::Offered(offer)) if now < offer.until => {
+            Some(Entry::HalfOpen(offer)) if now < offer.until => {
                 offer.backoff.again(now);
                 let (heard, accept) = (offer.heard, offer.accept.clone());
                 heard.each().for_each(|to| self.send(to, accept.clone()));
             }
-            Some(_) => self.forget(id),
+            Some(_) => self.remove(id),
             None => {}
         }
     }
 
-    fn forget(&mut self, id: RequestId) {
+    fn remove(&mut self, id: RequestId) {
         let session = match self.entries.remove(&id) {
-            Some(Entry::Asked(_)) => None,
-            Some(Entry::Offered(offer)) => Some(offer.session.local_id()),
-            Some(Entry::Done { .. }) => {
-                self.done -= 1;
+            Some(Entry::AwaitingDecision(_)) => None,
+            Some(Entry::HalfOpen(offer)) => Some(offer.session.local_id()),
+            Some(Entry::Completed { .. }) => {
+                self.completed_count -= 1;
                 return;
             }
             None => return,
@@ -292,7 +293,7 @@ impl Responder {
         if let Some(session) = session {
             self.offered.remove(&session);
         }
-        self.admission.abandon(id.address);
+        self.admission.remove_half_open(id.address);
         self.events.push_back(ResponderEvent::Abandoned { id, session });
     }
 
@@ -310,9 +311,9 @@ impl Responder {
             self.counters.repeated += 1;
             // An initiator whose path is dead tries other addresses, so the answer goes there, too.
             match entry {
-                Entry::Asked(asked) => asked.heard.again_at(from),
-                Entry::Offered(offer) => {
-                    offer.heard.again_at(from);
+                Entry::AwaitingDecision(asked) => asked.heard.add_source(from),
+                Entry::HalfOpen(offer) => {
+                    offer.heard.add_source(from);
                     // Our Accept may be lost. It is repeated by the timer, or after half of the interval if the
                     // initiator repeats its request.
                     if now >= offer.backoff.half_due() {
@@ -322,7 +323,7 @@ impl Responder {
                         self.find_next_timeout();
                     }
                 }
-                Entry::Done { .. } => {}
+                Entry::Completed { .. } => {}
             }
             return;
         }
@@ -334,22 +335,23 @@ impl Responder {
             self.counters.unproven += 1;
             return;
         };
-        match self.judge(&payload, id.address) {
+        match self.check_request(&payload, id.address) {
             Ok(hello) => {
                 self.counters.requests += 1;
                 self.events.push_back(ResponderEvent::Request { id, from, hello: hello.clone() });
                 let until = now.saturating_add(self.config.handshake.timeout);
-                let heard = Heard::at(from);
-                self.entries.insert(id, Entry::Asked(Box::new(Asked { heard, noise, hello, until })));
+                let heard = SourceAddresses::at(from);
+                self.entries
+                    .insert(id, Entry::AwaitingDecision(Box::new(Asked { heard, noise, hello, until })));
                 self.find_next_timeout();
             }
-            Err(refusal) => self.refuse(Heard::at(from), id.attempt, refusal),
+            Err(refusal) => self.refuse(SourceAddresses::at(from), id.attempt, refusal),
         }
     }
 
     /// Checks the conditions for which no decision of the application is needed, and counts the connection unless it
     /// is refused.
-    fn judge(&mut self, payload: &[u8], address: IpAddr) -> Result<Hello, Refusal> {
+    fn check_request(&mut self, payload: &[u8], address: IpAddr) -> Result<Hello, Refusal> {
         let HelloMessage { hello, versions } =
             HelloMessage::decode(payload).map_err(|error| match error {
                 HelloError::Option(option) => Refusal::Option { option },
@@ -358,25 +360,25 @@ impl Responder {
         if best_common(&versions) != Some(VERSION) {
             return Err(Refusal::Downgrade);
         }
-        self.admission.begin(address)?;
+        self.admission.add_half_open(address)?;
         Ok(hello)
     }
 
     fn on_confirm(&mut self, now: Time, from: SocketAddr, id: RequestId, datagram: &[u8]) {
         match self.entries.get(&id) {
-            Some(Entry::Offered(offer)) if mac_is_right(datagram, &offer.confirm_key) => {
+            Some(Entry::HalfOpen(offer)) if verify_mac(datagram, &offer.confirm_key) => {
                 self.establish(now, from, id);
             }
-            Some(Entry::Done { .. }) => self.counters.repeated += 1,
+            Some(Entry::Completed { .. }) => self.counters.repeated += 1,
             _ => self.counters.stray_confirms += 1,
         }
     }
 
     fn establish(&mut self, now: Time, from: SocketAddr, id: RequestId) {
-        let Some(Entry::Offered(offer)) = self.entries.remove(&id) else { return };
+        let Some(Entry::HalfOpen(offer)) = self.entries.remove(&id) else { return };
         self.offered.remove(&offer.session.local_id());
-        self.admission.confirm(id.address);
-        self.remember(now, id);
+        self.admission.promote(id.address);
+        self.store_completed(now, id);
         let round_trip = offer.backoff.round_trip(now);
         let Offer { session, agreed, peer, .. } = *offer;
         let established = Box::new(Established { session, agreed, peer, round_trip });
@@ -386,21 +388,21 @@ impl Responder {
 
     /// Stores a completed attempt, because a replayed Initiate with a valid cookie would pass for a new one. If the
     /// oldest attempt is dropped before its cookie expires, requests with cookies of that age receive new cookies.
-    fn remember(&mut self, now: Time, id: RequestId) {
-        if self.done >= self.config.limits.half_open.max(1) {
-            let done = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Done { .. }));
+    fn store_completed(&mut self, now: Time, id: RequestId) {
+        if self.completed_count >= self.config.limits.half_open.max(1) {
+            let done = self.entries.iter().filter(|(_, entry)| matches!(entry, Entry::Completed { .. }));
             if let Some((until, oldest)) = done.map(|(id, entry)| (entry.due(), *id)).min() {
-                self.forget(oldest);
+                self.remove(oldest);
                 let lifetime_ps = self.config.cookie_lifetime.as_ps();
-                self.jar.forget_until(Time::from_ps(until.as_ps().saturating_sub(lifetime_ps)));
+                self.cookies.set_forgotten_until(Time::from_ps(until.as_ps().saturating_sub(lifetime_ps)));
             }
         }
         let until = now.saturating_add(self.config.cookie_lifetime);
-        self.entries.insert(id, Entry::Done { until });
-        self.done += 1;
+        self.entries.insert(id, Entry::Completed { until });
+        self.completed_count += 1;
     }
 
-    fn refuse(&mut self, heard: Heard, attempt: AttemptId, refusal: Refusal) {
+    fn refuse(&mut self, heard: SourceAddresses, attempt: AttemptId, refusal: Refusal) {
         self.counters.refused += 1;
         let answer = emit_reject(attempt, refusal, &self.answer_key);
         heard.each().for_each(|to| self.send(to, answer.clone()));

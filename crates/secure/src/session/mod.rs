@@ -12,10 +12,10 @@ use pathweave_units::{Duration, PathId, Time};
 use thiserror::Error;
 
 use super::hello::SessionId;
+use super::key_schedule::{Direction, Secrets};
 use super::layout::{TAG_LEN, data, kind};
 use super::protection::Protection;
-use super::schedule::{Direction, Secrets};
-use super::window::Window;
+use super::window::ReplayWindow;
 use opener::Opener;
 use sealer::Sealer;
 
@@ -26,7 +26,8 @@ pub const MAX_PACKETS_PER_KEY: u64 = 1 << 23;
 pub const MAX_BYTES_PER_KEY: u64 = 1 << 37;
 
 /// Memory of a packet sequence in both directions, in bytes: the next number to send, and a replay window.
-pub const BYTES_A_SEQUENCE: usize = size_of::<u64>() + size_of::<Option<Box<Window>>>() + size_of::<Window>();
+pub const BYTES_A_SEQUENCE: usize =
+    size_of::<u64>() + size_of::<Option<Box<ReplayWindow>>>() + size_of::<ReplayWindow>();
 
 /// Limits after which keys rotate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,7 +234,7 @@ impl SessionCounters {
 /// They come from the handshake, so packets of an earlier connection with the same queue pairs and addresses do not
 /// match. They do not protect against an observer, to whom a packet's CRC reveals the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlainTags {
+pub struct CrcSecrets {
     /// Value for packets that this end sends.
     pub sends: u32,
     /// Value for packets that this end receives.
@@ -255,7 +256,7 @@ pub struct PlainTags {
 pub struct Session {
     protection: Protection,
     local: SessionId,
-    plain_tags: PlainTags,
+    plain_tags: CrcSecrets,
     sealer: Sealer,
     opener: Opener,
     counters: SessionCounters,
@@ -280,7 +281,7 @@ impl Session {
         Session {
             protection: config.protection,
             local: config.local,
-            plain_tags: PlainTags { sends: secrets.plain_tag(sends), receives: secrets.plain_tag(receives) },
+            plain_tags: CrcSecrets { sends: secrets.plain_tag(sends), receives: secrets.plain_tag(receives) },
             sealer: Sealer::new(secrets.direction(sends), config),
             opener: Opener::new(secrets.direction(receives), config),
             counters: SessionCounters::default(),
@@ -297,13 +298,13 @@ impl Session {
     }
     /// Returns the values that are combined with the CRCs of unprotected packets.
     #[inline]
-    pub fn plain_tags(&self) -> PlainTags {
+    pub fn plain_tags(&self) -> CrcSecrets {
         self.plain_tags
     }
     /// Returns true if an unprotected packet belongs to this session. `residue` is its computed CRC XOR the value in
     /// its CRC field.
     #[inline]
-    pub fn takes_plain(&self, residue: u32) -> bool {
+    pub fn is_plain_packet(&self, residue: u32) -> bool {
         self.protection == Protection::Insecure && residue == self.plain_tags.receives
     }
     /// Returns the number of bytes before the packet.
@@ -373,7 +374,7 @@ impl Session {
 
     /// Returns true if the frame belongs to this session. Like [`open`](Session::open), but without any change, for a
     /// responder that waits for evidence that the initiator is alive.
-    pub(crate) fn recognises(&self, now: Time, frame: &[u8]) -> bool {
+    pub(crate) fn is_authentic(&self, now: Time, frame: &[u8]) -> bool {
         match self.protection {
             Protection::Insecure => false,
             Protection::AuthOnly | Protection::Encrypt => self.opener.recognises(now, frame),
@@ -398,7 +399,7 @@ pub const fn header_len(protection: Protection) -> usize {
 }
 
 /// Returns an epoch as encoded in a frame.
-fn nibble(epoch: u64) -> u8 {
+fn wire_epoch(epoch: u64) -> u8 {
     (epoch & 15) as u8
 }
 

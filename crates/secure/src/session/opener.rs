@@ -2,11 +2,11 @@
 
 use pathweave_units::{Duration, PathId, Time};
 
+use super::super::key_schedule::{EpochSecret, NonceParts, PacketKeys, TagMismatch};
 use super::super::layout::{TAG_LEN, data};
 use super::super::protection::Protection;
-use super::super::schedule::{EpochSecret, Forged, NonceParts, PacketKeys};
-use super::super::window::{Seen, Window};
-use super::{OpenError, SessionConfig, frame_kind, nibble};
+use super::super::window::{ReplayCheck, ReplayWindow};
+use super::{OpenError, SessionConfig, frame_kind, wire_epoch};
 
 pub(super) struct Opener {
     protection: Protection,
@@ -19,7 +19,7 @@ pub(super) struct Opener {
     next: PacketKeys,
     next_secret: EpochSecret,
     /// Replay window of each path, created when the path's first packet arrives.
-    windows: Vec<Option<Box<Window>>>,
+    windows: Vec<Option<Box<ReplayWindow>>>,
 }
 
 struct Previous {
@@ -28,7 +28,7 @@ struct Previous {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Age {
+enum EpochAge {
     Previous,
     Present,
     Next,
@@ -44,11 +44,11 @@ pub(super) struct Accepted {
 }
 
 /// Frame that is a packet if its tag is valid.
-struct Candidate {
+struct ParsedFrame {
     path: PathId,
     peer_opened: u8,
     number: u64,
-    age: Age,
+    age: EpochAge,
     epoch: u64,
 }
 
@@ -75,11 +75,12 @@ impl Opener {
 
     /// Opens a frame in place.
     pub(super) fn open(&mut self, now: Time, frame: &mut [u8]) -> Result<Accepted, OpenError> {
-        let candidate = self.candidate(now, frame)?;
-        self.check(&candidate, frame).map_err(|Forged| OpenError::Forged)?;
-        let window = self.windows[candidate.path.index()].get_or_insert_with(|| Box::new(Window::new()));
+        let candidate = self.parse_and_precheck(now, frame)?;
+        self.check(&candidate, frame).map_err(|TagMismatch| OpenError::Forged)?;
+        let window =
+            self.windows[candidate.path.index()].get_or_insert_with(|| Box::new(ReplayWindow::new()));
         window.insert(candidate.number);
-        let rotated = candidate.age == Age::Next;
+        let rotated = candidate.age == EpochAge::Next;
         if rotated {
             self.advance(now);
         }
@@ -88,11 +89,11 @@ impl Opener {
 
     pub(super) fn recognises(&self, now: Time, frame: &[u8]) -> bool {
         let mut copy = frame.to_vec();
-        self.candidate(now, frame).is_ok_and(|candidate| self.check(&candidate, &mut copy).is_ok())
+        self.parse_and_precheck(now, frame).is_ok_and(|candidate| self.check(&candidate, &mut copy).is_ok())
     }
 
     /// Performs all checks that need no cryptography.
-    fn candidate(&self, now: Time, frame: &[u8]) -> Result<Candidate, OpenError> {
+    fn parse_and_precheck(&self, now: Time, frame: &[u8]) -> Result<ParsedFrame, OpenError> {
         let needed = data::LEN + TAG_LEN;
         if frame.len() < needed {
             return Err(OpenError::TooShort { len: frame.len(), needed });
@@ -113,34 +114,36 @@ impl Opener {
         let low = word(data::NUMBER);
         let (number, seen) = match window {
             Some(window) => {
-                let number = window.whole(low);
-                (number, window.look(number))
+                let number = window.full_number(low);
+                (number, window.check(number))
             }
-            None => (u64::from(low), Seen::New),
+            None => (u64::from(low), ReplayCheck::New),
         };
         match seen {
-            Seen::New => Ok(Candidate { path, peer_opened: header[data::EPOCH] & 15, number, age, epoch }),
-            Seen::Replayed => Err(OpenError::Replayed { path, number }),
-            Seen::TooOld => Err(OpenError::TooOld { path, number }),
+            ReplayCheck::New => {
+                Ok(ParsedFrame { path, peer_opened: header[data::EPOCH] & 15, number, age, epoch })
+            }
+            ReplayCheck::Replayed => Err(OpenError::Replayed { path, number }),
+            ReplayCheck::TooOld => Err(OpenError::TooOld { path, number }),
         }
     }
 
-    fn age(&self, now: Time, low: u8) -> Result<(Age, u64), OpenError> {
-        match low.wrapping_sub(nibble(self.epoch)) & 15 {
-            0 => Ok((Age::Present, self.epoch)),
-            1 => Ok((Age::Next, self.epoch + 1)),
+    fn age(&self, now: Time, low: u8) -> Result<(EpochAge, u64), OpenError> {
+        match low.wrapping_sub(wire_epoch(self.epoch)) & 15 {
+            0 => Ok((EpochAge::Present, self.epoch)),
+            1 => Ok((EpochAge::Next, self.epoch + 1)),
             15 if self.previous.as_ref().is_some_and(|previous| now < previous.until) => {
-                Ok((Age::Previous, self.epoch - 1))
+                Ok((EpochAge::Previous, self.epoch - 1))
             }
             _ => Err(OpenError::Epoch { found: low }),
         }
     }
 
-    fn check(&self, candidate: &Candidate, frame: &mut [u8]) -> Result<(), Forged> {
+    fn check(&self, candidate: &ParsedFrame, frame: &mut [u8]) -> Result<(), TagMismatch> {
         let keys = match candidate.age {
-            Age::Previous => &self.previous.as_ref().ok_or(Forged)?.keys,
-            Age::Present => &self.present,
-            Age::Next => &self.next,
+            EpochAge::Previous => &self.previous.as_ref().ok_or(TagMismatch)?.keys,
+            EpochAge::Present => &self.present,
+            EpochAge::Next => &self.next,
         };
         let parts = NonceParts { epoch: candidate.epoch, path: candidate.path.0, number: candidate.number };
         match self.protection {

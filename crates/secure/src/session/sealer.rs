@@ -2,14 +2,16 @@
 
 use pathweave_units::PathId;
 
+use super::super::key_schedule::{EpochSecret, NonceParts, PacketKeys};
 use super::super::layout::{TAG_LEN, data};
 use super::super::protection::Protection;
-use super::super::schedule::{EpochSecret, NonceParts, PacketKeys};
-use super::{MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Rotation, SealError, SessionConfig, frame_kind, nibble};
+use super::{
+    MAX_BYTES_PER_KEY, MAX_PACKETS_PER_KEY, Rotation, SealError, SessionConfig, frame_kind, wire_epoch,
+};
 
 /// Evidence that the peer has received the present keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reached {
+enum PeerHasKeys {
     Yes,
     NotYet,
 }
@@ -20,7 +22,7 @@ pub(super) struct Sealer {
     rotation: Rotation,
     epoch: u64,
     /// State for the present epoch. After the peer has opened a packet of this epoch, it can open one of the next.
-    reached: Reached,
+    reached: PeerHasKeys,
     secret: EpochSecret,
     keys: PacketKeys,
     /// Packets and bytes sealed under the present key.
@@ -37,7 +39,7 @@ impl Sealer {
             remote: config.remote.0,
             rotation: config.rotation,
             epoch: 0,
-            reached: Reached::Yes,
+            reached: PeerHasKeys::Yes,
             keys: secret.keys(),
             secret,
             packets: 0,
@@ -59,11 +61,11 @@ impl Sealer {
         let Some(body) = frame.len().checked_sub(needed) else {
             return Err(SealError::TooShort { len: frame.len(), needed });
         };
-        let rotated = self.make_room(body as u64, opened_epoch)?;
+        let rotated = self.rotate_if_due(body as u64, opened_epoch)?;
 
         let (header, rest) = frame.split_at_mut(data::LEN);
         header[data::KIND] = frame_kind(self.protection);
-        header[data::EPOCH] = nibble(self.epoch) << 4 | nibble(opened_epoch);
+        header[data::EPOCH] = wire_epoch(self.epoch) << 4 | wire_epoch(opened_epoch);
         header[data::PATH..data::TO].copy_from_slice(&path.0.to_be_bytes());
         header[data::TO..data::NUMBER].copy_from_slice(&self.remote.to_be_bytes());
         header[data::NUMBER..].copy_from_slice(&(number as u32).to_be_bytes());
@@ -87,11 +89,11 @@ impl Sealer {
     /// Rotates the keys if a limit is reached or the peer has rotated its own, but only if the peer has opened a
     /// packet under the present ones. The peer is therefore never two rotations behind (RFC 9001, section 6.1).
     /// Refuses a packet that would exceed a key's limits.
-    fn make_room(&mut self, bytes: u64, opened_epoch: u64) -> Result<bool, SealError> {
+    fn rotate_if_due(&mut self, bytes: u64, opened_epoch: u64) -> Result<bool, SealError> {
         let due = self.packets >= self.rotation.packets
             || self.bytes >= self.rotation.bytes
             || self.epoch < opened_epoch;
-        if due && self.reached == Reached::Yes {
+        if due && self.reached == PeerHasKeys::Yes {
             self.advance();
             return Ok(true);
         }
@@ -104,8 +106,8 @@ impl Sealer {
     /// Records the newest of our epochs that the peer has opened, modulo 16, as stated in its packet. It is never
     /// ahead of us, and a packet that could be opened is never 16 epochs late.
     pub(super) fn on_peer_opened(&mut self, epoch_nibble: u8) {
-        if epoch_nibble == nibble(self.epoch) {
-            self.reached = Reached::Yes;
+        if epoch_nibble == wire_epoch(self.epoch) {
+            self.reached = PeerHasKeys::Yes;
         }
     }
 
@@ -113,7 +115,7 @@ impl Sealer {
         self.secret = self.secret.next();
         self.keys = self.secret.keys();
         self.epoch += 1;
-        self.reached = Reached::NotYet;
+        self.reached = PeerHasKeys::NotYet;
         self.packets = 0;
         self.bytes = 0;
     }
@@ -125,7 +127,7 @@ impl Sealer {
     }
     /// Simulates a present key that has reached its limit.
     #[cfg(test)]
-    pub(super) fn wear_out(&mut self) {
+    pub(super) fn exhaust_key(&mut self) {
         self.packets = MAX_PACKETS_PER_KEY;
     }
 }

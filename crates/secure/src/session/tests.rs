@@ -196,7 +196,7 @@ fn keys_wait_for_a_peer_that_is_not_heard_and_then_end() {
     let mut new = seal(&mut a, 0, b"");
     assert_eq!(new[1], 0x21);
 
-    a.sealer.wear_out();
+    a.sealer.exhaust_key();
     let mut frame = vec![0; 64];
     let error = a.seal(PathId(0), &mut frame).expect_err("the key is used up");
     assert!(matches!(error, SealError::KeyExhausted { packets: MAX_PACKETS_PER_KEY, .. }), "{error}");

@@ -66,8 +66,8 @@ fn bytes_are_those_of_the_document() {
         panic!("established")
     };
     let [there, back] = PLAIN_TAGS;
-    assert_eq!(near.session.plain_tags(), PlainTags { sends: there, receives: back });
-    assert_eq!(far.session.plain_tags(), PlainTags { sends: back, receives: there });
+    assert_eq!(near.session.plain_tags(), CrcSecrets { sends: there, receives: back });
+    assert_eq!(far.session.plain_tags(), CrcSecrets { sends: back, receives: there });
     assert_eq!(hex(&frame(&mut near.session, 3, b"there")), THERE);
     assert_eq!(hex(&frame(&mut far.session, 5, b"and back")), BACK);
     assert_eq!(hex(&frame(&mut near.session, 3, b"new keys")), AFTER);

@@ -8,7 +8,9 @@ use super::super::layout::{VERSION, initiate, message, reject, retry};
 use super::super::message::{emit_initiate, emit_versions, header};
 use super::super::noise::{Noise, Role};
 use super::super::*;
-use super::pair::{ONE_WAY, Pair, Seeded, Way, client, frame, hello, initiator, key, responder, talk};
+use super::pair::{
+    ONE_WAY, Pair, Seeded, Way, client, exchange_packets, frame, hello, initiator, key, responder,
+};
 
 fn types(pair: &Pair) -> Vec<(Way, u8)> {
     pair.sent.iter().map(|(way, datagram)| (*way, datagram[1])).collect()
@@ -39,7 +41,7 @@ fn five_messages_make_a_connection() {
     );
     assert_eq!(pair.responder.admission().open_connections(), 1);
     let (mut near, mut far) = pair.both();
-    let agreed = Agreed {
+    let agreed = ConnectionParams {
         version: VERSION,
         protection: Protection::Encrypt,
         transport: TransportType::Rc,
@@ -78,7 +80,7 @@ fn every_mode_carries_packets() {
             plain[0] = 0x71;
             assert_eq!(far.session.open(Time::ZERO, &mut plain), Err(OpenError::Kind { found: 0x71 }));
         } else {
-            talk(&mut near, &mut far);
+            exchange_packets(&mut near, &mut far);
         }
     }
 }
@@ -88,7 +90,7 @@ fn protection_needs_a_key_and_insecure_does_not() {
     let start = |protection| {
         Initiator::new(
             Time::ZERO,
-            &ClusterKey::well_known(),
+            &ClusterKey::public_key_for_insecure(),
             Hello { protection, ..hello(1, 1) },
             HandshakeConfig::default(),
             Rotation::default(),
@@ -100,7 +102,7 @@ fn protection_needs_a_key_and_insecure_does_not() {
         assert_eq!(start(protection).err(), Some(SetupError::KeyNeeded(protection)));
     }
     let insecure = |host| Hello { protection: Protection::Insecure, ..hello(host, host) };
-    let open = ClusterKey::well_known();
+    let open = ClusterKey::public_key_for_insecure();
     let mut pair =
         Pair::with(2, open.clone(), open.clone(), insecure(1), insecure(2), ResponderConfig::default());
     pair.run_well();
@@ -130,7 +132,7 @@ fn another_key_is_named_after_a_short_doubt() {
     let start = pair.now;
     pair.run_well();
     assert_eq!(pair.failed, Some(HandshakeError::WrongKey { ours: key(1).fingerprint() }));
-    assert_eq!(pair.now - start, HandshakeConfig::default().doubt + ONE_WAY + ONE_WAY);
+    assert_eq!(pair.now - start, HandshakeConfig::default().wrong_key_grace + ONE_WAY + ONE_WAY);
     assert_eq!(pair.requests, 0, "the application is not bothered");
     assert_eq!(pair.responder.admission().half_open_connections(), 0);
 }
@@ -145,7 +147,7 @@ fn an_initiator_that_has_a_cookie_but_no_key_gets_nothing() {
     let cookie = answer[retry::COOKIE..retry::MAC].try_into().unwrap();
     let header = header(message::INITIATE, stranger.attempt());
     let mut noise = Noise::new(Role::Initiator, &key(2), &header, &cookie, &mut Seeded::new(1)).unwrap();
-    let said = HelloMessage::ours(hello(1, 1)).encode(200);
+    let said = HelloMessage::new(hello(1, 1)).encode(200);
     pair.hand_responder(&emit_initiate(&header, &cookie, &noise.write(&said)));
     assert_eq!(pair.responder.counters().unproven, 1);
     assert_eq!(pair.responder.poll_transmit(), None);
@@ -218,7 +220,7 @@ fn no_mix_of_modes_is_a_connection() {
             pair.run_well();
             let refused = HandshakeError::Refused(Refusal::Protection { theirs: answered });
             assert_eq!(pair.failed, (asked != answered).then_some(refused), "{asked} and {answered}");
-            assert_eq!(pair.near.is_some() && pair.far.is_some(), asked == answered);
+            assert_eq!(pair.initiator_result.is_some() && pair.responder_result.is_some(), asked == answered);
         }
     }
 }
@@ -277,7 +279,7 @@ fn a_lost_confirm_is_asked_for_again() {
     assert_eq!(lost, 3);
     let (mut near, mut far) = pair.both();
     assert_eq!(far.round_trip, None, "nobody knows which Accept was answered");
-    talk(&mut near, &mut far);
+    exchange_packets(&mut near, &mut far);
 }
 
 #[test]
@@ -286,26 +288,26 @@ fn a_packet_says_as_much_as_a_confirm() {
         let with = |hello: Hello| Hello { protection, ..hello };
         let mut pair =
             Pair::with(15, key(1), key(1), with(hello(1, 1)), with(hello(2, 2)), ResponderConfig::default());
-        while pair.near.is_none() {
+        while pair.initiator_result.is_none() {
             pair.exchange(&mut |_, datagram| vec![datagram]);
         }
-        let mut near = pair.near.take().unwrap();
+        let mut near = pair.initiator_result.take().unwrap();
         let mut packet = frame(&mut near.session, 2, b"first");
         let session = SessionId(2);
-        assert_eq!(kind_of(&packet), Kind::Protected(session));
+        assert_eq!(recipient_of(&packet), Recipient::Protected(session));
         let mut forged = packet.clone();
         forged[14] ^= 1;
         assert!(!pair.responder.on_protected(pair.now, client(), session, &forged));
         assert!(!pair.responder.on_protected(pair.now, client(), SessionId(3), &packet));
-        assert!(pair.far.is_none());
+        assert!(pair.responder_result.is_none());
         assert!(pair.responder.on_protected(pair.now, client(), session, &packet));
         pair.drain_responder();
-        let mut far = pair.far.take().expect("it is established");
+        let mut far = pair.responder_result.take().expect("it is established");
         let body = far.session.open(pair.now, &mut packet).unwrap().body;
         assert_eq!(&packet[body], b"first");
         // The Confirm arrives after the packet.
         pair.exchange(&mut |_, datagram| vec![datagram]);
-        assert!(pair.far.is_none());
+        assert!(pair.responder_result.is_none());
         assert_eq!(pair.responder.admission().open_connections(), 1);
     }
 }
@@ -322,7 +324,7 @@ fn an_expired_cookie_is_replaced() {
     assert_eq!((pair.requests, pair.responder.counters().retries), (0, 2));
     pair.run_well();
     let (mut near, mut far) = pair.both();
-    talk(&mut near, &mut far);
+    exchange_packets(&mut near, &mut far);
 }
 
 /// The request is accepted. A copy of it arrives after its cookie has expired, and the new cookie overtakes the
@@ -343,11 +345,11 @@ fn an_accept_of_the_request_before_is_understood() {
     let asked_anew = pair.initiator.poll_transmit().unwrap();
     assert_ne!(asked_anew, request);
     pair.hand_initiator(&accept);
-    assert!(pair.near.is_some(), "{:?}", pair.failed);
+    assert!(pair.initiator_result.is_some(), "{:?}", pair.failed);
     pair.run_well();
     assert_eq!(pair.requests, 1);
     let (mut near, mut far) = pair.both();
-    talk(&mut near, &mut far);
+    exchange_packets(&mut near, &mut far);
 }
 
 #[test]
@@ -359,7 +361,7 @@ fn a_responder_that_restarts_is_found_again() {
     pair.responder = responder(key(1), ResponderConfig::default(), 999);
     pair.run_well();
     let (mut near, mut far) = pair.both();
-    talk(&mut near, &mut far);
+    exchange_packets(&mut near, &mut far);
 }
 
 #[test]
@@ -391,13 +393,13 @@ fn a_slow_network_does_not_make_cookies_overtake_each_other() {
         {
             pair.wait();
         }
-        if pair.near.is_some() && pair.far.is_some() {
+        if pair.initiator_result.is_some() && pair.responder_result.is_some() {
             break;
         }
     }
     assert_eq!(pair.requests, 1);
     let (mut near, mut far) = pair.both();
-    talk(&mut near, &mut far);
+    exchange_packets(&mut near, &mut far);
 }
 
 proptest! {
@@ -427,10 +429,10 @@ proptest! {
             }
             out
         });
-        match (&mut pair.near, &mut pair.far) {
+        match (&mut pair.initiator_result, &mut pair.responder_result) {
             (Some(near), Some(far)) => {
                 prop_assert_eq!(&near.agreed, &far.agreed);
-                talk(near, far);
+                exchange_packets(near, far);
             }
             (None, None) => prop_assert!(pair.failed.is_some()),
             (Some(_), None) => prop_assert_eq!(pair.abandoned, 1, "every Confirm was lost"),
@@ -453,7 +455,7 @@ proptest! {
             ..hello(host, session)
         };
         prop_assert_eq!(hello.validate(), Ok(()));
-        let said = HelloMessage::ours(hello);
+        let said = HelloMessage::new(hello);
         let bytes = said.encode(min_len);
         prop_assert!(bytes.len() >= min_len);
         prop_assert_eq!(HelloMessage::decode(&bytes), Ok(said));

@@ -9,7 +9,7 @@ use super::super::hello::HelloMessage;
 use super::super::layout::{common, initiate, message, retry};
 use super::super::message::{emit_reject, emit_versions};
 use super::super::*;
-use super::pair::{Pair, Way, client, frame, key, talk};
+use super::pair::{Pair, Way, client, exchange_packets, frame, key};
 
 /// Runs a handshake up to the delivery of message `nth` (0 to 4). Returns the pair, and the message with its
 /// direction.
@@ -35,7 +35,13 @@ fn before(nth: usize) -> (Pair, Way, Vec<u8>) {
 /// Returns the externally visible state of both ends.
 fn state(pair: &mut Pair) -> (u32, bool, bool, bool, usize) {
     let half_open = pair.responder.admission().half_open_connections();
-    (pair.requests, pair.near.is_some(), pair.far.is_some(), pair.failed.is_some(), half_open)
+    (
+        pair.requests,
+        pair.initiator_result.is_some(),
+        pair.responder_result.is_some(),
+        pair.failed.is_some(),
+        half_open,
+    )
 }
 
 #[test]
@@ -71,7 +77,7 @@ fn no_flipped_bit_of_a_handshake_goes_through() {
         }
         pair.run_well();
         let (mut near, mut far) = pair.both();
-        talk(&mut near, &mut far);
+        exchange_packets(&mut near, &mut far);
     }
 }
 
@@ -107,7 +113,7 @@ fn forged_refusals_do_not_end_an_attempt() {
         assert_eq!(pair.failed, None);
         pair.run_well();
         let (mut near, mut far) = pair.both();
-        talk(&mut near, &mut far);
+        exchange_packets(&mut near, &mut far);
     }
 }
 
@@ -138,7 +144,7 @@ fn replays_change_nothing() {
     let mut pair = Pair::new(44);
     pair.run_well();
     let sent = pair.sent.clone();
-    let (mut near, mut far) = (pair.near.take().unwrap(), pair.far.take().unwrap());
+    let (mut near, mut far) = (pair.initiator_result.take().unwrap(), pair.responder_result.take().unwrap());
     let untouched = state(&mut pair);
     for _ in 0..3 {
         for (way, datagram) in &sent {
@@ -152,7 +158,7 @@ fn replays_change_nothing() {
             while pair.initiator.poll_transmit().is_some() {}
         }
     }
-    talk(&mut near, &mut far);
+    exchange_packets(&mut near, &mut far);
 }
 
 #[test]
@@ -236,7 +242,7 @@ fn a_request_repeated_from_another_port_moves_no_connection() {
     // answers.
     let (mut pair, accept) = accepted(&[forged]);
     pair.hand_initiator(&accept);
-    let mut near = pair.near.take().expect("it is through");
+    let mut near = pair.initiator_result.take().expect("it is through");
     let packet = frame(&mut near.session, 1, b"first");
     assert!(pair.responder.on_protected(pair.now, path, SessionId(202), &packet));
     assert_eq!(established_at(&mut pair.responder), client());
@@ -253,7 +259,7 @@ fn an_initiator_that_asks_from_another_port_is_answered_where_its_proof_comes_fr
 
     let (mut pair, accept) = accepted(&[elsewhere]);
     pair.hand_initiator(&accept);
-    let packet = frame(&mut pair.near.take().expect("it is through").session, 1, b"first");
+    let packet = frame(&mut pair.initiator_result.take().expect("it is through").session, 1, b"first");
     assert!(pair.responder.on_protected(pair.now, elsewhere, SessionId(202), &packet));
     assert_eq!(established_at(&mut pair.responder), elsewhere);
 }
@@ -279,7 +285,7 @@ fn a_frame_sent_back_to_its_sender_is_refused() {
 fn genuine_datagrams() -> Vec<Vec<u8>> {
     let mut pair = Pair::new(42);
     pair.run_well();
-    let mut near = pair.near.take().expect("established");
+    let mut near = pair.initiator_result.take().expect("established");
     let mut all: Vec<Vec<u8>> = pair.sent.into_iter().map(|(_, datagram)| datagram).collect();
     all.push(frame(&mut near.session, 1, &[5; 100]));
     all
@@ -335,7 +341,7 @@ proptest! {
         changes in proptest::collection::vec((any::<proptest::sample::Index>(), any::<u8>()), 0..6),
         len in 0usize..200, noise in proptest::collection::vec(any::<u8>(), 0..120), start in 0usize..40,
     ) {
-        let mut bytes = HelloMessage::ours(super::pair::hello(1, 1)).encode(100);
+        let mut bytes = HelloMessage::new(super::pair::hello(1, 1)).encode(100);
         for (at, value) in changes {
             let at = at.index(bytes.len());
             bytes[at] = value;
@@ -361,7 +367,7 @@ proptest! {
         let (mut pair, way, genuine) = before(nth);
         for datagram in &datagrams {
             let untouched = state(&mut pair);
-            let _ = kind_of(datagram);
+            let _ = recipient_of(datagram);
             pair.hand_responder(datagram);
             pair.hand_initiator(datagram);
             while pair.responder.poll_transmit().is_some() {}
@@ -379,7 +385,7 @@ proptest! {
                 prop_assert!(end.session.open(Time::ZERO, &mut bytes).is_err());
             }
         }
-        talk(&mut near, &mut far);
+        exchange_packets(&mut near, &mut far);
     }
 }
 

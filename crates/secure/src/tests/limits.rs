@@ -105,30 +105,30 @@ fn connections_are_limited_and_closing_makes_room() {
     assert_eq!((id, failure(&mut third)), (None, HandshakeError::Refused(Refusal::PeerLimit)));
     let (mut fourth, id) = ask(&mut responder, now, peer(3), 5);
     assert_eq!((id, failure(&mut fourth)), (None, HandshakeError::Refused(Refusal::Busy)));
-    responder.admission().close(peer(2).ip());
+    responder.admission().remove_open(peer(2).ip());
     assert!(ask(&mut responder, now, peer(3), 6).1.is_some());
     // Connections that this end initiates count, too.
-    assert_eq!(responder.admission().open(peer(4).ip()), Err(Refusal::Busy));
-    responder.admission().close(peer(1).ip());
-    assert_eq!(responder.admission().open(peer(4).ip()), Ok(()));
+    assert_eq!(responder.admission().add_open(peer(4).ip()), Err(Refusal::Busy));
+    responder.admission().remove_open(peer(1).ip());
+    assert_eq!(responder.admission().add_open(peer(4).ip()), Ok(()));
 }
 
 #[test]
 fn a_peer_is_a_host_or_an_ipv6_network() {
     let mut admission = Admission::new(Limits { connections_per_peer: 1, ..Limits::default() });
     let address = |text: &str| text.parse().expect("an address");
-    assert_eq!(admission.open(address("2001:db8::1")), Ok(()));
-    assert_eq!(admission.open(address("2001:db8::ffff:2")), Err(Refusal::PeerLimit));
-    assert_eq!(admission.open(address("2001:db8:0:1::1")), Ok(()));
-    assert_eq!(admission.open(address("10.0.0.1")), Ok(()));
-    assert_eq!(admission.begin(address("::ffff:10.0.0.1")), Err(Refusal::PeerLimit));
-    assert_eq!(admission.open(address("10.0.0.2")), Ok(()));
+    assert_eq!(admission.add_open(address("2001:db8::1")), Ok(()));
+    assert_eq!(admission.add_open(address("2001:db8::ffff:2")), Err(Refusal::PeerLimit));
+    assert_eq!(admission.add_open(address("2001:db8:0:1::1")), Ok(()));
+    assert_eq!(admission.add_open(address("10.0.0.1")), Ok(()));
+    assert_eq!(admission.add_half_open(address("::ffff:10.0.0.1")), Err(Refusal::PeerLimit));
+    assert_eq!(admission.add_open(address("10.0.0.2")), Ok(()));
 }
 
 #[test]
 fn an_initiator_that_falls_silent_is_given_up_and_its_session_named() {
     let mut pair = Pair::new(50);
-    while pair.near.is_none() {
+    while pair.initiator_result.is_none() {
         pair.exchange(&mut |_, datagram| vec![datagram]);
     }
     let start = pair.now;
@@ -196,7 +196,7 @@ fn the_application_may_decline_and_decides_once() {
     initiator.handle(now, &responder.poll_transmit().unwrap().1);
     let refused = HandshakeError::Refused(Refusal::Declined { code: 0xbeef });
     assert_eq!(failure(&mut initiator), refused);
-    assert_eq!(responder.accept(now, id, hello(2, 1)), Err(AcceptError::Gone));
+    assert_eq!(responder.accept(now, id, hello(2, 1)), Err(AcceptError::RequestClosed));
     responder.decline(id, 1);
     assert_eq!(responder.poll_transmit(), None);
     assert_eq!(responder.admission().half_open_connections(), 0);
@@ -259,7 +259,7 @@ fn what_is_remembered_of_finished_handshakes_is_limited() {
         initiator.handle(now, &responder.poll_transmit().unwrap().1);
         responder.handle(now, client(), &initiator.poll_transmit().unwrap());
         assert!(matches!(responder.poll_event(), Some(ResponderEvent::Established { .. })));
-        responder.admission().close(client().ip());
+        responder.admission().remove_open(client().ip());
     }
     // Replayed requests of stored attempts get no answer; those of others get only a new cookie.
     let replies = requests.iter().map(|request| {

@@ -76,8 +76,8 @@ pub(super) struct Pair {
     pub(super) responder: Responder,
     /// Hello of the responder.
     pub(super) answer: Hello,
-    pub(super) near: Option<Box<Established>>,
-    pub(super) far: Option<Box<Established>>,
+    pub(super) initiator_result: Option<Box<Established>>,
+    pub(super) responder_result: Option<Box<Established>>,
     pub(super) failed: Option<HandshakeError>,
     pub(super) refused: Option<AcceptError>,
     pub(super) requests: u32,
@@ -107,8 +107,8 @@ impl Pair {
             initiator: initiator(now, &initiator_key, asks, 2 * seed),
             responder: responder(responder_key, config, 2 * seed + 1),
             answer,
-            near: None,
-            far: None,
+            initiator_result: None,
+            responder_result: None,
             failed: None,
             refused: None,
             requests: 0,
@@ -136,8 +136,8 @@ impl Pair {
                     }
                 }
                 ResponderEvent::Established { established, .. } => {
-                    assert!(self.far.is_none(), "established twice");
-                    self.far = Some(established);
+                    assert!(self.responder_result.is_none(), "established twice");
+                    self.responder_result = Some(established);
                 }
                 ResponderEvent::Abandoned { .. } => self.abandoned += 1,
             }
@@ -146,8 +146,8 @@ impl Pair {
     fn drain_initiator(&mut self) {
         match self.initiator.poll_event() {
             Some(InitiatorEvent::Established(established)) => {
-                assert!(self.near.is_none(), "established twice");
-                self.near = Some(established);
+                assert!(self.initiator_result.is_none(), "established twice");
+                self.initiator_result = Some(established);
             }
             Some(InitiatorEvent::Failed(error)) => self.failed = Some(error),
             None => {}
@@ -195,7 +195,8 @@ impl Pair {
     /// Runs until both ends have finished.
     pub(super) fn run(&mut self, network: Network<'_>) {
         for _ in 0..1_000 {
-            let over = self.failed.is_some() || (self.near.is_some() && self.far.is_some());
+            let over =
+                self.failed.is_some() || (self.initiator_result.is_some() && self.responder_result.is_some());
             if !self.exchange(network) && (over || !self.wait()) {
                 return;
             }
@@ -209,7 +210,10 @@ impl Pair {
     }
     pub(super) fn both(self) -> (Established, Established) {
         assert_eq!(self.failed, None);
-        (*self.near.expect("the initiator is through"), *self.far.expect("the responder is through"))
+        (
+            *self.initiator_result.expect("the initiator is through"),
+            *self.responder_result.expect("the responder is through"),
+        )
     }
 }
 
@@ -223,7 +227,7 @@ pub(super) fn frame(session: &mut Session, path: u16, packet: &[u8]) -> Vec<u8> 
 }
 
 /// Sends packets in both directions.
-pub(super) fn talk(near: &mut Established, far: &mut Established) {
+pub(super) fn exchange_packets(near: &mut Established, far: &mut Established) {
     let now = Time::from_us(5_000);
     let mut sent = frame(&mut near.session, 3, b"there");
     let body = far.session.open(now, &mut sent).expect("ours").body;

@@ -2,7 +2,7 @@
 
 use crate::support::{leaf_spine, lossy, permutation, spec};
 use pathweave_policy::schemes;
-use pathweave_sim::{Capture, CaptureFilter, Frames, Quiet, Simulation};
+use pathweave_sim::{Capture, CaptureFilter, Frames, NoMonitor, Simulation};
 use pathweave_units::HostId;
 use pathweave_wire::Packet;
 
@@ -33,9 +33,11 @@ fn frames_of_every_scheme_parse() {
     for info in schemes() {
         let spec = lossy(spec(leaf_spine(), &permutation(16, 40_000), info.name));
         let mut capture = Capture::new(CaptureFilter::All, 100_000);
-        let watched =
-            Simulation::new(&spec).expect("a spec that runs").watched_by(Some(&mut capture)).run(&mut Quiet);
-        let alone = Simulation::new(&spec).expect("a spec that runs").run(&mut Quiet);
+        let watched = Simulation::new(&spec)
+            .expect("a spec that runs")
+            .watched_by(Some(&mut capture))
+            .run(&mut NoMonitor);
+        let alone = Simulation::new(&spec).expect("a spec that runs").run(&mut NoMonitor);
         assert_eq!(watched.info.digest, alone.info.digest, "{}: watching changes the run", info.name);
         assert_eq!(capture.left_out(), 0);
 

@@ -3,7 +3,7 @@
 use crate::support::{Flow, finish, leaf_spine, permutation, spec, with_graph};
 use pathweave_fabric::config::{FaultConfig, Forwarding};
 use pathweave_results::RunResult;
-use pathweave_sim::{GroupSpec, NamedScheme, Quiet, SimSpec, run};
+use pathweave_sim::{GroupSpec, NamedScheme, NoMonitor, SimSpec, run};
 use pathweave_topo::{Link, NodeId, Switch, Topology};
 use pathweave_units::{Bytes, Duration, HostId, Rate, Rng, Time};
 use pathweave_workload::{GraphBuilder, NewMessage, Stream};
@@ -126,7 +126,7 @@ fn what_the_switches_balance_keeps_its_order_where_it_is_meant_to() {
 }
 
 fn refusal(spec: &SimSpec) -> String {
-    run(spec, &mut Quiet).expect_err("it must be refused").to_string()
+    run(spec, &mut NoMonitor).expect_err("it must be refused").to_string()
 }
 
 #[test]

@@ -10,7 +10,7 @@ use pathweave_policy::laps::Limit;
 use pathweave_policy::{PathRto, PolicyConfig, Recovery, RingScope};
 use pathweave_results::{DropReason, EventKind, RunResult};
 use pathweave_sim::{RouteChoice, SimSpec};
-use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
+use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, RequestedPairs, Topology};
 use pathweave_units::Duration;
 
 /// Returns 4 clusters of 4 GPUs.
@@ -27,8 +27,9 @@ fn laps(topology: Topology, flows: &[Flow]) -> SimSpec {
 }
 fn of_scheme(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
     let mut spec = spec(topology, flows, scheme);
-    let sets = PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), Wanted::All)
-        .expect("hosts with one port");
+    let sets =
+        PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), RequestedPairs::All)
+            .expect("hosts with one port");
     spec.routing = RouteChoice::Sources(Arc::new(sets));
     spec
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::support::{Flow, finish, incast, permutation, spec};
 use pathweave_fabric::config::{FaultConfig, Forwarding};
 use pathweave_results::RunResult;
-use pathweave_sim::{Quiet, RouteChoice, SimSpec, run};
-use pathweave_topo::{Build, Dragonfly, LinkId, PathSetConfig, PathSets, Rail, Topology, Wanted};
+use pathweave_sim::{NoMonitor, RouteChoice, SimSpec, run};
+use pathweave_topo::{Build, Dragonfly, LinkId, PathSetConfig, PathSets, Rail, RequestedPairs, Topology};
 use pathweave_units::Duration;
 
 /// Returns 4 clusters of 4 GPUs.
@@ -17,8 +17,9 @@ fn rails() -> Topology {
 
 fn by_next_hops(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
     let mut spec = spec(topology, flows, scheme);
-    let sets = PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), Wanted::All)
-        .expect("hosts with one port");
+    let sets =
+        PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), RequestedPairs::All)
+            .expect("hosts with one port");
     spec.routing = RouteChoice::NextHops(Arc::new(sets));
     spec
 }
@@ -81,7 +82,7 @@ fn what_chooses_whole_ways_is_refused() {
     for kind in [Forwarding::Conga, Forwarding::ConWeave, Forwarding::Drill, Forwarding::Wcmp] {
         let mut spec = by_next_hops("ecmp", rails(), &permutation(16, 1_000));
         spec.switch.forwarding.kind = Some(kind);
-        let Err(error) = run(&spec, &mut Quiet) else { panic!("must be refused") };
+        let Err(error) = run(&spec, &mut NoMonitor) else { panic!("must be refused") };
         let error = error.to_string();
         assert!(error.contains("next-hops") && error.contains(kind.name()), "{error}");
     }
@@ -98,18 +99,18 @@ fn circles_are_found() {
                 { a = \"b\", b = \"d\" }, { a = \"c\", b = \"d\" },\n]\n";
     let topology = pathweave_topo::parse_topology_file("t.toml", text).expect("a network");
     let sets = |paths: &str| {
-        pathweave_topo::parse_path_file("p.toml", paths, &topology, Wanted::All).expect("its paths")
+        pathweave_topo::parse_path_file("p.toml", paths, &topology, RequestedPairs::All).expect("its paths")
     };
     let direct = "[[path]]\nvia = [\"a\", \"b\", \"d\"]\n[[path]]\nvia = [\"a\", \"c\", \"d\"]\n";
-    assert_eq!(sets(direct).next_hops_in_a_circle(&topology), None);
+    assert_eq!(sets(direct).find_next_hop_loop(&topology), None);
     let crossed =
         "[[path]]\nvia = [\"a\", \"b\", \"c\", \"d\"]\n[[path]]\nvia = [\"a\", \"c\", \"b\", \"d\"]\n";
-    let (from, to, at) = sets(crossed).next_hops_in_a_circle(&topology).expect("b and c");
+    let (from, to, at) = sets(crossed).find_next_hop_loop(&topology).expect("b and c");
     let name = |node| topology.node_name(node).into_owned();
     assert_eq!([name(from), name(to), name(at)], ["a", "d", "b"]);
     // The paths of rail networks and Dragonflies have no circle.
     for topology in [rails(), Dragonfly::new(5, 2, 2).build(Path::new(".")).expect("a Dragonfly")] {
-        let sets = PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::All);
-        assert_eq!(sets.expect("hosts with one port").next_hops_in_a_circle(&topology), None);
+        let sets = PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), RequestedPairs::All);
+        assert_eq!(sets.expect("hosts with one port").find_next_hop_loop(&topology), None);
     }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::{Flow, impair, incast, leaf_spine, lossy, permutation, play, spec, star};
 use pathweave_fabric::config::FaultConfig;
 use pathweave_results::{DropReason, EventKind, FlowRecord, FlowSink, RunResult, SeriesKind};
-use pathweave_sim::{Control, Monitor, ObserveConfig, Simulation, Snapshot};
+use pathweave_sim::{Monitor, MonitorDecision, ObserveConfig, Simulation, Snapshot};
 use pathweave_units::{Bytes, Duration};
 
 /// Nanoseconds between flows: longer than any sampling interval below.
@@ -192,9 +192,9 @@ fn records_leave_while_the_run_goes_on() {
     }
     struct Look<'c>(&'c Cell<usize>, Vec<usize>);
     impl Monitor for Look<'_> {
-        fn look(&mut self, _: &Snapshot) -> Control {
+        fn look(&mut self, _: &Snapshot) -> MonitorDecision {
             self.1.push(self.0.get());
-            Control::Continue
+            MonitorDecision::Continue
         }
     }
     // 2,000 messages of 100 packets, sent in turn by three hosts at a switch to a fourth.

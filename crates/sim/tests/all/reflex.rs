@@ -6,7 +6,7 @@ use crate::support::{Flow, all_to_all, finish, leaf_spine, spec};
 use pathweave_fabric::config::{ExternalConfig, FaultConfig, NdtConfig, NsfConfig, OrderGuards};
 use pathweave_policy::{E2eMode, PolicyConfig, Recovery};
 use pathweave_results::{MiddleboxTotals, RunResult};
-use pathweave_sim::{Quiet, SimSpec, run};
+use pathweave_sim::{NoMonitor, SimSpec, run};
 use pathweave_topo::{Build, CrossDc, LeafSpine, Topology, TopologyConfig};
 use pathweave_units::{Bytes, Duration};
 use pathweave_wire::Framing;
@@ -218,7 +218,7 @@ fn the_way_back_must_lead_over_the_same_switch() {
     let mut spec = spec(config.build(Path::new(".")).unwrap(), &[(0, 4, 1_000, 0)], "reflex-timely");
     finish(&spec);
     spec.switch.external = both();
-    let error = run(&spec, &mut Quiet).expect_err("refused").to_string();
+    let error = run(&spec, &mut NoMonitor).expect_err("refused").to_string();
     assert!(error.starts_with("site 0 has two external switches, dc0.esw0 and dc0.esw1"), "{error}");
     assert!(error.contains("would mean nothing"));
 }
@@ -227,7 +227,7 @@ fn the_way_back_must_lead_over_the_same_switch() {
 fn without_sites_there_is_nothing_to_attach_it_to() {
     let mut spec = spec(leaf_spine(), &all_to_all(4, 1_000), "timely");
     spec.switch.external = both();
-    let error = run(&spec, &mut Quiet).expect_err("refused").to_string();
+    let error = run(&spec, &mut NoMonitor).expect_err("refused").to_string();
     assert!(error.contains("no external switches"), "{error}");
 }
 

@@ -7,10 +7,10 @@ use crate::support::{Flow, finish, incast, permutation, spec};
 use pathweave_fabric::config::{FaultConfig, Forwarding, ReplyAfter};
 use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::laps::{LapsConfig, WindowOf};
-use pathweave_policy::{Adapt, FabricEnv, PathView, PolicyConfig, WhenFull};
+use pathweave_policy::{Adapt, FabricEnv, FullBufferAction, PathView, PolicyConfig};
 use pathweave_results::RunResult;
-use pathweave_sim::{Quiet, RouteChoice, SimSpec, run};
-use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, Topology, Wanted};
+use pathweave_sim::{NoMonitor, RouteChoice, SimSpec, run};
+use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, RequestedPairs, Topology};
 use pathweave_units::Duration;
 
 const KINDS: [&str; 3] = ["letflow", "conga", "conweave"];
@@ -26,8 +26,9 @@ fn dragonfly() -> Topology {
 
 fn among_all(scheme: &str, topology: Topology, flows: &[Flow]) -> SimSpec {
     let mut spec = spec(topology, flows, scheme);
-    let sets = PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), Wanted::All)
-        .expect("hosts with one port");
+    let sets =
+        PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), RequestedPairs::All)
+            .expect("hosts with one port");
     spec.routing = RouteChoice::SenderSwitches(Arc::new(sets));
     spec
 }
@@ -104,7 +105,7 @@ fn what_works_hop_by_hop_is_refused() {
     for kind in [Forwarding::Ecmp, Forwarding::Drill, Forwarding::Rps] {
         let mut spec = among_all("ecmp", rails(), &permutation(16, 1_000));
         spec.switch.forwarding.kind = Some(kind);
-        let Err(error) = run(&spec, &mut Quiet) else { panic!("must be refused") };
+        let Err(error) = run(&spec, &mut NoMonitor) else { panic!("must be refused") };
         let error = error.to_string();
         assert!(error.contains("sender-switch") && error.contains(kind.name()), "{error}");
     }
@@ -113,7 +114,7 @@ fn what_works_hop_by_hop_is_refused() {
 /// The longest path sets the window, so that senders near a receiver get the same share.
 #[test]
 fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
-    assert!(!PolicyConfig::Laps(LapsConfig::default()).wants_longest_path());
+    assert!(!PolicyConfig::Laps(LapsConfig::default()).uses_longest_path());
     let mut config = PolicyConfig::Laps(LapsConfig { window_of: WindowOf::Fabric, ..LapsConfig::default() });
     let longest = PathView {
         base_one_way: Some(Duration::from_us(9)),
@@ -121,8 +122,8 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
         ..PathView::new(pathweave_units::PathId(0), pathweave_policy::PathState::Up)
     };
     let line = pathweave_units::Rate::from_gbps(100);
-    assert!(config.wants_longest_path());
-    let (when_full, longest_path) = (WhenFull::Pause, Some(&longest));
+    assert!(config.uses_longest_path());
+    let (when_full, longest_path) = (FullBufferAction::Pause, Some(&longest));
     config.adapt_to_fabric(&FabricEnv {
         when_full,
         longest_path,
@@ -134,11 +135,12 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
     let PolicyConfig::Laps(laps) = &config else { panic!("LAPS") };
     // Five packets of 100 ns on all links but the first: 5 * (1 us - 100 ns).
     assert_eq!(laps.fabric_threshold, Duration::from_ns(13_500));
-    assert!(!config.wants_longest_path(), "once");
+    assert!(!config.uses_longest_path(), "once");
 
     let last = |window_of, fabric_threshold| {
         let mut spec = spec(rails(), &incast(16, 2_000_000), "laps");
-        let sets = PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), Wanted::All);
+        let sets =
+            PathSets::build(&PathSetConfig::default(), &spec.topology, Path::new("."), RequestedPairs::All);
         spec.routing = RouteChoice::Sources(Arc::new(sets.expect("hosts with one port")));
         let PolicyConfig::Laps(config) = &mut spec.schemes[0].scheme.policy else { panic!("LAPS") };
         (config.window_of, config.fabric_threshold) = (window_of, fabric_threshold);

@@ -11,10 +11,10 @@ use crate::support::{
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Forwarding;
 use pathweave_results::{DropReason, EndReason, EventKind, FlowStatus};
-use pathweave_sim::{Quiet, RouteChoice, SimSpec, run};
+use pathweave_sim::{NoMonitor, RouteChoice, SimSpec, run};
 use pathweave_topo::{
     Build, Dragonfly, FullMesh, Jellyfish, LinkId, NodeId, OwnPathsConfig, PathSetConfig, PathSets, Rail,
-    Torus, Wanted, parse_path_file,
+    RequestedPairs, Torus, parse_path_file,
 };
 use pathweave_units::{Bytes, Duration, HostId};
 use pathweave_wire::RouteBytes;
@@ -29,7 +29,7 @@ fn schemes() -> impl Iterator<Item = &'static pathweave_policy::SchemeInfo> {
 #[test]
 fn schemes_that_need_switches_to_choose_are_refused() {
     let spec = sourced(spec(leaf_spine(), &[(0, 5, 1_000, 0)], "conga"));
-    let error = run(&spec, &mut Quiet).expect_err("nothing to balance").to_string();
+    let error = run(&spec, &mut NoMonitor).expect_err("nothing to balance").to_string();
     assert!(
         error
             .contains("needs switches that do \"conga\", which they cannot where routing.kind is \"source\""),
@@ -136,7 +136,8 @@ fn paths_from_a_file_are_the_only_ones_used() {
         via = ["leaf0", "spine1", "leaf2", "spine0", "leaf1"]
     "#;
     let pairs = [(HostId(0), HostId(5)), (HostId(6), HostId(1))];
-    let sets = parse_path_file("paths", text, &spec.topology, Wanted::Pairs(&pairs)).expect("a good file");
+    let sets =
+        parse_path_file("paths", text, &spec.topology, RequestedPairs::Pairs(&pairs)).expect("a good file");
     spec.routing = RouteChoice::Sources(Arc::new(sets));
     let names: BTreeSet<String> =
         used(&spec).into_iter().map(|ends| spec.topology.link_name(link_of(&spec, ends))).collect();
@@ -201,7 +202,8 @@ fn around_the_ring() -> SimSpec {
     let ring = Torus::new(vec![5]).build(Path::new(".")).expect("a ring");
     let flows: Vec<Flow> = (0..5).map(|host| (host, (host + 2) % 5, 1_000_000, 0)).collect();
     let config = PathSetConfig::Own(OwnPathsConfig { max_paths: 1 });
-    let sets = PathSets::build(&config, &ring, Path::new("."), Wanted::All).expect("hosts with one port");
+    let sets =
+        PathSets::build(&config, &ring, Path::new("."), RequestedPairs::All).expect("hosts with one port");
     let mut spec = spec(ring, &flows, "rps-nocc");
     spec.routing = RouteChoice::Sources(Arc::new(sets));
     spec.switch.buffer = Bytes::new(400_000);
@@ -230,7 +232,7 @@ fn every_network_without_tiers_carries_every_scheme_on_its_own_paths() {
     ];
     for topology in networks.map(|built| built.expect("a network")) {
         let flows = permutation(topology.hosts().min(16), 100_000);
-        let sets = PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::All);
+        let sets = PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), RequestedPairs::All);
         let choice = RouteChoice::Sources(Arc::new(sets.expect("hosts with one port")));
         for info in schemes() {
             let mut spec = lossy(spec(topology.clone(), &flows, info.name));

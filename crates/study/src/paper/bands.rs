@@ -2,7 +2,7 @@
 //! with in this run.
 
 use crate::paper::chart::Band;
-use crate::paper::claims::{Weight, places};
+use crate::paper::claims::{Weight, covered_points};
 use crate::paper::draw::look;
 use crate::paper::model::{Claim, Compare, Series, Variant};
 use crate::paper::plan::{FigurePlan, Point};
@@ -12,7 +12,7 @@ use crate::paper::plan::{FigurePlan, Point};
 pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, unit: f64) -> Vec<Band> {
     let file = &figure.figure.file;
     let series = &file.series[point.series];
-    if !is_told(&file.series, series) {
+    if !carries_published(&file.series, series) {
         return Vec::new();
     }
     let at = (point.panel, point.x);
@@ -20,7 +20,7 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
         claim.series == series.name
             && claim.measure == measure
             && Weight::of(claim) == Weight::Counts
-            && places(figure, claim).contains(&at)
+            && covered_points(figure, claim).contains(&at)
     };
     let band = |claim: &Claim| {
         let (base, of) = match &claim.versus {
@@ -58,7 +58,7 @@ pub(crate) fn bands(figure: &FigurePlan, point: &Point, measure: &str, x: f64, u
 
 /// Returns true for the curve at which published numbers are drawn, among the curves of one name: the first reading,
 /// else the one as printed, else the only one.
-fn is_told(all: &[Series], series: &Series) -> bool {
+fn carries_published(all: &[Series], series: &Series) -> bool {
     let rank = |series: &Series| match series.variant.as_ref().map(Variant::name) {
         Some(Variant::OURS) => 2,
         Some(Variant::AS_PRINTED) => 1,

@@ -110,12 +110,12 @@ impl Catalogue {
                 figure.series.clone_from(&file.series);
             }
             figure.series.append(&mut figure.more);
-            read_by(&mut figure, &file.reading)
+            expand_readings(&mut figure, &file.reading)
                 .map_err(|message| PaperError::File { file: format!("papers/{name}/{id}.toml"), message })?;
             figures.push(Figure { id: id.clone(), file: figure });
         }
         for figure in &figures {
-            reasons(figure, &file.figures).map_err(|message| PaperError::File {
+            check_reasons(figure, &file.figures).map_err(|message| PaperError::File {
                 file: format!("papers/{name}/{}.toml", figure.id),
                 message,
             })?;
@@ -132,7 +132,7 @@ impl Catalogue {
 }
 
 /// Expands every curve without a variant into one curve per reading that the figure lists.
-fn read_by(figure: &mut FigureFile, known: &[Reading]) -> Result<(), String> {
+fn expand_readings(figure: &mut FigureFile, known: &[Reading]) -> Result<(), String> {
     let names = || known.iter().map(|reading| reading.name.as_str());
     let find = |name: &str| known.iter().find(|reading| reading.name == name);
     for series in &figure.series {
@@ -167,7 +167,7 @@ fn read_by(figure: &mut FigureFile, known: &[Reading]) -> Result<(), String> {
 
 /// Checks the reasons of all claims: the variant must exist, and the figure that shows the reason must be on the
 /// page.
-fn reasons(figure: &Figure, figures: &[String]) -> Result<(), String> {
+fn check_reasons(figure: &Figure, figures: &[String]) -> Result<(), String> {
     let testbed = [Variant::MEASURED, Variant::SIMULATED, ""];
     let variants = figure.file.series.iter().filter_map(|series| series.variant.as_ref().map(Variant::name));
     for claim in &figure.file.claim {

@@ -5,7 +5,7 @@ use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::paper::picture::{Area, Backend, FONT, Failed, Picture};
+use crate::paper::picture::{Area, Backend, DrawError, FONT, Picture};
 
 /// One or more pictures side by side with a common legend.
 #[derive(Clone, Debug, Default)]
@@ -49,12 +49,12 @@ pub(crate) struct Curve {
     pub(crate) points: Vec<(f64, f64)>,
     /// Half widths of the confidence intervals, by point. Empty if there are none.
     pub(crate) errors: Vec<f64>,
-    pub(crate) look: Look,
+    pub(crate) look: CurveStyle,
 }
 
 /// Colour, stroke and marks of a curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Look {
+pub(crate) struct CurveStyle {
     pub(crate) colour: usize,
     pub(crate) stroke: Stroke,
     pub(crate) marked: bool,
@@ -82,7 +82,7 @@ impl Stroke {
     }
 }
 
-impl Look {
+impl CurveStyle {
     fn ink(self) -> RGBColor {
         let (red, green, blue) = SCHEME_COLOURS[self.colour % SCHEME_COLOURS.len()];
         RGBColor(red, green, blue)
@@ -139,7 +139,7 @@ impl Picture for Chart {
         (columns * width, rows * HEIGHT + legend_height(&place(&legend, columns * width)))
     }
 
-    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed> {
+    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), DrawError> {
         let (columns, rows, width) = self.grid();
         let legend = legend(self);
         let lines = place(&legend, columns * width);
@@ -155,7 +155,7 @@ impl Picture for Chart {
 /// Entry of a legend.
 struct Entry {
     name: String,
-    look: Look,
+    look: CurveStyle,
     mark: Mark,
 }
 
@@ -180,7 +180,7 @@ fn legend(chart: &Chart) -> Vec<Entry> {
     }
     if chart.panels.iter().any(|panel| !panel.bands.is_empty()) {
         let name = "published, in the colour of what it is compared with".to_owned();
-        found.push(Entry { name, look: Look::default(), mark: Mark::Band });
+        found.push(Entry { name, look: CurveStyle::default(), mark: Mark::Band });
     }
     found
 }
@@ -202,7 +202,7 @@ fn place(legend: &[Entry], width: u32) -> Vec<Placed<'_>> {
     placed
 }
 
-fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), Failed> {
+fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), DrawError> {
     let style = TextStyle::from((FONT, 15).into_font()).color(&INK);
     for (Entry { name, look, mark }, line, x) in placed {
         let (x, y) = (*x as i32, (12 + line * LEGEND_LINE) as i32);
@@ -224,7 +224,7 @@ fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), 
     Ok(())
 }
 
-fn draw_panel<B: Backend>(chart: &Chart, panel: &PanelChart, area: &Area<B>) -> Result<(), Failed> {
+fn draw_panel<B: Backend>(chart: &Chart, panel: &PanelChart, area: &Area<B>) -> Result<(), DrawError> {
     let points = || panel.curves.iter().flat_map(|curve| curve.points.iter());
     let (x_low, x_high) = bounds(points().map(|p| p.0));
     let levels = chart.levels.iter().map(|level| level.1);
@@ -266,7 +266,7 @@ fn mesh<B, X, Y>(
     x: X,
     y: Y,
     floor: f64,
-) -> Result<(), Failed>
+) -> Result<(), DrawError>
 where
     B: Backend,
     X: plotters::coord::ranged1d::AsRangedCoord<Value = f64>,
@@ -335,7 +335,7 @@ where
     }
     let half = if panel.bars { 0.5 * BARS / panel.curves.len() as f64 } else { 0.06 };
     for band in &panel.bands {
-        let colour = Look { colour: band.colour, ..Look::default() }.ink();
+        let colour = CurveStyle { colour: band.colour, ..CurveStyle::default() }.ink();
         let (place, count) = (band.place.0 as f64, band.place.1.max(1) as f64);
         let edge = |place: f64| band.x - half + 2.0 * half * place / count;
         let ends = [(edge(place), band.low), (edge(place + 1.0), band.high)];
@@ -365,7 +365,7 @@ fn error_bar<B, X, Y>(
     x: f64,
     y: f64,
     half: Option<&f64>,
-) -> Result<(), Failed>
+) -> Result<(), DrawError>
 where
     B: Backend,
     X: Ranged<ValueType = f64>,

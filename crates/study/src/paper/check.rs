@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::paper::catalogue::Figure;
 use crate::paper::error::{PaperError, unknown};
 use crate::paper::model::{
-    Claim, FigureFile, Measure, Of, Panel, Part, PlotKind, Published, Stat, plain, unit_factor,
+    Claim, FigureFile, Measure, Metric, Panel, Part, PlotKind, Published, Stat, unit_factor, value_text,
 };
 use crate::paper::plan::number;
 
@@ -75,16 +75,16 @@ fn check_panel(file: &FigureFile, parts: &BTreeMap<String, Part>, panel: &Panel)
 }
 
 fn check_measure(file: &FigureFile, measure: &Measure) -> Result<(), String> {
-    if measure.of == Of::Trace {
+    if measure.of == Metric::Trace {
         let name = measure.trace.as_deref().unwrap_or_default();
         known("trace", name, file.trace.iter().map(|trace| trace.name.as_str()))?;
     } else if measure.stat == Stat::TimeBelow {
         return Err("`time-below` is of a trace".to_owned());
     }
-    if (measure.of == Of::LengthShare) != measure.links.is_some() {
+    if (measure.of == Metric::LengthShare) != measure.links.is_some() {
         return Err("`links` goes with `length-share`, which needs it".to_owned());
     }
-    if (measure.of == Of::StateBytes) == file.scenario.is_some() {
+    if (measure.of == Metric::StateBytes) == file.scenario.is_some() {
         return Err(
             "`state-bytes` is for figures without `scenario`, and all else for those with one".to_owned()
         );
@@ -143,22 +143,23 @@ fn check_claim(file: &FigureFile, claim: &Claim) -> Result<(), String> {
         known("series", &claim.series, series())?;
     }
     for name in &claim.panels {
-        if !file.panel.iter().any(|panel| panel.answers_to(name)) {
+        if !file.panel.iter().any(|panel| panel.matches_name(name)) {
             known("panel", name, panels())?;
         }
     }
     for value in &claim.at {
         let sweep = file.sweep.iter().flat_map(|sweep| &sweep.values);
-        let values: Vec<String> = sweep.map(plain).collect();
-        known("value of the sweep", &plain(value), values.iter().map(String::as_str))?;
+        let values: Vec<String> = sweep.map(value_text).collect();
+        known("value of the sweep", &value_text(value), values.iter().map(String::as_str))?;
     }
     if let Some(versus) = &claim.versus {
         if let Some(name) = &versus.measure {
             known_measure(file, name)?;
         }
         if let Some(value) = &versus.at {
-            let values: Vec<String> = file.sweep.iter().flat_map(|sweep| &sweep.values).map(plain).collect();
-            known("value of the sweep", &plain(value), values.iter().map(String::as_str))?;
+            let values: Vec<String> =
+                file.sweep.iter().flat_map(|sweep| &sweep.values).map(value_text).collect();
+            known("value of the sweep", &value_text(value), values.iter().map(String::as_str))?;
         }
         if let Some(name) = &versus.series {
             known("series", name, series())?;

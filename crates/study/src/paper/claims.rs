@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::paper::model::{
-    Against, Claim, Compare, Measure, Of, Over, Panel, PlotKind, Series, Variant, plain,
+    Against, Claim, Compare, Measure, Metric, Over, Panel, PlotKind, Series, Variant, value_text,
 };
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::rivals;
 use crate::paper::select::{Extent, Size};
-use crate::paper::state::{State, room};
+use crate::paper::state::{State, margin};
 use pathweave_results::Estimate;
 
 /// Claim with the result of judging it.
@@ -76,7 +76,11 @@ pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
     for figure in &plan.figures {
         for claim in &figure.figure.file.claim {
-            verdicts.extend(judge(figure, claim).into_iter().map(|verdict| at(plan, claim, verdict)));
+            verdicts.extend(
+                judge(figure, claim)
+                    .into_iter()
+                    .map(|verdict| undecided_if_not_comparable(plan, claim, verdict)),
+            );
         }
     }
     verdicts
@@ -84,7 +88,7 @@ pub fn verdicts(plan: &Plan) -> Vec<Verdict> {
 
 /// Leaves a claim undecided if it is about the other size, or if only part of the figure ran. The measured number
 /// stays.
-fn at(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
+fn undecided_if_not_comparable(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
     let why = match plan.extent {
         Extent::Part => "a part of the figure ran alone, which gives no verdict".to_owned(),
         Extent::Whole => match of_other_size(claim, plan.size) {
@@ -98,12 +102,12 @@ fn at(plan: &Plan, claim: &Claim, mut verdict: Verdict) -> Verdict {
 
 /// Returns the reason why runs of `size` cannot judge the claim, if the claim is about the other size.
 pub(crate) fn of_other_size(claim: &Claim, size: Size) -> Option<String> {
-    (!size.is(claim.only)).then(|| format!("{} has another size than the claim", size.flag()))
+    (!size.allowed_by(claim.only)).then(|| format!("{} has another size than the claim", size.flag()))
 }
 
 /// Returns one verdict per variant, or none if no panel of the claim runs.
 fn judge(figure: &FigurePlan, claim: &Claim) -> Vec<Verdict> {
-    if places(figure, claim).is_empty() {
+    if covered_points(figure, claim).is_empty() {
         return Vec::new();
     }
     if claim.series == "*" {
@@ -117,19 +121,19 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
     let against = claim.versus.as_ref().and_then(|versus| versus.against);
     let (rival, seen) = if against == Some(Against::EveryOther) {
         let each = rivals::others(figure, claim).into_iter();
-        let each = each.map(|rival| (Some(rival), gather(figure, claim, variant, Some(rival))));
+        let each = each.map(|rival| (Some(rival), collect_samples(figure, claim, variant, Some(rival))));
         // The rival against which the claim holds least decides. A rival without a common panel is skipped.
         let known = each.filter(|(_, seen)| seen.estimate.is_some() || seen.missing);
-        let slack = |seen: &Gathered| seen.estimate.map_or(f64::NEG_INFINITY, |e| room(claim, e.mean));
+        let slack = |seen: &ClaimSamples| seen.estimate.map_or(f64::NEG_INFINITY, |e| margin(claim, e.mean));
         let least = known.min_by(|(_, a), (_, b)| slack(a).total_cmp(&slack(b)));
-        least.unwrap_or((None, Gathered { missing: true, ..Gathered::default() }))
+        least.unwrap_or((None, ClaimSamples { missing: true, ..ClaimSamples::default() }))
     } else {
-        (None, gather(figure, claim, variant, None))
+        (None, collect_samples(figure, claim, variant, None))
     };
-    let Gathered { estimate, span, missing, .. } = seen;
+    let ClaimSamples { estimate, span, missing, .. } = seen;
     let unfinished = if missing { unfinished_flows(figure, claim, variant) } else { 0 };
     let state = match estimate.filter(|_| !missing) {
-        Some(estimate) => State::of(claim, estimate),
+        Some(estimate) => State::judge(claim, estimate),
         // An unfinished flow contradicts the claim. It does not count as a small effect.
         None if unfinished > 0 => State::Contradicts,
         None => State::Undecided,
@@ -137,7 +141,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
     let mut why = match state {
         _ if unfinished > 0 => format!("{unfinished} flows did not finish, so there is no number to compare"),
         State::Undecided if missing => NOT_MEASURED.to_owned(),
-        state => explained(claim, state, variant.map(Variant::name).unwrap_or_default()),
+        state => reason(claim, state, variant.map(Variant::name).unwrap_or_default()),
     };
     let mut text = estimate.map_or("none".to_owned(), |e| measured(claim, e, span));
     text.extend(rival.map(|rival| format!(" against {rival}")));
@@ -165,10 +169,10 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
 
 /// Returns the reason for the state of a variant. A variant that does not agree has the reason given in the claim, if
 /// any, with the figure that shows it.
-pub(crate) fn explained(claim: &Claim, state: State, variant: &str) -> String {
+pub(crate) fn reason(claim: &Claim, state: State, variant: &str) -> String {
     match state {
         State::Agrees => String::new(),
-        State::Undecided => ACROSS.to_owned(),
+        State::Undecided => UNDECIDED_TEXT.to_owned(),
         State::Exceeds | State::FallsShort | State::Contradicts => {
             let why = claim.why.get(variant).or_else(|| claim.why.get(""));
             why.map_or(String::new(), |why| format!("{} (shown by {})", why.says, why.figure))
@@ -178,7 +182,7 @@ pub(crate) fn explained(claim: &Claim, state: State, variant: &str) -> String {
 
 /// Numbers that the points of a claim yield, by seed and panel.
 #[derive(Default)]
-struct Gathered {
+struct ClaimSamples {
     /// Mean and interval over seeds. `None` if a number is missing, except in a heat map.
     estimate: Option<Estimate>,
     /// Smallest and largest number.
@@ -188,8 +192,13 @@ struct Gathered {
     rows: BTreeMap<usize, Vec<Option<f64>>>,
 }
 
-fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>, rival: Option<&str>) -> Gathered {
-    let mut seen = Gathered::default();
+fn collect_samples(
+    figure: &FigurePlan,
+    claim: &Claim,
+    variant: Option<&Variant>,
+    rival: Option<&str>,
+) -> ClaimSamples {
+    let mut seen = ClaimSamples::default();
     let mut estimates = Vec::new();
     for seed in 0..figure.seeds.len() {
         let values = compared(figure, claim, variant, rival, seed);
@@ -203,7 +212,7 @@ fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>, rival: 
         for &value in &values {
             seen.span = Some(seen.span.map_or((value, value), |(a, b)| (a.min(value), b.max(value))));
         }
-        estimates.extend(over(claim.over, &values));
+        estimates.extend(reduce(claim.over, &values));
     }
     // A heat map shows the estimate of its complete rows and lists the missing rows beside it.
     let whole = !seen.missing || figure.figure.file.plot.kind == PlotKind::HeatMap;
@@ -212,7 +221,7 @@ fn gather(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>, rival: 
 }
 
 /// Text in place of a reason for an undecided claim. There may be no deviation to explain.
-const ACROSS: &str = "the 95 % interval reaches across a limit, more seeds are needed to tell";
+const UNDECIDED_TEXT: &str = "the 95 % interval reaches across a limit, more seeds are needed to tell";
 
 /// Text for a missing number if every flow finished.
 const NOT_MEASURED: &str =
@@ -220,7 +229,7 @@ const NOT_MEASURED: &str =
 
 fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> usize {
     // A number sampled over time exists even if a flow does not finish.
-    let of_trace = |measure: &&Measure| measure.name == claim.measure && measure.of == Of::Trace;
+    let of_trace = |measure: &&Measure| measure.name == claim.measure && measure.of == Metric::Trace;
     if figure.figure.file.measure.iter().any(|measure| of_trace(&measure)) {
         return 0;
     }
@@ -236,10 +245,10 @@ fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant
 }
 
 /// Returns the panels and sweep values that a claim covers, as pairs of indices, among those that run.
-pub(crate) fn places(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
-    let at: Vec<String> = claim.at.iter().map(plain).collect();
+pub(crate) fn covered_points(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, usize)> {
+    let at: Vec<String> = claim.at.iter().map(value_text).collect();
     let wanted = |panel: &Panel| {
-        (claim.panels.is_empty() || claim.panels.iter().any(|name| panel.answers_to(name)))
+        (claim.panels.is_empty() || claim.panels.iter().any(|name| panel.matches_name(name)))
             && (claim.role.is_none() || panel.role == claim.role)
     };
     let panels = figure.panels.iter().enumerate().filter(|(_, panel)| wanted(panel));
@@ -269,7 +278,7 @@ fn compared(
         };
         let largest = |panel: usize, series: &str, variant: Option<&Variant>, xs: &[usize], measure: &str| {
             let values = xs.iter().map(|&x| figure.value(panel, series, variant, x, measure, seed));
-            over(Over::Max, &values.collect::<Option<Vec<_>>>()?)
+            reduce(Over::Max, &values.collect::<Option<Vec<_>>>()?)
         };
         let present = figure.figure.file.series.iter().filter(|one| is_there(one));
         for one in present.filter(about) {
@@ -289,7 +298,7 @@ fn compared(
             let (Some(series), Some(other)) = (against, other) else { continue };
             let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
             // A sweep value that does not run at this size leaves nothing to compare with.
-            let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == plain(at)));
+            let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == value_text(at)));
             let there = match at {
                 None => xs.clone(),
                 Some(found) => found.into_iter().collect(),
@@ -304,7 +313,7 @@ fn compared(
 /// Returns the panels with the sweep values that make one number: single values, or for peaks all values of a panel.
 fn groups(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, Vec<usize>)> {
     let mut groups: Vec<(usize, Vec<usize>)> = Vec::new();
-    for (p, x) in places(figure, claim) {
+    for (p, x) in covered_points(figure, claim) {
         match groups.last_mut() {
             Some((last, xs)) if claim.peak && *last == p => xs.push(x),
             _ => groups.push((p, vec![x])),
@@ -327,7 +336,7 @@ fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
     })
 }
 
-fn over(over: Over, values: &[f64]) -> Option<f64> {
+fn reduce(over: Over, values: &[f64]) -> Option<f64> {
     match over {
         Over::Mean => Estimate::from_values(values).map(|e| e.mean),
         Over::Min => values.iter().copied().reduce(f64::min),
@@ -501,7 +510,7 @@ mod tests {
             crate::paper::catalogue::Figure { id: "1".to_owned(), file: toml::from_str(&text).unwrap() };
         let point = |(series, value): (usize, f64)| {
             let observed =
-                crate::paper::extract::Observed { values: vec![Some(value)], ..Default::default() };
+                crate::paper::observe::Observed { values: vec![Some(value)], ..Default::default() };
             crate::paper::plan::Point { panel: 0, series, x: 0, observed: vec![Some(observed)] }
         };
         let plan = FigurePlan {
@@ -509,8 +518,8 @@ mod tests {
             xs: vec![String::new()],
             seeds: vec![1],
             points: [2.0, 3.0, 4.0, 12.0, 8.0].into_iter().enumerate().map(point).collect(),
-            says: String::new(),
-            looked_at: String::new(),
+            changes_text: String::new(),
+            observation_digest: String::new(),
             figure,
         };
         let measured = |claim: usize| {
@@ -533,7 +542,7 @@ mod tests {
         crate::paper::check::check("p", &BTreeMap::new(), &figure).unwrap();
         let point = |series: usize, x: usize, value: f64| {
             let observed =
-                crate::paper::extract::Observed { values: vec![Some(value)], ..Default::default() };
+                crate::paper::observe::Observed { values: vec![Some(value)], ..Default::default() };
             crate::paper::plan::Point { panel: 0, series, x, observed: vec![Some(observed)] }
         };
         let values = [[1.0, 4.0, 2.0], [3.0, 3.0, 8.0]];
@@ -546,8 +555,8 @@ mod tests {
             xs: ["1", "2", "3"].map(str::to_owned).to_vec(),
             seeds: vec![1],
             points,
-            says: String::new(),
-            looked_at: String::new(),
+            changes_text: String::new(),
+            observation_digest: String::new(),
             figure,
         };
         judge(&plan, &plan.figure.file.claim[0]).remove(0)

@@ -3,20 +3,20 @@
 use pathweave_results::scheme_colours;
 
 use crate::paper::bands;
-use crate::paper::chart::{Chart, Curve, Look, PanelChart, Stroke};
+use crate::paper::chart::{Chart, Curve, CurveStyle, PanelChart, Stroke};
 use crate::paper::heat::HeatMap;
-use crate::paper::model::{PlotKind, Published, Series, Variant, plain, unit_factor};
-use crate::paper::picture::{Drawn, Failed};
+use crate::paper::model::{PlotKind, Published, Series, Variant, unit_factor, value_text};
+use crate::paper::picture::{DrawError, RenderedPicture};
 use crate::paper::plan::FigurePlan;
 use crate::paper::scores;
 
 /// Returns the picture of a figure, or `None` if it has none. A heat map with several measures is drawn by the first.
-pub(crate) fn picture(figure: &FigurePlan) -> Option<Result<Drawn, Failed>> {
+pub(crate) fn picture(figure: &FigurePlan) -> Option<Result<RenderedPicture, DrawError>> {
     if figure.figure.file.plot.kind == PlotKind::HeatMap {
         let measure = *scores::measures(figure).first()?;
-        return Some(Drawn::new(&HeatMap::new(figure, measure)));
+        return Some(RenderedPicture::new(&HeatMap::new(figure, measure)));
     }
-    chart(figure).as_ref().map(Drawn::new)
+    chart(figure).as_ref().map(RenderedPicture::new)
 }
 
 fn chart(figure: &FigurePlan) -> Option<Chart> {
@@ -24,7 +24,7 @@ fn chart(figure: &FigurePlan) -> Option<Chart> {
     let panels = match plot.kind {
         PlotKind::Table | PlotKind::HeatMap => return None,
         PlotKind::Cdf => distributions(figure),
-        PlotKind::Bars if !plot.measures.is_empty() => beside_each_other(figure),
+        PlotKind::Bars if !plot.measures.is_empty() => grouped_bars(figure),
         PlotKind::Lines | PlotKind::Bars => {
             let names = plot.measure.iter().chain(&plot.also);
             names.flat_map(|name| measures(figure, name, plot.kind == PlotKind::Bars)).collect()
@@ -43,7 +43,7 @@ fn chart(figure: &FigurePlan) -> Option<Chart> {
 
 /// Returns colour, stroke and marks of a curve. Curves with the same name share the colour of their scheme and differ
 /// in dashes.
-pub(crate) fn look(all: &[Series], series: usize, marked: bool) -> Look {
+pub(crate) fn look(all: &[Series], series: usize, marked: bool) -> CurveStyle {
     let one = &all[series];
     let mut first: Vec<&Series> = Vec::new();
     for series in all {
@@ -54,7 +54,7 @@ pub(crate) fn look(all: &[Series], series: usize, marked: bool) -> Look {
     let schemes: Vec<String> = first.iter().map(|series| scheme(series)).collect();
     let schemes: Vec<&str> = schemes.iter().map(String::as_str).collect();
     let own = first.iter().position(|known| known.name == one.name).unwrap_or(0);
-    Look { colour: scheme_colours(&schemes)[own], stroke: stroke(all, one), marked }
+    CurveStyle { colour: scheme_colours(&schemes)[own], stroke: stroke(all, one), marked }
 }
 
 /// Returns the stroke of a curve. Solid: no variant, ours, or measured. Dashed: as printed, or simulated. Readings
@@ -98,7 +98,7 @@ fn distributions(figure: &FigurePlan) -> Vec<PanelChart> {
                 from = to;
             }
         }
-        named(figure, point.series, points, false)
+        curve_of(figure, point.series, points, false)
     };
     by_panel(figure, curve)
 }
@@ -117,7 +117,7 @@ fn measures(figure: &FigurePlan, name: &str, bars: bool) -> Vec<PanelChart> {
         for series in 0..file.series.len() {
             let points =
                 figure.points.iter().filter(|p| p.series == series && group.is_none_or(|g| g == p.panel));
-            let mut curve = named(figure, series, Vec::new(), true);
+            let mut curve = curve_of(figure, series, Vec::new(), true);
             for point in points {
                 let Some(estimate) = figure.estimate(point, measure) else { continue };
                 let x = if over_panels { point.panel } else { point.x } as f64;
@@ -160,7 +160,7 @@ fn title(panel: &str, measure: &str, several: bool) -> String {
 }
 
 /// Returns one picture per panel and curve, with a bar for each of several measures at every sweep value.
-fn beside_each_other(figure: &FigurePlan) -> Vec<PanelChart> {
+fn grouped_bars(figure: &FigurePlan) -> Vec<PanelChart> {
     let file = &figure.figure.file;
     let unit = unit_factor(&file.plot.unit).unwrap_or(1.0);
     let mut charts = Vec::new();
@@ -169,7 +169,7 @@ fn beside_each_other(figure: &FigurePlan) -> Vec<PanelChart> {
             let bars = |(colour, name): (usize, &String)| {
                 let mut curve = Curve {
                     name: name.clone(),
-                    look: Look { colour, ..Look::default() },
+                    look: CurveStyle { colour, ..CurveStyle::default() },
                     ..Curve::default()
                 };
                 let measure = file.measure.iter().position(|measure| measure.name == *name);
@@ -207,9 +207,9 @@ fn published(figure: &FigurePlan, measure: &str, panel: usize) -> Vec<Curve> {
         let points = sweep.values.iter().zip(&of.values);
         Some(Curve {
             name: format!("{} (published)", of.series),
-            points: points.filter_map(|(x, y)| Some((at(plain(x))? as f64, *y))).collect(),
+            points: points.filter_map(|(x, y)| Some((at(value_text(x))? as f64, *y))).collect(),
             errors: Vec::new(),
-            look: Look { stroke: Stroke::Published, ..look(&file.series, series, true) },
+            look: CurveStyle { stroke: Stroke::Published, ..look(&file.series, series, true) },
         })
     };
     file.published.iter().filter(here).filter_map(curve).collect()
@@ -228,7 +228,7 @@ fn traces(figure: &FigurePlan) -> Vec<PanelChart> {
             name: file.trace[i].name.clone(),
             points: samples.iter().map(|&(ns, value)| (ns / time, value / unit)).collect(),
             errors: Vec::new(),
-            look: Look { colour: i, ..Look::default() },
+            look: CurveStyle { colour: i, ..CurveStyle::default() },
         };
         charts.push(PanelChart {
             title: if panel.is_empty() { series } else { format!("{panel}, {series}") },
@@ -239,7 +239,7 @@ fn traces(figure: &FigurePlan) -> Vec<PanelChart> {
     charts
 }
 
-fn named(figure: &FigurePlan, series: usize, points: Vec<(f64, f64)>, marked: bool) -> Curve {
+fn curve_of(figure: &FigurePlan, series: usize, points: Vec<(f64, f64)>, marked: bool) -> Curve {
     let all = &figure.figure.file.series;
     Curve { name: all[series].label(), points, errors: Vec::new(), look: look(all, series, marked) }
 }
@@ -311,8 +311,8 @@ mod tests {
             xs: vec!["0.5".to_owned(), "1".to_owned()],
             seeds: Vec::new(),
             points: Vec::new(),
-            says: String::new(),
-            looked_at: String::new(),
+            changes_text: String::new(),
+            observation_digest: String::new(),
             figure,
         };
         assert!(published(&plan, "m", 0).is_empty() && published(&plan, "other", 1).is_empty());

@@ -1,14 +1,14 @@
 //! Errors in papers and in requests about them.
 
 use crate::sweep::SweepError;
-use pathweave_scenario::{Diagnostics, Unknown};
+use pathweave_scenario::{Diagnostics, UnknownName};
 
 /// Reason why a paper cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
     /// The requested paper, figure, panel or curve does not exist.
     #[error(transparent)]
-    Unknown(Unknown),
+    Unknown(UnknownName),
     /// The request is to repeat something in a lab that was not measured on a testbed.
     #[error("--testbed: {what} of a testbed; {known}")]
     NoTestbed {
@@ -83,5 +83,5 @@ pub(crate) fn unknown<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
 ) -> PaperError {
-    PaperError::Unknown(Unknown::new(kind, name, names))
+    PaperError::Unknown(UnknownName::new(kind, name, names))
 }

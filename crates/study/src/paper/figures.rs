@@ -37,7 +37,7 @@ impl RowState {
 
 /// Published figure or table with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PublishedRow {
     /// Name of the paper in the program.
     pub paper: String,
     /// Published name, for instance "Figure 4a" or "Table III".
@@ -56,7 +56,7 @@ pub struct Row {
 ///
 /// # Errors
 /// If a paper's files or its record are invalid.
-pub fn rows(catalogue: &Catalogue) -> Result<Vec<Row>, PaperError> {
+pub fn rows(catalogue: &Catalogue) -> Result<Vec<PublishedRow>, PaperError> {
     let mut rows = Vec::new();
     for name in catalogue.names() {
         let paper = catalogue.paper(name)?;
@@ -66,17 +66,17 @@ pub fn rows(catalogue: &Catalogue) -> Result<Vec<Row>, PaperError> {
     Ok(rows)
 }
 
-fn row(paper: &Paper, record: &Record, shown: &Shown) -> Row {
+fn row(paper: &Paper, record: &Record, shown: &Shown) -> PublishedRow {
     let found: Vec<_> = shown.figures.iter().filter_map(|id| record.figures.get_key_value(id)).collect();
     let judged = judgement(found.iter().flat_map(|(_, figure)| &figure.claims), paper.file.judged.as_ref());
     let (state, grounds) = match &judged {
         _ if !shown.no_counterpart.is_empty() => (RowState::NoCounterpart, shown.no_counterpart.clone()),
-        Some(judged) => (RowState::Stands(judged.standing), grounds(judged)),
+        Some(judged) => (RowState::Stands(judged.standing), summary_of(judged)),
         None => (RowState::NotRun, "No claim of the paper has been recorded.".to_owned()),
     };
     let options =
         found.iter().map(|(id, figure)| format!("--figure {id} --{} --seeds {}", figure.size, figure.seeds));
-    Row {
+    PublishedRow {
         paper: paper.name.clone(),
         name: shown.name.clone(),
         what: shown.what.clone(),
@@ -87,7 +87,7 @@ fn row(paper: &Paper, record: &Record, shown: &Shown) -> Row {
 }
 
 /// Returns the count of claims by state, and the deciding claim with its numbers.
-fn grounds(judged: &Judgement<'_>) -> String {
+fn summary_of(judged: &Judgement<'_>) -> String {
     let claim = judged.decisive();
     let numbers = format!("{}: published {}, ours {}", claim.claim, claim.published, claim.measured);
     let reason = if claim.why.is_empty() { String::new() } else { format!(". Why: {}", claim.why) };
@@ -96,7 +96,7 @@ fn grounds(judged: &Judgement<'_>) -> String {
 
 /// Returns a Markdown table with the names of the rows in each state, one line per paper. `page` is the address of
 /// the document that holds [`figures_text`].
-pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<String, PaperError> {
+pub fn overview_text(catalogue: &Catalogue, rows: &[PublishedRow], page: &str) -> Result<String, PaperError> {
     let states: Vec<RowState> =
         RowState::all().filter(|state| rows.iter().any(|row| row.state == *state)).collect();
     let mut text = format!(
@@ -121,7 +121,7 @@ pub fn overview_text(catalogue: &Catalogue, rows: &[Row], page: &str) -> Result<
 }
 
 /// Returns Markdown with one table per paper, and a table row for each of `rows`.
-pub fn figures_text(catalogue: &Catalogue, rows: &[Row]) -> Result<String, PaperError> {
+pub fn figures_text(catalogue: &Catalogue, rows: &[PublishedRow]) -> Result<String, PaperError> {
     let mut text = String::new();
     for (paper, rows) in by_paper(rows) {
         let heading = heading(catalogue, paper)?;
@@ -172,7 +172,7 @@ pub fn claims_table(paper: &Paper) -> Result<String, PaperError> {
     Ok(text)
 }
 
-fn by_paper(rows: &[Row]) -> impl Iterator<Item = (&str, &[Row])> {
+fn by_paper(rows: &[PublishedRow]) -> impl Iterator<Item = (&str, &[PublishedRow])> {
     rows.chunk_by(|a, b| a.paper == b.paper).map(|rows| (rows[0].paper.as_str(), rows))
 }
 
@@ -208,17 +208,17 @@ pub(crate) fn verdict_text<'a>(standings: impl IntoIterator<Item = Standing> + '
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::record::Recorded;
+    use crate::paper::record::RecordedVerdict;
     use crate::paper::state::State;
 
-    fn claim(state: State, why: &str) -> Recorded {
-        Recorded {
+    fn claim(state: State, why: &str) -> RecordedVerdict {
+        RecordedVerdict {
             claim: "Faster than the others".to_owned(),
             published: "20 %".to_owned(),
             measured: "12 %".to_owned(),
             state,
             why: why.to_owned(),
-            ..Recorded::default()
+            ..RecordedVerdict::default()
         }
     }
 
@@ -228,10 +228,10 @@ mod tests {
         let judged = judgement(&claims, None).unwrap();
         let text = "1 of 2 claims agree, 1 falls short. Faster than the others: published 20 %, ours 12 %. Why: there \
                     is one path.";
-        assert_eq!(grounds(&judged), text);
+        assert_eq!(summary_of(&judged), text);
         let judged = judgement(&claims[..1], None).unwrap();
         assert_eq!(
-            grounds(&judged),
+            summary_of(&judged),
             "1 of 1 claim agrees. Faster than the others: published 20 %, ours 12 %."
         );
     }

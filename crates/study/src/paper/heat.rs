@@ -4,7 +4,7 @@ use pathweave_results::{Estimate, Quantity};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use crate::paper::picture::{Area, Backend, FONT, Failed, Picture};
+use crate::paper::picture::{Area, Backend, DrawError, FONT, Picture};
 use crate::paper::plan::FigurePlan;
 use crate::paper::table::quantity;
 
@@ -27,7 +27,7 @@ impl Cell {
     /// Returns the text of the cell.
     pub(crate) fn text(&self, quantity: Quantity) -> String {
         match self.estimate {
-            Some(estimate) => quantity.show(estimate.mean),
+            Some(estimate) => quantity.format(estimate.mean),
             None if self.unfinished > 0 => format!("{} left", self.unfinished),
             None => "-".to_owned(),
         }
@@ -52,7 +52,7 @@ pub(crate) const LEVELS: [(f64, &str); 8] = [
 ];
 
 /// Legend text for a cell with unfinished flows.
-pub(crate) const LEFT: &str = "flows failed or never ended";
+pub(crate) const UNFINISHED_TEXT: &str = "flows failed or never ended";
 
 /// Row of a map. Cells are indexed by curve, with `None` for a curve that the row does not have.
 #[derive(Clone, Debug)]
@@ -124,7 +124,7 @@ impl Picture for HeatMap<'_> {
         (width as u32, (LINE * lines as i32 + 12) as u32)
     }
 
-    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed> {
+    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), DrawError> {
         let HeatMap { figure, measure, rows } = self;
         let file = &figure.figure.file;
         let measure = &file.measure[*measure];
@@ -132,7 +132,7 @@ impl Picture for HeatMap<'_> {
         let headings = headings(figure, rows);
         root.draw_text(&measure.name, &style_of(17, &INK, HPos::Left), (8, LINE * 2 / 3))?;
         let mut x = 8;
-        let says = LEVELS.iter().map(|level| level.1).chain([LEFT]);
+        let says = LEVELS.iter().map(|level| level.1).chain([UNFINISHED_TEXT]);
         for (level, says) in says.enumerate() {
             let (fill, _) = colours(level);
             let y = LINE + 6;
@@ -235,7 +235,7 @@ mod tests {
     fn a_picture_names_rows_and_curves() {
         let plan = map("", &[&[&[Some(1.5)], &[Some(2.0)], &[None]]]);
         let svg = svg(&HeatMap::new(&plan, 0)).unwrap();
-        for text in ["first", "1.500", "1 left", LEFT] {
+        for text in ["first", "1.500", "1 left", UNFINISHED_TEXT] {
             assert!(svg.contains(text), "{text}");
         }
     }

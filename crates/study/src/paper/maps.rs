@@ -2,7 +2,7 @@
 
 use pathweave_results::escape;
 
-use crate::paper::heat::{self, Cell, LEFT, LEVELS, Row};
+use crate::paper::heat::{self, Cell, LEVELS, Row, UNFINISHED_TEXT};
 use crate::paper::model::PlotKind;
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::scores::{measures, scores};
@@ -24,9 +24,9 @@ pub(crate) fn style(plan: &Plan) -> String {
 
 /// Returns the maps of a figure and the scores of its curves.
 pub(crate) fn section(figure: &FigurePlan) -> String {
-    let mut text = words(figure);
+    let mut text = score_tables(figure);
     text.push_str("<p class=\"key\">Colour: ");
-    for (level, says) in LEVELS.iter().map(|level| level.1).chain([LEFT]).enumerate() {
+    for (level, says) in LEVELS.iter().map(|level| level.1).chain([UNFINISHED_TEXT]).enumerate() {
         text.push_str(&format!("<span class=\"h{level}\">{}</span>", escape(says)));
     }
     text.push_str("Bold and underlined: best of its row. Small: half of the 95 % interval over seeds.</p>\n");
@@ -37,7 +37,7 @@ pub(crate) fn section(figure: &FigurePlan) -> String {
 }
 
 /// Returns the scores of each curve in words, by every measure drawn.
-fn words(figure: &FigurePlan) -> String {
+fn score_tables(figure: &FigurePlan) -> String {
     let mut text = String::new();
     for (place, measure) in measures(figure).into_iter().enumerate() {
         let name = escape(&figure.figure.file.measure[measure].name);
@@ -87,7 +87,7 @@ fn line(figure: &FigurePlan, measure: usize, row: &Row) -> String {
         let shown = escape(&cell.text(quantity));
         let shown = if cell.best() { format!("<b>{shown}</b>") } else { shown };
         let half = cell.estimate.and_then(|estimate| estimate.ci95).filter(|half| *half > 0.0);
-        let half = half.map_or(String::new(), |half| format!(" <small>{}</small>", quantity.show(half)));
+        let half = half.map_or(String::new(), |half| format!(" <small>{}</small>", quantity.format(half)));
         let ratio = cell.ratio.map_or(String::new(), |ratio| format!(" title=\"{ratio:.3} of the best\""));
         format!("<td class=\"h{}\"{ratio}>{shown}{half}</td>", cell.level())
     };

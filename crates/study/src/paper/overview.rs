@@ -8,7 +8,7 @@ use crate::paper::claims::Weight;
 use crate::paper::error::PaperError;
 use crate::paper::figures::verdict_text;
 use crate::paper::model::{Claim, Variant};
-use crate::paper::record::{Recorded, RecordedFigure};
+use crate::paper::record::{RecordedFigure, RecordedVerdict};
 use crate::paper::standing::{Judgement, judgement};
 use crate::paper::state::without_effect;
 
@@ -110,7 +110,7 @@ fn strips(paper: &Paper, id: &str, figure: &RecordedFigure) -> Result<String, Pa
     Ok(text)
 }
 
-fn strip(claim: &Claim, one: &Recorded, ours: Option<&Recorded>) -> String {
+fn strip(claim: &Claim, one: &RecordedVerdict, ours: Option<&RecordedVerdict>) -> String {
     let (class, word) = match one.weight {
         Weight::Fitted => ("open", "fitted"),
         _ => (one.state.class(), one.state.word()),
@@ -130,10 +130,10 @@ fn strip(claim: &Claim, one: &Recorded, ours: Option<&Recorded>) -> String {
 
 const WIDTH: f64 = 300.0;
 /// Horizontal position of no effect. The middle of the published band is at [`PUBLISHED_AT`].
-const NONE_AT: f64 = 60.0;
-const PUBLISHED_AT: f64 = 170.0;
+const NO_EFFECT_X: f64 = 60.0;
+const PUBLISHED_X: f64 = 170.0;
 
-fn picture(claim: &Claim, one: &Recorded, ours: Option<&Recorded>) -> String {
+fn picture(claim: &Claim, one: &RecordedVerdict, ours: Option<&RecordedVerdict>) -> String {
     let Some(scale) = Scale::of(claim) else { return String::new() };
     let mut text = format!(
         "<svg viewBox=\"0 0 {WIDTH} 30\" role=\"img\" aria-label=\"{}\"><line class=\"axis\" x1=\"0\" x2=\"{WIDTH}\" y1=\"15\" \
@@ -190,7 +190,7 @@ impl Scale {
         let none = without_effect(claim).unwrap_or(0.0);
         let span = middle - none;
         if span.abs() > 1e-12 {
-            return Some(Scale { none, by: (PUBLISHED_AT - NONE_AT) / span });
+            return Some(Scale { none, by: (PUBLISHED_X - NO_EFFECT_X) / span });
         }
         // The publication sees no effect. The scale then follows the tolerance, or a tenth of the value.
         let wide = if claim.tolerance > 0.0 { claim.tolerance } else { middle.abs().max(1.0) * 0.1 };
@@ -198,7 +198,7 @@ impl Scale {
     }
 
     fn at(&self, value: f64) -> f64 {
-        (NONE_AT + (value - self.none) * self.by).clamp(4.0, WIDTH - 4.0)
+        (NO_EFFECT_X + (value - self.none) * self.by).clamp(4.0, WIDTH - 4.0)
     }
 }
 
@@ -231,14 +231,14 @@ mod tests {
     #[test]
     fn a_strip_shows_the_number_its_interval_and_ours() {
         let lower = claim("versus = { series = 'y' }\ncompare = 'reduction'\nat_least = 0.1\nat_most = 0.3");
-        let one = Recorded {
+        let one = RecordedVerdict {
             measured: "20 %".to_owned(),
             mean: Some(0.2),
             ci95: Some(0.1),
             state: State::Agrees,
-            ..Recorded::default()
+            ..RecordedVerdict::default()
         };
-        let ours = Recorded { mean: Some(0.4), ..Recorded::default() };
+        let ours = RecordedVerdict { mean: Some(0.4), ..RecordedVerdict::default() };
         let text = strip(&lower, &one, Some(&ours));
         for part in [
             "class=\"band\" x=\"115.0\" y=\"7\" width=\"110.0\"",

@@ -7,7 +7,7 @@ use crate::paper::figures::verdict_text;
 use crate::paper::maps;
 use crate::paper::model::{PlotKind, Variant};
 use crate::paper::plan::{FigurePlan, Plan};
-use crate::paper::record::Recorded;
+use crate::paper::record::RecordedVerdict;
 use crate::paper::select::{Extent, Size};
 use crate::paper::standing::judgement;
 use crate::paper::state::State;
@@ -105,7 +105,8 @@ fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
     let variant = plan.paper.file.judged.as_ref();
     for figure in &plan.figures {
         let id = &figure.figure.id;
-        let claims: Vec<Recorded> = verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect();
+        let claims: Vec<RecordedVerdict> =
+            verdicts.iter().filter(|v| v.figure == *id).map(RecordedVerdict::from).collect();
         let Some(judged) = judgement(&claims, variant) else { continue };
         let class = judged.standing.class();
         rows.push_str(&format!(
@@ -147,8 +148,8 @@ fn setting(plan: &Plan, settings: &Settings) -> String {
     );
     if plan.size == Size::Quick {
         text.push_str("<p>Shortened against the paper by <code>--quick</code>:</p>\n<ul>\n");
-        for figure in plan.figures.iter().filter(|figure| !figure.says.is_empty()) {
-            text.push_str(&format!("<li>{}: {}</li>\n", name(figure), escape(&figure.says)));
+        for figure in plan.figures.iter().filter(|figure| !figure.changes_text.is_empty()) {
+            text.push_str(&format!("<li>{}: {}</li>\n", name(figure), escape(&figure.changes_text)));
         }
         text.push_str("</ul>\n");
     }
@@ -175,14 +176,14 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
         seeds,
         if seeds == 1 { "" } else { "s" }
     ));
-    if !figure.says.is_empty() {
-        text.push_str(&format!(" {}", escape(&figure.says)));
+    if !figure.changes_text.is_empty() {
+        text.push_str(&format!(" {}", escape(&figure.changes_text)));
     }
     text.push_str("</p>\n");
     if !file.note.is_empty() {
         text.push_str(&format!("<p>{}</p>\n", escape(&file.note)));
     }
-    for said in figure.said() {
+    for said in figure.methods() {
         text.push_str(&format!("<p class=\"note\">{}</p>\n", escape(said)));
     }
     if let Some(svg) = picture {
@@ -220,7 +221,7 @@ fn rankings(figure: &FigurePlan) -> String {
         for (p, panel) in figure.panels.iter().enumerate() {
             text.push_str(&format!("<tr><th>{}</th>", escape(&panel.name)));
             for one in ranking(figure, p, m) {
-                let value = one.value.map_or("none".to_owned(), |e| quantity.show(e.mean));
+                let value = one.value.map_or("none".to_owned(), |e| quantity.format(e.mean));
                 let (open, close) = if one.best { ("<b>", "</b>") } else { ("", "") };
                 let series = escape(&one.series);
                 text.push_str(&format!("<td>{open}{series}{close}<br>{}</td>", escape(&value)));
@@ -295,8 +296,8 @@ fn measures(figure: &FigurePlan) -> String {
             cell(&match figure.estimate(point, m) {
                 None => "-".to_owned(),
                 Some(e) => match e.ci95 {
-                    Some(ci) if ci > 0.0 => format!("{} +- {}", quantity.show(e.mean), quantity.show(ci)),
-                    _ => quantity.show(e.mean),
+                    Some(ci) if ci > 0.0 => format!("{} +- {}", quantity.format(e.mean), quantity.format(ci)),
+                    _ => quantity.format(e.mean),
                 },
             });
         }

@@ -10,7 +10,7 @@ use crate::paper::pixels::Pixels;
 
 pub(crate) const FONT: &str = "sans-serif";
 
-pub(crate) type Failed = Box<dyn std::error::Error + Send + Sync>;
+pub(crate) type DrawError = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Area<B> = DrawingArea<B, Shift>;
 
 /// Drawing backend whose errors can be shown to the user.
@@ -24,35 +24,35 @@ pub(crate) trait Picture {
     fn size(&self) -> (u32, u32);
 
     /// Draws the picture on an area of that size.
-    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), Failed>;
+    fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), DrawError>;
 }
 
 /// Picture in both formats.
-pub(crate) struct Drawn {
+pub(crate) struct RenderedPicture {
     pub(crate) svg: String,
     pub(crate) png: Vec<u8>,
 }
 
-impl Drawn {
-    pub(crate) fn new(picture: &impl Picture) -> Result<Self, Failed> {
-        Ok(Drawn { svg: svg(picture)?, png: png(picture)? })
+impl RenderedPicture {
+    pub(crate) fn new(picture: &impl Picture) -> Result<Self, DrawError> {
+        Ok(RenderedPicture { svg: svg(picture)?, png: png(picture)? })
     }
 }
 
-pub(crate) fn svg(picture: &impl Picture) -> Result<String, Failed> {
+pub(crate) fn svg(picture: &impl Picture) -> Result<String, DrawError> {
     let mut text = String::new();
     draw(picture, SVGBackend::with_string(&mut text, picture.size()))?;
     Ok(text)
 }
 
 /// Renders the picture as PNG, at two pixels per point.
-fn png(picture: &impl Picture) -> Result<Vec<u8>, Failed> {
+fn png(picture: &impl Picture) -> Result<Vec<u8>, DrawError> {
     let mut pixels = Pixels::new(picture.size()).ok_or("the picture has no size")?;
     draw(picture, &mut pixels)?;
     pixels.png()
 }
 
-fn draw<B: Backend>(picture: &impl Picture, backend: B) -> Result<(), Failed> {
+fn draw<B: Backend>(picture: &impl Picture, backend: B) -> Result<(), DrawError> {
     prepare_fonts();
     let root = backend.into_drawing_area();
     root.fill(&WHITE)?;

@@ -25,7 +25,7 @@ type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 impl Pixels {
     /// Creates a white picture. `None` if it has no area, or is larger than [`FARTHEST`] points.
     pub(crate) fn new((width, height): (u32, u32)) -> Option<Self> {
-        if width.max(height) > FARTHEST.unsigned_abs() {
+        if width.max(height) > MAX_COORDINATE.unsigned_abs() {
             return None;
         }
         let mut pixmap = Pixmap::new(width * ZOOM, height * ZOOM)?;
@@ -45,7 +45,7 @@ impl Pixels {
     }
 
     fn stroke<S: BackendStyle>(&mut self, path: Option<Path>, style: &S) -> Drawn {
-        let width = style.stroke_width().min(WIDEST) as f32 * ZOOM as f32;
+        let width = style.stroke_width().min(MAX_LINE_WIDTH) as f32 * ZOOM as f32;
         let stroke = Stroke { width, line_join: LineJoin::Round, ..Stroke::default() };
         if let Some(path) = path {
             self.map.0.stroke_path(&path, &paint(style.color()), &stroke, Transform::identity(), None);
@@ -63,17 +63,17 @@ fn paint(color: BackendColor) -> Paint<'static> {
 
 /// Largest coordinate in points. Plotters passes coordinates of the full integer range, while tiny-skia computes
 /// quarter pixels in 16 bits, so that a shape may extend to 8,191 pixels only.
-const FARTHEST: i32 = 3_500;
+const MAX_COORDINATE: i32 = 3_500;
 /// Largest line width in points.
-const WIDEST: u32 = 500;
+const MAX_LINE_WIDTH: u32 = 500;
 
 /// Converts points to pixels. Coordinates beyond [`FARTHEST`] are clamped to it, which is outside the picture.
 fn zoomed(at: i32) -> f32 {
-    at.clamp(-FARTHEST, FARTHEST) as f32 * ZOOM as f32
+    at.clamp(-MAX_COORDINATE, MAX_COORDINATE) as f32 * ZOOM as f32
 }
 
 /// Returns the far edge of a point in pixels.
-fn behind(at: i32) -> f32 {
+fn far_edge(at: i32) -> f32 {
     zoomed(at) + ZOOM as f32
 }
 
@@ -121,7 +121,7 @@ impl DrawingBackend for &mut Pixels {
     ) -> Drawn {
         if fill {
             // The end coordinate is inclusive.
-            let rect = Rect::from_ltrb(zoomed(left), zoomed(top), behind(right), behind(bottom));
+            let rect = Rect::from_ltrb(zoomed(left), zoomed(top), far_edge(right), far_edge(bottom));
             return self.fill(rect.map(PathBuilder::from_rect), style.color());
         }
         let corners = [(left, top), (right, top), (right, bottom), (left, bottom)];
@@ -143,7 +143,7 @@ impl DrawingBackend for &mut Pixels {
         style: &S,
         fill: bool,
     ) -> Drawn {
-        let radius = radius.min(WIDEST);
+        let radius = radius.min(MAX_LINE_WIDTH);
         let circle = PathBuilder::from_circle(zoomed(x), zoomed(y), radius as f32 * ZOOM as f32);
         if fill { self.fill(circle, style.color()) } else { self.stroke(circle, style) }
     }

@@ -10,9 +10,9 @@ use toml::{Table, Value};
 use crate::paper::catalogue::{Figure, Paper};
 use crate::paper::check::check;
 use crate::paper::error::PaperError;
-use crate::paper::extract::{Observed, observe};
-use crate::paper::kept;
-use crate::paper::model::{Of, Panel, Part, Series, Variant, plain};
+use crate::paper::model::{Metric, Panel, Part, Series, Variant, value_text};
+use crate::paper::observe::{Observed, observe};
+use crate::paper::run_cache;
 use crate::paper::select::{Extent, Selection, Size};
 
 /// Point of a figure: one bar, or one point of a curve.
@@ -42,18 +42,18 @@ pub struct FigurePlan {
     /// Every combination of panel, curve and sweep value.
     pub points: Vec<Point>,
     /// Description of the changes against the paper.
-    pub says: String,
+    pub changes_text: String,
     /// Digest of everything that the figure takes from a run.
-    pub(crate) looked_at: String,
+    pub(crate) observation_digest: String,
 }
 
 impl FigurePlan {
     /// Returns the descriptions of the measurements behind its points, in order and without duplicates.
-    pub fn said(&self) -> Vec<&str> {
+    pub fn methods(&self) -> Vec<&str> {
         let mut said: Vec<&str> = Vec::new();
         for observed in self.points.iter().flat_map(|point| point.observed.iter().flatten()) {
-            if !observed.said.is_empty() && !said.contains(&observed.said.as_str()) {
-                said.push(&observed.said);
+            if !observed.method.is_empty() && !said.contains(&observed.method.as_str()) {
+                said.push(&observed.method);
             }
         }
         said
@@ -92,7 +92,7 @@ pub struct Plan {
     /// The runs to execute.
     pub runs: Vec<Run>,
     /// Description of the measurement, as far as results depend on it. Part of the keys of measured runs.
-    how: String,
+    method: String,
 }
 
 impl Plan {
@@ -125,7 +125,7 @@ impl Plan {
         let wanted = selection.apply(&paper, size)?;
         let extent = selection.extent();
         let mut plan =
-            Plan { paper, size, extent, figures: Vec::new(), runs: Vec::new(), how: how.to_owned() };
+            Plan { paper, size, extent, figures: Vec::new(), runs: Vec::new(), method: how.to_owned() };
         let mut known = BTreeMap::new();
         for figure in wanted {
             plan.add(figure, seeds, &mut known)?;
@@ -156,7 +156,7 @@ impl Plan {
                 quick.unwrap_or(&sweep.values).iter().cloned().map(Some).collect()
             }
         };
-        let xs = sweep.iter().map(|value| value.as_ref().map(plain).unwrap_or_default()).collect();
+        let xs = sweep.iter().map(|value| value.as_ref().map(value_text).unwrap_or_default()).collect();
         let number = self.figures.len();
         let mut points = Vec::new();
         for (p, panel) in panels.iter().enumerate() {
@@ -164,7 +164,7 @@ impl Plan {
                 for (x, value) in sweep.iter().enumerate() {
                     let mut observed = vec![None; seeds.len()];
                     if file.scenario.is_none() {
-                        observed = vec![Some(at_rest(&figure, series)); seeds.len()];
+                        observed = vec![Some(static_measures(&figure, series)); seeds.len()];
                     }
                     let mut of_first = None;
                     for (k, &seed) in seeds.iter().enumerate().filter(|_| file.scenario.is_some()) {
@@ -177,8 +177,8 @@ impl Plan {
                         let variant = series.variant.as_ref().map(Variant::name);
                         let measured = variant == Some(Variant::MEASURED);
                         let key = match measured {
-                            true => kept::key(&format!("{identity}\nmeasured: {}", self.how)),
-                            false => kept::key(&identity),
+                            true => run_cache::key(&format!("{identity}\nmeasured: {}", self.method)),
+                            false => run_cache::key(&identity),
                         };
                         let run = match known.get(&key) {
                             Some(&run) => run,
@@ -208,8 +208,16 @@ impl Plan {
             }
         }
         let says = change.says.clone();
-        let looked_at = kept::looked_at(file);
-        self.figures.push(FigurePlan { panels, xs, seeds, points, says, looked_at, figure });
+        let looked_at = run_cache::observation_digest(file);
+        self.figures.push(FigurePlan {
+            panels,
+            xs,
+            seeds,
+            points,
+            changes_text: says,
+            observation_digest: looked_at,
+            figure,
+        });
         Ok(())
     }
 
@@ -267,28 +275,28 @@ impl Plan {
     }
 
     /// Takes from the result of a run the numbers that its points need.
-    pub fn look(&self, run: usize, result: &RunResult) -> Look {
-        self.look_saying(run, result, "")
+    pub fn observe(&self, run: usize, result: &RunResult) -> Observations {
+        self.observe_measured(run, result, "")
     }
 
     /// Takes the same numbers from a measured run. `said` describes the measurement.
-    pub fn look_saying(&self, run: usize, result: &RunResult, said: &str) -> Look {
+    pub fn observe_measured(&self, run: usize, result: &RunResult, said: &str) -> Observations {
         let payload_share = self.runs[run].loaded.scenario.network.payload_share();
-        let of = |seen: Seen<()>| {
+        let of = |seen: AtPoint<()>| {
             let observed = observe(&self.figures[seen.figure].figure.file, result, payload_share);
-            seen.with(Observed { said: said.to_owned(), ..observed })
+            seen.with(Observed { method: said.to_owned(), ..observed })
         };
-        Look(self.uses(run).map(of).collect())
+        Observations(self.uses(run).map(of).collect())
     }
 
     /// Returns the points that use a run.
-    pub(crate) fn uses(&self, run: usize) -> impl Iterator<Item = Seen<()>> {
-        self.runs[run].uses.iter().map(|&(figure, point, seed)| Seen { figure, point, seed, what: () })
+    pub(crate) fn uses(&self, run: usize) -> impl Iterator<Item = AtPoint<()>> {
+        self.runs[run].uses.iter().map(|&(figure, point, seed)| AtPoint { figure, point, seed, what: () })
     }
 
     /// Stores the observations in the points of the plan.
-    pub fn record(&mut self, look: Look) {
-        for Seen { figure, point, seed, what } in look.0 {
+    pub fn record(&mut self, look: Observations) {
+        for AtPoint { figure, point, seed, what } in look.0 {
             self.figures[figure].points[point].observed[seed] = Some(what);
         }
     }
@@ -296,21 +304,21 @@ impl Plan {
 
 /// Observations of one run, for the points that use it.
 #[derive(Debug)]
-pub struct Look(pub(crate) Vec<Seen<Observed>>);
+pub struct Observations(pub(crate) Vec<AtPoint<Observed>>);
 
 /// Point and seed of a figure, with a value attached.
 #[derive(Debug)]
-pub(crate) struct Seen<T> {
+pub(crate) struct AtPoint<T> {
     pub(crate) figure: usize,
     pub(crate) point: usize,
     pub(crate) seed: usize,
     pub(crate) what: T,
 }
 
-impl<T> Seen<T> {
+impl<T> AtPoint<T> {
     /// Returns the same point with another value.
-    pub(crate) fn with<U>(self, what: U) -> Seen<U> {
-        Seen { figure: self.figure, point: self.point, seed: self.seed, what }
+    pub(crate) fn with<U>(self, what: U) -> AtPoint<U> {
+        AtPoint { figure: self.figure, point: self.point, seed: self.seed, what }
     }
 }
 
@@ -320,7 +328,8 @@ pub(crate) fn number(value: &Value) -> Option<f64> {
 }
 
 fn label(figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>, seed: u64) -> String {
-    let parts = [figure.id.clone(), panel.name.clone(), series.label(), value.map(plain).unwrap_or_default()];
+    let parts =
+        [figure.id.clone(), panel.name.clone(), series.label(), value.map(value_text).unwrap_or_default()];
     let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
     format!("{} seed {seed}", parts.join(", "))
 }
@@ -332,13 +341,13 @@ fn cost(loaded: &Loaded, label: &str) -> Result<f64, PaperError> {
 }
 
 /// Returns the measures of a scheme that are known without a run: the size of its state.
-fn at_rest(figure: &Figure, series: &Series) -> Observed {
+fn static_measures(figure: &Figure, series: &Series) -> Observed {
     let bytes = series.scheme.as_deref().and_then(find_scheme).map(|info| match (info.make)().policy {
         PolicyConfig::Udmp(_) => size_of::<Udmp>(),
         PolicyConfig::Mprdma(_) => size_of::<MpRdma>(),
         _ => size_of::<AnyPolicy>(),
     });
-    let value = |of| bytes.filter(|_| of == Of::StateBytes).map(|bytes| bytes as f64);
+    let value = |of| bytes.filter(|_| of == Metric::StateBytes).map(|bytes| bytes as f64);
     Observed { values: figure.file.measure.iter().map(|m| value(m.of)).collect(), ..Observed::default() }
 }
 

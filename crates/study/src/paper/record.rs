@@ -8,7 +8,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use crate::paper::catalogue::{Paper, RECORD_FILE};
-use crate::paper::claims::{Verdict, Weight, explained, of_other_size};
+use crate::paper::claims::{Verdict, Weight, of_other_size, reason};
 use crate::paper::error::{PaperError, unknown};
 use crate::paper::model::Claim;
 use crate::paper::plan::Plan;
@@ -38,13 +38,13 @@ pub struct RecordedFigure {
     /// Version of the program that ran.
     pub version: String,
     /// Verdicts on the figure's claims, in the order of its file.
-    pub claims: Vec<Recorded>,
+    pub claims: Vec<RecordedVerdict>,
 }
 
 /// Recorded verdict on a claim.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Recorded {
+pub struct RecordedVerdict {
     /// Text of the claim.
     pub claim: String,
     /// The published number or relation.
@@ -67,7 +67,7 @@ pub struct Recorded {
     pub why: String,
 }
 
-impl Recorded {
+impl RecordedVerdict {
     /// Recomputes state, weight and reason from `claim`, for a number that was recorded at `size`.
     fn judge(&mut self, claim: &Claim, size: Size) {
         self.published.clone_from(&claim.published);
@@ -76,8 +76,8 @@ impl Recorded {
         let judged = match of_other_size(claim, size) {
             Some(why) => (State::Undecided, why),
             None => {
-                let state = State::of(claim, Estimate { mean, ci95: self.ci95, n: 1 });
-                (state, explained(claim, state, &self.variant))
+                let state = State::judge(claim, Estimate { mean, ci95: self.ci95, n: 1 });
+                (state, reason(claim, state, &self.variant))
             }
         };
         (self.state, self.why) = judged;
@@ -88,10 +88,10 @@ fn counts(weight: &Weight) -> bool {
     *weight == Weight::Counts
 }
 
-impl From<&Verdict> for Recorded {
+impl From<&Verdict> for RecordedVerdict {
     fn from(verdict: &Verdict) -> Self {
         let estimate = verdict.detail.estimate;
-        Recorded {
+        RecordedVerdict {
             claim: verdict.claim.clone(),
             published: verdict.published.clone(),
             variant: verdict.variant.clone(),
@@ -125,15 +125,15 @@ impl Record {
     }
 
     /// Replaces the results of the figures in `plan`, and removes the figures that the paper no longer has.
-    pub fn with(mut self, plan: &Plan, verdicts: &[Verdict], version: &str) -> Self {
+    pub fn replace_figures(mut self, plan: &Plan, verdicts: &[Verdict], version: &str) -> Self {
         for figure in &plan.figures {
             let id = &figure.figure.id;
             let recorded = RecordedFigure {
                 size: plan.size.flag().trim_start_matches('-').to_owned(),
                 seeds: figure.seeds.len(),
-                shortened: figure.says.clone(),
+                shortened: figure.changes_text.clone(),
                 version: version.to_owned(),
-                claims: verdicts.iter().filter(|v| v.figure == *id).map(Recorded::from).collect(),
+                claims: verdicts.iter().filter(|v| v.figure == *id).map(RecordedVerdict::from).collect(),
             };
             self.figures.insert(id.clone(), recorded);
         }
@@ -145,7 +145,7 @@ impl Record {
     ///
     /// # Errors
     /// If the paper no longer has a recorded claim or figure. It must then be recorded again.
-    pub fn judged_again(mut self, paper: &Paper) -> Result<Self, PaperError> {
+    pub fn rejudge(mut self, paper: &Paper) -> Result<Self, PaperError> {
         for (id, recorded) in &mut self.figures {
             let file = &paper.figure(id)?.file;
             let size = if recorded.size == "full" { Size::Full } else { Size::Quick };
@@ -203,7 +203,8 @@ mod tests {
 
     #[test]
     fn a_record_is_read_as_it_was_written() {
-        let claims = vec![Recorded { claim: "c".to_owned(), mean: Some(0.1), ..Recorded::default() }];
+        let claims =
+            vec![RecordedVerdict { claim: "c".to_owned(), mean: Some(0.1), ..RecordedVerdict::default() }];
         let figure =
             RecordedFigure { size: "full".to_owned(), seeds: 3, claims, ..RecordedFigure::default() };
         let record = Record { figures: BTreeMap::from([("1".to_owned(), figure)]) };

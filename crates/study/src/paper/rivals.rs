@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::paper::model::Claim;
 use crate::paper::plan::FigurePlan;
-use crate::paper::state::{holds, room};
+use crate::paper::state::{margin, within_limits};
 
 /// Returns the names of all curves other than the claim's.
 pub(crate) fn others<'a>(figure: &'a FigurePlan, claim: &Claim) -> Vec<&'a str> {
@@ -34,7 +34,7 @@ pub(crate) fn best<'a>(figure: &'a FigurePlan, claim: &Claim, at: (usize, usize)
 }
 
 /// Largest number of rows that the text lists.
-const LISTED: usize = 12;
+const MAX_LISTED_ROWS: usize = 12;
 
 /// Returns the number of rows in which a claim holds, and the list of the other rows, the worst first.
 pub(crate) fn rows_text(
@@ -51,15 +51,15 @@ pub(crate) fn rows_text(
             continue;
         };
         let mean = known.iter().sum::<f64>() / known.len() as f64;
-        if !holds(claim, mean) {
-            beyond.push((room(claim, mean), format!("{name} ({})", claim.show.show(mean))));
+        if !within_limits(claim, mean) {
+            beyond.push((margin(claim, mean), format!("{name} ({})", claim.show.show(mean))));
         }
     }
     beyond.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     let count = format!(" in {} of {} rows", rows.len() - beyond.len(), rows.len());
-    let mut names: Vec<String> = beyond.iter().take(LISTED).map(|(_, name)| name.clone()).collect();
-    if beyond.len() > LISTED {
-        names.push(format!("and {} more", beyond.len() - LISTED));
+    let mut names: Vec<String> = beyond.iter().take(MAX_LISTED_ROWS).map(|(_, name)| name.clone()).collect();
+    if beyond.len() > MAX_LISTED_ROWS {
+        names.push(format!("and {} more", beyond.len() - MAX_LISTED_ROWS));
     }
     let text = if names.is_empty() { String::new() } else { format!("not in {}", names.join(", ")) };
     (count, text)

@@ -2,7 +2,7 @@
 
 use crate::paper::catalogue::{Figure, Paper};
 use crate::paper::error::{PaperError, unknown};
-use crate::paper::model::{Against, Claim, FigureFile, Only, Panel};
+use crate::paper::model::{Against, Claim, FigureFile, OnlySize, Panel};
 
 /// Size of the runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,16 +15,16 @@ pub enum Size {
 
 impl Size {
     /// Returns true if `panel` runs at this size.
-    pub(crate) fn has(self, panel: &Panel) -> bool {
-        self.is(panel.only)
+    pub(crate) fn runs_panel(self, panel: &Panel) -> bool {
+        self.allowed_by(panel.only)
     }
 
     /// Returns true if `only` does not exclude this size.
-    pub(crate) fn is(self, only: Option<Only>) -> bool {
+    pub(crate) fn allowed_by(self, only: Option<OnlySize>) -> bool {
         match only {
             None => true,
-            Some(Only::Quick) => self == Size::Quick,
-            Some(Only::Full) => self == Size::Full,
+            Some(OnlySize::Quick) => self == Size::Quick,
+            Some(OnlySize::Full) => self == Size::Full,
         }
     }
 
@@ -71,7 +71,7 @@ impl Selection {
             None => paper.figures.clone(),
         };
         for figure in &mut figures {
-            figure.file.panel.retain(|panel| size.has(panel));
+            figure.file.panel.retain(|panel| size.runs_panel(panel));
         }
         self.check(&figures)?;
         for file in figures.iter_mut().map(|figure| &mut figure.file) {
@@ -90,7 +90,7 @@ impl Selection {
         let files = || figures.iter().map(|figure| &figure.file);
         let panels = || files().flat_map(|file| &file.panel);
         for name in &self.panels {
-            if !panels().any(|panel| panel.answers_to(name)) {
+            if !panels().any(|panel| panel.matches_name(name)) {
                 return Err(unknown("panel", name, distinct(panels().map(|p| p.name.as_str())).into_iter()));
             }
         }
@@ -105,7 +105,7 @@ impl Selection {
 
     fn reduce(&self, file: &mut FigureFile) {
         if !self.panels.is_empty() {
-            file.panel.retain(|panel| self.panels.iter().any(|name| panel.answers_to(name)));
+            file.panel.retain(|panel| self.panels.iter().any(|name| panel.matches_name(name)));
         }
         if !self.series.is_empty() {
             file.series.retain(|one| self.series.contains(&one.name));

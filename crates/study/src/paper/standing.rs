@@ -2,7 +2,7 @@
 
 use crate::paper::claims::Weight;
 use crate::paper::model::Variant;
-use crate::paper::record::Recorded;
+use crate::paper::record::RecordedVerdict;
 use crate::paper::state::State;
 
 /// Standing of a figure of a publication.
@@ -76,24 +76,25 @@ pub struct Judgement<'a> {
     /// Combined result of all claims.
     pub standing: Standing,
     /// Claims that count, in the order of the figure. If there are none, the fitted claims.
-    pub claims: Vec<&'a Recorded>,
+    pub claims: Vec<&'a RecordedVerdict>,
 }
 
 /// Combines the claims of a figure. Claims with [`Weight::Aside`] do not count. If a claim is recorded for several
 /// variants, only `variant` counts, or else the scheme as printed. Returns `None` if no claim is left, which means
 /// that the publication claims nothing about this figure.
 pub fn judgement<'a>(
-    claims: impl IntoIterator<Item = &'a Recorded>,
+    claims: impl IntoIterator<Item = &'a RecordedVerdict>,
     variant: Option<&Variant>,
 ) -> Option<Judgement<'a>> {
     let called_for = [variant.map_or(Variant::AS_PRINTED, Variant::name), Variant::AS_PRINTED];
-    let claims: Vec<&Recorded> = claims.into_iter().filter(|claim| claim.weight != Weight::Aside).collect();
+    let claims: Vec<&RecordedVerdict> =
+        claims.into_iter().filter(|claim| claim.weight != Weight::Aside).collect();
     let judged = claims.iter().copied().filter(|claim| {
         let has =
             |variant: &&str| claims.iter().any(|one| one.claim == claim.claim && one.variant == *variant);
         called_for.iter().find(|variant| has(variant)).is_none_or(|variant| claim.variant == *variant)
     });
-    let (counting, fitted): (Vec<&Recorded>, Vec<&Recorded>) =
+    let (counting, fitted): (Vec<&RecordedVerdict>, Vec<&RecordedVerdict>) =
         judged.partition(|claim| claim.weight == Weight::Counts);
     if counting.is_empty() {
         return (!fitted.is_empty()).then_some(Judgement { standing: Standing::Fitted, claims: fitted });
@@ -134,7 +135,7 @@ impl Judgement<'_> {
 
     /// Returns the claim that decides: the first that contradicts, else that falls short, is undecided, exceeds, or
     /// agrees.
-    pub fn decisive(&self) -> &Recorded {
+    pub fn decisive(&self) -> &RecordedVerdict {
         let order = [State::Contradicts, State::FallsShort, State::Undecided, State::Exceeds, State::Agrees];
         let first = |state| self.claims.iter().find(|claim| claim.state == state);
         order.into_iter().find_map(first).expect("a judgement is of one claim at least")
@@ -155,17 +156,17 @@ impl Judgement<'_> {
 mod tests {
     use super::*;
 
-    fn claim(name: &str, variant: &str, state: State) -> Recorded {
-        Recorded {
+    fn claim(name: &str, variant: &str, state: State) -> RecordedVerdict {
+        RecordedVerdict {
             claim: name.to_owned(),
             variant: variant.to_owned(),
             state,
             why: if state == State::Agrees { "" } else { "a reason" }.to_owned(),
-            ..Recorded::default()
+            ..RecordedVerdict::default()
         }
     }
 
-    fn standing(claims: &[Recorded]) -> Option<Standing> {
+    fn standing(claims: &[RecordedVerdict]) -> Option<Standing> {
         judgement(claims, None).map(|judgement| judgement.standing)
     }
 
@@ -173,7 +174,7 @@ mod tests {
     fn claims_together_make_a_standing() {
         use State::{Agrees, Contradicts, Exceeds, FallsShort, Undecided};
         let of = |states: &[State]| {
-            let claims: Vec<Recorded> = states.iter().map(|state| claim("c", "", *state)).collect();
+            let claims: Vec<RecordedVerdict> = states.iter().map(|state| claim("c", "", *state)).collect();
             standing(&claims)
         };
         for (states, expected) in [
@@ -206,7 +207,7 @@ mod tests {
 
     #[test]
     fn our_own_bars_other_readings_and_fits_do_not_count() {
-        let weighed = |weight| Recorded { weight, ..claim("bar", "", State::FallsShort) };
+        let weighed = |weight| RecordedVerdict { weight, ..claim("bar", "", State::FallsShort) };
         let agrees = claim("c", "", State::Agrees);
         assert_eq!(standing(&[weighed(Weight::Aside)]), None);
         assert_eq!(standing(&[weighed(Weight::Aside), agrees.clone()]), Some(Standing::Agrees));
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(judged.reason(), "n: a reason");
         assert_eq!(judgement(&claims[..1], None).unwrap().count(), "1 of 1 claim agrees");
         assert!(judgement(&claims[..1], None).unwrap().reason().is_empty());
-        let bare = [Recorded { why: String::new(), ..claims[1].clone() }];
+        let bare = [RecordedVerdict { why: String::new(), ..claims[1].clone() }];
         assert_eq!(judgement(&bare, None).unwrap().reason(), "n: falls short");
     }
 }

@@ -60,7 +60,7 @@ impl State {
     }
 
     /// Returns the state of `claim`, from the mean over seeds and its confidence interval.
-    pub fn of(claim: &Claim, estimate: Estimate) -> Self {
+    pub fn judge(claim: &Claim, estimate: Estimate) -> Self {
         let half = estimate.ci95.unwrap_or(0.0);
         let [low, mean, high] = [-half, 0.0, half].map(|by| of_value(claim, estimate.mean + by));
         let agrees = |state| state == State::Agrees;
@@ -76,7 +76,7 @@ impl State {
 
 /// Returns the state for an exact number.
 fn of_value(claim: &Claim, value: f64) -> State {
-    if holds(claim, value) {
+    if within_limits(claim, value) {
         return State::Agrees;
     }
     let Some(none) = without_effect(claim) else { return State::FallsShort };
@@ -102,13 +102,13 @@ pub(crate) fn without_effect(claim: &Claim) -> Option<f64> {
     }))
 }
 
-pub(crate) fn holds(claim: &Claim, value: f64) -> bool {
+pub(crate) fn within_limits(claim: &Claim, value: f64) -> bool {
     // Decimal fractions have no exact binary representation. The slack keeps rounding from counting as disagreement.
-    room(claim, value) >= -1e-9 * value.abs()
+    margin(claim, value) >= -1e-9 * value.abs()
 }
 
 /// Returns the distance from the nearer limit, in the unit compared. Negative outside the limits.
-pub(crate) fn room(claim: &Claim, value: f64) -> f64 {
+pub(crate) fn margin(claim: &Claim, value: f64) -> f64 {
     let above = claim.at_least.map_or(f64::INFINITY, |least| value - least);
     let below = claim.at_most.map_or(f64::INFINITY, |most| most - value);
     above.min(below) + claim.tolerance
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn limits_and_tolerance() {
         let two = claim("at_least = 2.0\ntolerance = 0.2");
-        assert!(holds(&two, 1.8) && !holds(&two, 1.79));
+        assert!(within_limits(&two, 1.8) && !within_limits(&two, 1.79));
         let band = claim("at_least = 0.3\nat_most = 0.4");
-        assert!(holds(&band, 0.3) && holds(&band, 0.4) && !holds(&band, 0.41));
+        assert!(within_limits(&band, 0.3) && within_limits(&band, 0.4) && !within_limits(&band, 0.41));
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn an_interval_across_a_limit_decides_nothing() {
         let two = claim("versus = { series = 'y' }\nat_least = 2.0\nat_most = 3.0");
-        let of = |mean, half| State::of(&two, estimate(mean, half));
+        let of = |mean, half| State::judge(&two, estimate(mean, half));
         assert_eq!([of(2.1, 0.2), of(1.9, 0.2), of(3.1, 0.2)], [State::Undecided; 3]);
         assert_eq!(
             [of(2.5, 0.2), of(1.7, 0.2), of(3.5, 0.2)],
@@ -187,6 +187,6 @@ mod tests {
         // limit.
         assert_eq!(of(1.1, 0.3), State::FallsShort);
         assert_eq!(of(2.5, 9.0), State::Undecided);
-        assert_eq!(State::of(&two, Estimate { mean: 2.0, ci95: None, n: 1 }), State::Agrees);
+        assert_eq!(State::judge(&two, Estimate { mean: 2.0, ci95: None, n: 1 }), State::Agrees);
     }
 }

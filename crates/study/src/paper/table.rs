@@ -1,7 +1,7 @@
 //! Claims and measures as text for the terminal and as CSV.
 
 use crate::paper::claims::Verdict;
-use crate::paper::model::{Of, Stat, Variant};
+use crate::paper::model::{Metric, Stat, Variant};
 use crate::paper::plan::{FigurePlan, Plan};
 use pathweave_results::Estimate;
 use pathweave_results::Quantity;
@@ -46,7 +46,7 @@ pub(crate) struct Ranked {
 /// Returns the curves of a panel, from best to worst by a measure.
 pub(crate) fn ranking(figure: &FigurePlan, panel: usize, measure: usize) -> Vec<Ranked> {
     let m = &figure.figure.file.measure[measure];
-    let more_is_better = m.of == Of::Throughput || m.stat == Stat::Jain;
+    let more_is_better = m.of == Metric::Throughput || m.stat == Stat::Jain;
     let points = figure.points.iter().filter(|point| point.panel == panel);
     let mut ranked: Vec<Ranked> = points
         .map(|point| Ranked {
@@ -82,7 +82,7 @@ pub fn rankings_text(plan: &Plan) -> String {
             for (p, panel) in figure.panels.iter().enumerate() {
                 let show = |r: &Ranked| {
                     let mark = if r.best { "*" } else { "" };
-                    let value = r.value.map_or("none".to_owned(), |e| quantity.show(e.mean));
+                    let value = r.value.map_or("none".to_owned(), |e| quantity.format(e.mean));
                     format!("{}{mark} {value}", r.series)
                 };
                 let all: Vec<String> = ranking(figure, p, m).iter().map(show).collect();
@@ -94,23 +94,33 @@ pub fn rankings_text(plan: &Plan) -> String {
 }
 
 /// Returns the quantity in which a measure is shown.
-pub(crate) fn quantity(of: Of, stat: Stat) -> Quantity {
+pub(crate) fn quantity(of: Metric, stat: Stat) -> Quantity {
     match (of, stat) {
         (_, Stat::Jain | Stat::MaxOverMean) => Quantity::Plain,
-        (_, Stat::TimeBelow) | (Of::Fct | Of::AckedFct | Of::JobTime | Of::Gaps, _) => Quantity::TimeNs,
-        (Of::Throughput | Of::HostThroughput | Of::Trace | Of::PolicyRate, _) => Quantity::RateBps,
-        (Of::Queue | Of::StateBytes | Of::Held, _) => Quantity::Bytes,
-        (Of::AckShare | Of::LossShare | Of::Overhead | Of::OooShare | Of::GapShare, _) => Quantity::Percent,
-        (Of::Slowdown | Of::OooDegree | Of::OooPackets | Of::Cnps | Of::LengthShare, _) => Quantity::Plain,
+        (_, Stat::TimeBelow) | (Metric::Fct | Metric::AckedFct | Metric::JobTime | Metric::Gaps, _) => {
+            Quantity::TimeNs
+        }
+        (Metric::Throughput | Metric::HostThroughput | Metric::Trace | Metric::PolicyRate, _) => {
+            Quantity::RateBps
+        }
+        (Metric::Queue | Metric::StateBytes | Metric::Held, _) => Quantity::Bytes,
         (
-            Of::Answers
-            | Of::IsolatedFlows
-            | Of::Copies
-            | Of::Notices
-            | Of::Pauses
-            | Of::Drops
-            | Of::Retransmissions
-            | Of::Unfinished,
+            Metric::AckShare | Metric::LossShare | Metric::Overhead | Metric::OooShare | Metric::GapShare,
+            _,
+        ) => Quantity::Percent,
+        (
+            Metric::Slowdown | Metric::OooDegree | Metric::OooPackets | Metric::Cnps | Metric::LengthShare,
+            _,
+        ) => Quantity::Plain,
+        (
+            Metric::Answers
+            | Metric::IsolatedFlows
+            | Metric::Copies
+            | Metric::Notices
+            | Metric::Pauses
+            | Metric::Drops
+            | Metric::Retransmissions
+            | Metric::Unfinished,
             _,
         ) => Quantity::Count,
     }
@@ -152,7 +162,7 @@ pub(crate) fn traces_csv(plan: &Plan) -> String {
     text
 }
 
-fn each_seed(plan: &Plan, mut row: impl FnMut(&FigurePlan, &str, &crate::paper::extract::Observed)) {
+fn each_seed(plan: &Plan, mut row: impl FnMut(&FigurePlan, &str, &crate::paper::observe::Observed)) {
     for figure in &plan.figures {
         for point in &figure.points {
             let series = &figure.figure.file.series[point.series];

@@ -58,7 +58,7 @@ impl Paper {
         }
         self.figures.retain(|figure| figure.file.testbed.is_some());
         for figure in &mut self.figures {
-            measure(&mut figure.file);
+            split_curves(&mut figure.file);
         }
         let file = &mut self.file;
         file.title =
@@ -80,7 +80,7 @@ impl Paper {
 }
 
 /// Replaces the curves of a testbed figure by measured and simulated ones, and drops the claims about other curves.
-fn measure(file: &mut FigureFile) {
+fn split_curves(file: &mut FigureFile) {
     let Some(Testbed { schemes, says, seeds, set }) = file.testbed.clone() else { return };
     let is_measured =
         |series: &&Series| series.scheme.as_ref().is_some_and(|scheme| schemes.contains(scheme));
@@ -144,7 +144,7 @@ mod tests {
             "#,
         )
         .unwrap();
-        measure(&mut file);
+        split_curves(&mut file);
         let labels: Vec<String> = file.series.iter().map(Series::label).collect();
         assert_eq!(labels, ["A (measured)", "A (simulated)"]);
         assert!(file.series.iter().all(|series| series.scheme.as_deref() == Some("udmp")));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::paper::catalogue::Figure;
 use crate::paper::check::check;
-use crate::paper::extract::Observed;
+use crate::paper::observe::Observed;
 use crate::paper::plan::{FigurePlan, Point};
 
 /// Figure with three curves, `a`, `b` and `c`, and one measure `m`. Its rows `first` and `second` share a heading.
@@ -46,8 +46,8 @@ pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
         xs: vec![String::new()],
         seeds: (1..=values[0][0].len() as u64).collect(),
         points,
-        says: String::new(),
-        looked_at: String::new(),
+        changes_text: String::new(),
+        observation_digest: String::new(),
         figure,
     }
 }

@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::paper::claims::Verdict;
 use crate::paper::draw;
 use crate::paper::error::PaperError;
-use crate::paper::kept::KeptRuns;
 use crate::paper::page;
-use crate::paper::picture::{Drawn, Failed};
+use crate::paper::picture::{DrawError, RenderedPicture};
 use crate::paper::plan::Plan;
+use crate::paper::run_cache::RunCache;
 use crate::paper::scores;
 use crate::paper::table;
 
@@ -32,7 +32,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Destination {
     path: PathBuf,
-    kept: KeptRuns,
+    kept: RunCache,
 }
 
 impl Destination {
@@ -48,11 +48,11 @@ impl Destination {
         if left.exists() {
             fs::remove_dir_all(&left).map_err(output(&left))?;
         }
-        Ok(Destination { kept: KeptRuns::new(store), path })
+        Ok(Destination { kept: RunCache::new(store), path })
     }
 
     /// Returns the finished runs.
-    pub fn kept(&self) -> &KeptRuns {
+    pub fn kept(&self) -> &RunCache {
         &self.kept
     }
 
@@ -66,12 +66,12 @@ impl Destination {
         let mut pictures = Vec::new();
         for figure in &plan.figures {
             let id = &figure.figure.id;
-            let failed = |why: Failed| PaperError::Plot { figure: id.clone(), message: why.to_string() };
+            let failed = |why: DrawError| PaperError::Plot { figure: id.clone(), message: why.to_string() };
             let Some(drawn) = draw::picture(figure) else {
                 pictures.push(None);
                 continue;
             };
-            let Drawn { svg, png } = drawn.map_err(failed)?;
+            let RenderedPicture { svg, png } = drawn.map_err(failed)?;
             file(format!("{}.png", stem(id)), png);
             file(format!("{}.svg", stem(id)), svg.clone().into_bytes());
             pictures.push(Some(svg));

@@ -33,7 +33,7 @@ pub(crate) fn best(
     let mut groups: BTreeMap<Vec<Option<usize>>, Vec<usize>> = BTreeMap::new();
     for (number, cell) in plan.cells.iter().enumerate() {
         let without = |(a, &at): (usize, &usize)| (a != plan.compare).then_some(at);
-        groups.entry(cell.at.iter().enumerate().map(without).collect()).or_default().push(number);
+        groups.entry(cell.value_indices.iter().enumerate().map(without).collect()).or_default().push(number);
     }
     let mut found = Vec::new();
     for metric in metrics.iter().filter(|metric| metric.better != Better::Neither) {
@@ -41,7 +41,7 @@ pub(crate) fn best(
             let of = |&cell: &usize| {
                 let values = figure(cell, &metric.name);
                 let mean = Estimate::from_values(&values.iter().flatten().copied().collect::<Vec<_>>())?.mean;
-                Some((plan.cells[cell].at[plan.compare], mean, values))
+                Some((plan.cells[cell].value_indices[plan.compare], mean, values))
             };
             let figures: Vec<_> = rivals.iter().filter_map(of).collect();
             let sign = if metric.better == Better::Higher { -1.0 } else { 1.0 };

@@ -47,7 +47,7 @@ pub struct Cell {
     /// Description for people, for instance "scheme=rps, topology.hosts=8".
     pub label: String,
     /// Index of the value on each axis.
-    pub at: Vec<usize>,
+    pub value_indices: Vec<usize>,
     /// Settings in order, in the syntax of `--set`.
     pub set: Vec<String>,
     /// Settings with their places in the sweep file.
@@ -55,16 +55,16 @@ pub struct Cell {
 }
 
 /// Settings that are applied together: a value of a grid axis, a named cell, or a sample.
-struct Choice {
+struct JointSettings {
     /// Index of the value, for each axis that the choice covers.
     at: Vec<usize>,
     set: Vec<String>,
     settings: Vec<Setting>,
 }
 
-impl Choice {
+impl JointSettings {
     fn new(at: Vec<usize>) -> Self {
-        Choice { at, set: Vec::new(), settings: Vec::new() }
+        JointSettings { at, set: Vec::new(), settings: Vec::new() }
     }
 
     fn add(
@@ -101,7 +101,7 @@ pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>,
         let names: Vec<Value> = file.list.iter().map(|named| named.name.clone().into()).collect();
         axes.push(axis("cell", AxisKind::List, &names));
         let cell = |(i, named): (usize, &NamedCell)| {
-            Choice::new(vec![i]).add_all(&named.set, document, &root.key("list").index(i).key("set"))
+            JointSettings::new(vec![i]).add_all(&named.set, document, &root.key("list").index(i).key("set"))
         };
         parts.push(file.list.iter().enumerate().map(cell).collect::<Result<Vec<_>, _>>()?);
     }
@@ -110,7 +110,7 @@ pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>,
         let place = root.key("grid").index(a);
         let choice = |(i, value): (usize, &Value)| {
             let at = (place.key("key"), place.key("values").index(i));
-            Choice::new(vec![i]).add(&one.key, value, document.setting(&one.key, &at.0, value, &at.1))
+            JointSettings::new(vec![i]).add(&one.key, value, document.setting(&one.key, &at.0, value, &at.1))
         };
         parts.push(one.values.iter().enumerate().map(choice).collect::<Result<_, _>>()?);
     }
@@ -126,14 +126,14 @@ pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>,
         }
         let choice = |(i, point): (usize, &Vec<Value>)| {
             let mut axes = cube.axis.iter().zip(point).enumerate();
-            axes.try_fold(Choice::new(vec![i; cube.axis.len()]), |choice, (d, (axis, value))| {
+            axes.try_fold(JointSettings::new(vec![i; cube.axis.len()]), |choice, (d, (axis, value))| {
                 let key_at = place.index(d).key("key");
                 choice.add(&axis.key, value, document.setting(&axis.key, &key_at, value, &key_at))
             })
         };
         parts.push(points.iter().enumerate().map(choice).collect::<Result<_, _>>()?);
     }
-    let count = parts.iter().map(|part: &Vec<Choice>| part.len() as u64).fold(1, u64::saturating_mul);
+    let count = parts.iter().map(|part: &Vec<JointSettings>| part.len() as u64).fold(1, u64::saturating_mul);
     let seeds = match &file.seeds {
         Seeds::Count(count) => *count,
         Seeds::List(list) => list.len() as u64,
@@ -145,9 +145,13 @@ pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>,
             .help(format!("that is {count} cells with {seeds} seeds each"));
         return Err(document.place(finding).into());
     }
-    let of_all = Choice::new(Vec::new()).add_all(&file.set, document, &root.key("set"))?;
-    let mut cells =
-        vec![Cell { label: String::new(), at: Vec::new(), set: of_all.set, settings: of_all.settings }];
+    let of_all = JointSettings::new(Vec::new()).add_all(&file.set, document, &root.key("set"))?;
+    let mut cells = vec![Cell {
+        label: String::new(),
+        value_indices: Vec::new(),
+        set: of_all.set,
+        settings: of_all.settings,
+    }];
     let mut first_axis = 0;
     for part in &parts {
         let here = &axes[first_axis..first_axis + part[0].at.len()];
@@ -157,7 +161,7 @@ pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>,
     Ok((axes, cells))
 }
 
-fn extend(cell: &Cell, choice: &Choice, axes: &[Axis]) -> Cell {
+fn extend(cell: &Cell, choice: &JointSettings, axes: &[Axis]) -> Cell {
     let mut cell = cell.clone();
     for (axis, &at) in axes.iter().zip(&choice.at) {
         if !cell.label.is_empty() {
@@ -168,7 +172,7 @@ fn extend(cell: &Cell, choice: &Choice, axes: &[Axis]) -> Cell {
             _ => cell.label.push_str(&format!("{}={}", axis.key, axis.values[at])),
         }
     }
-    cell.at.extend(&choice.at);
+    cell.value_indices.extend(&choice.at);
     cell.set.extend(choice.set.iter().cloned());
     cell.settings.extend(choice.settings.iter().cloned());
     cell
@@ -251,13 +255,13 @@ fn check(file: &SweepFile) -> Vec<Diagnostic> {
 }
 
 fn axis(key: &str, kind: AxisKind, values: &[Value]) -> Axis {
-    let texts: Vec<String> = values.iter().map(plain).collect();
+    let texts: Vec<String> = values.iter().map(value_text).collect();
     let (numbers, quantity) = numbers(values);
     Axis { key: key.to_owned(), kind, values: texts, numbers, quantity }
 }
 
 /// Returns a value as text, strings without their quotes.
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -299,7 +303,10 @@ mod tests {
         assert_eq!(cells.len(), 12);
         assert_eq!(cells[0].label, "one, scheme=ecmp, workload[0].size=1KB");
         assert_eq!(cells[0].set, ["seed=4", "a=1", "scheme=\"ecmp\"", "workload[0].size=\"1KB\""]);
-        assert_eq!((cells[1].at.clone(), cells[11].at.clone()), (vec![0, 0, 1], vec![1, 1, 2]));
+        assert_eq!(
+            (cells[1].value_indices.clone(), cells[11].value_indices.clone()),
+            (vec![0, 0, 1], vec![1, 1, 2])
+        );
         assert_eq!(axes[1].numbers, None);
         assert_eq!(
             (axes[2].numbers.clone(), axes[2].quantity),
@@ -314,7 +321,7 @@ mod tests {
                     [[latin-hypercube.axis]]\nkey = 'y'\nfrom = '1us'\nto = '9us'\n";
         let (axes, cells) = parse(text).unwrap();
         assert_eq!((axes.len(), cells.len()), (3, 10));
-        assert_eq!(cells[3].at, [0, 3, 3]);
+        assert_eq!(cells[3].value_indices, [0, 3, 3]);
         assert_eq!(
             cells[3].set[1..],
             [format!("x={}", axes[1].values[3]), format!("y=\"{}\"", axes[2].values[3])]

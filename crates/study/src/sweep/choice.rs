@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, Table, presets};
-use pathweave_results::{LATENCY_RULES, Quantity};
+use pathweave_results::{LATENCY_DOMINANT_SHARE, Quantity};
 use serde::Serialize;
 
 use crate::sweep::cluster::{ClusterPlan, Cost, FIDELITY, LATENCY, SCHEME, TIME};
@@ -29,7 +29,7 @@ pub struct Choice {
     /// Number of unfinished flows.
     pub open_flows: u64,
     /// Outcome of the runs.
-    pub ending: Ending,
+    pub ending: ChoiceOutcome,
     /// Components of the fabric and their cost.
     #[serde(flatten)]
     pub cost: Cost,
@@ -38,12 +38,12 @@ pub struct Choice {
 }
 
 /// Relative difference up to which two times count as equal. The cheaper choice is then the better one.
-pub(crate) const LEVEL: f64 = 0.005;
+pub(crate) const TIE_TOLERANCE: f64 = 0.005;
 
 /// Outcome of the runs of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ending {
+pub enum ChoiceOutcome {
     /// At least one run has been made, and all runs made so far ended with all their flows.
     Ended,
     /// A run ended with unfinished flows.
@@ -54,22 +54,22 @@ pub enum Ending {
     NotRun,
 }
 
-impl Ending {
+impl ChoiceOutcome {
     fn of(cell: &CellSummary) -> Self {
         match () {
-            () if !cell.failed.is_empty() => Ending::Failed,
-            () if cell.open_flows > 0 => Ending::Unfinished,
-            () if cell.finished_seeds.is_empty() => Ending::NotRun,
-            () => Ending::Ended,
+            () if !cell.failed.is_empty() => ChoiceOutcome::Failed,
+            () if cell.open_flows > 0 => ChoiceOutcome::Unfinished,
+            () if cell.finished_seeds.is_empty() => ChoiceOutcome::NotRun,
+            () => ChoiceOutcome::Ended,
         }
     }
 
-    fn words(self) -> &'static str {
+    fn label(self) -> &'static str {
         match self {
-            Ending::Ended => "no iteration",
-            Ending::Unfinished => "did not end",
-            Ending::Failed => "failed",
-            Ending::NotRun => "not run yet",
+            ChoiceOutcome::Ended => "no iteration",
+            ChoiceOutcome::Unfinished => "did not end",
+            ChoiceOutcome::Failed => "failed",
+            ChoiceOutcome::NotRun => "not run yet",
         }
     }
 }
@@ -111,7 +111,7 @@ fn mark_best(choices: &mut [Choice]) {
     for choice in choices {
         let fastest = fastest.entry(choice.fidelity.clone()).or_insert(f64::INFINITY);
         let time_ns = choice.time_ns.unwrap_or(f64::INFINITY);
-        choice.best_of_its_cost = time_ns < *fastest * (1.0 - LEVEL);
+        choice.best_of_its_cost = time_ns < *fastest * (1.0 - TIE_TOLERANCE);
         *fastest = fastest.min(time_ns);
     }
 }
@@ -131,11 +131,13 @@ impl Choices {
                 fidelity: value(FIDELITY).unwrap_or_else(|| plan.fidelity.to_owned()),
                 error: None,
                 // The mean covers iterations that ended, which is misleading if one did not.
-                time_ns: time.map(|time| time.mean).filter(|_| Ending::of(cell) == Ending::Ended),
+                time_ns: time
+                    .map(|time| time.mean)
+                    .filter(|_| ChoiceOutcome::of(cell) == ChoiceOutcome::Ended),
                 time_ci95_ns: time.and_then(|time| time.ci95),
                 latency_ratio: cell.metrics.get(LATENCY).map(|figures| figures.estimate.mean),
                 open_flows: cell.open_flows,
-                ending: Ending::of(cell),
+                ending: ChoiceOutcome::of(cell),
                 cost: plan.costs[cell.at[0]].clone(),
                 best_of_its_cost: false,
             }
@@ -167,7 +169,10 @@ impl Choices {
             column.set_cell_alignment(CellAlignment::Right);
         }
         let warning = self.warning().map_or(String::new(), |words| format!("warning: {words}\n"));
-        format!("{out}\n* faster than all that is cheaper, by more than {} %\n{warning}", 100.0 * LEVEL)
+        format!(
+            "{out}\n* faster than all that is cheaper, by more than {} %\n{warning}",
+            100.0 * TIE_TOLERANCE
+        )
     }
 
     /// Returns a warning if latency dominates the time of some choices, so that it depends little on their rates.
@@ -176,7 +181,7 @@ impl Choices {
             .choices
             .iter()
             .filter_map(|choice| choice.latency_ratio)
-            .filter(|of| *of >= LATENCY_RULES)
+            .filter(|of| *of >= LATENCY_DOMINANT_SHARE)
             .collect();
         let most = ruled.iter().copied().fold(0.0, f64::max);
         (!ruled.is_empty()).then(|| {
@@ -200,20 +205,20 @@ impl Choices {
 
     pub(crate) fn row(&self, choice: &Choice) -> Vec<String> {
         let time = match (choice.time_ns, choice.time_ci95_ns) {
-            (None, _) => choice.ending.words().to_owned(),
-            (Some(time), None) => Quantity::TimeNs.show(time),
+            (None, _) => choice.ending.label().to_owned(),
+            (Some(time), None) => Quantity::TimeNs.format(time),
             (Some(time), Some(half)) => {
-                format!("{} \u{b1} {}", Quantity::TimeNs.show(time), Quantity::TimeNs.show(half))
+                format!("{} \u{b1} {}", Quantity::TimeNs.format(time), Quantity::TimeNs.format(half))
             }
         };
-        let count = |count: u64| Quantity::Count.show(count as f64);
+        let count = |count: u64| Quantity::Count.format(count as f64);
         vec![
             choice.fabric.clone(),
             choice.scheme.clone(),
             choice.fidelity.clone(),
             time,
             choice.error.map(|error| format!("{:+.1} %", 100.0 * error)).unwrap_or_default(),
-            Quantity::Count.show(choice.cost.cost),
+            Quantity::Count.format(choice.cost.cost),
             count(u64::from(choice.cost.switches)),
             count(choice.cost.switch_ports),
             count(choice.cost.optics),
@@ -236,7 +241,7 @@ pub(crate) mod tests {
             time_ci95_ns: None,
             latency_ratio: None,
             open_flows: 0,
-            ending: if time_ns.is_some() { Ending::Ended } else { Ending::NotRun },
+            ending: if time_ns.is_some() { ChoiceOutcome::Ended } else { ChoiceOutcome::NotRun },
             cost: Cost { cost, ..Cost::default() },
             best_of_its_cost: true,
         }
@@ -299,7 +304,11 @@ pub(crate) mod tests {
             name: "a".to_owned(),
             currency: "USD".to_owned(),
             partial: true,
-            choices: vec![with(Ending::Unfinished), with(Ending::NotRun), with(Ending::Failed)],
+            choices: vec![
+                with(ChoiceOutcome::Unfinished),
+                with(ChoiceOutcome::NotRun),
+                with(ChoiceOutcome::Failed),
+            ],
         };
         let times: Vec<String> =
             choices.choices.iter().map(|choice| choices.row(choice)[3].clone()).collect();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use pathweave_results::{Quantity, escape, plain_page, round_ticks};
 
-use crate::sweep::choice::{Choice, Choices, LEVEL};
+use crate::sweep::choice::{Choice, Choices, TIE_TOLERANCE};
 
 const STYLE: &str = "\
 .plan figure{margin:0 0 16px;max-width:600px;padding:10px 12px}.plan svg .grid{stroke:var(--grid)}.plan svg polyline{fill:none;stroke:var(--c2);stroke-width:2}\
@@ -20,7 +20,7 @@ const RIGHT: f64 = 26.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 46.0;
 /// Horizontal and vertical distance within which points share one label.
-const NEAR: (f64, f64) = (40.0, 13.0);
+const LABEL_MERGE_DISTANCE: (f64, f64) = (40.0, 13.0);
 
 impl Choices {
     /// Returns the page. It loads nothing from the network.
@@ -44,7 +44,7 @@ impl Choices {
              point is that of its row.{partial} The line joins the choices marked *, each of which is faster than all that is cheaper by more \
              than {} %.</p>\n{warning}{}\n<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th></th>{heading}</tr></thead>\
              <tbody>\n{rows}</tbody></table></div></div>\n</main>",
-            100.0 * LEVEL,
+            100.0 * TIE_TOLERANCE,
             self.picture()
         );
         plain_page(&format!("{} (plan)", self.name), STYLE, &body)
@@ -91,11 +91,13 @@ impl Choices {
                 "<circle{class} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\"><title>{number}: {} {}: {}, {} {}</title></circle>",
                 escape(&choice.fabric),
                 escape(&choice.scheme),
-                Quantity::TimeNs.show(time),
-                Quantity::Count.show(choice.cost.cost),
+                Quantity::TimeNs.format(time),
+                Quantity::Count.format(choice.cost.cost),
                 escape(&self.currency)
             );
-            let near = |at: &(f64, f64)| (at.0 - x).abs() < NEAR.0 && (at.1 - y).abs() < NEAR.1;
+            let near = |at: &(f64, f64)| {
+                (at.0 - x).abs() < LABEL_MERGE_DISTANCE.0 && (at.1 - y).abs() < LABEL_MERGE_DISTANCE.1
+            };
             match labels.iter_mut().find(|(at, _)| near(at)) {
                 Some((_, numbers)) => numbers.push(number),
                 None => labels.push(((x, y), vec![number])),
@@ -103,7 +105,7 @@ impl Choices {
         }
         for ((x, y), mut numbers) in labels {
             numbers.sort_unstable();
-            let words = in_words(&numbers);
+            let words = format_ranges(&numbers);
             let (x, anchor) = if x > WIDTH - 60.0 { (x - 7.0, "end") } else { (x + 7.0, "start") };
             let _ = writeln!(
                 out,
@@ -128,7 +130,7 @@ impl Choices {
                 "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
                  <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                 bottom + 17.0,
-                Quantity::Count.show(cost)
+                Quantity::Count.format(cost)
             );
         }
         for time in round_ticks(0.0, most_time, 5) {
@@ -139,7 +141,7 @@ impl Choices {
                  <text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\" dy=\"4\">{}</text>",
                 WIDTH - RIGHT,
                 LEFT - 6.0,
-                Quantity::TimeNs.in_short(time)
+                Quantity::TimeNs.format_short(time)
             );
         }
         let _ = writeln!(
@@ -153,7 +155,7 @@ impl Choices {
 }
 
 /// Formats ascending numbers, with ranges for consecutive ones: "1-3, 7".
-fn in_words(numbers: &[usize]) -> String {
+fn format_ranges(numbers: &[usize]) -> String {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for &number in numbers {
         match runs.last_mut() {
@@ -197,6 +199,6 @@ mod tests {
         for tick in [">500 us</text>", ">2 ms</text>", ">40</text>"] {
             assert!(page.contains(tick), "{tick}: {page}");
         }
-        assert_eq!(in_words(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
+        assert_eq!(format_ranges(&[1, 2, 3, 5, 7, 8]), "1-3, 5, 7-8");
     }
 }

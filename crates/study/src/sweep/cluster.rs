@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::sweep::error::SweepError;
-use crate::sweep::model::{GridAxis, Kept, NamedCell, ReportConfig, Seeds, SweepFile, TableName};
+use crate::sweep::model::{GridAxis, NamedCell, ReportConfig, Seeds, StoredOutput, SweepFile, TableName};
 use crate::sweep::plan::Plan;
 
 /// A cluster to be planned: its workload, the fabrics to choose from, and the prices of their parts.
@@ -68,13 +68,13 @@ pub struct Prices {
     #[serde(default = "usd")]
     pub currency: String,
     /// Prices for each rate of a fabric's links.
-    pub of: Vec<PriceOf>,
+    pub of: Vec<RatePrices>,
 }
 
 /// Prices of the parts for one rate.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct PriceOf {
+pub struct RatePrices {
     /// Rate of the link.
     pub rate: Rate,
     /// Price of a switch port.
@@ -159,9 +159,9 @@ impl ClusterPlan {
             list,
             latin_hypercube: None,
             tables: vec![TableName::Jobs, TableName::Layers, TableName::Collectives, TableName::Critical],
-            report: ReportConfig { metric: TIME.to_owned(), compare: None, runs: Kept::Figures },
+            report: ReportConfig { metric: TIME.to_owned(), compare: None, runs: StoredOutput::Figures },
         };
-        let plan = Plan::of_file(&sweep, document, name)?;
+        let plan = Plan::from_file(&sweep, document, name)?;
         let (mut costs, mut fidelity) = (Vec::new(), None);
         for (number, extra) in extra.into_iter().enumerate() {
             let (cost, of_runs) = cost_of(&plan, number, &file.prices)
@@ -246,7 +246,7 @@ fn check(file: &ClusterFile) -> Vec<Diagnostic> {
 /// Returns the cost of the fabric at this value of the first axis, and the fidelity of its runs. The fidelity is
 /// `None` if no scheme can run on the fabric.
 fn cost_of(plan: &Plan, fabric: usize, prices: &Prices) -> Result<(Cost, Option<Fidelity>), Diagnostic> {
-    let runs = plan.cells.iter().zip(&plan.runs_of).filter(|(cell, _)| cell.at[0] == fabric);
+    let runs = plan.cells.iter().zip(&plan.runs_of).filter(|(cell, _)| cell.value_indices[0] == fabric);
     // A fabric on which no scheme can run was refused earlier.
     let run = runs.filter_map(|(_, runs)| runs.as_ref().ok()?.first()).next();
     let Some(&run) = run else { return Ok((Cost::default(), None)) };

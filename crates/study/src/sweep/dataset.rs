@@ -20,7 +20,7 @@ const SUMMARY: &str = "summary.json";
 const CHOICES: &str = "plan.json";
 const CHOICES_PAGE: &str = "plan.html";
 /// Files and folders of a dataset. A folder with any other entry was not written by a sweep.
-const OURS: [&str; 10] = [
+const DATASET_ENTRIES: [&str; 10] = [
     RUNS,
     LOCK,
     SUMMARY,
@@ -72,7 +72,7 @@ impl Dataset {
     ///
     /// # Errors
     /// If the files belong to another run, or cannot be written.
-    pub fn put(&self, key: &str, files: &Files) -> Result<Record, SweepError> {
+    pub fn store(&self, key: &str, files: &Files) -> Result<Record, SweepError> {
         let mark = files.iter().find(|(name, _)| name == MARK);
         let Some(record) = mark.and_then(|(_, text)| Record::parse(text, key)) else {
             let why = "it is not of this run, or made by another version".to_owned();
@@ -83,14 +83,14 @@ impl Dataset {
     }
 
     /// Returns the runs in the folder that are not in `plan`. An earlier version of the sweep requested them.
-    pub fn strangers(&self, plan: &Plan) -> Result<Vec<String>, SweepError> {
+    pub fn foreign_runs(&self, plan: &Plan) -> Result<Vec<String>, SweepError> {
         let ours: BTreeSet<String> = plan.runs.iter().map(|run| format!("run={}", run.key)).collect();
         Ok(self.store.names()?.into_iter().filter(|name| !ours.contains(name)).collect())
     }
 
     /// Removes the runs that are not in `plan`.
     pub fn prune(&self, plan: &Plan) -> Result<(), SweepError> {
-        for name in self.strangers(plan)? {
+        for name in self.foreign_runs(plan)? {
             self.store.remove(&name)?;
         }
         Ok(())
@@ -132,7 +132,7 @@ fn check(path: &Path) -> Result<(), SweepError> {
         Ok(_) => return occupied("a file".to_owned()),
     }
     let names = names(path).map_err(io_error(path, "read the folder"))?;
-    if let Some(foreign) = names.iter().find(|name| !OURS.contains(&name.as_str())) {
+    if let Some(foreign) = names.iter().find(|name| !DATASET_ENTRIES.contains(&name.as_str())) {
         return occupied(format!("it holds \"{foreign}\""));
     }
     let text = fs::read(path.join(SUMMARY)).unwrap_or_default();

@@ -20,16 +20,16 @@ mod table;
 
 pub use best::Best;
 pub use cells::{Axis, AxisKind, Cell};
-pub use choice::{Choice, Choices, Ending};
-pub use cluster::{ClusterFile, ClusterPlan, Cost, FabricChoice, PriceOf, Prices};
+pub use choice::{Choice, ChoiceOutcome, Choices};
+pub use cluster::{ClusterFile, ClusterPlan, Cost, FabricChoice, Prices, RatePrices};
 pub use dataset::Dataset;
 pub use error::SweepError;
 pub use model::{
-    GridAxis, HypercubeAxis, Kept, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, SweepFile,
+    GridAxis, HypercubeAxis, LatinHypercube, NamedCell, ReportConfig, Scale, Seeds, StoredOutput, SweepFile,
     TableName,
 };
 pub use plan::{Plan, Run};
-pub use record::{Files, Keep, Record, kept_run, pack, run_key, task_key};
+pub use record::{Files, Record, StoredFiles, encode_files, read_stored_run, run_key, task_key};
 pub use store::{LOCK, RUNS, RunStore};
 pub use summary::{CellSummary, Figures, Outcome, SweepSummary};
 pub use table::table;

@@ -198,13 +198,13 @@ pub struct ReportConfig {
     /// axis.
     pub compare: Option<String>,
     /// Data stored for each run, to which the report links. Default: "figures".
-    pub runs: Kept,
+    pub runs: StoredOutput,
 }
 
 /// Data stored for each run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kept {
+pub enum StoredOutput {
     /// Figures and scenario, and the tables that `tables` lists. `pathweave view` creates a run's report on request,
     /// by repeating the run.
     #[default]
@@ -215,7 +215,7 @@ pub enum Kept {
 
 impl Default for ReportConfig {
     fn default() -> Self {
-        ReportConfig { metric: "slowdown_p99".to_owned(), compare: None, runs: Kept::default() }
+        ReportConfig { metric: "slowdown_p99".to_owned(), compare: None, runs: StoredOutput::default() }
     }
 }
 

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pathweave_results::figures;
-use pathweave_scenario::{Changes, Diagnostic, Diagnostics, Document, FieldPath, Loaded, Setting, nearest};
+use pathweave_scenario::{
+    Changes, Diagnostic, Diagnostics, Document, FieldPath, Loaded, Setting, closest_name,
+};
 use toml::Value;
 
 use crate::sweep::cells::{self, Axis, Cell};
 use crate::sweep::error::SweepError;
-use crate::sweep::model::{Kept, SweepFile};
-use crate::sweep::record::{Keep, key_of};
+use crate::sweep::model::{StoredOutput, SweepFile};
+use crate::sweep::record::{StoredFiles, key_of};
 
 /// Run of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub struct Plan {
     /// Runs to execute.
     pub runs: Vec<Run>,
     /// Data stored for each run.
-    pub keep: Keep,
+    pub keep: StoredFiles,
     /// Figure of the report's initial view.
     pub metric: String,
     /// Index of the axis whose values are compared.
@@ -71,11 +73,11 @@ impl Plan {
     }
 
     fn read_document(document: &Document, name: &str) -> Result<Self, SweepError> {
-        Self::of_file(&document.to()?, document, name)
+        Self::from_file(&document.to()?, document, name)
     }
 
     /// Plans a sweep that `document` contains, or from which it is derived. Errors carry their place in `document`.
-    pub(crate) fn of_file(file: &SweepFile, document: &Document, name: &str) -> Result<Self, SweepError> {
+    pub(crate) fn from_file(file: &SweepFile, document: &Document, name: &str) -> Result<Self, SweepError> {
         let (axes, cells) = cells::cells(file, document)?;
         let seeds = cells::seeds(file);
         let mut plan = Plan {
@@ -83,8 +85,8 @@ impl Plan {
             metric: metric(file, document)?,
             compare: compare(file, &axes, document)?,
             keep: match file.report.runs {
-                Kept::Figures => Keep::Tables(file.tables.clone()),
-                Kept::Kept => Keep::Whole,
+                StoredOutput::Figures => StoredFiles::Tables(file.tables.clone()),
+                StoredOutput::Kept => StoredFiles::Whole,
             },
             axes,
             seeds,
@@ -131,21 +133,21 @@ impl Plan {
         for (a, axis) in self.axes.iter().enumerate() {
             for v in 0..axis.values.len() {
                 let of: Vec<usize> =
-                    (0..self.cells.len()).filter(|&cell| self.cells[cell].at[a] == v).collect();
+                    (0..self.cells.len()).filter(|&cell| self.cells[cell].value_indices[a] == v).collect();
                 // A sample is one point among many, so that its failure is not a mistake in the file.
                 let hopeless = of.iter().all(|&cell| refused[cell].is_some());
                 if hopeless && axis.kind != cells::AxisKind::Sampled {
-                    return Err(self.wrong(of[0], &mut refused));
+                    return Err(self.scenario_error(of[0], &mut refused));
                 }
             }
         }
         match refused.iter().all(Option::is_some) {
-            true => Err(self.wrong(0, &mut refused)),
+            true => Err(self.scenario_error(0, &mut refused)),
             false => Ok(()),
         }
     }
 
-    fn wrong(&self, cell: usize, refused: &mut [Option<Diagnostics>]) -> SweepError {
+    fn scenario_error(&self, cell: usize, refused: &mut [Option<Diagnostics>]) -> SweepError {
         let findings = refused[cell].take().expect("the cell was refused");
         SweepError::Scenario { label: self.cells[cell].label.clone(), findings }
     }
@@ -178,7 +180,7 @@ fn metric(file: &SweepFile, document: &Document) -> Result<String, Diagnostics> 
     let message = format!("no figure is named \"{}\"", file.report.metric);
     let finding = Diagnostic::new(FieldPath::root().key("report").key("metric"), message)
         .allowed(format!("allowed: {}", names().collect::<Vec<_>>().join(", ")))
-        .suggest(nearest(&file.report.metric, names()));
+        .suggest(closest_name(&file.report.metric, names()));
     Err(document.place(finding).into())
 }
 
@@ -196,7 +198,7 @@ fn compare(file: &SweepFile, axes: &[Axis], document: &Document) -> Result<usize
         let message = format!("no axis is \"{key}\"");
         let finding = Diagnostic::new(FieldPath::root().key("report").key("compare"), message)
             .allowed(format!("axes: {}", names.clone().collect::<Vec<_>>().join(", ")))
-            .suggest(nearest(key, names));
+            .suggest(closest_name(key, names));
         document.place(finding).into()
     })
 }

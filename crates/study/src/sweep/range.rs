@@ -9,12 +9,12 @@ use crate::sweep::model::{HypercubeAxis, LatinHypercube, Scale};
 #[derive(Clone, Debug, PartialEq)]
 enum Domain {
     Values(Vec<Value>),
-    Range { from: f64, to: f64, scale: Scale, form: Form },
+    Range { from: f64, to: f64, scale: Scale, form: NumberFormat },
 }
 
 /// Format of the values of a range.
 #[derive(Clone, Debug, PartialEq)]
-enum Form {
+enum NumberFormat {
     Whole,
     /// Real number with six significant digits.
     Real,
@@ -36,7 +36,7 @@ pub(crate) fn points(cube: &LatinHypercube) -> Result<Vec<Vec<Value>>, (usize, &
         let mut slices: Vec<u32> = (0..n).collect();
         rng.shuffle(&mut slices);
         let mut within = |slice: u32| (f64::from(slice) + rng.unit_f64()) / f64::from(n);
-        columns.push(slices.into_iter().map(|slice| domain.at(within(slice))).collect::<Vec<_>>());
+        columns.push(slices.into_iter().map(|slice| domain.sample(within(slice))).collect::<Vec<_>>());
     }
     Ok((0..n as usize).map(|i| columns.iter().map(|column| column[i].clone()).collect()).collect())
 }
@@ -47,14 +47,18 @@ fn domain(axis: &HypercubeAxis) -> Result<Domain, (&'static str, String)> {
         (None, None, false) => return Ok(Domain::Values(axis.values.clone())),
         _ => return Err(("key", "give `from` and `to`, or `values`".to_owned())),
     };
-    let (low, low_form) = end(from).map_err(|why| ("from", why))?;
-    let (high, high_form) = end(to).map_err(|why| ("to", why))?;
+    let (low, low_form) = parse_bound(from).map_err(|why| ("from", why))?;
+    let (high, high_form) = parse_bound(to).map_err(|why| ("to", why))?;
     let form = match (low_form, high_form) {
-        (Form::Whole, Form::Whole) => Form::Whole,
-        (Form::Text { decimals: a, unit }, Form::Text { decimals: b, unit: other }) if unit == other => {
-            Form::Text { decimals: a.max(b), unit }
+        (NumberFormat::Whole, NumberFormat::Whole) => NumberFormat::Whole,
+        (NumberFormat::Text { decimals: a, unit }, NumberFormat::Text { decimals: b, unit: other })
+            if unit == other =>
+        {
+            NumberFormat::Text { decimals: a.max(b), unit }
         }
-        (Form::Whole | Form::Real, Form::Whole | Form::Real) => Form::Real,
+        (NumberFormat::Whole | NumberFormat::Real, NumberFormat::Whole | NumberFormat::Real) => {
+            NumberFormat::Real
+        }
         _ => return Err(("to", format!("{to} and {from} have not the same unit; write both with one"))),
     };
     if low >= high {
@@ -66,16 +70,16 @@ fn domain(axis: &HypercubeAxis) -> Result<Domain, (&'static str, String)> {
     Ok(Domain::Range { from: low, to: high, scale: axis.scale, form })
 }
 
-fn end(value: &Value) -> Result<(f64, Form), String> {
+fn parse_bound(value: &Value) -> Result<(f64, NumberFormat), String> {
     match value {
-        Value::Integer(value) => Ok((*value as f64, Form::Whole)),
-        Value::Float(value) => Ok((*value, Form::Real)),
+        Value::Integer(value) => Ok((*value as f64, NumberFormat::Whole)),
+        Value::Float(value) => Ok((*value, NumberFormat::Real)),
         Value::String(text) => {
             let digits = text.trim_end_matches(|c: char| !c.is_ascii_digit());
             let unit = text[digits.len()..].trim().to_owned();
             let number = digits.parse().map_err(|_| format!("\"{text}\" is not a number with a unit"))?;
             let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-            Ok((number, Form::Text { decimals, unit }))
+            Ok((number, NumberFormat::Text { decimals, unit }))
         }
         other => Err(format!(
             "{} is no end of a range: expected a number, or a text with a unit",
@@ -86,7 +90,7 @@ fn end(value: &Value) -> Result<(f64, Form), String> {
 
 impl Domain {
     /// Returns the value at `u`, from 0 to 1.
-    fn at(&self, u: f64) -> Value {
+    fn sample(&self, u: f64) -> Value {
         let (from, to, scale, form) = match self {
             Domain::Values(values) => {
                 return values[((u * values.len() as f64) as usize).min(values.len() - 1)].clone();
@@ -94,9 +98,9 @@ impl Domain {
             Domain::Range { from, to, scale, form } => (*from, *to, *scale, form),
         };
         let step = match form {
-            Form::Real => 0.0,
-            Form::Whole => 1.0,
-            Form::Text { decimals, .. } => libm::pow(10.0, -(*decimals as f64)),
+            NumberFormat::Real => 0.0,
+            NumberFormat::Whole => 1.0,
+            NumberFormat::Text { decimals, .. } => libm::pow(10.0, -(*decimals as f64)),
         };
         // The range is extended by half a step at both ends. After rounding, the ends are as likely as the values
         // between them.
@@ -112,9 +116,11 @@ impl Domain {
         };
         let value = value.clamp(from, to);
         match form {
-            Form::Whole => Value::Integer(libm::round(value).clamp(from, to) as i64),
-            Form::Real => Value::Float(format!("{value:.5e}").parse().expect("a formatted number parses")),
-            Form::Text { decimals, unit } => Value::String(format!("{value:.decimals$}{unit}")),
+            NumberFormat::Whole => Value::Integer(libm::round(value).clamp(from, to) as i64),
+            NumberFormat::Real => {
+                Value::Float(format!("{value:.5e}").parse().expect("a formatted number parses"))
+            }
+            NumberFormat::Text { decimals, unit } => Value::String(format!("{value:.decimals$}{unit}")),
         }
     }
 }

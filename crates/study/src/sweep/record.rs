@@ -83,19 +83,21 @@ impl Record {
 
 /// Data stored for a run in addition to its figures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Keep {
+pub enum StoredFiles {
     /// The scenario and these tables.
     Tables(Vec<TableName>),
     /// Everything that `pathweave run` writes, including its report.
     Whole,
 }
 
-impl Keep {
+impl StoredFiles {
     /// Returns the names of the files.
     pub fn files(&self) -> Vec<&'static str> {
         match self {
-            Keep::Tables(tables) => tables.iter().map(|table| table.file()).chain([SCENARIO]).collect(),
-            Keep::Whole => FILES.iter().map(|(name, _)| *name).collect(),
+            StoredFiles::Tables(tables) => {
+                tables.iter().map(|table| table.file()).chain([SCENARIO]).collect()
+            }
+            StoredFiles::Whole => FILES.iter().map(|(name, _)| *name).collect(),
         }
     }
 }
@@ -104,28 +106,33 @@ impl Keep {
 ///
 /// # Errors
 /// If a table cannot be encoded.
-pub fn pack(key: &str, run: &RunResult, summary: &Summary, keep: &Keep) -> Result<Files, SweepError> {
+pub fn encode_files(
+    key: &str,
+    run: &RunResult,
+    summary: &Summary,
+    keep: &StoredFiles,
+) -> Result<Files, SweepError> {
     let record = Record::from_run(key, run, summary);
     let mark = serde_json::to_vec_pretty(&record).expect("plain data with text keys serialises");
     let mut files = vec![(MARK.to_owned(), mark)];
     let failed =
         |name: &str, why: &dyn ToString| SweepError::Table { name: name.to_owned(), why: why.to_string() };
     match keep {
-        Keep::Tables(tables) => {
+        StoredFiles::Tables(tables) => {
             files.push((SCENARIO.to_owned(), run.info.scenario_toml.clone().into_bytes()));
             for name in tables {
                 let bytes = table_bytes(run, name.table()).map_err(|why| failed(name.file(), &why))?;
                 files.push((name.file().to_owned(), bytes));
             }
         }
-        Keep::Whole => files.extend(run_files(run, summary).map_err(|why| failed("of a run", &why))?),
+        StoredFiles::Whole => files.extend(run_files(run, summary).map_err(|why| failed("of a run", &why))?),
     }
     Ok(files)
 }
 
 /// Returns the record and the scenario of the run stored in `folder`, a folder of a sweep's runs. Returns `None` if
 /// it is not such a folder.
-pub fn kept_run(folder: &Path) -> Option<(Record, String)> {
+pub fn read_stored_run(folder: &Path) -> Option<(Record, String)> {
     let key = folder.file_name()?.to_str()?.strip_prefix("run=")?;
     let record = Record::parse(&fs::read(folder.join(MARK)).ok()?, key)?;
     Some((record, fs::read_to_string(folder.join(SCENARIO)).ok()?))

@@ -4,11 +4,11 @@ use pathweave_results::{escape, fill_page, scheme_colours, script_json};
 use serde::Serialize;
 
 use crate::sweep::cells::Axis;
-use crate::sweep::model::Kept;
+use crate::sweep::model::StoredOutput;
 use crate::sweep::plan::Plan;
-use crate::sweep::record::Keep;
+use crate::sweep::record::StoredFiles;
 use crate::sweep::summary::SweepSummary;
-use crate::sweep::table::winners;
+use crate::sweep::table::best_counts;
 
 /// Viewer, built from `web/`. Built pages are part of the source, so that building the program does not need Node.
 const VIEWER: &str = include_str!("../../viewer/sweep.html");
@@ -17,11 +17,11 @@ const SHOWN: usize = 20;
 
 /// Initial view of the report.
 #[derive(Serialize)]
-struct Opening<'a> {
+struct InitialView<'a> {
     metric: &'a str,
     compare: usize,
     /// Data stored for each run: with `Kept::Kept`, the runs have reports beside the page.
-    runs: Kept,
+    runs: StoredOutput,
     /// Index of the colour of each value, for each axis.
     colours: Vec<Vec<usize>>,
 }
@@ -38,10 +38,11 @@ fn colours(summary: &SweepSummary) -> Vec<Vec<usize>> {
 
 pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
     let runs = match plan.keep {
-        Keep::Tables(_) => Kept::Figures,
-        Keep::Whole => Kept::Kept,
+        StoredFiles::Tables(_) => StoredOutput::Figures,
+        StoredFiles::Whole => StoredOutput::Kept,
     };
-    let opening = Opening { metric: &plan.metric, compare: plan.compare, runs, colours: colours(summary) };
+    let opening =
+        InitialView { metric: &plan.metric, compare: plan.compare, runs, colours: colours(summary) };
     let texts = [
         ("title", escape(&format!("{} (sweep)", summary.name))),
         ("header", header(plan, summary)),
@@ -53,7 +54,7 @@ pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
 }
 
 fn header(plan: &Plan, summary: &SweepSummary) -> String {
-    let (mood, text) = match (summary.partial, summary.has_trouble()) {
+    let (mood, text) = match (summary.partial, summary.has_failures()) {
         (true, _) => ("bad", "partial"),
         (false, true) => ("warn", "not all finished"),
         (false, false) => ("good", "completed"),
@@ -68,7 +69,7 @@ fn header(plan: &Plan, summary: &SweepSummary) -> String {
         ("with unfinished flows", summary.open_runs.to_string()),
     ];
     let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
-    let verdict = winners(plan, summary)
+    let verdict = best_counts(plan, summary)
         .map_or(String::new(), |words| format!("<p class=\"verdict\">{}.</p>", escape(&words)));
     format!(
         "<h1>{} <span class=\"badge {mood}\">{text}</span></h1>{verdict}<dl class=\"facts\">{}</dl>",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{Better, Estimate, Figure, Frame, Quantity, Series, Summary, figures};
+use pathweave_results::{Better, DataFrame, Estimate, Figure, Quantity, Series, Summary, figures};
 use serde::Serialize;
 
 use crate::sweep::ENGINE;
@@ -151,12 +151,12 @@ impl SweepSummary {
     }
 
     /// Returns true if a run or cell failed, or flows did not finish.
-    pub fn has_trouble(&self) -> bool {
+    pub fn has_failures(&self) -> bool {
         self.failed_runs > 0 || self.open_runs > 0 || self.cells.iter().any(|cell| !cell.failed.is_empty())
     }
 
     /// Returns a table with one row per run and cell: settings, seed, digest and figures.
-    pub(crate) fn runs_frame(&self, plan: &Plan) -> Frame {
+    pub(crate) fn runs_frame(&self, plan: &Plan) -> DataFrame {
         let mut rows = Vec::new();
         for (cell, runs) in plan.runs_of.iter().enumerate() {
             let runs = runs.iter().flatten();
@@ -166,7 +166,7 @@ impl SweepSummary {
             Some(Outcome::Finished(record)) => Some(record),
             _ => None,
         };
-        let mut frame = Frame::default();
+        let mut frame = DataFrame::default();
         frame.add(
             "run",
             Series::Text(rows.iter().map(|&(_, run, _)| Some(plan.runs[run].key.clone())).collect()),
@@ -192,13 +192,13 @@ impl SweepSummary {
     }
 
     /// Returns a table with one row per cell and figure.
-    pub(crate) fn frame(&self) -> Frame {
+    pub(crate) fn frame(&self) -> DataFrame {
         let mut rows = Vec::new();
         for (number, cell) in self.cells.iter().enumerate() {
             let of = |metric: &Metric| Some((number, metric.name.clone(), *cell.metrics.get(&metric.name)?));
             rows.extend(self.metrics.iter().filter_map(of));
         }
-        let mut frame = Frame::default();
+        let mut frame = DataFrame::default();
         frame.add("cell", Series::Whole(rows.iter().map(|(cell, ..)| Some(*cell as u64)).collect()));
         self.add_settings(&mut frame, &rows.iter().map(|(cell, ..)| *cell).collect::<Vec<_>>());
         frame.add("metric", Series::Text(rows.iter().map(|(_, name, _)| Some(name.clone())).collect()));
@@ -215,7 +215,7 @@ impl SweepSummary {
     }
 
     /// Adds a column per axis with the cell's value as text. Numbers without a unit stay numbers.
-    fn add_settings(&self, frame: &mut Frame, cells: &[usize]) {
+    fn add_settings(&self, frame: &mut DataFrame, cells: &[usize]) {
         for (a, axis) in self.axes.iter().enumerate() {
             let at = |&cell: &usize| self.cells[cell].at[a];
             match &axis.numbers {
@@ -260,7 +260,7 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
     }
     CellSummary {
         label: plan.cells[cell].label.clone(),
-        at: plan.cells[cell].at.clone(),
+        at: plan.cells[cell].value_indices.clone(),
         runs: runs.iter().map(|&run| plan.runs[run].key.clone()).collect(),
         finished_seeds,
         open_flows,

@@ -7,14 +7,14 @@ use crate::sweep::plan::Plan;
 use crate::sweep::summary::{CellSummary, Metric, SweepSummary};
 
 /// Largest number of rows and failures shown. `summary.json` has all of them.
-const SHOWN: usize = 60;
+const MAX_ROWS: usize = 60;
 /// Figures shown beside that of the report.
-const USUAL: [&str; 4] = ["fct_mean_ns", "fct_p99_ns", "slowdown_p99", "goodput_aggregate_bps"];
+const DEFAULT_FIGURES: [&str; 4] = ["fct_mean_ns", "fct_p99_ns", "slowdown_p99", "goodput_aggregate_bps"];
 
 /// Returns the cells with their main figures, the count of best values, and the failures.
 pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
     let mut names = vec![plan.metric.as_str()];
-    names.extend(USUAL.iter().filter(|name| **name != plan.metric));
+    names.extend(DEFAULT_FIGURES.iter().filter(|name| **name != plan.metric));
     let metrics: Vec<&Metric> =
         names.iter().filter_map(|name| summary.metrics.iter().find(|metric| metric.name == *name)).collect();
     let mut out = Table::new();
@@ -22,7 +22,7 @@ pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
     let mut heading: Vec<&str> = summary.axes.iter().map(|axis| axis.key.as_str()).collect();
     heading.extend(metrics.iter().map(|metric| metric.label));
     out.set_header(heading);
-    for cell in summary.cells.iter().take(SHOWN) {
+    for cell in summary.cells.iter().take(MAX_ROWS) {
         let mut row: Vec<String> =
             summary.axes.iter().zip(&cell.at).map(|(axis, &at)| axis.values[at].clone()).collect();
         row.extend(metrics.iter().map(|metric| figure(cell, metric)));
@@ -32,10 +32,10 @@ pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     let mut text = format!("{out}\n");
-    if summary.cells.len() > SHOWN {
-        text.push_str(&format!("and {} more cells: see summary.json\n", summary.cells.len() - SHOWN));
+    if summary.cells.len() > MAX_ROWS {
+        text.push_str(&format!("and {} more cells: see summary.json\n", summary.cells.len() - MAX_ROWS));
     }
-    match winners(plan, summary) {
+    match best_counts(plan, summary) {
         Some(words) => text + &words + "\n",
         None => text,
     }
@@ -46,8 +46,8 @@ fn figure(cell: &CellSummary, metric: &Metric) -> String {
     let Some(figures) = cell.metrics.get(&metric.name) else { return "-".to_owned() };
     let show = |value: f64| match metric.quantity {
         // The mean of a count need not be an integer.
-        Quantity::Count => Quantity::Plain.show(value),
-        quantity => quantity.show(value),
+        Quantity::Count => Quantity::Plain.format(value),
+        quantity => quantity.format(value),
     };
     match figures.estimate.ci95 {
         Some(half) => format!("{} \u{b1} {}", show(figures.estimate.mean), show(half)),
@@ -57,7 +57,7 @@ fn figure(cell: &CellSummary, metric: &Metric) -> String {
 
 /// Returns how often each value of the compared axis is best by the report's figure. `None` if there is no best
 /// value.
-pub(crate) fn winners(plan: &Plan, summary: &SweepSummary) -> Option<String> {
+pub(crate) fn best_counts(plan: &Plan, summary: &SweepSummary) -> Option<String> {
     let of_metric: Vec<_> = summary.best.iter().filter(|best| best.metric == plan.metric).collect();
     let axis = &summary.axes[plan.compare];
     let label =

@@ -71,7 +71,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// If a file cannot be written.
-    pub fn lay_out(&mut self, folder: &Path) -> Result<(), ValidateError> {
+    pub fn write_scenario_files(&mut self, folder: &Path) -> Result<(), ValidateError> {
         let others = |file: &&File<'_>| file.path().extension().is_some_and(|extension| extension != "toml");
         for file in EMBEDDED.get_dir(SCENARIOS).into_iter().flat_map(Dir::files).filter(others) {
             let path = folder.join(file.path().file_name().unwrap_or_default());
@@ -190,7 +190,7 @@ impl Case {
     }
 
     /// Returns the name of the reference, for people.
-    pub fn beside(&self) -> &str {
+    pub fn reference_name(&self) -> &str {
         match (&self.file.theirs, &self.file.law) {
             (Some(theirs), _) => &theirs.peer,
             (None, Some(law)) => law.name(),

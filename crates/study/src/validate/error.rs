@@ -1,13 +1,13 @@
 //! Errors in cases and in requests for them.
 
-use pathweave_scenario::{Diagnostics, Unknown};
+use pathweave_scenario::{Diagnostics, UnknownName};
 
 /// Reason why a case cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
     /// The requested case or peer does not exist.
     #[error(transparent)]
-    Unknown(Unknown),
+    Unknown(UnknownName),
     /// A file is invalid or cannot be read.
     #[error("{file}: {message}")]
     File {
@@ -32,7 +32,7 @@ pub(crate) fn unknown<'a>(
     name: &str,
     names: impl Iterator<Item = &'a str> + Clone,
 ) -> ValidateError {
-    ValidateError::Unknown(Unknown::new(kind, name, names))
+    ValidateError::Unknown(UnknownName::new(kind, name, names))
 }
 
 /// Builds the error that a file of the catalogue is invalid.

@@ -3,7 +3,7 @@
 use pathweave_results::{FlowRecord, percentile};
 use serde::Serialize;
 
-use crate::validate::model::{Measure, Stat, Theirs};
+use crate::validate::model::{Measure, PeerMeasurement, Stat};
 
 /// Number of values in a curve: the smallest, percentiles 1 to 99, and the largest.
 pub(crate) const RANKS: usize = 101;
@@ -47,7 +47,7 @@ impl Figures {
     }
 
     /// Returns the statistics that a peer measured. The catalogue has checked that its curve is complete.
-    pub(crate) fn of_peer(theirs: &Theirs) -> Self {
+    pub(crate) fn of_peer(theirs: &PeerMeasurement) -> Self {
         Figures { count: theirs.flows, mean: theirs.mean_us, curve: Curve(theirs.curve_us.clone()) }
     }
 

@@ -36,7 +36,7 @@ impl Row {
 
 /// Runs of a case, or of one of its experiments.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Trial {
+pub struct CaseRuns {
     /// Title of the experiment, or the scheme in comparisons with packets or with one port. `None` for the case
     /// itself.
     pub title: Option<String>,
@@ -53,7 +53,7 @@ pub struct Trial {
     pub outside: Vec<String>,
 }
 
-impl Trial {
+impl CaseRuns {
     /// Returns true if every figure is in its band.
     pub fn holds(&self) -> bool {
         self.wrong.is_none() && self.rows.iter().all(|row| row.holds)
@@ -76,17 +76,17 @@ pub struct Outcome {
     /// CPU time of the peer over ours.
     pub cpu_ratio: Option<f64>,
     /// Trials: the case itself, then its experiments.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<CaseRuns>,
 }
 
 impl Outcome {
-    pub(crate) fn new(case: &Case, trials: Vec<Trial>) -> Self {
+    pub(crate) fn new(case: &Case, trials: Vec<CaseRuns>) -> Self {
         let theirs = case.file.theirs.as_ref().map(|theirs| theirs.cpu_s);
         let ours = trials.first().map_or(0.0, |trial| trial.cpu_s);
         Outcome {
             case: case.name.clone(),
-            beside: case.beside().to_owned(),
-            holds: trials.iter().all(Trial::holds),
+            beside: case.reference_name().to_owned(),
+            holds: trials.iter().all(CaseRuns::holds),
             cpu_ratio: theirs.filter(|_| ours > 0.0).map(|theirs| theirs / ours),
             trials,
         }
@@ -105,7 +105,7 @@ pub(crate) fn judge(
     bands: &Option<Bands>,
     runs: &[RunResult],
     ours: Figures,
-    trial: &mut Trial,
+    trial: &mut CaseRuns,
 ) {
     if let Some(theirs) = &case.file.theirs {
         let theirs = Figures::of_peer(theirs);

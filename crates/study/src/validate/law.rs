@@ -123,7 +123,7 @@ pub(crate) const HEADROOM: &str = "switch.pfc.headroom";
 
 /// Figure by a law beside the same figure of the run.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Lawful {
+pub(crate) struct LawComparison {
     pub(crate) what: &'static str,
     pub(crate) stat: Stat,
     pub(crate) unit: &'static str,
@@ -210,12 +210,17 @@ impl Law {
 
     /// Returns the figures by the law beside those of the runs. Empty if nothing can be compared, for instance
     /// because no flow finished.
-    pub(crate) fn compare(&self, runs: &[RunResult], ours: &Figures) -> Vec<Lawful> {
-        let row =
-            |stat: Stat, law: f64| Lawful { what: stat.name(), stat, unit: "us", law, ours: ours.stat(stat) };
+    pub(crate) fn compare(&self, runs: &[RunResult], ours: &Figures) -> Vec<LawComparison> {
+        let row = |stat: Stat, law: f64| LawComparison {
+            what: stat.name(),
+            stat,
+            unit: "us",
+            law,
+            ours: ours.stat(stat),
+        };
         match *self {
             Law::Lindley { link, links, packet_bytes } => {
-                let beyond = beyond_us(link, links, packet_bytes);
+                let beyond = rest_of_path_us(link, links, packet_bytes);
                 let service = link.serialisation_us(packet_bytes);
                 let times = runs.iter().flat_map(|run| lindley(&run.flows, service)).map(|us| us + beyond);
                 let Some(law) = Figures::from_values(times.collect()) else { return Vec::new() };
@@ -223,7 +228,7 @@ impl Law {
             }
             Law::Md1 { link, links, packet_bytes, load } => {
                 let service = link.serialisation_us(packet_bytes);
-                let rest = service + beyond_us(link, links, packet_bytes);
+                let rest = service + rest_of_path_us(link, links, packet_bytes);
                 let quantile = |share| rest + service * md1_quantile(load, share);
                 vec![
                     row(Stat::Mean, rest + service * md1_mean(load)),
@@ -242,7 +247,7 @@ impl Law {
                 let last = |run: &RunResult| run.flows.iter().filter_map(|flow| flow.finish_ps).max();
                 let Some(ours) = runs.iter().filter_map(last).max() else { return Vec::new() };
                 let ours = ours as f64 * 1e-6;
-                vec![Lawful { what: "all-reduce", stat: Stat::Max, unit: "us", law, ours }]
+                vec![LawComparison { what: "all-reduce", stat: Stat::Max, unit: "us", law, ours }]
             }
             Law::PfcHeadroom { .. } => Vec::new(),
         }
@@ -263,12 +268,12 @@ fn refuse_unless(good: bool, field: &str, value: impl Display, allowed: String) 
 }
 
 /// Returns the time from when the last bit leaves the first link's queue to its arrival.
-fn beyond_us(link: Link, links: u32, packet_bytes: f64) -> f64 {
+fn rest_of_path_us(link: Link, links: u32, packet_bytes: f64) -> f64 {
     f64::from(links - 1) * link.serialisation_us(packet_bytes) + f64::from(links) * link.delay_us()
 }
 
 fn alone_us(link: Link, links: u32, packets: u32, packet_bytes: f64) -> f64 {
-    f64::from(packets) * link.serialisation_us(packet_bytes) + beyond_us(link, links, packet_bytes)
+    f64::from(packets) * link.serialisation_us(packet_bytes) + rest_of_path_us(link, links, packet_bytes)
 }
 
 fn ring_us(link: Link, ranks: u32, packets: u32, packet_bytes: f64, ack_bytes: f64) -> f64 {

@@ -51,7 +51,7 @@ pub struct CaseFile {
     #[serde(default)]
     pub measure: Measure,
     /// Measurement of a peer, as the reference.
-    pub theirs: Option<Theirs>,
+    pub theirs: Option<PeerMeasurement>,
     /// Exact law, as the reference.
     pub law: Option<Law>,
     /// Comparison of flow fidelity with packet fidelity.
@@ -105,7 +105,7 @@ pub enum Measure {
 /// Measurement of a peer, for the flows of a case.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-pub struct Theirs {
+pub struct PeerMeasurement {
     /// Name of an entry in `peers.toml`.
     pub peer: String,
     /// Command line, or content of the configuration.

@@ -7,10 +7,10 @@ use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 
 use crate::validate::catalogue::{Case, PACKETS};
-use crate::validate::judge::{Outcome, Row, Trial};
+use crate::validate::judge::{CaseRuns, Outcome, Row};
 use crate::validate::model::{Band, Packets};
 use crate::validate::pair::{self, Side, mean_us};
-use crate::validate::run::Missed;
+use crate::validate::run::RunError;
 
 /// Field that selects the fidelity.
 const FIDELITY: &str = "run.fidelity";
@@ -27,16 +27,16 @@ const MEAN: &str = "mean";
 pub(crate) fn trials(
     case: &Case,
     packets: &Packets,
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
-) -> Result<Vec<Trial>, Missed> {
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
+) -> Result<Vec<CaseRuns>, RunError> {
     packets.schemes.iter().map(|scheme| trial(case, scheme, make)).collect()
 }
 
 fn trial(
     case: &Case,
     scheme: &str,
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
-) -> Result<Trial, Missed> {
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
+) -> Result<CaseRuns, RunError> {
     let side = |name, fidelity: &str| Side {
         name,
         set: Table::from_iter([(FIDELITY.to_owned(), Value::String(fidelity.to_owned()))]),
@@ -66,7 +66,7 @@ fn time_us(run: &RunResult) -> f64 {
 
 /// Counts of runs, by whether the flow model reports that it is outside its validated range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct ValidityCounts {
     /// Number of runs.
     pub runs: usize,
     /// Runs with a time within 3 % and without a report.
@@ -76,13 +76,13 @@ pub struct Tally {
     /// Runs with a report.
     pub outside: usize,
     /// Runs with a report whose time is within 1 % all the same.
-    pub in_vain: usize,
+    pub unnecessary: usize,
 }
 
-impl Tally {
+impl ValidityCounts {
     /// Counts the runs of these outcomes.
     pub fn of(outcomes: &[Outcome]) -> Self {
-        let mut tally = Tally::default();
+        let mut tally = ValidityCounts::default();
         for trial in outcomes.iter().filter(|outcome| outcome.beside == PACKETS).flat_map(|of| &of.trials) {
             tally.runs += 1;
             match (trial.outside.is_empty(), trial.holds()) {
@@ -91,15 +91,15 @@ impl Tally {
                 (false, _) => tally.outside += 1,
             }
             let close = error(trial, TIME).is_some_and(|error| error.abs() < CLOSE);
-            tally.in_vain += usize::from(!trial.outside.is_empty() && close);
+            tally.unnecessary += usize::from(!trial.outside.is_empty() && close);
         }
         tally
     }
 }
 
-impl Display for Tally {
+impl Display for ValidityCounts {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let Tally { runs, inside, wrong, outside, in_vain } = self;
+        let ValidityCounts { runs, inside, wrong, outside, unnecessary: in_vain } = self;
         write!(
             f,
             "{runs} runs: {inside} within 3 %, {outside} marked as outside of the model ({in_vain} of them within 1 %), {wrong} \
@@ -109,12 +109,12 @@ impl Display for Tally {
 }
 
 /// Returns the relative error of flows against packets in a figure of a trial.
-fn error(trial: &Trial, figure: &str) -> Option<f64> {
+fn error(trial: &CaseRuns, figure: &str) -> Option<f64> {
     trial.rows.iter().find(|row| row.figure == figure).map(|row| row.ratio - 1.0)
 }
 
 /// Returns the error of the time in percent, with a star if the trial is outside the validated range.
-pub fn cell(trial: &Trial) -> String {
+pub fn table_cell(trial: &CaseRuns) -> String {
     match error(trial, TIME) {
         Some(time) => format!("{:+.1}{}", 100.0 * time, if trial.outside.is_empty() { "" } else { "*" }),
         None => "failed".to_owned(),
@@ -136,32 +136,32 @@ pub fn markdown(cases: &[&Case], outcomes: &[Outcome]) -> String {
             .map(|trial| {
                 let mean =
                     error(trial, MEAN).map_or(String::new(), |mean| format!(" ({:+.1})", 100.0 * mean));
-                format!(" {}{mean} |", cell(trial))
+                format!(" {}{mean} |", table_cell(trial))
             })
             .collect();
         text.push_str(&format!("| {title} |{cells}\n"));
     }
-    text + &format!("\n{}.\n", Tally::of(outcomes))
+    text + &format!("\n{}.\n", ValidityCounts::of(outcomes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn trial(flows: f64, outside: bool) -> Trial {
+    fn trial(flows: f64, outside: bool) -> CaseRuns {
         let band = (!outside).then_some(BAND);
         let rows = vec![Row::new(TIME, "us", flows, 100.0, band), Row::new(MEAN, "us", flows, 100.0, None)];
         let outside = if outside { vec!["why".to_owned()] } else { Vec::new() };
-        Trial { title: Some("rps".to_owned()), rows, outside, ..Trial::default() }
+        CaseRuns { title: Some("rps".to_owned()), rows, outside, ..CaseRuns::default() }
     }
 
     /// A run counts as wrong only if its error is large and it has no report.
     #[test]
     fn runs_are_counted_by_what_they_say_of_themselves() {
         let trials = vec![trial(102.9, false), trial(96.0, false), trial(150.0, true), trial(100.5, true)];
-        let holds: Vec<bool> = trials.iter().map(Trial::holds).collect();
+        let holds: Vec<bool> = trials.iter().map(CaseRuns::holds).collect();
         assert_eq!(holds, [true, false, true, true]);
-        let cells: Vec<String> = trials.iter().map(cell).collect();
+        let cells: Vec<String> = trials.iter().map(table_cell).collect();
         assert_eq!(cells, ["+2.9", "-4.0", "+50.0*", "+0.5*"]);
         let outcome = Outcome {
             case: "flow-ring".to_owned(),
@@ -170,8 +170,8 @@ mod tests {
             cpu_ratio: None,
             trials,
         };
-        let tally = Tally::of(std::slice::from_ref(&outcome));
-        assert_eq!(tally, Tally { runs: 4, inside: 1, wrong: 1, outside: 2, in_vain: 1 });
+        let tally = ValidityCounts::of(std::slice::from_ref(&outcome));
+        assert_eq!(tally, ValidityCounts { runs: 4, inside: 1, wrong: 1, outside: 2, unnecessary: 1 });
         assert!(markdown(&[], &[outcome]).contains("| +2.9 (+2.9) | -4.0 (-4.0) | +50.0* (+50.0) |"));
     }
 }

@@ -6,7 +6,7 @@ use pathweave_results::escape;
 
 use crate::validate::catalogue::{Case, Catalogue};
 use crate::validate::figures::Figures;
-use crate::validate::judge::{Outcome, Row, Trial};
+use crate::validate::judge::{CaseRuns, Outcome, Row};
 use crate::validate::model::{Band, Stat};
 use crate::validate::picture::{curves, overview, time};
 
@@ -145,7 +145,7 @@ fn by_scheme(case: &Case, outcome: &Outcome) -> String {
     text + "</table>\n"
 }
 
-fn figures(case: &Case, trial: &Trial) -> String {
+fn figures(case: &Case, trial: &CaseRuns) -> String {
     let mut text = String::new();
     if let Some(title) = &trial.title {
         let shows = case.file.experiment.iter().find(|experiment| experiment.title == *title);

@@ -5,8 +5,8 @@ use pathweave_scenario::Loaded;
 use toml::Table;
 
 use crate::validate::catalogue::Case;
-use crate::validate::judge::Trial;
-use crate::validate::run::Missed;
+use crate::validate::judge::CaseRuns;
+use crate::validate::run::RunError;
 
 /// One run of the pair.
 pub(crate) struct Side {
@@ -25,10 +25,10 @@ pub(crate) fn run(
     case: &Case,
     scheme: &str,
     sides: &[Side; 2],
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
     mut add: impl FnMut(usize, &RunResult),
-) -> Result<Trial, Missed> {
-    let mut trial = Trial { title: Some(scheme.to_owned()), ..Trial::default() };
+) -> Result<CaseRuns, RunError> {
+    let mut trial = CaseRuns { title: Some(scheme.to_owned()), ..CaseRuns::default() };
     for seed in 1..=u64::from(case.file.seeds.get()) {
         for (place, side) in sides.iter().enumerate() {
             let run = make(&case.load_under(scheme, seed, &side.set)?)?;
@@ -40,7 +40,7 @@ pub(crate) fn run(
                 return Ok(trial);
             }
             add(place, &run);
-            trial.outside.extend(run.info.outside);
+            trial.outside.extend(run.info.model_limits_exceeded);
         }
     }
     Ok(trial)

@@ -5,10 +5,10 @@ use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 
 use crate::validate::catalogue::Case;
-use crate::validate::judge::{Row, Trial};
+use crate::validate::judge::{CaseRuns, Row};
 use crate::validate::model::{Band, OnePort};
 use crate::validate::pair::{self, Side, mean_us};
-use crate::validate::run::Missed;
+use crate::validate::run::RunError;
 
 /// Field that selects the network.
 const NETWORK: &str = "topology.path";
@@ -22,8 +22,8 @@ const LAST: &str = "last";
 pub(crate) fn trials(
     case: &Case,
     one: &OnePort,
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
-) -> Result<Vec<Trial>, Missed> {
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
+) -> Result<Vec<CaseRuns>, RunError> {
     one.schemes.iter().map(|scheme| trial(case, scheme, one, make)).collect()
 }
 
@@ -31,8 +31,8 @@ fn trial(
     case: &Case,
     scheme: &str,
     one: &OnePort,
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
-) -> Result<Trial, Missed> {
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
+) -> Result<CaseRuns, RunError> {
     let with_one = Table::from_iter([(NETWORK.to_owned(), Value::String(one.topology.clone()))]);
     let sides = [Side { name: "several ports", set: Table::new() }, Side { name: "one port", set: with_one }];
     let (mut means, mut lasts) = ([0.0; 2], [0.0; 2]);

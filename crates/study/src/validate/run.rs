@@ -7,22 +7,22 @@ use toml::{Table, Value};
 use crate::validate::catalogue::Case;
 use crate::validate::error::ValidateError;
 use crate::validate::figures::{Figures, completion_us, flows_digest};
-use crate::validate::judge::{Outcome, Trial, judge};
+use crate::validate::judge::{CaseRuns, Outcome, judge};
 use crate::validate::law::HEADROOM;
 use crate::validate::model::{Bands, Experiment};
 
 /// Reason why a case was not completed.
 #[derive(Debug)]
-pub enum Missed {
+pub enum RunError {
     /// The user interrupted the program.
     Interrupted,
     /// The case cannot be run.
     Failed(ValidateError),
 }
 
-impl From<ValidateError> for Missed {
+impl From<ValidateError> for RunError {
     fn from(why: ValidateError) -> Self {
-        Missed::Failed(why)
+        RunError::Failed(why)
     }
 }
 
@@ -34,8 +34,8 @@ impl From<ValidateError> for Missed {
 pub fn runs(
     case: &Case,
     experiments: bool,
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
-) -> Result<Outcome, Missed> {
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
+) -> Result<Outcome, RunError> {
     if let Some(packets) = &case.file.packets {
         return Ok(Outcome::new(case, crate::validate::packets::trials(case, packets, make)?));
     }
@@ -52,8 +52,8 @@ pub fn runs(
 fn trial(
     case: &Case,
     experiment: Option<&Experiment>,
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
-) -> Result<Trial, Missed> {
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
+) -> Result<CaseRuns, RunError> {
     let nothing = Table::new();
     let more = experiment.map_or(&nothing, |experiment| &experiment.set);
     let title = experiment.map(|experiment| experiment.title.clone());
@@ -67,7 +67,7 @@ fn trial(
         cpu_s += run.info.cpu_s;
         made.push(run);
     }
-    let mut trial = Trial { title, cpu_s, ..Trial::default() };
+    let mut trial = CaseRuns { title, cpu_s, ..CaseRuns::default() };
     let flows = || made.iter().flat_map(RunResult::foreground);
     let open = flows().filter(|flow| flow.status != FlowStatus::Finished).count();
     if open > 0 {
@@ -107,10 +107,10 @@ fn headroom(
     more: &Table,
     title: Option<String>,
     (packets, law): (u32, f64),
-    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, Missed>,
-) -> Result<Trial, Missed> {
+    make: &mut dyn FnMut(&Loaded) -> Result<RunResult, RunError>,
+) -> Result<CaseRuns, RunError> {
     let packet = law / f64::from(packets);
-    let mut trial = Trial { title, ..Trial::default() };
+    let mut trial = CaseRuns { title, ..CaseRuns::default() };
     let mut loses = |count: u32| {
         let mut more = more.clone();
         let bytes = (f64::from(count) * packet).round() as i64;
@@ -118,7 +118,7 @@ fn headroom(
         let run = make(&case.load(1, &more)?)?;
         trial.cpu_s += run.info.cpu_s;
         // Only losses of data count. An acknowledgement may be lost when the buffer is full to the last byte.
-        Ok::<_, Missed>(run.flows.iter().any(|flow| flow.dropped_packets > 0))
+        Ok::<_, RunError>(run.flows.iter().any(|flow| flow.dropped_packets > 0))
     };
     let (mut too_few, mut enough) = (0, 4 * packets);
     if loses(enough)? {

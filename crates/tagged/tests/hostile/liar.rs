@@ -30,7 +30,7 @@ struct Ram {
 }
 
 impl Memory for Ram {
-    fn place(&mut self, at: Piece, bytes: &[u8]) {
+    fn write(&mut self, at: Piece, bytes: &[u8]) {
         assert_eq!(at.len, bytes.len() as u64);
         if at.len > 0 {
             let buffer = self.buffers.get_mut(&at.buffer.0).expect("a buffer of the application");
@@ -43,7 +43,7 @@ impl Memory for Ram {
             into.copy_from_slice(&self.buffers[&from.buffer.0][from.offset as usize..][..into.len()]);
         }
     }
-    fn keep(&mut self, piece: Piece) -> Option<Buffer> {
+    fn copy_out(&mut self, piece: Piece) -> Option<Buffer> {
         let mut bytes = vec![0; piece.len as usize];
         self.fetch(piece, &mut bytes);
         self.next += 1;
@@ -120,7 +120,7 @@ impl Liar<'_> {
                 }
                 Action::Read { into, request, .. } => {
                     let bytes = vec![0xaa; into.len as usize];
-                    self.ram.place(into, &bytes);
+                    self.ram.write(into, &bytes);
                     self.requests.push(request);
                 }
                 Action::Write { from, request, .. } => {
@@ -312,7 +312,7 @@ impl Liar<'_> {
         let len = [0, 8, 500, BUFFER][self.choices.below(4)];
         let piece = piece.part(0, len).expect("within");
         let (report, done) = (Report::Entry, DoneWhen::Delivered);
-        let hold = if len <= 500 { Hold::ThisCall } else { Hold::UntilDone };
+        let hold = if len <= 500 { BufferLifetime::ThisCall } else { BufferLifetime::UntilDone };
         let tag = self.choices.byte().into();
         let segments = Segment { key: tag % 4, address: len, len }.into();
         // An answer may come at once, so the operation counts as posted before the call.
@@ -326,8 +326,9 @@ impl Liar<'_> {
             }
             2 | 3 => {
                 let ignore = if tag & 1 == 0 { u64::MAX } else { 0 };
-                let want = if tag > 200 { Want::Message } else { Want::Tagged { tag, ignore } };
-                let receive = Receive { from: None, want, into: piece, take: Take::One, report, context };
+                let want = if tag > 200 { MatchOn::Message } else { MatchOn::Tagged { tag, ignore } };
+                let receive =
+                    Receive { from: None, want, into: piece, take: ReceiveCount::One, report, context };
                 engine.post_receive(receive, ram)
             }
             4 => engine.post_read(Read { to: PEER, segments, into: piece, report, context }, ram),
@@ -356,7 +357,7 @@ impl Liar<'_> {
             }
             7 => {
                 let found = if tag & 1 == 0 { Found::Dropped } else { Found::Stays };
-                let want = Want::Tagged { tag, ignore: u64::MAX };
+                let want = MatchOn::Tagged { tag, ignore: u64::MAX };
                 engine.peek(Peek { from: Some(PEER), want, found, context }, ram);
                 Ok(())
             }

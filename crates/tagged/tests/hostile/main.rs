@@ -18,13 +18,13 @@ proptest! {
 struct Nothing;
 
 impl Memory for Nothing {
-    fn place(&mut self, at: Piece, _: &[u8]) {
+    fn write(&mut self, at: Piece, _: &[u8]) {
         assert_eq!(at.len, 0);
     }
     fn fetch(&mut self, from: Piece, _: &mut [u8]) {
         assert_eq!(from.len, 0);
     }
-    fn keep(&mut self, _: Piece) -> Option<Buffer> {
+    fn copy_out(&mut self, _: Piece) -> Option<Buffer> {
         None
     }
     fn release(&mut self, _: Buffer) {}

@@ -16,7 +16,7 @@ const LENGTHS: [u64; 7] = [0, 10, 1000, 2013, 6000, 16_384, 40_000];
 
 #[derive(Clone, Debug)]
 enum Op {
-    Send { from: usize, to: usize, tag: u64, len: usize, hold: Hold, done: DoneWhen },
+    Send { from: usize, to: usize, tag: u64, len: usize, hold: BufferLifetime, done: DoneWhen },
     Receive { at: usize, from: Option<usize>, tag: u64, ignore: u64, room: usize, least: Option<u64> },
     Peek { at: usize, from: Option<usize>, tag: u64, ignore: u64, found: Found },
     Claim { at: usize, room: Option<usize> },
@@ -30,7 +30,7 @@ fn op() -> impl Strategy<Value = Op> {
     let from = prop_oneof![Just(None), (0usize..4).prop_map(Some)];
     let ignore = prop_oneof![3 => Just(0u64), 1 => Just(u64::MAX), 1 => Just(1u64), 1 => Just(1 << 63)];
     let tag = prop_oneof![0u64..3, Just(1 << 63)];
-    let hold = prop_oneof![Just(Hold::UntilDone), Just(Hold::ThisCall)];
+    let hold = prop_oneof![Just(BufferLifetime::UntilDone), Just(BufferLifetime::ThisCall)];
     let done = prop_oneof![Just(DoneWhen::Transmitted), Just(DoneWhen::Delivered)];
     let least = prop_oneof![4 => Just(None), 1 => (1u64..3000).prop_map(Some)];
     let found = prop_oneof![Just(Found::Stays), Just(Found::Claimed), Just(Found::Dropped)];
@@ -115,9 +115,9 @@ impl Model {
                 self.references[at].post(Posted { context, from, tag, ignore, room, size: room, least });
                 let receive = Receive {
                     from: from.map(|from| name(at, from)),
-                    want: Want::Tagged { tag, ignore },
+                    want: MatchOn::Tagged { tag, ignore },
                     into,
-                    take: least.map_or(Take::One, |least| Take::Many { least }),
+                    take: least.map_or(ReceiveCount::One, |least| ReceiveCount::Many { least }),
                     report: Report::Entry,
                     context,
                 };
@@ -158,9 +158,9 @@ impl Model {
         }
     }
 
-    fn send(&mut self, from: usize, to: usize, tag: u64, len: u64, hold: Hold, done: DoneWhen) {
+    fn send(&mut self, from: usize, to: usize, tag: u64, len: u64, hold: BufferLifetime, done: DoneWhen) {
         let id = self.id();
-        let hold = if len > MAX_INJECT { Hold::UntilDone } else { hold };
+        let hold = if len > MAX_INJECT { BufferLifetime::UntilDone } else { hold };
         let payload = self.world.buffer(from, &pattern(id, len as usize));
         self.sends.insert(id, SendState { from, to });
         self.lengths.insert(id, len);
@@ -178,7 +178,7 @@ impl Model {
             context: id,
         };
         self.world.at(from, |e, ram| e.post_send(send, ram)).expect("there is room");
-        if hold == Hold::ThisCall {
+        if hold == BufferLifetime::ThisCall {
             self.world.nodes[from].ram.free(payload);
         }
         self.look();
@@ -191,7 +191,7 @@ impl Model {
         if let (Some(message), Found::Claimed) = (expected, found) {
             self.references[at].claimed.push((context, Some(message)));
         }
-        let (from, want) = (from.map(|from| name(at, from)), Want::Tagged { tag, ignore });
+        let (from, want) = (from.map(|from| name(at, from)), MatchOn::Tagged { tag, ignore });
         self.world.at(at, |e, ram| e.peek(Peek { from, want, found, context }, ram));
         let all = self.world.take_completions(at);
         let (answers, others): (Vec<_>, Vec<_>) =

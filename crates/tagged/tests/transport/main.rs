@@ -19,7 +19,8 @@ fn pattern(seed: u64, len: usize) -> Vec<u8> {
 
 fn send(network: &mut Network, from: usize, to: usize, tag: u64, bytes: &[u8], context: u64) {
     let payload = network.hosts[from].driver.buffer(bytes);
-    let hold = if bytes.len() as u64 <= MAX_INJECT { Hold::ThisCall } else { Hold::UntilDone };
+    let hold =
+        if bytes.len() as u64 <= MAX_INJECT { BufferLifetime::ThisCall } else { BufferLifetime::UntilDone };
     let send = Send {
         to: PeerId(to as u32),
         label: Label::Tagged(tag),
@@ -37,9 +38,9 @@ fn receive(network: &mut Network, at: usize, from: usize, tag: u64, room: usize,
     let into = network.hosts[at].driver.buffer(&vec![0xee; room]);
     let receive = Receive {
         from: Some(PeerId(from as u32)),
-        want: Want::Tagged { tag, ignore: 0 },
+        want: MatchOn::Tagged { tag, ignore: 0 },
         into,
-        take: Take::One,
+        take: ReceiveCount::One,
         report: Report::Entry,
         context,
     };
@@ -173,7 +174,7 @@ fn memory_of_a_peer_is_exact_in_a_storm() {
                 let from = network.hosts[at].driver.buffer(&bytes);
                 let into = network.hosts[at].driver.buffer(&vec![0; len]);
                 let segments = Segment { key: 9, address, len: len as u64 }.into();
-                let (data, hold, context) = (Some(number), Hold::UntilDone, number);
+                let (data, hold, context) = (Some(number), BufferLifetime::UntilDone, number);
                 let write = Write { to, segments, from, data, hold, report, context };
                 network.at(at, |engine, driver| engine.post_write(write, driver)).expect("room");
                 let read = Read { to, segments, into, report, context };

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_tagged as tagged;
 use pathweave_tagged::{Action, Engine, Failure, Memory, Payload, PeerId, Piece, Remote, Role};
 use pathweave_transport::{
-    Access, Buffer, Completion, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, Opcode, QpConfig,
-    RecvRequest, Scope, Status, WorkRequest,
+    Access, Buffer, Completion, Endpoint, EndpointConfig, Event, FreePorts, MemoryRegion, Op, Opcode,
+    QpConfig, RecvRequest, Scope, Status, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Segment};
@@ -67,7 +67,7 @@ impl Driver {
 }
 
 impl Memory for Driver {
-    fn place(&mut self, at: Piece, bytes: &[u8]) {
+    fn write(&mut self, at: Piece, bytes: &[u8]) {
         if at.len > 0 {
             let buffer = self.buffers.get_mut(&at.buffer.0).expect("it lives");
             buffer[at.offset as usize..][..bytes.len()].copy_from_slice(bytes);
@@ -78,7 +78,7 @@ impl Memory for Driver {
             into.copy_from_slice(self.bytes(from));
         }
     }
-    fn keep(&mut self, piece: Piece) -> Option<tagged::Buffer> {
+    fn copy_out(&mut self, piece: Piece) -> Option<tagged::Buffer> {
         let bytes = self.bytes(piece).to_vec();
         let copy = self.buffer(&bytes).buffer;
         self.kept.insert(copy.0);
@@ -359,7 +359,7 @@ impl Network {
     fn transmit(&mut self, from: usize) {
         let host = &mut self.hosts[from];
         loop {
-            let gate = if host.port_free_at <= self.now { Gate::OPEN } else { Gate::CONTROL };
+            let gate = if host.port_free_at <= self.now { FreePorts::OPEN } else { FreePorts::CONTROL };
             let Some(transmit) = host.driver.endpoint.poll_transmit(self.now, gate) else { break };
             if let Body::Data(_) = transmit.segment.body {
                 let time = Rate::from_gbps(100).time_for(u64::from(transmit.wire_bytes));
@@ -375,9 +375,9 @@ impl Network {
             let is_cut = weather
                 .cut
                 .is_some_and(|(start, end, paths)| path < paths && (start..end).contains(&self.now));
-            let copies = match is_cut || self.rng.chance(weather.loss) {
+            let copies = match is_cut || self.rng.bernoulli(weather.loss) {
                 true => 0,
-                false => 1 + usize::from(self.rng.chance(weather.duplicate)),
+                false => 1 + usize::from(self.rng.bernoulli(weather.duplicate)),
             };
             for _ in 0..copies {
                 let jitter = (weather.jitter.as_ps() as f64 * self.rng.unit_f64()) as u64;

@@ -33,7 +33,7 @@ impl Ram {
         &self.buffers[&piece.buffer.0][piece.offset as usize..][..piece.len as usize]
     }
     pub fn set(&mut self, piece: Piece, bytes: &[u8]) {
-        self.place(piece, bytes);
+        self.write(piece, bytes);
     }
     pub fn free(&mut self, piece: Piece) {
         self.buffers.remove(&piece.buffer.0);
@@ -53,7 +53,7 @@ impl Ram {
 }
 
 impl Memory for Ram {
-    fn place(&mut self, at: Piece, bytes: &[u8]) {
+    fn write(&mut self, at: Piece, bytes: &[u8]) {
         assert_eq!(at.len, bytes.len() as u64);
         if at.len > 0 {
             let buffer = self.buffers.get_mut(&at.buffer.0).expect("the buffer lives");
@@ -66,7 +66,7 @@ impl Memory for Ram {
             into.copy_from_slice(self.bytes(from));
         }
     }
-    fn keep(&mut self, piece: Piece) -> Option<Buffer> {
+    fn copy_out(&mut self, piece: Piece) -> Option<Buffer> {
         let bytes = self.bytes(piece).to_vec();
         let copy = self.buffer(&bytes).buffer;
         self.kept.insert(copy.0);
@@ -356,7 +356,7 @@ impl World {
                 let bytes = self.nodes[from].ram.bytes(piece).to_vec();
                 let ram = &mut self.nodes[to].ram;
                 let piece = ram.remote(remote, bytes.len() as u64, Access::writes);
-                ram.place(piece, &bytes);
+                ram.write(piece, &bytes);
                 Done::Request(request)
             }
             Item::Read { remote, into, request } => Done::Read { remote, into, request },
@@ -378,7 +378,7 @@ impl World {
                 }
                 let ram = &self.nodes[to].ram;
                 let bytes = ram.bytes(ram.remote(remote, into.len, Access::reads)).to_vec();
-                self.nodes[from].ram.place(into, &bytes);
+                self.nodes[from].ram.write(into, &bytes);
                 request
             }
         };
@@ -440,9 +440,9 @@ impl World {
     ) {
         let receive = Receive {
             from: from.map(peer),
-            want: Want::Tagged { tag, ignore },
+            want: MatchOn::Tagged { tag, ignore },
             into,
-            take: Take::One,
+            take: ReceiveCount::One,
             report: Report::Entry,
             context,
         };
@@ -460,7 +460,7 @@ pub fn message(to: usize, tag: u64, payload: Piece, context: u64) -> Send {
         label: Label::Tagged(tag),
         payload,
         data: None,
-        hold: Hold::UntilDone,
+        hold: BufferLifetime::UntilDone,
         done: DoneWhen::Transmitted,
         report: Report::Entry,
         context,

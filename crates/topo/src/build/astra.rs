@@ -16,7 +16,7 @@ use serde_saphyr::Spanned;
 use super::Build;
 use crate::error::{Location, TopoError};
 use crate::graph::{Link, MAX_LINKS, MAX_NODES, NodeId, Switch, Topology};
-use crate::import::Import;
+use crate::import::ParsedTopology;
 use crate::read::read_text;
 
 /// The `network.yml` of ASTRA-sim's analytical backend: rings, full meshes and switches in several dimensions.
@@ -41,7 +41,7 @@ impl Build for AstraNetwork {
 /// Content of the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct NetworkFile {
     topology: Spanned<Vec<Spanned<String>>>,
     npus_count: Spanned<Vec<Spanned<u32>>>,
     bandwidth: Spanned<Vec<Spanned<f64>>>,
@@ -116,8 +116,16 @@ pub fn parse_astra_network(file: &str, text: &str) -> Result<Topology, TopoError
     }
     let Network { hosts, switches, links } = network;
     let tiers = vec![None; switches.len()];
-    Import { file, name: format!("network of {hosts} NPUs"), hosts, host_names: None, switches, tiers, links }
-        .finish()
+    ParsedTopology {
+        file,
+        name: format!("network of {hosts} NPUs"),
+        hosts,
+        host_names: None,
+        switches,
+        tiers,
+        links,
+    }
+    .finish()
 }
 
 struct Network {
@@ -168,7 +176,7 @@ fn dimensions(file: &str, text: &str) -> Result<Vec<Dimension>, TopoError> {
         let at = Location { file: file.to_owned(), line: line as u32, column: column as u32 };
         Err(TopoError::File { at, what })
     };
-    let read: File = match serde_saphyr::from_str(text) {
+    let read: NetworkFile = match serde_saphyr::from_str(text) {
         Ok(read) => read,
         Err(why) => {
             let place = why.location().map_or((0, 0), |at| (at.line(), at.column()));
@@ -177,7 +185,7 @@ fn dimensions(file: &str, text: &str) -> Result<Vec<Dimension>, TopoError> {
             return refuse(place.0, place.1, format!("{}: {what}", short(&why)));
         }
     };
-    let File { topology, npus_count, bandwidth, latency } = read;
+    let NetworkFile { topology, npus_count, bandwidth, latency } = read;
     let dims = topology.value.len();
     for (name, line, has) in [
         ("npus_count", npus_count.referenced.line(), npus_count.value.len()),

@@ -7,7 +7,9 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LeafSpine, LinkSpec, Parts, TopologyConfig, at_least_one, one, positive, refuse};
+use super::{
+    Build, LeafSpine, LinkSpec, TopologyBuilder, TopologyConfig, at_least_one, default_one, positive, refuse,
+};
 use crate::error::TopoError;
 use crate::graph::{LinkId, NodeId, Topology};
 use crate::sites::Sites;
@@ -25,7 +27,7 @@ pub struct CrossDc {
     pub sites: Option<u32>,
     /// Number of external switches of each site. The k-th of one site is joined to the k-th of every other. Default
     /// 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub external_switches: u32,
     /// Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex, section
     /// II-C).
@@ -42,7 +44,7 @@ pub struct CrossDc {
     #[serde(default = "wan_delay")]
     pub wan_delay: Duration,
     /// Number of parallel WAN links between two external switches. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub wan_links: u32,
     /// Enables PFC between external switches across the WAN. Default false, because the headroom of such a link is
     /// twice its delay at its full rate, 200 MB with the defaults. Without PFC the buffers of external switches must
@@ -59,7 +61,7 @@ fn wan_delay() -> Duration {
 }
 
 /// Largest number of sites. It limits the number of pairs of sites, and so of WAN links.
-const MOST_SITES: u32 = 64;
+const MAX_SITES: u32 = 64;
 
 impl CrossDc {
     /// Creates a network of `sites` equal sites, joined by the links of the Reflex evaluation.
@@ -80,8 +82,8 @@ impl CrossDc {
     fn inside(&self, base_dir: &Path) -> Result<Vec<Topology>, TopoError> {
         let given = self.site.len() as u32;
         let sites = self.sites.unwrap_or(given);
-        if !(2..=MOST_SITES).contains(&sites) {
-            return Err(refuse("sites", sites, format!("must be 2 to {MOST_SITES}")));
+        if !(2..=MAX_SITES).contains(&sites) {
+            return Err(refuse("sites", sites, format!("must be 2 to {MAX_SITES}")));
         }
         if given != 1 && given != sites {
             let allowed = format!("must be 1, the same for all, or {sites}, one for each site");
@@ -121,7 +123,7 @@ impl Build for CrossDc {
             &[&[pairs, externals, self.wan_links]],
         )?;
 
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let mut sites = Sites::new(self.wan_pfc);
         let mut external: Vec<Vec<NodeId>> = Vec::new();
         let (mut first_host, mut first_group) = (0, 0);
@@ -165,7 +167,7 @@ impl Build for CrossDc {
             }
         }
         sites.set_wan(wan_links);
-        parts.joined(format!("{} data centres, {hosts} hosts", inside.len()), sites)
+        parts.finish_with_sites(format!("{} data centres, {hosts} hosts", inside.len()), sites)
     }
 
     fn presets() -> Vec<(&'static str, &'static str, Self)> {
@@ -198,7 +200,7 @@ mod tests {
         let wan = topology.link(sites.wan().next().unwrap());
         assert_eq!((wan.rate, wan.delay), (Rate::from_gbps(1_600), Duration::from_us(500)));
         assert_eq!(topology.node_name(wan.a), "dc0.esw0");
-        let routing = Routing::whole(&topology);
+        let routing = Routing::all_links_up(&topology);
         let mut paths = PathFinder::new(&topology, &routing);
         let mut pair =
             |a, b| paths.pair(HostId(a), HostId(b), 0).map(|pair| (pair.hops, pair.paths)).unwrap();
@@ -210,7 +212,7 @@ mod tests {
     fn every_site_is_joined_to_every_other() {
         let topology = preset("reflex-48");
         assert_eq!((topology.hosts(), topology.links().len()), (48, 3 * 36 + 3));
-        let routing = Routing::whole(&topology);
+        let routing = Routing::all_links_up(&topology);
         let far = PathFinder::new(&topology, &routing).pair(HostId(0), HostId(47), 0).unwrap();
         assert_eq!(far.hops, 7);
     }

@@ -7,11 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability, refuse,
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_one, default_rate, positive,
+    probability, refuse,
 };
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
-use crate::own_paths::OwnPaths;
+use crate::own_paths::PathGenerator;
 
 /// Dragonfly (Kim et al., ISCA 2008). In a group every switch is linked to every other. Every two groups are linked
 /// by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly or
@@ -26,7 +27,7 @@ pub struct Dragonfly {
     /// Number of hosts at each switch.
     pub hosts_per_switch: u32,
     /// Number of links between every two groups. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub links_between_groups: u32,
     /// Rate of the links between hosts and switches. Default 100 Gb/s (LAPS, section IV).
     #[serde(default = "default_rate")]
@@ -91,7 +92,7 @@ impl Wiring {
     }
 }
 
-impl OwnPaths for Wiring {
+impl PathGenerator for Wiring {
     fn emit(&self, src: u32, dst: u32, path: &mut dyn FnMut(&[u32])) {
         let (from, to) = (src / self.switches, dst / self.switches);
         if from == to {
@@ -142,7 +143,7 @@ impl Build for Dragonfly {
         let global_delay = self.global_delay.unwrap_or(local_delay);
         let spec = |rate, delay| LinkSpec { rate, delay, error_rate };
 
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let nodes: Vec<NodeId> = (0..count)
             .map(|s| {
                 let (group, index) = (s / switches, s % switches);

@@ -6,7 +6,10 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
+use super::{
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_one, default_rate, positive,
+    probability,
+};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
@@ -27,7 +30,7 @@ pub struct Dumbbell {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bottleneck_rate: Option<Rate>,
     /// Number of parallel links of the bottleneck. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub bottleneck_links: u32,
     /// One-way propagation delay of the links of hosts. Default 1 us (UDMP, section V-A).
     #[serde(default = "default_delay")]
@@ -70,7 +73,7 @@ impl Build for Dumbbell {
             self.bottleneck_delay.unwrap_or(self.host_delay),
         );
         let hosts = left_hosts + right_hosts;
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let left = parts.switch("left".into(), 0, Some(0));
         let right = parts.switch("right".into(), 0, Some(1));
         for id in 0..hosts {

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability, refuse,
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_one, default_rate, positive,
+    probability, refuse,
 };
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
@@ -39,10 +40,10 @@ pub struct FatTree {
     #[serde(default)]
     pub core_wiring: CoreWiring,
     /// Number of parallel links between each ToR and each aggregation switch of its pod. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub tor_agg_links: u32,
     /// Number of parallel links between each aggregation switch and each of its cores. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub agg_core_links: u32,
     /// Rate of the links between hosts and ToRs. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
@@ -256,7 +257,7 @@ impl Build for FatTree {
 
         let tors = s.pods * s.tors;
         let hosts = tors * s.hosts;
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let tor: Vec<_> = (0..tors).map(|t| parts.switch(format!("tor{t}"), 0, Some(t / s.tors))).collect();
         let agg: Vec<_> = (0..s.pods * s.aggs)
             .map(|a| {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use pathweave_units::{Duration, Rate, did_you_mean, nearest};
+use pathweave_units::{Duration, Rate, closest_name, suggestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -11,8 +11,8 @@ use toml::Spanned;
 use super::Build;
 use crate::error::TopoError;
 use crate::graph::{Link, MAX_LINKS, MAX_NODES, NodeId, Switch, Topology};
-use crate::import::Import;
-use crate::read::{Source, read_text};
+use crate::import::ParsedTopology;
+use crate::read::{SourceText, read_text};
 
 /// A topology file of pathweave (TOML); see `docs/topology-file.md`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -35,7 +35,7 @@ impl Build for TopologyFile {
 
 /// Parses the text of a topology file. `file` is its name in errors.
 pub fn parse_topology_file(file: &str, text: &str) -> Result<Topology, TopoError> {
-    let source = Source { file, text };
+    let source = SourceText { file, text };
     let parsed: FileText = toml::from_str(text).map_err(|error| {
         let at = error.span().unwrap_or(0..0);
         source.refuse(at, error.message().trim())
@@ -78,7 +78,7 @@ struct LinkText {
 }
 
 impl FileText {
-    fn into_topology(self, source: &Source<'_>) -> Result<Topology, TopoError> {
+    fn into_topology(self, source: &SourceText<'_>) -> Result<Topology, TopoError> {
         let hosts = self.host_count(source)?;
         if hosts as usize + self.switch.len() > MAX_NODES as usize {
             let what = format!("more than {MAX_NODES} hosts and switches");
@@ -93,7 +93,7 @@ impl FileText {
             |switch: SwitchText| Switch { name: switch.name.into_inner(), tier: 0, group: switch.group };
         let host_names =
             self.host_names.map(|names| names.into_inner().into_iter().map(Spanned::into_inner).collect());
-        Import {
+        ParsedTopology {
             file: source.file,
             name: self.name.unwrap_or_else(|| source.file.to_owned()),
             hosts,
@@ -105,7 +105,7 @@ impl FileText {
         .finish()
     }
 
-    fn host_count(&self, source: &Source<'_>) -> Result<u32, TopoError> {
+    fn host_count(&self, source: &SourceText<'_>) -> Result<u32, TopoError> {
         let (count, at) = match (&self.hosts, &self.host_names) {
             (Some(count), None) => (u64::from(*count.get_ref()), count.span()),
             (None, Some(names)) => {
@@ -129,7 +129,7 @@ impl FileText {
     }
 
     /// Returns the nodes by name. Two nodes with the same name are an error.
-    fn node_ids(&self, source: &Source<'_>, hosts: u32) -> Result<HashMap<String, NodeId>, TopoError> {
+    fn node_ids(&self, source: &SourceText<'_>, hosts: u32) -> Result<HashMap<String, NodeId>, TopoError> {
         let mut ids = HashMap::new();
         if self.host_names.is_none() {
             ids.extend((0..hosts).map(|host| (format!("host{host}"), NodeId(host))));
@@ -146,12 +146,12 @@ impl FileText {
         Ok(ids)
     }
 
-    fn links(&self, source: &Source<'_>, ids: &HashMap<String, NodeId>) -> Result<Vec<Link>, TopoError> {
+    fn links(&self, source: &SourceText<'_>, ids: &HashMap<String, NodeId>) -> Result<Vec<Link>, TopoError> {
         let mut links = Vec::new();
         for text in &self.link {
             let find = |name: &Spanned<String>| {
                 ids.get(name.get_ref()).copied().ok_or_else(|| {
-                    let hint = did_you_mean(nearest_name(name.get_ref(), ids).as_deref());
+                    let hint = suggestion(nearest_name(name.get_ref(), ids).as_deref());
                     source.refuse(name.span(), format!("no node is named \"{}\"{hint}", name.get_ref()))
                 })
             };
@@ -195,10 +195,10 @@ impl FileText {
 fn nearest_name(name: &str, ids: &HashMap<String, NodeId>) -> Option<String> {
     let mut names: Vec<_> = ids.iter().map(|(name, &id)| (id, name.as_str())).collect();
     names.sort_unstable();
-    nearest(name, names.into_iter().map(|(_, name)| name)).map(str::to_owned)
+    closest_name(name, names.into_iter().map(|(_, name)| name)).map(str::to_owned)
 }
 
-fn check_name(source: &Source<'_>, name: &Spanned<String>) -> Result<(), TopoError> {
+fn check_name(source: &SourceText<'_>, name: &Spanned<String>) -> Result<(), TopoError> {
     const LONGEST: usize = 64;
     let text = name.get_ref();
     let allowed = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | ':' | '/');

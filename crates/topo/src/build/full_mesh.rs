@@ -7,10 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grid::{Grid, orders};
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
+use super::{
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_one, default_rate, positive,
+    probability,
+};
 use crate::error::TopoError;
 use crate::graph::Topology;
-use crate::own_paths::OwnPaths;
+use crate::own_paths::PathGenerator;
 
 /// Full mesh of one to three dimensions, as UB-Mesh builds its racks (Liao et al., Hot Chips 2025). Every two
 /// switches that differ in exactly one coordinate are linked. A path takes one hop in each dimension that differs, in
@@ -21,7 +24,7 @@ pub struct FullMesh {
     /// Number of switches along each dimension, one to three numbers, such as [8, 8].
     pub size: Vec<u32>,
     /// Number of hosts at each switch. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub hosts_per_switch: u32,
     /// Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
@@ -55,7 +58,7 @@ impl FullMesh {
     }
 }
 
-impl OwnPaths for Grid {
+impl PathGenerator for Grid {
     fn emit(&self, src: u32, dst: u32, path: &mut dyn FnMut(&[u32])) {
         let [from, to] = [src, dst].map(|switch| self.coordinates(switch));
         let moving: Vec<usize> = (0..from.len()).filter(|&d| from[d] != to[d]).collect();
@@ -95,7 +98,7 @@ impl Build for FullMesh {
         let spec = |rate, delay| LinkSpec { rate, delay, error_rate };
         let between = spec(switch_rate, self.switch_delay.unwrap_or(self.host_delay));
 
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let node = grid.add(&mut parts, per_switch, spec(host_rate, self.host_delay));
         for switch in 0..switches {
             let at = grid.coordinates(switch);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{LinkSpec, Parts, refuse};
+use super::{LinkSpec, TopologyBuilder, refuse};
 use crate::error::TopoError;
 use crate::graph::{MAX_NODES, NodeId};
 
@@ -50,7 +50,7 @@ impl Grid {
     /// Adds the switches with their hosts. Returns the node of each switch.
     pub(super) fn add(
         &self,
-        parts: &mut Parts,
+        parts: &mut TopologyBuilder,
         per_switch: u32,
         link: LinkSpec,
     ) -> impl Fn(u32) -> NodeId + use<> {

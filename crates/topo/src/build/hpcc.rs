@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Build;
-use super::words::{LineReader, is_simai};
+use super::word_lines::{LineReader, is_simai};
 use crate::error::TopoError;
 use crate::graph::Topology;
 use crate::read::read_text;
@@ -57,5 +57,5 @@ pub fn parse_hpcc_topology(file: &str, text: &str) -> Result<Topology, TopoError
     header.has_columns("the header", &["nodes", "switches", "links"])?;
     let switches = header.number(1, "the number of switches", 0, u64::from(nodes - 1))? as u32;
     let links = header.link_count(2)?;
-    lines.network(nodes, &[("switch", switches)], links)
+    lines.read_body(nodes, &[("switch", switches)], links)
 }

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pathweave_units::{Duration, Rate, did_you_mean, nearest};
+use pathweave_units::{Duration, Rate, closest_name, suggestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,7 @@ impl Build for HtsimFile {
 
 /// Names of the settings in the header and in a tier.
 const HEADER: [&str; 3] = ["nodes", "tiers", "podsize"];
-const OF_TIER: [&str; 9] = [
+const TIER_SETTINGS: [&str; 9] = [
     "downlink_speed_gbps",
     "radix_down",
     "radix_up",
@@ -52,14 +52,14 @@ const OF_TIER: [&str; 9] = [
 ];
 
 /// Value of a setting and its line, if the setting is present.
-type Set = Option<(u64, u32)>;
+type Setting = Option<(u64, u32)>;
 
 /// Settings of the file.
 struct Settings<'a> {
     file: &'a str,
-    header: [Set; HEADER.len()],
+    header: [Setting; HEADER.len()],
     /// Line where each tier begins, and the settings of the tier.
-    tiers: Vec<Option<(u32, [Set; OF_TIER.len()])>>,
+    tiers: Vec<Option<(u32, [Setting; TIER_SETTINGS.len()])>>,
 }
 
 /// Parses the text of a `.topo` file. `file` is its name in errors.
@@ -107,9 +107,9 @@ impl<'a> Settings<'a> {
                 current = Some(number as usize);
                 continue;
             }
-            let known: &[&str] = if current.is_none() { &HEADER } else { &OF_TIER };
+            let known: &[&str] = if current.is_none() { &HEADER } else { &TIER_SETTINGS };
             let slot = known.iter().position(|known| *known == lower).ok_or_else(|| {
-                let hint = did_you_mean(nearest(&lower, known.iter().copied()));
+                let hint = suggestion(closest_name(&lower, known.iter().copied()));
                 let place = if current.is_none() { "the header" } else { "a tier" };
                 let shown: String = name.chars().take(40).collect();
                 let what =
@@ -273,7 +273,7 @@ struct Tier {
     link_ns: u64,
     switch_ns: u64,
     bundle: u32,
-    oversubscribed: Set,
+    oversubscribed: Setting,
 }
 
 impl Tier {

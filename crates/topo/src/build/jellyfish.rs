@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, positive, probability, refuse,
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_rate, positive, probability,
+    refuse,
 };
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
@@ -199,7 +200,7 @@ impl Build for Jellyfish {
             );
             return Err(refuse("links_per_switch", degree, allowed));
         };
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let nodes: Vec<NodeId> = (0..switches).map(|s| parts.switch(format!("sw{s}"), 0, Some(s))).collect();
         for host in 0..hosts {
             parts.links(

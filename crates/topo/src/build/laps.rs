@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Build;
-use super::words::{Line, LineReader};
+use super::word_lines::{Line, LineReader};
 use crate::error::TopoError;
 use crate::graph::{Link, MAX_LINKS, MAX_NODES, NodeId, Switch, Topology};
-use crate::import::Import;
+use crate::import::ParsedTopology;
 use crate::read::read_text;
 
 /// The `TOPO.txt` of LAPS's simulator.
@@ -72,18 +72,18 @@ pub fn parse_laps_topology(file: &str, text: &str) -> Result<Topology, TopoError
         if a == b {
             return Err(line.refuse(2, format!("{what} connects node {a} to itself")));
         }
-        let rate: Rate = of_unit(&line, 3, &format!("the rate of {what}"), "Gbps")?;
+        let rate: Rate = parse_with_unit(&line, 3, &format!("the rate of {what}"), "Gbps")?;
         if rate == Rate::ZERO {
             return Err(line.refuse(3, format!("the rate of {what} is 0; rates must be above 0")));
         }
-        let delay: Duration = of_unit(&line, 4, &format!("the delay of {what}"), "us")?;
+        let delay: Duration = parse_with_unit(&line, 4, &format!("the delay of {what}"), "us")?;
         links.push(Link { a: node(a), b: node(b), rate, delay, error_rate: 0.0 });
     }
     if links.is_empty() {
         return Err(lines.refuse_end("the file ends where link 0 is expected".to_owned()));
     }
     let switch = |id: u32| Switch { name: format!("switch{id}"), tier: 0, group: None };
-    Import {
+    ParsedTopology {
         file,
         name: format!("imported topology of {hosts} hosts"),
         hosts,
@@ -96,7 +96,7 @@ pub fn parse_laps_topology(file: &str, text: &str) -> Result<Topology, TopoError
 }
 
 /// Parses a number whose unit the format leaves out.
-fn of_unit<T: std::str::FromStr>(
+fn parse_with_unit<T: std::str::FromStr>(
     line: &Line<'_>,
     column: usize,
     what: &str,

@@ -6,7 +6,10 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
+use super::{
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_one, default_rate, positive,
+    probability,
+};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
@@ -21,7 +24,7 @@ pub struct LeafSpine {
     /// Number of hosts at each leaf.
     pub hosts_per_leaf: u32,
     /// Number of parallel links between each leaf and each spine. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub leaf_spine_links: u32,
     /// Rate of the links between hosts and leaves. Default 100 Gb/s (UDMP, section V-A).
     #[serde(default = "default_rate")]
@@ -72,7 +75,7 @@ impl Build for LeafSpine {
             positive("spine_rate", self.spine_rate.unwrap_or(self.host_rate))?,
             self.spine_delay.unwrap_or(self.host_delay),
         );
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let leaf: Vec<_> = (0..leaves).map(|i| parts.switch(format!("leaf{i}"), 0, Some(i))).collect();
         let spine: Vec<_> = (0..spines).map(|i| parts.switch(format!("spine{i}"), 1, None)).collect();
         for id in 0..hosts {

@@ -22,7 +22,7 @@ mod rail;
 mod simai;
 mod star;
 mod torus;
-mod words;
+mod word_lines;
 
 pub use astra::{AstraNetwork, parse_astra_network};
 pub use cross_dc::CrossDc;
@@ -41,7 +41,7 @@ pub use rail::{GpuQueues, Rail};
 pub use simai::{SimAiTopology, parse_simai_topology};
 pub use star::Star;
 pub use torus::{Torus, TorusEnds};
-pub use words::header_words;
+pub use word_lines::header_words;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -154,15 +154,15 @@ pub(crate) struct LinkSpec {
 }
 
 /// Collects switches and links of a generated topology.
-pub(crate) struct Parts {
+pub(crate) struct TopologyBuilder {
     hosts: u32,
     switches: Vec<Switch>,
     links: Vec<Link>,
 }
 
-impl Parts {
+impl TopologyBuilder {
     pub(crate) fn new(hosts: u32) -> Self {
-        Parts { hosts, switches: Vec::new(), links: Vec::new() }
+        TopologyBuilder { hosts, switches: Vec::new(), links: Vec::new() }
     }
     pub(crate) fn switch(&mut self, name: String, tier: u8, group: Option<u32>) -> NodeId {
         self.switches.push(Switch { name, tier, group });
@@ -180,14 +180,14 @@ impl Parts {
         first..first + count
     }
     /// Creates a network of several sites.
-    pub(crate) fn joined(self, name: String, sites: Sites) -> Result<Topology, TopoError> {
-        Topology::new(name, self.hosts, self.switches, self.links).map(|all| all.declare_sites(sites))
+    pub(crate) fn finish_with_sites(self, name: String, sites: Sites) -> Result<Topology, TopoError> {
+        Topology::new(name, self.hosts, self.switches, self.links).map(|all| all.with_sites(sites))
     }
     pub(crate) fn finish(self, name: String) -> Result<Topology, TopoError> {
         Topology::new(name, self.hosts, self.switches, self.links)
     }
     pub(crate) fn regular_clos(self, name: String) -> Result<Topology, TopoError> {
-        self.finish(name).map(Topology::declare_regular_clos)
+        self.finish(name).map(Topology::with_arithmetic_routing)
     }
 }
 
@@ -237,6 +237,6 @@ pub(crate) fn default_rate() -> Rate {
 pub(crate) fn default_delay() -> Duration {
     Duration::from_us(1)
 }
-pub(crate) fn one() -> u32 {
+pub(crate) fn default_one() -> u32 {
     1
 }

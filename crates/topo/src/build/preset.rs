@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pathweave_units::nearest;
+use pathweave_units::closest_name;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,8 @@ impl Build for PresetName {
             None => Err(TopoError::UnknownName {
                 kind: "topology preset",
                 name: self.name.clone(),
-                nearest: nearest(&self.name, presets().iter().map(|preset| preset.name)).map(str::to_owned),
+                nearest: closest_name(&self.name, presets().iter().map(|preset| preset.name))
+                    .map(str::to_owned),
                 known: String::new(),
             }),
         }

@@ -7,10 +7,12 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, positive, probability};
+use super::{
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_rate, positive, probability,
+};
 use crate::error::TopoError;
-use crate::graph::{Edge, NodeId, Topology};
-use crate::own_paths::OwnPaths;
+use crate::graph::{HostAttachment, NodeId, Topology};
+use crate::own_paths::PathGenerator;
 
 /// Rail-only network. The GPUs of a cluster share a scale-up switch (such as NVLink's), and the GPUs of equal index
 /// in all clusters share a rail switch. GPUs forward, so a GPU is modelled as a switch with one host behind it. A
@@ -104,7 +106,7 @@ impl Wiring {
     }
 }
 
-impl OwnPaths for Wiring {
+impl PathGenerator for Wiring {
     fn emit(&self, src: u32, dst: u32, path: &mut dyn FnMut(&[u32])) {
         let [(from, i), (to, j)] = [src, dst].map(|gpu| (gpu / self.gpus, gpu % self.gpus));
         if from == to {
@@ -147,11 +149,11 @@ impl Build for Rail {
             error_rate,
         };
         let edge = match self.gpu_queues {
-            GpuQueues::Unmarked => Edge::Host,
-            GpuQueues::Marked => Edge::Network,
+            GpuQueues::Unmarked => HostAttachment::Host,
+            GpuQueues::Marked => HostAttachment::Network,
         };
         let wiring = Wiring { clusters, gpus };
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         for gpu in 0..hosts {
             let (cluster, index) = (gpu / gpus, gpu % gpus);
             parts.switch(format!("gpu{cluster}.{index}"), 0, Some(cluster));

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Build;
-use super::words::{LineReader, header_words};
+use super::word_lines::{LineReader, header_words};
 use crate::error::TopoError;
 use crate::graph::{MAX_NODES, NodeId, Topology};
 use crate::host_ports::leading_ports;
@@ -87,8 +87,8 @@ pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoErro
         );
         return Err(header.refuse(5, what));
     }
-    let topology = lines.network(nodes, &[("nvswitch", nvswitches), ("switch", switches)], links)?;
-    let twice = both_ways(&topology).filter(|(a, b)| uses_several(&topology, *a, *b));
+    let topology = lines.read_body(nodes, &[("nvswitch", nvswitches), ("switch", switches)], links)?;
+    let twice = hosts_sharing_nvswitch_and_leaf(&topology).filter(|(a, b)| uses_several(&topology, *a, *b));
     Ok(match twice {
         None => topology,
         Some((a, b)) => {
@@ -105,13 +105,13 @@ pub fn parse_simai_topology(file: &str, text: &str) -> Result<Topology, TopoErro
 /// Returns true if one host sends to the other over several switches.
 fn uses_several(topology: &Topology, a: NodeId, b: NodeId) -> bool {
     let (a, b) = (HostId(a.0), HostId(b.0));
-    let leading = leading_ports(topology, &Routing::whole(topology), a, b);
+    let leading = leading_ports(topology, &Routing::all_links_up(topology), a, b);
     let ports = topology.ports(a.into()).iter().enumerate().filter(|(port, _)| leading >> port & 1 == 1);
     ports.map(|(_, port)| port.peer).collect::<BTreeSet<_>>().len() > 1
 }
 
 /// Returns two hosts that share an NVSwitch and another switch, if there are any.
-fn both_ways(topology: &Topology) -> Option<(NodeId, NodeId)> {
+fn hosts_sharing_nvswitch_and_leaf(topology: &Topology) -> Option<(NodeId, NodeId)> {
     let is_nvswitch = |node: NodeId| {
         topology.switch_index(node).is_some_and(|i| topology.switches()[i].name.starts_with("nvswitch"))
     };

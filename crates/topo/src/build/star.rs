@@ -6,7 +6,9 @@ use pathweave_units::{Duration, Rate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, positive, probability};
+use super::{
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_rate, positive, probability,
+};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
@@ -40,7 +42,7 @@ impl Build for Star {
         at_least_one("hosts", self.hosts)?;
         super::within_limits("star", &[self.hosts, 1], &[])?;
         let spec = LinkSpec { rate: positive("rate", self.rate)?, delay: self.delay, error_rate };
-        let mut parts = Parts::new(self.hosts);
+        let mut parts = TopologyBuilder::new(self.hosts);
         let switch = parts.switch("switch0".into(), 0, None);
         for host in 0..self.hosts {
             parts.links(NodeId(host), switch, spec, 1);

@@ -7,10 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::grid::{Grid, orders};
-use super::{Build, LinkSpec, Parts, at_least_one, default_delay, default_rate, one, positive, probability};
+use super::{
+    Build, LinkSpec, TopologyBuilder, at_least_one, default_delay, default_one, default_rate, positive,
+    probability,
+};
 use crate::error::TopoError;
 use crate::graph::Topology;
-use crate::own_paths::OwnPaths;
+use crate::own_paths::PathGenerator;
 
 /// Torus or mesh of one to three dimensions: switches on a grid, each linked to its neighbours. A path takes one
 /// dimension after the other, in any order of dimensions. In a torus it may go around a dimension in both directions;
@@ -23,7 +26,7 @@ pub struct Torus {
     /// Number of switches along each dimension, one to three numbers, such as [4, 4].
     pub size: Vec<u32>,
     /// Number of hosts at each switch. Default 1.
-    #[serde(default = "one")]
+    #[serde(default = "default_one")]
     pub hosts_per_switch: u32,
     /// Links between the ends of each dimension: "joined" for a torus, "open" for a mesh. Default "joined".
     #[serde(default)]
@@ -86,7 +89,7 @@ impl Wiring {
 
     /// Returns the steps from one coordinate to another, positive for forward and negative for backward. In a ring
     /// there are two ways, the shorter one first.
-    fn ways(&self, d: usize, from: u32, to: u32) -> Vec<i64> {
+    fn steps_between(&self, d: usize, from: u32, to: u32) -> Vec<i64> {
         let direct = i64::from(to) - i64::from(from);
         if direct == 0 || !self.is_ring(d) {
             return vec![direct];
@@ -96,7 +99,7 @@ impl Wiring {
     }
 
     /// Returns the switches on a path that takes the dimensions in this order, with `steps` in each.
-    fn walk(&self, src: u32, order: &[usize], steps: &[i64]) -> Vec<u32> {
+    fn switches_on_path(&self, src: u32, order: &[usize], steps: &[i64]) -> Vec<u32> {
         let mut at = self.grid.coordinates(src);
         let mut switches = vec![src];
         for &d in order {
@@ -110,10 +113,10 @@ impl Wiring {
     }
 }
 
-impl OwnPaths for Wiring {
+impl PathGenerator for Wiring {
     fn emit(&self, src: u32, dst: u32, path: &mut dyn FnMut(&[u32])) {
         let [from, to] = [src, dst].map(|switch| self.grid.coordinates(switch));
-        let ways: Vec<Vec<i64>> = (0..from.len()).map(|d| self.ways(d, from[d], to[d])).collect();
+        let ways: Vec<Vec<i64>> = (0..from.len()).map(|d| self.steps_between(d, from[d], to[d])).collect();
         let mut combinations: Vec<Vec<i64>> = vec![vec![]];
         for of_dimension in &ways {
             combinations = combinations
@@ -124,7 +127,7 @@ impl OwnPaths for Wiring {
         combinations.sort_by_key(|steps| steps.iter().map(|way| way.abs()).sum::<i64>());
         let moving: Vec<usize> = (0..from.len()).filter(|&d| from[d] != to[d]).collect();
         for steps in &combinations {
-            orders(&moving, &mut |order| path(&self.walk(src, order, steps)));
+            orders(&moving, &mut |order| path(&self.switches_on_path(src, order, steps)));
         }
     }
 }
@@ -143,7 +146,7 @@ impl Build for Torus {
         let between = spec(switch_rate, self.switch_delay.unwrap_or(self.host_delay));
 
         let wiring = Wiring { grid, ends: self.ends };
-        let mut parts = Parts::new(hosts);
+        let mut parts = TopologyBuilder::new(hosts);
         let node = wiring.grid.add(&mut parts, per_switch, spec(host_rate, self.host_delay));
         for switch in 0..switches {
             let at = wiring.grid.coordinates(switch);

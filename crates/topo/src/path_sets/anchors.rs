@@ -30,17 +30,17 @@ impl PathSets {
 /// Shortest paths over switches, computed from each switch on first use.
 struct ShortestPaths<'a> {
     topology: &'a Topology,
-    from: Vec<Option<Box<[Shortest]>>>,
+    from: Vec<Option<Box<[ShortestDistance]>>>,
 }
 
 /// Shortest paths to a switch: their number of hops, and whether there is only one.
 #[derive(Clone, Copy)]
-struct Shortest {
+struct ShortestDistance {
     hops: u32,
     is_only: bool,
 }
 
-const UNREACHABLE: Shortest = Shortest { hops: u32::MAX, is_only: false };
+const UNREACHABLE: ShortestDistance = ShortestDistance { hops: u32::MAX, is_only: false };
 
 impl ShortestPaths<'_> {
     /// Returns the number of anchors of the path over these switches. Each step advances as far as possible, which
@@ -71,9 +71,9 @@ impl ShortestPaths<'_> {
         way.is_only && way.hops as usize == to - from
     }
 
-    fn explore(&self, source: usize) -> Box<[Shortest]> {
+    fn explore(&self, source: usize) -> Box<[ShortestDistance]> {
         let mut ways = vec![UNREACHABLE; self.topology.switches().len()].into_boxed_slice();
-        ways[source] = Shortest { hops: 0, is_only: true };
+        ways[source] = ShortestDistance { hops: 0, is_only: true };
         let mut order = vec![source];
         let mut next = 0;
         while let Some(&switch) = order.get(next) {
@@ -82,7 +82,7 @@ impl ShortestPaths<'_> {
             let ports = self.topology.ports(self.topology.switch_node(switch)).iter();
             for peer in ports.filter_map(|port| self.topology.switch_index(port.peer)) {
                 if ways[peer].hops == u32::MAX {
-                    ways[peer] = Shortest { hops: here.hops + 1, is_only: here.is_only };
+                    ways[peer] = ShortestDistance { hops: here.hops + 1, is_only: here.is_only };
                     order.push(peer);
                 } else if ways[peer].hops == here.hops + 1 {
                     // Another neighbour at the same distance, or a link parallel to the first.

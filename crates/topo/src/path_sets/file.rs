@@ -7,12 +7,12 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::config::PathFile;
-use super::plan::{Hop, MAX_PATHS, MAX_SWITCHES, PathSets, Plan, Wanted};
+use super::search::{Hop, MAX_PATHS, MAX_SWITCHES, PathSearch, PathSets, RequestedPairs};
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
-use crate::read::{Source, read_text};
+use crate::read::{SourceText, read_text};
 
-pub(super) fn build(config: &PathFile, plan: Plan<'_>, base_dir: &Path) -> Result<PathSets, TopoError> {
+pub(super) fn build(config: &PathFile, plan: PathSearch<'_>, base_dir: &Path) -> Result<PathSets, TopoError> {
     let (file, text) = read_text(base_dir, &config.path)?;
     parse(&file, &text, plan)
 }
@@ -22,9 +22,9 @@ pub fn parse_path_file(
     file: &str,
     text: &str,
     topology: &Topology,
-    wanted: Wanted<'_>,
+    wanted: RequestedPairs<'_>,
 ) -> Result<PathSets, TopoError> {
-    parse(file, text, Plan::new(topology, wanted)?)
+    parse(file, text, PathSearch::new(topology, wanted)?)
 }
 
 #[derive(Deserialize)]
@@ -53,8 +53,8 @@ struct Numbered {
     hops: Vec<Hop>,
 }
 
-fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> {
-    let source = Source { file, text };
+fn parse(file: &str, text: &str, plan: PathSearch<'_>) -> Result<PathSets, TopoError> {
+    let source = SourceText { file, text };
     let parsed: FileText = toml::from_str(text)
         .map_err(|error| source.refuse(error.span().unwrap_or(0..0), error.message().trim()))?;
     let with_hosts: BTreeSet<NodeId> = plan.edges.iter().flatten().copied().collect();
@@ -98,7 +98,7 @@ fn switch_name(name: &Spanned<String>) -> &str {
 }
 
 /// Returns the links of a path, derived from its list of switches.
-fn hops_of(source: &Source<'_>, topology: &Topology, path: &PathText) -> Result<Vec<Hop>, TopoError> {
+fn hops_of(source: &SourceText<'_>, topology: &Topology, path: &PathText) -> Result<Vec<Hop>, TopoError> {
     let via = path.via.get_ref();
     if !(2..=MAX_SWITCHES).contains(&via.len()) {
         let what = format!("{} switches; a path has 2 to {MAX_SWITCHES}", via.len());
@@ -128,7 +128,7 @@ fn hops_of(source: &Source<'_>, topology: &Topology, path: &PathText) -> Result<
 }
 
 fn hop(
-    source: &Source<'_>,
+    source: &SourceText<'_>,
     topology: &Topology,
     from: NodeId,
     to: NodeId,
@@ -144,14 +144,14 @@ fn hop(
         None => 0,
         Some((_, digits)) => digits.parse().unwrap_or(usize::MAX),
     };
-    links.nth(number).map(Hop::by).ok_or_else(|| {
+    links.nth(number).map(Hop::out_of_port).ok_or_else(|| {
         let what = format!("\"{}\": there are {count} links there, numbered from 0", name.get_ref());
         source.refuse(name.span(), what)
     })
 }
 
 /// Returns the paths of a pair ordered by their numbers, or in the order of the file if none has a number.
-fn order(source: &Source<'_>, pair: &str, paths: Vec<Numbered>) -> Result<Vec<Vec<Hop>>, TopoError> {
+fn order(source: &SourceText<'_>, pair: &str, paths: Vec<Numbered>) -> Result<Vec<Vec<Hop>>, TopoError> {
     let count = paths.len();
     if count > MAX_PATHS as usize {
         return Err(

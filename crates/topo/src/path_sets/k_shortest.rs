@@ -7,13 +7,13 @@
 use pathweave_units::mix64;
 
 use super::config::KShortest;
-use super::plan::{MAX_SWITCHES, PathSets, Plan};
+use super::search::{MAX_SWITCHES, PathSearch, PathSets};
 use crate::error::{TopoError, refuse};
 use crate::graph::{NodeId, Topology};
 
 const MAX_K: u32 = 256;
 
-pub(super) fn build(config: &KShortest, plan: Plan<'_>) -> Result<PathSets, TopoError> {
+pub(super) fn build(config: &KShortest, plan: PathSearch<'_>) -> Result<PathSets, TopoError> {
     if !(1..=MAX_K).contains(&config.k) {
         return Err(refuse("k", config.k, format!("must be 1 to {MAX_K}")));
     }
@@ -33,7 +33,7 @@ pub(super) fn build(config: &KShortest, plan: Plan<'_>) -> Result<PathSets, Topo
             to_dst: &to_dst,
             dst,
             start: mix64(u64::from(src) << 32 | u64::from(dst)),
-            most: config.k as usize,
+            max_paths: config.k as usize,
             path: vec![src],
             found: Vec::new(),
         };
@@ -58,7 +58,7 @@ struct Search<'a> {
     /// between pairs and switches. Pairs with more paths of a length than are allowed thus do not all use the same
     /// links.
     start: u64,
-    most: usize,
+    max_paths: usize,
     /// Switches of the current path, from the source on.
     path: Vec<u32>,
     found: Vec<Vec<u32>>,
@@ -69,7 +69,7 @@ impl Search<'_> {
     fn extend(&mut self, left: u32) {
         let at = *self.path.last().expect("begins with the source");
         if at == self.dst {
-            if left == 0 && self.found.len() < self.most {
+            if left == 0 && self.found.len() < self.max_paths {
                 self.found.push(self.path.clone());
             }
             return;
@@ -77,7 +77,7 @@ impl Search<'_> {
         let peers = &self.neighbours[at as usize];
         let first = (mix64(self.start ^ u64::from(at)) % peers.len().max(1) as u64) as usize;
         for &peer in peers[first..].iter().chain(&peers[..first]) {
-            if self.found.len() == self.most {
+            if self.found.len() == self.max_paths {
                 return;
             }
             if left > 0 && self.to_dst[peer as usize] < left && !self.path.contains(&peer) {

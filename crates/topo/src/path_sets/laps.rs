@@ -7,12 +7,16 @@ use std::path::Path;
 use pathweave_units::HostId;
 
 use super::config::LapsPathFile;
-use super::plan::{Hop, MAX_PATHS, MAX_SWITCHES, PathSets, Plan, Wanted};
+use super::search::{Hop, MAX_PATHS, MAX_SWITCHES, PathSearch, PathSets, RequestedPairs};
 use crate::error::{Location, TopoError};
 use crate::graph::{NodeId, Topology};
 use crate::read::read_text;
 
-pub(super) fn build(config: &LapsPathFile, plan: Plan<'_>, base_dir: &Path) -> Result<PathSets, TopoError> {
+pub(super) fn build(
+    config: &LapsPathFile,
+    plan: PathSearch<'_>,
+    base_dir: &Path,
+) -> Result<PathSets, TopoError> {
     let (file, text) = read_text(base_dir, &config.path)?;
     parse(&file, &text, plan)
 }
@@ -22,18 +26,18 @@ pub fn parse_laps_paths(
     file: &str,
     text: &str,
     topology: &Topology,
-    wanted: Wanted<'_>,
+    wanted: RequestedPairs<'_>,
 ) -> Result<PathSets, TopoError> {
-    parse(file, text, Plan::new(topology, wanted)?)
+    parse(file, text, PathSearch::new(topology, wanted)?)
 }
 
 /// Paths from one host to another, in the order of the file: NIC ports of both hosts, and links between switches.
-struct OfPair {
+struct PathsOfPair {
     line: u32,
     paths: Vec<([u8; 2], Vec<Hop>)>,
 }
 
-fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> {
+fn parse(file: &str, text: &str, plan: PathSearch<'_>) -> Result<PathSets, TopoError> {
     let topology = plan.topology;
     let at = |line: u32, what: String| TopoError::File {
         at: Location { file: file.to_owned(), line, column: 0 },
@@ -42,7 +46,7 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
     let nodes = nodes_by_id(topology).map_err(|what| at(0, what))?;
     // Lines of path numbers. The map is never iterated.
     let mut line_of: HashMap<u64, u32> = HashMap::new();
-    let mut pairs: BTreeMap<(HostId, HostId), OfPair> = BTreeMap::new();
+    let mut pairs: BTreeMap<(HostId, HostId), PathsOfPair> = BTreeMap::new();
     for (line, content) in (1u32..).zip(text.lines()) {
         let words: Vec<&str> = content.split_whitespace().take(MOST_COLUMNS + 1).collect();
         if words.is_empty() {
@@ -52,7 +56,7 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
         if let Some(first) = line_of.insert(number, line) {
             return Err(at(line, format!("path {number} is that of line {first} already")));
         }
-        let of_pair = pairs.entry(path.ends).or_insert_with(|| OfPair { line, paths: Vec::new() });
+        let of_pair = pairs.entry(path.ends).or_insert_with(|| PathsOfPair { line, paths: Vec::new() });
         let path = (path.ports, path.hops);
         if of_pair.paths.contains(&path) {
             return Err(at(line, format!("path {number} has the links of another path of its hosts")));
@@ -63,7 +67,7 @@ fn parse(file: &str, text: &str, plan: Plan<'_>) -> Result<PathSets, TopoError> 
         of_pair.paths.push(path);
     }
     // Hosts at the same switch have the same paths.
-    let mut of_edges: BTreeMap<(u32, u32), ((HostId, HostId), OfPair)> = BTreeMap::new();
+    let mut of_edges: BTreeMap<(u32, u32), ((HostId, HostId), PathsOfPair)> = BTreeMap::new();
     for ((src, dst), of_pair) in pairs {
         let edges = (plan.edge_of[src.index()], plan.edge_of[dst.index()]);
         let Some((first, known)) = of_edges.get(&edges) else {
@@ -175,7 +179,7 @@ fn path(
         match i {
             0 => ports[0] = (port - 1) as u8,
             _ if i + 1 == links => ports[1] = found.peer_port as u8,
-            _ => hops.push(Hop::by(found)),
+            _ => hops.push(Hop::out_of_port(found)),
         }
     }
     let host = |node: NodeId| topology.as_host(node).expect("the ends are hosts");

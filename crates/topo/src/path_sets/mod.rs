@@ -5,13 +5,13 @@
 //! packet's `PathId(p)`. Between hosts at one switch there is always exactly one path.
 
 mod anchors;
-mod circles;
 mod config;
 mod file;
 mod k_shortest;
 mod laps;
 mod own;
-mod plan;
+mod routing_loops;
+mod search;
 mod shortest;
 
 pub use config::{
@@ -20,9 +20,9 @@ pub use config::{
 };
 pub use file::parse_path_file;
 pub use laps::parse_laps_paths;
-pub use plan::{Hop, LinkProfile, PathSets, Wanted};
+pub use search::{Hop, LinkProfile, PathSets, RequestedPairs};
 
-use plan::Plan;
+use search::PathSearch;
 
 use crate::error::TopoError;
 use crate::graph::Topology;
@@ -33,9 +33,9 @@ impl PathSets {
         config: &PathSetConfig,
         topology: &Topology,
         base_dir: &std::path::Path,
-        wanted: Wanted<'_>,
+        wanted: RequestedPairs<'_>,
     ) -> Result<Self, TopoError> {
-        let plan = Plan::new(topology, wanted)?;
+        let plan = PathSearch::new(topology, wanted)?;
         match config {
             PathSetConfig::Own(config) => own::build(config, plan),
             PathSetConfig::AllShortest(config) => shortest::build(config, plan),

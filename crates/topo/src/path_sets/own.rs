@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::config::{AllShortest, OwnPathsConfig};
-use super::plan::{MAX_PATHS, PathSets, Plan};
+use super::search::{MAX_PATHS, PathSearch, PathSets};
 use super::shortest;
 use crate::error::{TopoError, refuse};
 use crate::graph::NodeId;
 
-pub(super) fn build(config: &OwnPathsConfig, plan: Plan<'_>) -> Result<PathSets, TopoError> {
+pub(super) fn build(config: &OwnPathsConfig, plan: PathSearch<'_>) -> Result<PathSets, TopoError> {
     let max = max_paths(config.max_paths)?;
     let Some(own) = plan.topology.own_paths().0.clone() else {
         return shortest::build(&AllShortest { max_paths: config.max_paths }, plan);
@@ -25,7 +25,7 @@ pub(super) fn build(config: &OwnPathsConfig, plan: Plan<'_>) -> Result<PathSets,
         found.sort_by_key(Vec::len);
         let mut known = BTreeSet::new();
         found.retain(|path| known.insert(path.clone()));
-        for path in evenly(found.len() as u64, max) {
+        for path in evenly_spaced(found.len() as u64, max) {
             out.path_over(&found[path as usize]);
         }
         Ok(())
@@ -40,7 +40,7 @@ pub(super) fn max_paths(value: u32) -> Result<u32, TopoError> {
 }
 
 /// Returns at most `max` of `0..count`, evenly spaced, including the first.
-pub(super) fn evenly(count: u64, max: u32) -> impl Iterator<Item = u64> {
+pub(super) fn evenly_spaced(count: u64, max: u32) -> impl Iterator<Item = u64> {
     let taken = count.min(u64::from(max));
     (0..taken).map(move |i| (u128::from(i) * u128::from(count) / u128::from(taken)) as u64)
 }

@@ -3,15 +3,15 @@
 use pathweave_units::HostId;
 
 use super::config::AllShortest;
-use super::own::{evenly, max_paths};
-use super::plan::{Hop, PathSets, Plan};
+use super::own::{evenly_spaced, max_paths};
+use super::search::{Hop, PathSearch, PathSets};
 use crate::bfs::Distances;
 use crate::error::TopoError;
 use crate::graph::{NodeId, Topology};
 
-pub(super) fn build(config: &AllShortest, plan: Plan<'_>) -> Result<PathSets, TopoError> {
+pub(super) fn build(config: &AllShortest, plan: PathSearch<'_>) -> Result<PathSets, TopoError> {
     let max = max_paths(config.max_paths)?;
-    let mut towards = Towards::new(plan.topology);
+    let mut towards = ShortestPathCounts::new(plan.topology);
     let mut filled = None;
     plan.collect(|plan, ends, out| {
         let [from, to] = ends.switches;
@@ -20,7 +20,7 @@ pub(super) fn build(config: &AllShortest, plan: Plan<'_>) -> Result<PathSets, To
             towards.fill(plan.topology, from, plan.host_at[ends.edges[0]]);
             filled = Some((ends.edges[0], from));
         }
-        for rank in evenly(towards.count(to), max) {
+        for rank in evenly_spaced(towards.count(to), max) {
             let back = towards.path(plan.topology, to, rank);
             out.path(back.iter().rev().map(|hop| hop.reversed()));
         }
@@ -29,21 +29,21 @@ pub(super) fn build(config: &AllShortest, plan: Plan<'_>) -> Result<PathSets, To
 }
 
 /// Distances to a switch, and the number of shortest paths to it from each node.
-struct Towards {
+struct ShortestPathCounts {
     distances: Distances,
     dst: NodeId,
     counts: Vec<u64>,
 }
 
-impl Towards {
+impl ShortestPathCounts {
     fn new(topology: &Topology) -> Self {
         let counts = vec![0; topology.nodes() as usize];
-        Towards { distances: Distances::new(topology), dst: NodeId(0), counts }
+        ShortestPathCounts { distances: Distances::new(topology), dst: NodeId(0), counts }
     }
 
     fn fill(&mut self, topology: &Topology, dst: NodeId, host_there: HostId) {
         self.dst = dst;
-        self.distances.fill(topology, host_there, &|_| true);
+        self.distances.compute(topology, host_there, &|_| true);
         self.counts.fill(0);
         self.counts[dst.index()] = 1;
         let mut ports = Vec::new();
@@ -71,7 +71,7 @@ impl Towards {
                 let port = &topology.ports(node)[usize::from(port)];
                 let behind = self.counts[port.peer.index()];
                 if rank < behind {
-                    path.push(Hop::by(port));
+                    path.push(Hop::out_of_port(port));
                     node = port.peer;
                     break;
                 }

@@ -19,11 +19,11 @@ use table::Table;
 #[derive(Clone, Debug)]
 pub struct Routing {
     hosts: u32,
-    form: Form,
+    form: Representation,
 }
 
 #[derive(Clone, Debug)]
-enum Form {
+enum Representation {
     /// One for each switch. Hosts have one port.
     Intervals(Vec<Interval>),
     Table(Table),
@@ -117,7 +117,7 @@ impl Routing {
             && all_alive()
             && let Some(intervals) = interval::detect(topology)
         {
-            return Routing { hosts: topology.hosts(), form: Form::Intervals(intervals) };
+            return Routing { hosts: topology.hosts(), form: Representation::Intervals(intervals) };
         }
         Self::compute_table(topology, alive)
     }
@@ -130,32 +130,34 @@ impl Routing {
             return false;
         }
         let Some(intervals) = interval::detect(topology) else { return false };
-        let arithmetic = Routing { hosts: topology.hosts(), form: Form::Intervals(intervals) };
+        let arithmetic = Routing { hosts: topology.hosts(), form: Representation::Intervals(intervals) };
         let agree = |node, dst| arithmetic.next_hops(node, dst) == table.next_hops(node, dst);
         let hosts = || (0..topology.hosts()).map(HostId);
         (topology.hosts()..topology.nodes()).all(|node| hosts().all(|dst| agree(NodeId(node), dst)))
     }
 
     /// Computes routes with every link up.
-    pub fn whole(topology: &Topology) -> Self {
+    pub fn all_links_up(topology: &Topology) -> Self {
         Self::compute(topology, &|_| true)
     }
 
     /// Computes routes like [`Routing::compute`], always as a table. For tests of the other representation.
     pub fn compute_table(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) -> Self {
-        Routing { hosts: topology.hosts(), form: Form::Table(Table::compute(topology, alive)) }
+        Routing { hosts: topology.hosts(), form: Representation::Table(Table::compute(topology, alive)) }
     }
 
     /// Returns true if routes are arithmetic and not a table.
     pub fn is_arithmetic(&self) -> bool {
-        matches!(self.form, Form::Intervals(_))
+        matches!(self.form, Representation::Intervals(_))
     }
 
     /// Returns the routes of a switch in closed form, if routes are arithmetic.
     pub fn arithmetic(&self, switch: NodeId) -> Option<Arithmetic> {
         match &self.form {
-            Form::Intervals(intervals) => Some((&intervals[(switch.0 - self.hosts) as usize]).into()),
-            Form::Table(_) => None,
+            Representation::Intervals(intervals) => {
+                Some((&intervals[(switch.0 - self.hosts) as usize]).into())
+            }
+            Representation::Table(_) => None,
         }
     }
 
@@ -163,8 +165,8 @@ impl Routing {
     /// none of a class's hosts is attached has the same next hops to all of them.
     pub fn destination_classes(&self) -> Option<(&[u32], &[HostId])> {
         match &self.form {
-            Form::Intervals(_) => None,
-            Form::Table(table) => Some(table.classes()),
+            Representation::Intervals(_) => None,
+            Representation::Table(table) => Some(table.classes()),
         }
     }
 
@@ -174,8 +176,10 @@ impl Routing {
         debug_assert!(switch.0 >= self.hosts, "{switch:?} is a host");
         debug_assert!(dst.0 < self.hosts, "there is no host {dst}");
         match &self.form {
-            Form::Intervals(intervals) => intervals[(switch.0 - self.hosts) as usize].next_hops(dst),
-            Form::Table(table) => table.next_hops(switch, dst),
+            Representation::Intervals(intervals) => {
+                intervals[(switch.0 - self.hosts) as usize].next_hops(dst)
+            }
+            Representation::Table(table) => table.next_hops(switch, dst),
         }
     }
 
@@ -183,8 +187,8 @@ impl Routing {
     pub fn from_host(&self, src: HostId, dst: HostId) -> NextHops<'_> {
         match &self.form {
             _ if src == dst => NextHops::NONE,
-            Form::Intervals(_) => NextHops::Range { first: 0, count: 1 },
-            Form::Table(table) => table.next_hops(src.into(), dst),
+            Representation::Intervals(_) => NextHops::Range { first: 0, count: 1 },
+            Representation::Table(table) => table.next_hops(src.into(), dst),
         }
     }
 
@@ -197,16 +201,16 @@ impl Routing {
     /// connected topologies, because hosts do not forward.
     pub fn unreachable_pair(&self) -> Option<(HostId, HostId)> {
         match &self.form {
-            Form::Intervals(_) => None,
-            Form::Table(table) => table.unreachable_pair(self.hosts),
+            Representation::Intervals(_) => None,
+            Representation::Table(table) => table.unreachable_pair(self.hosts),
         }
     }
 
     /// Returns the memory of the routes in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match &self.form {
-            Form::Intervals(intervals) => size_of_val(&intervals[..]) as u64,
-            Form::Table(table) => table.memory_bytes(),
+            Representation::Intervals(intervals) => size_of_val(&intervals[..]) as u64,
+            Representation::Table(table) => table.memory_bytes(),
         }
     }
 }

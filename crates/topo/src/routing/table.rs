@@ -21,7 +21,7 @@ pub(super) struct Table {
     row_of: Vec<u32>,
     entries: Vec<Ports>,
     /// Ports of the nodes attached to host `h`: `attached[first_attached[h]..first_attached[h + 1]]`.
-    attached: Vec<(NodeId, Ports)>,
+    attached_ports: Vec<(NodeId, Ports)>,
     first_attached: Vec<u32>,
     pool: Pool,
 }
@@ -91,7 +91,7 @@ impl Table {
         let mut distances = Distances::new(topology);
         let mut ports = Vec::new();
         for (class, &member) in classes.members.iter().enumerate() {
-            distances.fill(topology, member, alive);
+            distances.compute(topology, member, alive);
             for node in (0..topology.nodes()).map(NodeId) {
                 let row = row_of[node.index()];
                 if row != SINGLE_PORT {
@@ -114,7 +114,7 @@ impl Table {
             classes: width as u32,
             row_of,
             entries,
-            attached,
+            attached_ports: attached,
             first_attached,
             pool,
         }
@@ -142,7 +142,7 @@ impl Table {
 
     fn attached_to(&self, host: HostId) -> &[(NodeId, Ports)] {
         let (first, end) = (self.first_attached[host.index()], self.first_attached[host.index() + 1]);
-        &self.attached[first as usize..end as usize]
+        &self.attached_ports[first as usize..end as usize]
     }
 
     pub(super) fn unreachable_pair(&self, hosts: u32) -> Option<(HostId, HostId)> {
@@ -184,7 +184,7 @@ impl Table {
 
     pub(super) fn memory_bytes(&self) -> u64 {
         let lists = size_of_val(&self.pool.lists[..]) * 2 + size_of_val(&self.pool.ends[..]);
-        let tables = size_of_val(&self.entries[..]) + size_of_val(&self.attached[..]);
+        let tables = size_of_val(&self.entries[..]) + size_of_val(&self.attached_ports[..]);
         let hosts = size_of_val(&self.class_of[..]) + size_of_val(&self.first_attached[..]);
         (lists + tables + hosts + size_of_val(&self.row_of[..])) as u64
     }

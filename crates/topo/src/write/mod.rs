@@ -1,10 +1,10 @@
 //! Writers of topology files. Features that a format cannot express are appended to `lost`, for the user.
 
 mod hpcc;
-mod own;
+mod native;
 
 pub(crate) use hpcc::write_hpcc;
-pub(crate) use own::write_own;
+pub(crate) use native::write_own;
 
 use crate::graph::Topology;
 
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
     use crate::build::*;
     use crate::graph::{Link, NodeId, Switch};
-    use crate::import::Import;
+    use crate::import::ParsedTopology;
 
     fn own(topology: &Topology) -> (String, Vec<String>) {
         let mut lost = Vec::new();
@@ -143,7 +143,9 @@ mod tests {
             let tiers = (0..switches).map(|i| tiered.then_some(i as u8)).collect();
             let switches = (0..switches).map(switch).collect();
             let name = "a \"name\"\n".to_owned();
-            Import { file: "x", name, hosts, host_names, switches, tiers, links: all }.finish().unwrap()
+            ParsedTopology { file: "x", name, hosts, host_names, switches, tiers, links: all }
+                .finish()
+                .unwrap()
         })
     }
 

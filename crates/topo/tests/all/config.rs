@@ -43,7 +43,7 @@ fn the_network_of_the_erd_evaluation() {
     let node = |name: &str| topology.node_by_name(name).unwrap();
     let ports = |name: &str| topology.ports(node(name)).len();
     assert_eq!((ports("tor63"), ports("agg7.1"), ports("core1")), (6, 10, 16));
-    let routing = Routing::whole(&topology);
+    let routing = Routing::all_links_up(&topology);
     let one_way = |src: u32, dst: u32| {
         let (mut at, mut delay, mut ways) = (NodeId(src), Duration::ZERO, 1);
         while at.0 != dst {
@@ -188,7 +188,7 @@ fn presets_survive_a_scenario_file() {
 #[test]
 fn the_largest_benchmark_needs_no_tables() {
     let topology = build("kind = 'preset'\nname = 'b2-8192'").unwrap();
-    let routing = Routing::whole(&topology);
+    let routing = Routing::all_links_up(&topology);
     assert!(routing.is_arithmetic());
     assert!(routing.memory_bytes() <= 32 * 1_280);
     let far = PathFinder::new(&topology, &routing).pair(HostId(0), HostId(8_191), 0).unwrap();

@@ -22,7 +22,7 @@ fn preset(name: &str) -> Topology {
 }
 
 fn own_paths(topology: &Topology) -> PathSets {
-    PathSets::build(&PathSetConfig::default(), topology, Path::new("."), Wanted::All).unwrap()
+    PathSets::build(&PathSetConfig::default(), topology, Path::new("."), RequestedPairs::All).unwrap()
 }
 
 fn counts(topology: &Topology) -> (u32, usize, usize) {

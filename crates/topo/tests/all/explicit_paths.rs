@@ -12,7 +12,7 @@ fn build(config: impl Build) -> Topology {
 }
 
 fn sets(topology: &Topology, config: PathSetConfig) -> PathSets {
-    PathSets::build(&config, topology, Path::new("."), Wanted::All).unwrap()
+    PathSets::build(&config, topology, Path::new("."), RequestedPairs::All).unwrap()
 }
 
 fn shortest(max_paths: u32) -> PathSetConfig {
@@ -110,7 +110,7 @@ proptest! {
     #[test]
     fn all_shortest_paths_are_those_of_routing(topology in any_network()) {
         let sets = sets(&topology, shortest(65_535));
-        let routing = Routing::whole(&topology);
+        let routing = Routing::all_links_up(&topology);
         let mut finder = PathFinder::new(&topology, &routing);
         for src in 0..topology.hosts() {
             for dst in (0..topology.hosts()).filter(|&dst| dst != src) {
@@ -221,8 +221,9 @@ fn fewer_paths_are_spread_evenly() {
     let spines: Vec<String> =
         named(&topology, &some, "leaf0", "leaf1").into_iter().map(|path| path[1].clone()).collect();
     assert_eq!(spines, ["spine0", "spine2", "spine4", "spine6"]);
-    let error =
-        |config| PathSets::build(&config, &topology, Path::new("."), Wanted::All).unwrap_err().to_string();
+    let error = |config| {
+        PathSets::build(&config, &topology, Path::new("."), RequestedPairs::All).unwrap_err().to_string()
+    };
     assert!(error(shortest(0)).contains("`max_paths` = 0: must be 1 to 65535"));
     assert!(error(k_shortest(0, 1)).contains("`k` = 0: must be 1 to 256"));
     assert!(error(k_shortest(8, 63)).contains("`max_extra_hops` = 63: must be 0 to 62"));
@@ -233,7 +234,8 @@ fn only_what_is_wanted_is_found() {
     let topology = build(LeafSpine::new(4, 2, 2));
     let pairs = [(HostId(0), HostId(7)), (HostId(2), HostId(3))];
     let some =
-        PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::Pairs(&pairs)).unwrap();
+        PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), RequestedPairs::Pairs(&pairs))
+            .unwrap();
     let count = |src, dst| some.count(HostId(src), HostId(dst));
     // Other hosts at the same switches have the same paths, and so does the reverse direction.
     assert_eq!([count(0, 7), count(7, 0), count(1, 6), count(2, 3)], [2, 2, 2, 1]);
@@ -244,8 +246,8 @@ fn only_what_is_wanted_is_found() {
 fn networks_without_a_choice_are_refused() {
     let back_to_back = "hosts = 2\nrate = '1Gbps'\ndelay = '1us'\n[[link]]\na = 'host0'\nb = 'host1'\n";
     let topology = parse_topology_file("file", back_to_back).unwrap();
-    let error =
-        PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), Wanted::All).unwrap_err();
+    let error = PathSets::build(&PathSetConfig::default(), &topology, Path::new("."), RequestedPairs::All)
+        .unwrap_err();
     assert!(error.to_string().contains("host0 and host1 are linked without a switch"), "{error}");
 }
 
@@ -261,7 +263,7 @@ const DUAL: &str = "hosts = 3\nrate = '1Gbps'\ndelay = '1us'\n\
 fn paths_leave_by_the_ports_of_a_host_in_turn() {
     let topology = parse_topology_file("file", DUAL).unwrap();
     for config in [shortest(256), k_shortest(8, 0), PathSetConfig::default()] {
-        let sets = PathSets::build(&config, &topology, Path::new("."), Wanted::All).unwrap();
+        let sets = PathSets::build(&config, &topology, Path::new("."), RequestedPairs::All).unwrap();
         let paths = |src, dst| {
             let links = sets.links(&topology, HostId(src), HostId(dst));
             let names = |links: Vec<LinkId>| {
@@ -298,7 +300,8 @@ fn paths_leave_by_the_ports_of_a_host_in_turn() {
 fn from_file(text: &str) -> Result<PathSets, String> {
     let topology = build(LeafSpine { leaf_spine_links: 2, ..LeafSpine::new(3, 2, 1) });
     let pairs = [(HostId(0), HostId(1))];
-    parse_path_file("paths.toml", text, &topology, Wanted::Pairs(&pairs)).map_err(|error| error.to_string())
+    parse_path_file("paths.toml", text, &topology, RequestedPairs::Pairs(&pairs))
+        .map_err(|error| error.to_string())
 }
 
 #[test]

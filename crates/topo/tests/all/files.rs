@@ -21,7 +21,7 @@ fn the_fat_tree_of_hpcc_is_ours() {
     let theirs = hpcc("hpcc-fat-320.txt");
     let ours = FatTree::udmp_320(16, Rate::from_gbps(400)).build(Path::new(".")).unwrap();
     assert_eq!(theirs.links(), ours.links());
-    let (a, b) = (Routing::whole(&theirs), Routing::whole(&ours));
+    let (a, b) = (Routing::all_links_up(&theirs), Routing::all_links_up(&ours));
     assert!(a.is_arithmetic(), "found by comparison with the table");
     let tiers = |t: &Topology| t.switches().iter().map(|s| s.tier).collect::<Vec<_>>();
     assert_eq!(tiers(&theirs), tiers(&ours));
@@ -50,8 +50,8 @@ fn topologies_of_conweave() {
     assert_eq!(leaf_spine.tiers()[0].oversubscription(), Some(2.0));
     let fat = hpcc("conweave-fat-k8.txt");
     assert_eq!(counts(&fat), (256, 80, 512));
-    assert!(Routing::whole(&fat).is_arithmetic());
-    let routing = Routing::whole(&fat);
+    assert!(Routing::all_links_up(&fat).is_arithmetic());
+    let routing = Routing::all_links_up(&fat);
     let pair = PathFinder::new(&fat, &routing).pair(HostId(0), HostId(255), 0).unwrap();
     assert_eq!((pair.hops, pair.paths), (6, 16));
 }
@@ -83,7 +83,7 @@ fn several_ports_and_names_of_hosts() {
           { a = 'left', b = 'b-b' }, { a = 'b-b', b = 'right' },
         ]";
     let topology = parse_topology_file("x", text).unwrap();
-    let routing = Routing::whole(&topology);
+    let routing = Routing::all_links_up(&topology);
     assert_eq!(routing.from_host(HostId(0), HostId(1)), NextHops::List(&[0, 1, 2]));
     assert_eq!(routing.next_hops(NodeId(3), HostId(0)), NextHops::List(&[0, 1]));
     assert_eq!(topology.link_by_name("right-b-b"), Ok(LinkId(4)));

@@ -39,7 +39,7 @@ fn eight_nodes_of_htsim() {
     assert_eq!(links_between(&topology, "agg", "core"), (16, slow, us));
     let tiers: Vec<u8> = topology.switches().iter().map(|switch| switch.tier).collect();
     assert_eq!(tiers, [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2]);
-    let routing = Routing::whole(&topology);
+    let routing = Routing::all_links_up(&topology);
     assert!(routing.is_arithmetic());
     let mut paths = PathFinder::new(&topology, &routing);
     // Between pods: 2 aggregation switches, each with 2 cores, over 2 links up and 2 links down.
@@ -151,7 +151,7 @@ fn gpus_and_nvswitches_of_simai() {
     let nvlink = links_between(&topology, "host", "nvswitch");
     assert_eq!(nvlink, (4, Rate::from_gbps(2_400), Duration::from_ns(25)));
     assert_eq!(topology.links()[11].error_rate, 1e-6);
-    let routing = Routing::whole(&topology);
+    let routing = Routing::all_links_up(&topology);
     let mut paths = PathFinder::new(&topology, &routing);
     let mut pair =
         |a: u32, b: u32| paths.pair(HostId(a), HostId(b), 0).map(|pair| (pair.hops, pair.paths)).unwrap();

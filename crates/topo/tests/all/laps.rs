@@ -111,14 +111,14 @@ fn switches(
 fn the_authors_paths_are_ours() {
     let (theirs, ours) = (imported("laps-rail.txt"), preset("laps-rail"));
     let wanted = [(HostId(0), HostId(8))];
-    let sets = parse_laps_paths("p.txt", PATHS, &theirs, Wanted::Pairs(&wanted)).unwrap();
-    let own = PathSets::build(&PathSetConfig::default(), &ours, Path::new("."), Wanted::All).unwrap();
+    let sets = parse_laps_paths("p.txt", PATHS, &theirs, RequestedPairs::Pairs(&wanted)).unwrap();
+    let own = PathSets::build(&PathSetConfig::default(), &ours, Path::new("."), RequestedPairs::All).unwrap();
     for ends in [(0, 8), (8, 0)] {
         let read = switches(&theirs, &sets, ends, |node| rail_name(id(&theirs, node)));
         assert_eq!(read, switches(&ours, &own, ends, |node| ours.node_name(node).into_owned()));
         assert_eq!(read.len(), 8);
     }
-    assert_eq!(sets.next_hops_in_a_circle(&theirs), None);
+    assert_eq!(sets.find_next_hop_loop(&theirs), None);
 }
 
 #[test]
@@ -165,8 +165,9 @@ fn errors_of_topologies_name_line_and_what_is_allowed() {
 fn errors_of_paths_name_line_and_what_is_allowed() {
     let rail = imported("laps-rail.txt");
     let wanted = [(HostId(0), HostId(8))];
-    let error =
-        |text: &str| parse_laps_paths("p.txt", text, &rail, Wanted::Pairs(&wanted)).unwrap_err().to_string();
+    let error = |text: &str| {
+        parse_laps_paths("p.txt", text, &rail, RequestedPairs::Pairs(&wanted)).unwrap_err().to_string()
+    };
     let cases = [
         ("", "p.txt: it has no path from switch8 to switch16, whose hosts talk to each other"),
         ("0 -1 1 1 2 3 80 8 0 16", "p.txt:1: 10 columns; expected 2h + 3 for a path of h links, 2 at least"),
@@ -203,7 +204,8 @@ fn errors_of_paths_name_line_and_what_is_allowed() {
         let error = error(text);
         assert!(error.starts_with(expected), "{text}\n  gives    {error}\n  expected {expected}");
     }
-    let other = parse_laps_paths("p.txt", PATHS, &preset("laps-rail"), Wanted::Pairs(&wanted)).unwrap_err();
+    let other =
+        parse_laps_paths("p.txt", PATHS, &preset("laps-rail"), RequestedPairs::Pairs(&wanted)).unwrap_err();
     assert!(other.to_string().contains("expected a topology of kind = \"laps\""), "{other}");
     // A line is read only up to the length of the longest path.
     let long = error(&format!("0 -1{}", " 1".repeat(1 << 20)));
@@ -214,6 +216,6 @@ proptest! {
     #[test]
     fn any_text_is_answered(text in "([0-9. -]{0,30}\n){0,6}") {
         let _ = parse_laps_topology("x", &text);
-        let _ = parse_laps_paths("x", &text, &preset("laps-dragonfly"), Wanted::All);
+        let _ = parse_laps_paths("x", &text, &preset("laps-dragonfly"), RequestedPairs::All);
     }
 }

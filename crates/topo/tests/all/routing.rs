@@ -45,7 +45,7 @@ fn fat_tree() -> impl Strategy<Value = Topology> {
 }
 
 fn assert_same(topology: &Topology) {
-    let arithmetic = Routing::whole(topology);
+    let arithmetic = Routing::all_links_up(topology);
     assert!(arithmetic.is_arithmetic(), "{} is regular", topology.name());
     let table = Routing::compute_table(topology, &|_| true);
     for dst in (0..topology.hosts()).map(HostId) {
@@ -64,7 +64,7 @@ fn assert_same(topology: &Topology) {
 #[test]
 fn the_udmp_fat_tree_by_hand() {
     let t = build(FatTree::udmp_320(16, Rate::from_gbps(400)));
-    let r = Routing::whole(&t);
+    let r = Routing::all_links_up(&t);
     // Host 37 is the 5th of ToR 2 of pod 0. ToR 2 sends to host 40 directly, and to hosts elsewhere over its 4
     // uplinks.
     let tor2 = t.node_by_name("tor2").unwrap();
@@ -182,7 +182,7 @@ proptest! {
 
     #[test]
     fn paths_are_counted_and_walked(topology in irregular()) {
-        let routing = Routing::whole(&topology);
+        let routing = Routing::all_links_up(&topology);
         let mut finder = PathFinder::new(&topology, &routing);
         for (src, dst) in (0..topology.hosts()).flat_map(|s| (0..topology.hosts()).map(move |d| (HostId(s), HostId(d)))) {
             let hops = brute_force_hops(&topology, dst, &|_| true)[src.index()].filter(|&hops| hops > 0);

@@ -9,18 +9,18 @@ mod spender;
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use pathweave_policy::CreditTerms;
+use pathweave_policy::CreditParams;
 use pathweave_units::{QpNum, Time};
 
 pub(crate) use fabric::{Crossing, Fabric};
-pub(crate) use pacer::{Heard, Pacer, Pull, Sender};
-pub(crate) use spender::Spender;
+pub(crate) use pacer::{ArrivalKind, Pacer, Pull, Sender};
+pub(crate) use spender::CreditSender;
 
 /// Credit of all queue pairs of a host that use any.
 #[derive(Debug)]
 pub(crate) struct HostCredit {
     pub(crate) pacer: Pacer,
-    spenders: BTreeMap<QpNum, Spender>,
+    spenders: BTreeMap<QpNum, CreditSender>,
     /// Number of spenders with credit and data.
     active: u32,
     /// Times at which a queue pair may have to request credit.
@@ -41,9 +41,9 @@ impl HostCredit {
     }
 
     /// Adds a queue pair that sends and receives under these terms.
-    pub(crate) fn join(&mut self, now: Time, qp: QpNum, terms: CreditTerms) {
+    pub(crate) fn join(&mut self, now: Time, qp: QpNum, terms: CreditParams) {
         self.pacer.join(qp, terms);
-        self.spenders.insert(qp, Spender::new(now, terms));
+        self.spenders.insert(qp, CreditSender::new(now, terms));
     }
 
     /// Removes a queue pair.
@@ -64,12 +64,12 @@ impl HostCredit {
         self.active
     }
 
-    pub(crate) fn spender(&self, qp: QpNum) -> Option<&Spender> {
+    pub(crate) fn spender(&self, qp: QpNum) -> Option<&CreditSender> {
         self.spenders.get(&qp)
     }
 
     /// Returns a spender for changes, and the number of active ones of this host.
-    pub(crate) fn spender_mut(&mut self, qp: QpNum) -> Option<(&mut Spender, u32)> {
+    pub(crate) fn spender_mut(&mut self, qp: QpNum) -> Option<(&mut CreditSender, u32)> {
         let active = self.active;
         self.spenders.get_mut(&qp).map(|spender| (spender, active))
     }

@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 
-use pathweave_policy::CreditTerms;
+use pathweave_policy::CreditParams;
 use pathweave_policy::credit::{Demand, FabricControl, IdleGrants};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::CreditNumber;
@@ -35,7 +35,7 @@ pub(crate) struct Sender {
 
 /// Kind of packet that arrived from a sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Heard {
+pub(crate) enum ArrivalKind {
     Packet,
     Header,
     Request,
@@ -53,7 +53,7 @@ pub(crate) struct Pull {
 /// Credit state of one sender to this host.
 #[derive(Debug)]
 struct Grantee {
-    terms: CreditTerms,
+    terms: CreditParams,
     sender: Sender,
     /// Total quanta that the sender wants, and that it has been granted.
     target: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Pacer {
 
 impl Pacer {
     /// Adds a queue pair that receives under these terms.
-    pub(crate) fn join(&mut self, qp: QpNum, terms: CreditTerms) {
+    pub(crate) fn join(&mut self, qp: QpNum, terms: CreditParams) {
         let sender = Sender { host: HostId(0), qp: QpNum(0), path: PathId(0) };
         let grantee = Grantee { terms, sender, target: 0, granted: 0, again: 0, owed: 0, queued: [false; 3] };
         self.grantees.insert(qp, grantee);
@@ -162,7 +162,7 @@ impl Pacer {
         now: Time,
         qp: QpNum,
         sender: Sender,
-        heard: Heard,
+        heard: ArrivalKind,
         target: Option<CreditNumber>,
     ) {
         let Some(grantee) = self.grantees.get_mut(&qp) else { return };
@@ -175,31 +175,31 @@ impl Pacer {
         }
         let packet = grantee.terms.quanta(grantee.terms.packet_bytes.into());
         let queue = match (grantee.terms.config.demand, heard) {
-            (Demand::Full, Heard::Header) => {
+            (Demand::Full, ArrivalKind::Header) => {
                 grantee.again = (grantee.again + packet).min(grantee.most());
                 Some(Queue::Again)
             }
-            (Demand::Full, Heard::Request) if grantee.missing() > 0 => {
+            (Demand::Full, ArrivalKind::Request) if grantee.missing() > 0 => {
                 grantee.again = grantee.again.max(packet);
                 Some(Queue::Again)
             }
             // The packet must be retransmitted, which its sender does not know yet.
-            (Demand::Arrivals, Heard::Header) => {
+            (Demand::Arrivals, ArrivalKind::Header) => {
                 grantee.owed += 1;
                 grantee.target = (grantee.target + 1).min(most);
                 None
             }
-            (Demand::Arrivals, Heard::Packet) => {
+            (Demand::Arrivals, ArrivalKind::Packet) => {
                 grantee.owed += 1;
                 None
             }
             // The packets in flight were lost without a header, so nothing else will arrive.
-            (Demand::Arrivals, Heard::Request) => {
+            (Demand::Arrivals, ArrivalKind::Request) => {
                 let window = grantee.terms.quanta(grantee.terms.window_bytes);
                 grantee.owed = grantee.owed.max(grantee.missing().min(window));
                 None
             }
-            (Demand::Target, Heard::Header) => Some(Queue::Active),
+            (Demand::Target, ArrivalKind::Header) => Some(Queue::Active),
             (Demand::Target, _) | (Demand::Full, _) => None,
         };
         let wants = grantee.wants();
@@ -270,11 +270,11 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
     use pathweave_policy::credit::FabricPace;
-    use pathweave_policy::{CreditConfig, Leg, PolicyEnv};
+    use pathweave_policy::{CreditConfig, MeasuredSection, PolicyEnv};
     use pathweave_units::{Rate, TrimmedAt};
     use proptest::prelude::*;
 
-    fn terms(config: CreditConfig, packet: u32) -> CreditTerms {
+    fn terms(config: CreditConfig, packet: u32) -> CreditParams {
         let base_rtt = Duration::from_us(12);
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(100),
@@ -282,7 +282,7 @@ mod tests {
             mtu_wire_bytes: packet,
             mtu_payload_bytes: packet - 64,
             paths: 64,
-            measured: Leg::with_rtt(base_rtt),
+            measured: MeasuredSection::with_rtt(base_rtt),
             edge: None,
         };
         config.terms(&env, env.line_rate)
@@ -294,7 +294,7 @@ mod tests {
         pacer
     }
 
-    fn hear(pacer: &mut Pacer, now: Time, qp: u32, heard: Heard, target: u64) {
+    fn hear(pacer: &mut Pacer, now: Time, qp: u32, heard: ArrivalKind, target: u64) {
         let sender = Sender { host: HostId(qp), qp: QpNum(100 + qp), path: PathId(3) };
         pacer.heard(now, QpNum(qp), sender, heard, Some(CreditNumber::new(target)));
     }
@@ -313,35 +313,35 @@ mod tests {
     #[test]
     fn senders_take_turns_and_the_last_grant_is_what_is_missing() {
         let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::rccc() }, 4_150, 2);
-        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 130);
-        hear(&mut pacer, Time::ZERO, 1, Heard::Packet, 64);
+        hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, 130);
+        hear(&mut pacer, Time::ZERO, 1, ArrivalKind::Packet, 64);
         // 16 KiB take 1.32396 us at 99 Gb/s.
         let expected = [(0, 0, 64), (1_323, 1, 64), (2_647, 0, 128), (3_971, 0, 130)];
         assert_eq!(run(&mut pacer, Time::from_us(50)), expected);
         assert_eq!(pacer.next_at(), None);
         // Two quanta take 41 ns: a new request waits for their end, and no longer.
-        hear(&mut pacer, Time::from_ns(4_000), 1, Heard::Packet, 65);
+        hear(&mut pacer, Time::from_ns(4_000), 1, ArrivalKind::Packet, 65);
         assert_eq!(run(&mut pacer, Time::from_us(50)), [(4_013, 1, 65)]);
     }
 
     #[test]
     fn who_wants_nothing_is_granted_a_window_beyond_the_target_and_no_more() {
         let mut pacer = pacer(CreditConfig::rccc(), 4_150, 1);
-        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 10);
+        hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, 10);
         let grants = run(&mut pacer, Time::from_us(1_000));
         // 1.5 of 150,000 bytes are 878 quanta: fourteen grants of 64 reach that.
         assert_eq!((grants.len(), grants[0], grants[14].2), (15, (0, 0, 10), 10 + 14 * 64));
         assert_eq!(pacer.next_at(), None);
         // Senders that want credit come first.
-        hear(&mut pacer, Time::from_us(2_000), 0, Heard::Packet, 1_000);
+        hear(&mut pacer, Time::from_us(2_000), 0, ArrivalKind::Packet, 1_000);
         assert_eq!(run(&mut pacer, Time::from_us(2_000))[0].2, 970);
     }
 
     #[test]
     fn a_header_is_answered_even_by_a_grant_of_nothing() {
         let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::rccc() }, 4_150, 1);
-        hear(&mut pacer, Time::ZERO, 0, Heard::Header, 0);
-        hear(&mut pacer, Time::ZERO, 0, Heard::Header, 0);
+        hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Header, 0);
+        hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Header, 0);
         assert_eq!(run(&mut pacer, Time::from_us(9)), [(0, 0, 0)]);
         // That grant is paced as four quanta.
         assert_eq!(pacer.free_at, Time::from_ps(82_747));
@@ -350,9 +350,9 @@ mod tests {
     #[test]
     fn eqds_serves_what_was_trimmed_first() {
         let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::eqds() }, 4_150, 2);
-        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 20);
-        hear(&mut pacer, Time::ZERO, 1, Heard::Packet, 8);
-        hear(&mut pacer, Time::ZERO, 1, Heard::Header, 8);
+        hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, 20);
+        hear(&mut pacer, Time::ZERO, 1, ArrivalKind::Packet, 8);
+        hear(&mut pacer, Time::ZERO, 1, ArrivalKind::Header, 8);
         // Nine quanta for the header: two grants of eight before any other sender, each paced as a packet. Grants are
         // not cut to the target and may pass it.
         let expected = [(0, 1, 8), (331, 1, 16), (663, 0, 8), (995, 1, 24), (1_326, 0, 16), (1_658, 0, 24)];
@@ -363,17 +363,17 @@ mod tests {
     fn ndp_grants_a_packet_for_each_that_arrives_and_none_beyond_the_target() {
         let mut pacer = pacer(CreditConfig::ndp(), 9_000, 2);
         for target in 1..=3 {
-            hear(&mut pacer, Time::ZERO, 0, Heard::Packet, target);
+            hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, target);
         }
-        hear(&mut pacer, Time::ZERO, 1, Heard::Header, 0);
+        hear(&mut pacer, Time::ZERO, 1, ArrivalKind::Header, 0);
         // The packet of the header must be retransmitted; the sender did not know that when the packet left.
         let expected = [(0, 0, 1), (732, 1, 1), (1_464, 0, 2), (2_197, 0, 3)];
         assert_eq!(run(&mut pacer, Time::from_us(9)), expected);
         // Three packets have arrived, and no further one is wanted.
-        hear(&mut pacer, Time::from_us(9), 0, Heard::Packet, 3);
+        hear(&mut pacer, Time::from_us(9), 0, ArrivalKind::Packet, 3);
         assert_eq!(run(&mut pacer, Time::from_us(99)), []);
         // A sender that requests credit has nothing in flight.
-        hear(&mut pacer, Time::from_us(99), 0, Heard::Request, 8);
+        hear(&mut pacer, Time::from_us(99), 0, ArrivalKind::Request, 8);
         assert_eq!(run(&mut pacer, Time::from_us(1_000)).len(), 5);
     }
 
@@ -386,7 +386,7 @@ mod tests {
             let mut pacer = pacer(config, 4_150, 1);
             (0..9).for_each(|_| pacer.crossed(Time::ZERO, QpNum(0), Crossing::Whole { marked: false }));
             pacer.crossed(Time::ZERO, QpNum(0), Crossing::Trimmed(TrimmedAt::OnTheWay));
-            hear(&mut pacer, Time::from_us(23), 0, Heard::Packet, 192);
+            hear(&mut pacer, Time::from_us(23), 0, ArrivalKind::Packet, 192);
             let grants = run(&mut pacer, Time::from_us(50));
             [grants[1].0 - grants[0].0, grants[2].0 - grants[1].0]
         };
@@ -397,7 +397,7 @@ mod tests {
     #[test]
     fn a_host_whose_timer_is_late_catches_up_with_a_few_grants() {
         let mut pacer = pacer(CreditConfig::rccc(), 4_150, 1);
-        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 900);
+        hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, 900);
         assert!(pacer.next(Time::ZERO).is_some());
         let late = Time::from_us(500);
         let grants = core::iter::from_fn(|| pacer.next(late)).count();
@@ -408,7 +408,7 @@ mod tests {
     #[test]
     fn a_liar_gets_no_more_than_a_window() {
         let mut pacer = pacer(CreditConfig { idle: IdleGrants::Off, ..CreditConfig::rccc() }, 4_150, 1);
-        hear(&mut pacer, Time::ZERO, 0, Heard::Packet, 1 << 29);
+        hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, 1 << 29);
         // 225,000 and 4,150 bytes.
         assert_eq!(pacer.state(QpNum(0)), (0, 897));
         pacer.leave(QpNum(0));
@@ -429,7 +429,7 @@ mod tests {
             for (qp, how, target, later) in heard {
                 now = Time::from_ps(now.as_ps() + later * 1_000);
                 grants.extend(run(&mut pacer, now));
-                let how = [Heard::Packet, Heard::Header, Heard::Request][usize::from(how)];
+                let how = [ArrivalKind::Packet, ArrivalKind::Header, ArrivalKind::Request][usize::from(how)];
                 hear(&mut pacer, now, qp, how, target);
             }
             grants.extend(run(&mut pacer, Time::from_us(100_000)));

@@ -1,20 +1,20 @@
 //! Credit of a sending queue pair.
 
-use pathweave_policy::CreditTerms;
+use pathweave_policy::CreditParams;
 use pathweave_policy::credit::{Ask, Demand, Unused};
 use pathweave_units::{Duration, PathId, Time};
 use pathweave_wire::CreditNumber;
 
 /// Credit that a queue pair has been granted and has not spent, and its requests.
 #[derive(Debug)]
-pub(crate) struct Spender {
-    pub(crate) terms: CreditTerms,
+pub(crate) struct CreditSender {
+    pub(crate) terms: CreditParams,
     /// Unspent credit in bytes. A packet may leave while it is positive, so it falls below zero by less than a
     /// packet.
     credit: i64,
     /// Total quanta granted, as far as known, and total quanta wanted, as last reported.
     granted: u64,
-    told: u64,
+    reported: u64,
     /// True until an ACK, NACK or grant arrives from the receiver: credit spent so far was never granted.
     is_new: bool,
     /// True if the queue pair counts among the active senders of this host.
@@ -33,13 +33,13 @@ pub(crate) struct Spender {
     pub(crate) due: Option<Time>,
 }
 
-impl Spender {
-    pub(crate) fn new(now: Time, terms: CreditTerms) -> Self {
-        Spender {
+impl CreditSender {
+    pub(crate) fn new(now: Time, terms: CreditParams) -> Self {
+        CreditSender {
             credit: i64::try_from(terms.window_bytes).unwrap_or(i64::MAX),
             terms,
             granted: 0,
-            told: 0,
+            reported: 0,
             is_new: true,
             is_active: false,
             path: PathId(0),
@@ -119,13 +119,13 @@ impl Spender {
     /// Equals [`wanted`](Self::wanted), and records that the total is reported now.
     pub(crate) fn tell(&mut self, backlog: u64, window: Option<u64>, active: u32) -> CreditNumber {
         let wanted = self.wanted(backlog, window, active);
-        self.told = self.told.max(wanted);
+        self.reported = self.reported.max(wanted);
         CreditNumber::new(wanted)
     }
 
     /// Returns true if the receiver knows of all that is wanted.
     pub(crate) fn is_told(&self, wanted: u64) -> bool {
-        wanted <= self.told
+        wanted <= self.reported
     }
 
     /// Earliest time of the next request: one per round trip.
@@ -160,11 +160,11 @@ impl Spender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_policy::{CreditConfig, Leg, PolicyEnv};
+    use pathweave_policy::{CreditConfig, MeasuredSection, PolicyEnv};
     use pathweave_units::Rate;
 
     /// 100 Gb/s with a round trip of 12 us: a window of 225,000 bytes; packets of 4,150.
-    fn spender(config: CreditConfig) -> Spender {
+    fn spender(config: CreditConfig) -> CreditSender {
         let base_rtt = Duration::from_us(12);
         let env = PolicyEnv {
             line_rate: Rate::from_gbps(100),
@@ -172,10 +172,10 @@ mod tests {
             mtu_wire_bytes: 4_150,
             mtu_payload_bytes: 4_086,
             paths: 64,
-            measured: Leg::with_rtt(base_rtt),
+            measured: MeasuredSection::with_rtt(base_rtt),
             edge: None,
         };
-        Spender::new(Time::ZERO, config.terms(&env, env.line_rate))
+        CreditSender::new(Time::ZERO, config.terms(&env, env.line_rate))
     }
 
     #[test]

@@ -3,22 +3,22 @@
 
 use core::ops::Range;
 
-use pathweave_policy::{ControlFeedback, Outgoing, Policy, PolicyCx, Treatment};
+use pathweave_policy::{ControlClass, ControlFeedback, Outgoing, Policy, PolicyCx};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Cause, Control, Measures, Segment};
+use pathweave_wire::{Body, Control, Measurement, MissingCause, Segment};
 
 use super::Qp;
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::send::echoes::{Departure, Echo};
 use crate::transmit::{Class, Transmit};
 
 impl<P: Policy> Qp<P> {
     /// Sends the control packet that the policy was granted.
     #[cold]
-    pub(crate) fn compose(&mut self, now: Time, path: PathId, common: &mut Common) -> Transmit {
+    pub(crate) fn compose(&mut self, now: Time, path: PathId, common: &mut EndpointShared) -> Transmit {
         let in_flight = self.send.flight.una()..self.send.flight.next();
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
-        let Outgoing { control, treatment } = self.policy.compose(now, path, in_flight, &mut cx);
+        let Outgoing { control, treatment } = self.policy.make_control(now, path, in_flight, &mut cx);
         let segment = Segment {
             dst_qp: self.remote,
             src_qp: self.num,
@@ -29,17 +29,17 @@ impl<P: Policy> Qp<P> {
         let wire_bytes = common.config.framing.wire_bytes(&segment);
         let counts = self.order.get_or_insert_default();
         counts.controls_sent[control.kind()] += 1;
-        if let Some(sent_at) = control.asked_at() {
+        if let Some(sent_at) = control.echoed_stamp() {
             self.send.flight.also_left(Departure::Question(path), sent_at);
         }
         let (class, ecn_capable) = match treatment {
-            Treatment::AsData => {
+            ControlClass::AsData => {
                 counts.notices_sent += 1;
                 counts.extra_wire_bytes += u64::from(wire_bytes);
                 (Class::Data, true)
             }
-            Treatment::AsUnmarkedData => (Class::Data, false),
-            Treatment::AsAcknowledgement => (Class::Control, false),
+            ControlClass::AsUnmarkedData => (Class::Data, false),
+            ControlClass::AsAcknowledgement => (Class::Control, false),
         };
         self.arm_policy(now, common);
         self.wake(common);
@@ -50,7 +50,7 @@ impl<P: Policy> Qp<P> {
     /// Returns true if this queue pair has sent the question that the packet answers. Answers of switches refer to
     /// data.
     fn has_asked(&self, control: &Control) -> bool {
-        match control.question() {
+        match control.answered_kind() {
             Some(kind) => self.order.as_ref().is_some_and(|counts| counts.controls_sent[kind] > 0),
             None => self.send.flight.next() > 0,
         }
@@ -59,7 +59,8 @@ impl<P: Policy> Qp<P> {
     /// Returns true if the question was answered before, that is, the network has duplicated the question or the
     /// answer.
     fn is_answered_again(&mut self, control: &Control, path: PathId) -> bool {
-        let (Some(_), Measures::Path { sent_at, .. }) = (control.question(), control.measures()) else {
+        let (Some(_), Measurement::Path { sent_at, .. }) = (control.answered_kind(), control.measures())
+        else {
             return false;
         };
         self.send.flight.also_echoed(Departure::Question(path), sent_at) == Echo::Again
@@ -73,7 +74,7 @@ impl<P: Policy> Qp<P> {
         control: &Control,
         path: PathId,
         ce: bool,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) {
         // An honest sender has nothing in flight beyond the window.
         let horizon = self.receive.recovery.horizon();
@@ -90,7 +91,7 @@ impl<P: Policy> Qp<P> {
                 && let Some(reorder) = &mut self.receive.reorder
             {
                 if let Some(range) = reorder.on_notice(now, late, ce, &self.receive.recovery) {
-                    self.report(range, Cause::Late, path, common);
+                    self.report(range, MissingCause::Late, path, common);
                 }
                 self.arm_reorder(common);
             }

@@ -5,8 +5,8 @@ use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, Control, CreditNumber, Segment};
 
 use super::{Health, Qp, next_instant};
-use crate::common::Common;
-use crate::credit::{Crossing, Heard, Sender, Spender};
+use crate::common::EndpointShared;
+use crate::credit::{ArrivalKind, CreditSender, Crossing, Sender};
 use crate::events::Status;
 
 impl<P: Policy> Qp<P> {
@@ -18,14 +18,14 @@ impl<P: Policy> Qp<P> {
 
     /// Returns true if a packet may leave. Otherwise schedules a request to the receiver.
     #[cold]
-    pub(crate) fn may_spend(&mut self, now: Time, common: &mut Common) -> bool {
-        let Some(can_send) = common.spender(self.num).map(Spender::can_send) else {
+    pub(crate) fn may_spend(&mut self, now: Time, common: &mut EndpointShared) -> bool {
+        let Some(can_send) = common.spender(self.num).map(CreditSender::can_send) else {
             return true;
         };
         if can_send {
             common.credit_mut().set_active(self.num, true);
         } else {
-            self.see_to_asking(now, common);
+            self.schedule_request(now, common);
         }
         can_send
     }
@@ -37,7 +37,7 @@ impl<P: Policy> Qp<P> {
         now: Time,
         wire_bytes: u32,
         path: PathId,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) -> Option<CreditNumber> {
         let (spender, _) = common.credit_mut().spender_mut(self.num)?;
         spender.spend(wire_bytes, path);
@@ -47,24 +47,24 @@ impl<P: Policy> Qp<P> {
 
     /// Handles the loss of a packet of this wire size that no trim has reported.
     #[cold]
-    pub(super) fn take_back(&self, wire_bytes: u16, common: &mut Common) {
+    pub(super) fn take_back(&self, wire_bytes: u16, common: &mut EndpointShared) {
         if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
             spender.lost(wire_bytes.into());
         }
     }
 
     /// Returns true if there is credit for another packet, or none is needed.
-    pub(crate) fn can_spend(&self, common: &Common) -> bool {
-        common.spender(self.num).is_none_or(Spender::can_send)
+    pub(crate) fn can_spend(&self, common: &EndpointShared) -> bool {
+        common.spender(self.num).is_none_or(CreditSender::can_send)
     }
 
-    fn note_active(&self, common: &mut Common) {
+    fn note_active(&self, common: &mut EndpointShared) {
         let is_active = self.send.backlogged() && self.can_spend(common);
         common.credit_mut().set_active(self.num, is_active);
     }
 
     /// Need of credit: bytes that wait, and the window of the policy's rate if that is below the line rate.
-    fn needs(&self, now: Time, common: &Common) -> Option<(u64, Option<u64>)> {
+    fn needs(&self, now: Time, common: &EndpointShared) -> Option<(u64, Option<u64>)> {
         let terms = &common.spender(self.num)?.terms;
         let around = terms.packet_bytes.saturating_sub(terms.payload_bytes);
         let mtu_payload = common.mtu_payload(self.num);
@@ -73,7 +73,7 @@ impl<P: Policy> Qp<P> {
         Some((backlog, rate.map(|rate| rate.bytes_in(terms.base_rtt))))
     }
 
-    fn tell_wanted(&self, now: Time, common: &mut Common) -> Option<CreditNumber> {
+    fn tell_wanted(&self, now: Time, common: &mut EndpointShared) -> Option<CreditNumber> {
         let (backlog, window) = self.needs(now, common)?;
         let (spender, active) = common.credit_mut().spender_mut(self.num)?;
         Some(spender.tell(backlog, window, active))
@@ -81,7 +81,7 @@ impl<P: Policy> Qp<P> {
 
     /// Time of the next request while there is data and no credit: as soon as allowed if the receiver does not know
     /// the need, otherwise after a long silence of the receiver.
-    fn asks_at(&self, now: Time, common: &Common) -> Option<Time> {
+    fn asks_at(&self, now: Time, common: &EndpointShared) -> Option<Time> {
         let (backlog, window) = self.needs(now, common)?;
         let credit = common.credit.as_ref()?;
         let spender = credit.spender(self.num)?;
@@ -93,7 +93,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Schedules the next request. It is never due at once, because a packet of data leaves now.
-    fn see_to_asking(&mut self, now: Time, common: &mut Common) {
+    fn schedule_request(&mut self, now: Time, common: &mut EndpointShared) {
         let at = self.asks_at(now, common).map(|at| at.max(next_instant(now)));
         let credit = common.credit_mut();
         credit.set_active(self.num, false);
@@ -102,14 +102,14 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Sends a request if it is due.
-    pub(crate) fn on_asking_due(&mut self, now: Time, common: &mut Common) {
+    pub(crate) fn on_asking_due(&mut self, now: Time, common: &mut EndpointShared) {
         if self.health != Health::Well || !self.connected || !self.send.sendable() || self.can_spend(common) {
             // A queue pair that needs credit later comes to `may_spend` again.
             return;
         }
         match self.asks_at(now, common) {
             None => {}
-            Some(at) if at > now => self.see_to_asking(now, common),
+            Some(at) if at > now => self.schedule_request(now, common),
             Some(_) if self.has_asked_enough(now, common) => {
                 let culprit = self.send.first_unsent();
                 self.fail(Status::RetryExceeded, culprit, common);
@@ -119,7 +119,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Returns true if no request was answered for as long as all configured timeouts last.
-    fn has_asked_enough(&self, now: Time, common: &Common) -> bool {
+    fn has_asked_enough(&self, now: Time, common: &EndpointShared) -> bool {
         let rto = self.send.rto_config();
         common.spender(self.num).is_some_and(|spender| {
             spender.unanswered > rto.retry_limit
@@ -128,33 +128,33 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Sends a request for credit.
-    fn ask(&mut self, now: Time, common: &mut Common) {
+    fn ask(&mut self, now: Time, common: &mut EndpointShared) {
         let Some(target) = self.tell_wanted(now, common) else { return };
         if let Some((spender, _)) = common.credit_mut().spender_mut(self.num) {
             spender.asks(now);
             let path = spender.path();
             self.control(path, Body::Control(Control::PullRequest { target }), common);
         }
-        self.see_to_asking(now, common);
+        self.schedule_request(now, common);
     }
 
     /// Processes what an arriving packet, whole or trimmed, carries about credit. Returns true if it carries nothing
     /// else.
     #[cold]
-    pub(crate) fn hear_of_credit(
+    pub(crate) fn on_credit_info(
         &mut self,
         now: Time,
         from: HostId,
         segment: &Segment,
         crossing: Crossing,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) -> bool {
         let sender = Sender { host: from, qp: segment.src_qp, path: segment.path };
         match segment.body {
             Body::Data(_) => {
                 let heard = match crossing {
-                    Crossing::Whole { .. } => Heard::Packet,
-                    Crossing::Trimmed(_) => Heard::Header,
+                    Crossing::Whole { .. } => ArrivalKind::Packet,
+                    Crossing::Trimmed(_) => ArrivalKind::Header,
                 };
                 let pacer = &mut common.credit_mut().pacer;
                 pacer.crossed(now, self.num, crossing);
@@ -162,10 +162,10 @@ impl<P: Policy> Qp<P> {
             }
             Body::Control(Control::PullRequest { target }) => {
                 let pacer = &mut common.credit_mut().pacer;
-                pacer.heard(now, self.num, sender, Heard::Request, Some(target));
+                pacer.heard(now, self.num, sender, ArrivalKind::Request, Some(target));
                 // The sender may have missed a grant, and must learn that the receiver is alive.
                 if let Some(pull) = pacer.again(self.num) {
-                    common.tell_pull(&pull);
+                    common.queue_pull(&pull);
                 }
             }
             Body::Control(Control::Pull { granted }) => {

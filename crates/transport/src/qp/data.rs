@@ -5,10 +5,10 @@ use pathweave_units::{PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Body, Data, NackReason, Operation};
 
 use super::{Health, Qp};
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::config::ReceiveMode;
 use crate::events::{Completion, Event, Opcode, Status};
-use crate::memory::Asker;
+use crate::memory::AccessIdentity;
 use crate::receive::acks::{New, Trigger};
 use crate::receive::content::{Objection, examine};
 use crate::recovery::Arrival;
@@ -18,7 +18,7 @@ use crate::transmit::Placement;
 
 /// Urgency of an acknowledgement: it may wait for others or not.
 #[derive(Clone, Copy)]
-enum Haste {
+enum AckUrgency {
     AtOnce,
     /// Decided by [`ReceiveStream::cannot_wait`](crate::receive::ReceiveStream::cannot_wait). `expected` is its value
     /// before the packet.
@@ -36,23 +36,23 @@ impl<P: Policy> Qp<P> {
         data: &Data,
         path: PathId,
         ce: bool,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) -> Option<Placement> {
         self.counters.data_received += 1;
         let expected = self.receive.recovery.expected();
-        if !self.is_wanted(now, data, path, ce, common) {
+        if !self.screen(now, data, path, ce, common) {
             return None;
         }
         let mtu_payload = common.mtu_payload(self.num);
         if !self.receive.fits(data, mtu_payload) {
-            self.object(data, path, Objection::Malformed, common);
+            self.reject(data, path, Objection::Malformed, common);
             return None;
         }
         let placement =
             match examine(data, mtu_payload, &self.receive, &self.send, self.asker(), &mut common.memory) {
                 Ok(placement) => placement,
                 Err(objection) => {
-                    self.object(data, path, objection, common);
+                    self.reject(data, path, objection, common);
                     return None;
                 }
             };
@@ -73,7 +73,7 @@ impl<P: Policy> Qp<P> {
         } else {
             self.receive.took_ahead(data, mtu_payload);
         }
-        self.acknowledge(now, data, path, ce, Haste::AsItTells { expected }, common);
+        self.acknowledge(now, data, path, ce, AckUrgency::AsItTells { expected }, common);
         if in_order {
             if data.last {
                 self.deliver(data, common);
@@ -101,10 +101,10 @@ impl<P: Policy> Qp<P> {
         path: PathId,
         ce: bool,
         at: TrimmedAt,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) {
         self.counters.rare().trimmed_received += 1;
-        if self.is_wanted(now, data, path, ce, common) {
+        if self.screen(now, data, path, ce, common) {
             self.receive.recovery.misses(now, data.psn);
             self.nack_of(data.psn, path, NackReason::Trimmed(at), ce, common);
         }
@@ -112,7 +112,14 @@ impl<P: Policy> Qp<P> {
 
     /// Returns true if loss recovery would accept the packet, whole or trimmed. Otherwise it has been answered.
     #[inline(always)]
-    fn is_wanted(&mut self, now: Time, data: &Data, path: PathId, ce: bool, common: &mut Common) -> bool {
+    fn screen(
+        &mut self,
+        now: Time,
+        data: &Data,
+        path: PathId,
+        ce: bool,
+        common: &mut EndpointShared,
+    ) -> bool {
         if data.psn > self.receive.recovery.expected() + u64::from(MOST_WINDOW_PACKETS) * 2 {
             self.counters.rare().malformed += 1;
             return false;
@@ -133,7 +140,7 @@ impl<P: Policy> Qp<P> {
             Arrival::Duplicate => {
                 self.counters.rare().duplicates += 1;
                 // The first acknowledgement may have been lost.
-                self.acknowledge(now, data, path, ce, Haste::AtOnce, common);
+                self.acknowledge(now, data, path, ce, AckUrgency::AtOnce, common);
                 false
             }
             Arrival::Refused { reason, tell } => {
@@ -160,8 +167,8 @@ impl<P: Policy> Qp<P> {
         data: &Data,
         path: PathId,
         ce: bool,
-        haste: Haste,
-        common: &mut Common,
+        haste: AckUrgency,
+        common: &mut EndpointShared,
     ) {
         let trigger = Trigger { psn: data.psn, path, sent_at: data.sent_at, received_at: now };
         if !self.receive.acks.can_tell(data.psn, &self.receive.recovery) {
@@ -171,8 +178,8 @@ impl<P: Policy> Qp<P> {
         let enough = self.receive.acks.note(ce);
         let at_once = enough
             || match haste {
-                Haste::AtOnce => true,
-                Haste::AsItTells { .. } if self.receive.acks.counts_bytes() => {
+                AckUrgency::AtOnce => true,
+                AckUrgency::AsItTells { .. } if self.receive.acks.counts_bytes() => {
                     let new = New {
                         wire_bytes: common.sizes.of_data(common.config.framing, data)
                             + self.pull_target_bytes(common),
@@ -182,7 +189,7 @@ impl<P: Policy> Qp<P> {
                     };
                     self.receive.acks.note_new(new)
                 }
-                Haste::AsItTells { expected } => data.last || self.receive.cannot_wait(data, expected),
+                AckUrgency::AsItTells { expected } => data.last || self.receive.cannot_wait(data, expected),
             };
         if at_once {
             let ack = self.receive.acks.take(trigger, &self.receive.recovery);
@@ -194,13 +201,13 @@ impl<P: Policy> Qp<P> {
     }
 
     #[inline]
-    pub(super) fn send_ack(&mut self, (ack, path): (Ack, PathId), common: &mut Common) {
+    pub(super) fn send_ack(&mut self, (ack, path): (Ack, PathId), common: &mut EndpointShared) {
         self.counters.acks_sent += 1;
         self.control(path, Body::Ack(ack), common);
     }
 
     /// Sends a CNP as DCQCN's notification point: at most one per interval.
-    pub(super) fn notify_congestion(&mut self, now: Time, path: PathId, common: &mut Common) {
+    pub(super) fn notify_congestion(&mut self, now: Time, path: PathId, common: &mut EndpointShared) {
         if self.receive.cnp.mode == CnpMode::Off {
             return;
         }
@@ -215,7 +222,7 @@ impl<P: Policy> Qp<P> {
     /// pair, but only once everything before the packet has arrived, so that earlier messages complete. Until then
     /// the packet counts as lost.
     #[cold]
-    fn object(&mut self, data: &Data, path: PathId, objection: Objection, common: &mut Common) {
+    fn reject(&mut self, data: &Data, path: PathId, objection: Objection, common: &mut EndpointShared) {
         let (reason, status) = match objection {
             Objection::Malformed => {
                 self.counters.rare().malformed += 1;
@@ -238,7 +245,7 @@ impl<P: Policy> Qp<P> {
 
     /// Delivers a message. All packets of it and of those before it have arrived; `end` is its last packet.
     #[inline]
-    fn deliver(&mut self, end: &Data, common: &mut Common) {
+    fn deliver(&mut self, end: &Data, common: &mut EndpointShared) {
         if self.health == Health::Failed {
             return;
         }
@@ -280,7 +287,7 @@ impl<P: Policy> Qp<P> {
         opcode: Opcode,
         bytes: u64,
         imm: Option<u32>,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) -> bool {
         if self.receive.mode == ReceiveMode::Discard {
             return true;
@@ -305,12 +312,12 @@ impl<P: Policy> Qp<P> {
 
     /// Identity under which the peer accesses memory.
     #[inline]
-    fn asker(&self) -> Asker {
-        Asker::new(self.receive.domain, self.num)
+    fn asker(&self) -> AccessIdentity {
+        AccessIdentity::new(self.receive.domain, self.num)
     }
 
     /// Adds the response to a READ request to this end's stream, when the request is next in order.
-    fn answer(&mut self, request: &Data, common: &mut Common) -> bool {
+    fn answer(&mut self, request: &Data, common: &mut EndpointShared) -> bool {
         let Some(len) = read_len(request) else { return false };
         // The region was checked when the request arrived, but may have been closed while it waited for earlier
         // packets.
@@ -328,7 +335,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Completes a READ of this end whose response is complete.
-    fn take_answer(&mut self, end: &Data, bytes: u64, common: &mut Common) -> bool {
+    fn take_answer(&mut self, end: &Data, bytes: u64, common: &mut EndpointShared) -> bool {
         match self.send.read(end.remote_addr) {
             Some(read) if read.len == bytes => {}
             _ => return false,
@@ -339,7 +346,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Releases the memory of READ responses that have been acknowledged.
-    pub(super) fn retire_answers(&mut self, common: &mut Common) {
+    pub(super) fn retire_answers(&mut self, common: &mut EndpointShared) {
         let Some(promised) = self.receive.promised.as_deref_mut() else { return };
         while let Some(&(end_psn, rkey)) = promised.answers.front() {
             if end_psn > self.send.flight.una() {

@@ -4,11 +4,11 @@ use alloc::vec::Vec;
 
 use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx};
 use pathweave_units::{Duration, PathId, Time, TrimmedAt};
-use pathweave_wire::{Ack, Cause, Missing, Nack, NackReason};
+use pathweave_wire::{Ack, Missing, MissingCause, Nack, NackReason};
 
-use super::path_order::Known;
+use super::path_order::EchoKnowledge;
 use super::{Health, Qp};
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::events::Status;
 use crate::send::echoes::Echo;
 use crate::send::flight::Slot;
@@ -49,7 +49,7 @@ impl Stamps {
 impl<P: Policy> Qp<P> {
     /// Processes an acknowledgement.
     #[inline]
-    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, path: PathId, common: &mut Common) {
+    pub(crate) fn on_ack(&mut self, now: Time, ack: &Ack, path: PathId, common: &mut EndpointShared) {
         if ack.psn >= self.send.flight.next() || ack.cumulative > self.send.flight.next() {
             self.counters.rare().malformed += 1;
             return;
@@ -70,25 +70,25 @@ impl<P: Policy> Qp<P> {
         let measured = self.arrived(now, &arrived, common);
         if ack.notices != self.answers.notices() {
             self.answers.note(ack.notices);
-            let kind = FeedbackKind::Notices(ack.notices);
+            let kind = FeedbackKind::NoticeFlow(ack.notices);
             self.feedback_on_path(now, kind, path, Duration::ZERO, 0, common);
         }
         if let Some(group) = rings {
             let known = match (is_news, measured) {
-                (true, _) => Known::Now,
-                (false, true) => Known::Restamped,
-                (false, false) => Known::Before,
+                (true, _) => EchoKnowledge::Now,
+                (false, true) => EchoKnowledge::Restamped,
+                (false, false) => EchoKnowledge::Before,
             };
-            self.heard_on_path(now, group, path, ack, known, common);
+            self.on_path_ack(now, group, path, ack, known, common);
         } else if !measured {
-            self.heard(now, trigger, stamps, ack.marked > 0, common);
+            self.on_duplicate_arrival(now, trigger, stamps, ack.marked > 0, common);
         }
         if self.send.is_timed() {
-            self.find_late(now, common);
+            self.detect_late(now, common);
         } else if self.heard_by_sleek(now, path, common)
             || self.send.recovery.detect(&mut self.send.flight, &mut common.lost)
         {
-            self.tell_lost(now, FeedbackKind::Lost, common);
+            self.report_losses_to_policy(now, FeedbackKind::Lost, common);
         }
         self.arm_policy(now, common);
         self.wake(common);
@@ -96,17 +96,17 @@ impl<P: Policy> Qp<P> {
 
     /// Declares packets late that the arrivals prove late, and arms the timer for those that may become late.
     #[inline]
-    pub(super) fn find_late(&mut self, now: Time, common: &mut Common) {
+    pub(super) fn detect_late(&mut self, now: Time, common: &mut EndpointShared) {
         if let Some(at) = self.send.find_late(now, &mut common.lost) {
             common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, at);
         }
-        self.tell_lost(now, FeedbackKind::Lost, common);
+        self.report_losses_to_policy(now, FeedbackKind::Lost, common);
     }
 
     /// Processes arrivals: feedback to the policy, progress of the stream, completions. Returns true if the policy
     /// got a measurement.
     #[inline]
-    fn arrived(&mut self, now: Time, arrived: &Arrived, common: &mut Common) -> bool {
+    fn arrived(&mut self, now: Time, arrived: &Arrived, common: &mut EndpointShared) -> bool {
         let mut timed = false;
         let una = self.send.flight.una();
         let cumulative = arrived.cumulative.max(una);
@@ -147,7 +147,14 @@ impl<P: Policy> Qp<P> {
     /// Gives the policy the path's measurement of an arrival that is already known, unless the network has duplicated
     /// the packet or its acknowledgement.
     #[cold]
-    fn heard(&mut self, now: Time, trigger: u64, stamps: Stamps, marked: bool, common: &mut Common) {
+    fn on_duplicate_arrival(
+        &mut self,
+        now: Time,
+        trigger: u64,
+        stamps: Stamps,
+        marked: bool,
+        common: &mut EndpointShared,
+    ) {
         // The peer may echo stamps that this end never sent.
         if stamps.sent_at > now
             || self.send.flight.echoed(trigger, stamps.sent_at, stamps.path) == Echo::Again
@@ -157,7 +164,7 @@ impl<P: Policy> Qp<P> {
         if self.send.is_timed() {
             self.send.measured(now, stamps.rtt(now));
         }
-        let kind = FeedbackKind::Heard { marked };
+        let kind = FeedbackKind::Duplicate { marked };
         self.feedback_on_path(now, kind, stamps.path, stamps.rtt(now), stamps.one_way_ps(), common);
     }
 
@@ -183,7 +190,7 @@ impl<P: Policy> Qp<P> {
         psn: u64,
         arrived: &Arrived,
         unmarked: &mut u32,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) -> bool {
         let Some(slot) = self.send.flight.ack(psn) else { return false };
         // Only the very transmission that is echoed gives a measurement. A stamp later than the slot's was written on
@@ -216,7 +223,7 @@ impl<P: Policy> Qp<P> {
         psn: u64,
         slot: &Slot,
         stamps: Option<Stamps>,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) {
         let (rtt, one_way_ps) = match stamps {
             Some(stamps) => (stamps.rtt(now), stamps.one_way_ps()),
@@ -245,7 +252,7 @@ impl<P: Policy> Qp<P> {
         path: PathId,
         rtt: Duration,
         one_way_ps: i64,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) {
         let feedback = Feedback {
             kind,
@@ -266,7 +273,12 @@ impl<P: Policy> Qp<P> {
 
     /// Reports the packets in `common.lost` to the policy.
     #[inline]
-    pub(super) fn tell_lost(&mut self, now: Time, kind: FeedbackKind, common: &mut Common) {
+    pub(super) fn report_losses_to_policy(
+        &mut self,
+        now: Time,
+        kind: FeedbackKind,
+        common: &mut EndpointShared,
+    ) {
         if common.lost.is_empty() {
             return;
         }
@@ -289,7 +301,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Processes a NACK: a packet was refused, or one is missing.
-    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, path: PathId, common: &mut Common) {
+    pub(crate) fn on_nack(&mut self, now: Time, nack: &Nack, path: PathId, common: &mut EndpointShared) {
         let next = self.send.flight.next();
         if nack.psn >= next || nack.expected > next {
             self.counters.rare().malformed += 1;
@@ -329,7 +341,7 @@ impl<P: Policy> Qp<P> {
             NackReason::InvalidRequest => Some(Status::RemoteInvalidRequest),
         };
         if let Some(status) = culprit {
-            let culprit = self.send.culprit(nack.psn);
+            let culprit = self.send.message_index_of(nack.psn);
             self.fail(status, culprit, common);
         }
         self.arm_policy(now, common);
@@ -339,7 +351,14 @@ impl<P: Policy> Qp<P> {
     /// Handles the trim of a packet of this end, which is lost for certain. The NACK names the path of its
     /// transmission, which identifies it in most cases. A packet that is already lost needs no action.
     #[cold]
-    fn on_own_trimmed(&mut self, now: Time, nack: &Nack, at: TrimmedAt, path: PathId, common: &mut Common) {
+    fn on_own_trimmed(
+        &mut self,
+        now: Time,
+        nack: &Nack,
+        at: TrimmedAt,
+        path: PathId,
+        common: &mut EndpointShared,
+    ) {
         if !self.send.flight.can_lose(nack.psn) || self.send.flight.slot(nack.psn).path != path {
             return;
         }
@@ -354,16 +373,16 @@ impl<P: Policy> Qp<P> {
             self.feedback(now, kind, nack.psn, &slot, Some(stamps), common);
         }
         // Other packets that go-back-N declares lost with it.
-        self.tell_lost(now, FeedbackKind::Lost, common);
+        self.report_losses_to_policy(now, FeedbackKind::Lost, common);
     }
 
-    fn recover(&mut self, now: Time, nack: &Nack, common: &mut Common) {
+    fn recover(&mut self, now: Time, nack: &Nack, common: &mut EndpointShared) {
         self.send.recovery.on_nack(nack, &mut self.send.flight, &mut common.lost);
-        self.tell_lost(now, FeedbackKind::Lost, common);
+        self.report_losses_to_policy(now, FeedbackKind::Lost, common);
     }
 
     /// Backs off because the peer has no receive posted, or returns the error of giving up.
-    fn back_off(&mut self, now: Time, common: &mut Common) -> Option<Status> {
+    fn back_off(&mut self, now: Time, common: &mut EndpointShared) -> Option<Status> {
         if self.health == Health::BackingOff {
             return None;
         }
@@ -379,14 +398,14 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Processes a congestion notification.
-    pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut Common) {
+    pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut EndpointShared) {
         self.counters.rare().cnps_received += 1;
         self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
     }
 
     /// Processes a list of packets that the receiver misses.
     #[cold]
-    pub(crate) fn on_missing(&mut self, now: Time, missing: &Missing, common: &mut Common) {
+    pub(crate) fn on_missing(&mut self, now: Time, missing: &Missing, common: &mut EndpointShared) {
         let Missing { first, missing, cause } = *missing;
         if first >= self.send.flight.next() {
             self.counters.rare().malformed += 1;
@@ -396,11 +415,11 @@ impl<P: Policy> Qp<P> {
         let named = (0..64).filter(|bit| missing >> bit & 1 == 1).map(|bit| first.saturating_add(bit));
         let psns: Vec<u64> = named.filter(|&psn| flight.can_lose(psn)).collect();
         match cause {
-            Cause::Lost => {
+            MissingCause::Lost => {
                 self.send.recovery.on_missing(&psns, &mut self.send.flight, &mut common.lost);
-                self.tell_lost(now, FeedbackKind::Lost, common);
+                self.report_losses_to_policy(now, FeedbackKind::Lost, common);
             }
-            Cause::Late => {
+            MissingCause::Late => {
                 for psn in psns {
                     let slot = *self.send.flight.slot(psn);
                     self.feedback(now, FeedbackKind::Late, psn, &slot, None, common);

@@ -13,20 +13,20 @@ mod waiting;
 
 use alloc::boxed::Box;
 
-use pathweave_policy::{AckPolicy, Member, PathView, Policy, PolicyCx};
+use pathweave_policy::{AckPolicy, PathView, Policy, PolicyCx, QueuePairId};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
-use pathweave_wire::{Body, Nack, NackReason, Notices, Operation, Segment};
+use pathweave_wire::{Body, Nack, NackReason, NoticePermission, Operation, Segment};
 
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::config::{QpConfig, ReceiveMode, RnrConfig};
 use crate::counters::{OrderCounters, QpCounters};
 use crate::events::{Completion, Event, Opcode, Status};
-use crate::line::Line;
+use crate::line::CacheAligned;
 use crate::receive::ReceiveStream;
 use crate::recovery;
 use crate::recovery::path_order::Transmission;
 use crate::recovery::timing::{Slack, Timing};
-use crate::scheduler::Turn;
+use crate::scheduler::SchedState;
 use crate::send::SendStream;
 use crate::send::message::{Message, Start};
 use crate::slab::Numbered;
@@ -49,8 +49,8 @@ pub(crate) struct Qp<P> {
     remote: QpNum,
     connected: bool,
     health: Health,
-    answers: Answers,
-    pub(crate) turn: Turn,
+    answers: PeerFlags,
+    pub(crate) turn: SchedState,
     pub(crate) send: SendStream,
     /// Time at which the pacing timer must fire, while `turn` is paced.
     paced_until: Time,
@@ -63,21 +63,21 @@ pub(crate) struct Qp<P> {
     pub(crate) counters: QpCounters,
     pub(crate) rng: Rng,
     pub(crate) receive: ReceiveStream,
-    pub(crate) policy: Line<P>,
+    pub(crate) policy: CacheAligned<P>,
 }
 
 /// Three flags in a byte: the peer's latest answer about notices, if this end requests acknowledgements that would be
 /// delayed, and if either end sends only what it has credit for.
 #[derive(Clone, Copy, Debug)]
-struct Answers(u8);
+struct PeerFlags(u8);
 
-impl Answers {
+impl PeerFlags {
     const PAUSED: u8 = 1;
     const ASKED_FOR: u8 = 2;
     const CREDIT: u8 = 4;
 
     fn new(asked_for: bool, credit: bool) -> Self {
-        Answers(if asked_for { Self::ASKED_FOR } else { 0 } | if credit { Self::CREDIT } else { 0 })
+        PeerFlags(if asked_for { Self::ASKED_FOR } else { 0 } | if credit { Self::CREDIT } else { 0 })
     }
     #[inline]
     fn needs_credit(self) -> bool {
@@ -88,11 +88,11 @@ impl Answers {
         self.0 & Self::ASKED_FOR != 0
     }
     #[inline]
-    fn notices(self) -> Notices {
-        if self.0 & Self::PAUSED == 0 { Notices::Welcome } else { Notices::Paused }
+    fn notices(self) -> NoticePermission {
+        if self.0 & Self::PAUSED == 0 { NoticePermission::Welcome } else { NoticePermission::Paused }
     }
-    fn note(&mut self, notices: Notices) {
-        self.0 = self.0 & !Self::PAUSED | if notices == Notices::Paused { Self::PAUSED } else { 0 };
+    fn note(&mut self, notices: NoticePermission) {
+        self.0 = self.0 & !Self::PAUSED | if notices == NoticePermission::Paused { Self::PAUSED } else { 0 };
     }
 }
 
@@ -118,7 +118,7 @@ impl<P> Numbered for Qp<P> {
 }
 
 impl<P: Policy> Qp<P> {
-    pub(crate) fn new(now: Time, num: QpNum, config: QpConfig<'_, P>, common: &mut Common) -> Self {
+    pub(crate) fn new(now: Time, num: QpNum, config: QpConfig<'_, P>, common: &mut EndpointShared) -> Self {
         let QpConfig {
             peer,
             policy,
@@ -146,10 +146,10 @@ impl<P: Policy> Qp<P> {
             remote: QpNum(0),
             connected: false,
             health: Health::Well,
-            answers: Answers::new(acks.every_bytes.is_some(), credit.is_some()),
-            turn: Turn::Off,
+            answers: PeerFlags::new(acks.every_bytes.is_some(), credit.is_some()),
+            turn: SchedState::Off,
             rnr,
-            policy: Line(policy),
+            policy: CacheAligned(policy),
             rng: queue_pair_stream(common.config.seed, common.config.host, num),
             send: SendStream::new(
                 recovery,
@@ -169,7 +169,7 @@ impl<P: Policy> Qp<P> {
         if let Some(terms) = credit {
             common.credit_mut().join(now, num, terms);
         }
-        let member = Member { qp: num, peer };
+        let member = QueuePairId { qp: num, peer };
         qp.policy.on_open(now, &member, &mut PolicyCx { rng: &mut qp.rng, shared: &mut common.shared });
         if !paths.is_empty() {
             qp.set_paths(now, paths, common);
@@ -179,37 +179,37 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Replaces the policy, before anything was posted.
-    pub(crate) fn take_policy(&mut self, now: Time, policy: P, common: &mut Common) {
+    pub(crate) fn take_policy(&mut self, now: Time, policy: P, common: &mut EndpointShared) {
         assert!(
             !self.connected && self.send.messages().len() == 0,
             "a queue pair that has begun keeps its policy"
         );
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_close(&mut cx);
-        self.policy = Line(policy);
-        self.policy.on_open(now, &Member { qp: self.num, peer: self.peer }, &mut cx);
+        self.policy = CacheAligned(policy);
+        self.policy.on_open(now, &QueuePairId { qp: self.num, peer: self.peer }, &mut cx);
         self.arm_policy(now, common);
     }
 
-    pub(crate) fn set_paths(&mut self, now: Time, paths: &[PathView], common: &mut Common) {
+    pub(crate) fn set_paths(&mut self, now: Time, paths: &[PathView], common: &mut EndpointShared) {
         assert!(!paths.is_empty(), "a queue pair needs a path");
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_paths(now, paths, &mut cx);
         self.fail_paths(paths, common);
-        self.ask_again(now, common);
+        self.repoll_policy(now, common);
     }
 
     /// Polls the policy again, because its answer may have changed.
-    pub(crate) fn ask_again(&mut self, now: Time, common: &mut Common) {
+    pub(crate) fn repoll_policy(&mut self, now: Time, common: &mut EndpointShared) {
         self.arm_policy(now, common);
-        if self.turn == Turn::Paced {
+        if self.turn == SchedState::Paced {
             // The pacing time was granted under the previous state.
-            self.turn = Turn::Off;
+            self.turn = SchedState::Off;
         }
         self.wake(common);
     }
 
-    pub(crate) fn connect(&mut self, remote: QpNum, common: &mut Common) {
+    pub(crate) fn connect(&mut self, remote: QpNum, common: &mut EndpointShared) {
         self.remote = remote;
         self.connected = true;
         self.wake(common);
@@ -231,7 +231,7 @@ impl<P: Policy> Qp<P> {
         &mut self,
         request: &WorkRequest,
         start: Start,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) -> Result<(), PostError> {
         if self.health == Health::Failed {
             return Err(PostError::QpFailed);
@@ -257,8 +257,8 @@ impl<P: Policy> Qp<P> {
 
     /// Puts the queue pair into the ready queue, if it has something to send and nothing known prevents that.
     #[inline]
-    fn wake(&mut self, common: &mut Common) {
-        if self.turn == Turn::Off
+    fn wake(&mut self, common: &mut EndpointShared) {
+        if self.turn == SchedState::Off
             && self.health != Health::BackingOff
             && self.send.sendable()
             && self.connected
@@ -269,7 +269,7 @@ impl<P: Policy> Qp<P> {
 
     /// Arms the policy's timer.
     #[inline]
-    fn arm_policy(&mut self, now: Time, common: &mut Common) {
+    fn arm_policy(&mut self, now: Time, common: &mut EndpointShared) {
         if let Some(at) = self.policy.next_timer() {
             let at = at.max(next_instant(now));
             common.timers.arm(&mut self.armed, self.num, TimerKind::Policy, at);
@@ -278,7 +278,7 @@ impl<P: Policy> Qp<P> {
 
     /// Queues a control packet for the peer.
     #[inline]
-    pub(crate) fn control(&self, path: PathId, body: Body, common: &mut Common) {
+    pub(crate) fn control(&self, path: PathId, body: Body, common: &mut EndpointShared) {
         if !self.connected {
             return;
         }
@@ -288,12 +288,19 @@ impl<P: Policy> Qp<P> {
         );
     }
 
-    fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut Common) {
+    fn nack(&mut self, psn: u64, path: PathId, reason: NackReason, common: &mut EndpointShared) {
         self.nack_of(psn, path, reason, false, common);
     }
 
     /// Sends a NACK for a packet. `marked`: the packet carried Congestion Experienced, for reasons that report it.
-    fn nack_of(&mut self, psn: u64, path: PathId, reason: NackReason, marked: bool, common: &mut Common) {
+    fn nack_of(
+        &mut self,
+        psn: u64,
+        path: PathId,
+        reason: NackReason,
+        marked: bool,
+        common: &mut EndpointShared,
+    ) {
         let expected = self.receive.recovery.expected();
         let nack = Nack { expected, psn, sack: self.receive.recovery.sack(psn), reason, marked };
         self.counters.rare().nacks_sent += 1;
@@ -302,7 +309,7 @@ impl<P: Policy> Qp<P> {
 
     /// Reports the completions of the messages that are done.
     #[inline]
-    fn complete_sends(&mut self, common: &mut Common) {
+    fn complete_sends(&mut self, common: &mut EndpointShared) {
         while let Some(message) = self.send.pop_done() {
             if let Some(opcode) = message.opcode() {
                 common.events.push_back(Event::Completion(Completion {
@@ -328,13 +335,13 @@ impl<P: Policy> Qp<P> {
     /// Moves the queue pair to the error state. The work request of message `culprit` (an index) or, at the receiver,
     /// the first receive ends with `status`; everything else that was posted is flushed.
     #[cold]
-    fn fail(&mut self, status: Status, culprit: Option<usize>, common: &mut Common) {
+    fn fail(&mut self, status: Status, culprit: Option<usize>, common: &mut EndpointShared) {
         if self.health == Health::Failed {
             return;
         }
         self.health = Health::Failed;
-        if self.turn == Turn::Paced {
-            self.turn = Turn::Off;
+        if self.turn == SchedState::Paced {
+            self.turn = SchedState::Off;
         }
         self.release_memory(common);
         common.leave_credit(self.num);
@@ -358,14 +365,14 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Closes a queue pair that is destroyed.
-    pub(crate) fn close(&mut self, common: &mut Common) {
+    pub(crate) fn close(&mut self, common: &mut EndpointShared) {
         self.policy.on_close(&mut PolicyCx { rng: &mut self.rng, shared: &mut common.shared });
-        self.abandon_shares(common);
+        self.release_shared_state(common);
     }
 
     /// Releases the queue pair's share of the endpoint's state. Does not call the policy.
     #[cold]
-    pub(crate) fn abandon_shares(&mut self, common: &mut Common) {
+    pub(crate) fn release_shared_state(&mut self, common: &mut EndpointShared) {
         self.leave_rings(common);
         common.leave_credit(self.num);
         common.set_mtu_payload(self.num, None);
@@ -374,22 +381,22 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Releases the memory regions whose READs were being answered.
-    fn release_memory(&mut self, common: &mut Common) {
+    fn release_memory(&mut self, common: &mut EndpointShared) {
         for (_, rkey) in self.receive.promised().iter_mut().flat_map(|promised| promised.answers.drain(..)) {
             common.memory.release(rkey);
         }
     }
 
     /// Panics unless the queue pair is consistent.
-    pub(crate) fn assert_invariants(&self, common: &Common) {
+    pub(crate) fn assert_invariants(&self, common: &EndpointShared) {
         self.send.assert_invariants();
         let queued = match self.turn {
-            Turn::Off | Turn::Paced => (0, 0),
-            Turn::Ready => (1, 0),
-            Turn::Port => (0, 1),
+            SchedState::Off | SchedState::Paced => (0, 0),
+            SchedState::Ready => (1, 0),
+            SchedState::Port => (0, 1),
         };
         assert_eq!(common.scheduler.count(self.num), queued, "{:?} in the queues", self.turn);
-        if self.turn == Turn::Paced {
+        if self.turn == SchedState::Paced {
             assert!(self.armed.is_armed(TimerKind::Pacing), "a paced queue pair will be woken");
         }
         if self.health == Health::BackingOff {
@@ -422,11 +429,11 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Returns true if data could leave, but no event will ever poll the policy again.
-    fn is_stuck(&self, common: &Common) -> bool {
+    fn is_stuck(&self, common: &EndpointShared) -> bool {
         let asks =
             common.spender(self.num).is_some_and(|spender| !spender.can_send() && spender.due.is_some());
         !asks
-            && self.turn == Turn::Off
+            && self.turn == SchedState::Off
             && self.health != Health::BackingOff
             && self.connected
             && self.send.sendable()

@@ -4,10 +4,10 @@ use core::ops::Range;
 
 use pathweave_policy::{CnpMode, Policy};
 use pathweave_units::{PathId, Time};
-use pathweave_wire::{Body, Cause, Missing};
+use pathweave_wire::{Body, Missing, MissingCause};
 
 use super::Qp;
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::timers::TimerKind;
 
 /// Largest number of packets that report one range: 16 of them cover 1,024 PSNs.
@@ -29,7 +29,7 @@ impl<P: Policy> Qp<P> {
 
     /// Handles a packet that was accepted ahead of a gap and acknowledged.
     #[cold]
-    pub(super) fn arrived_ahead(&mut self, now: Time, psn: u64, path: PathId, common: &mut Common) {
+    pub(super) fn arrived_ahead(&mut self, now: Time, psn: u64, path: PathId, common: &mut EndpointShared) {
         let notifies = self.receive.cnp.mode == CnpMode::OnMarkOrGap;
         let Some(reorder) = &mut self.receive.reorder else {
             if notifies {
@@ -40,11 +40,11 @@ impl<P: Policy> Qp<P> {
         };
         let verdict = reorder.on_ahead(now, psn, &self.receive.recovery);
         self.receive.acks.notices =
-            reorder.welcome(self.receive.recovery.held() * u64::from(common.mtu_payload(self.num)));
+            reorder.notice_permission(self.receive.recovery.held() * u64::from(common.mtu_payload(self.num)));
         if !verdict.shielded {
             self.order.get_or_insert_default().ahead_received += 1;
             if let Some(range) = verdict.report {
-                self.report(range, Cause::Lost, path, common);
+                self.report(range, MissingCause::Lost, path, common);
             }
             if notifies {
                 self.notify_congestion(now, path, common);
@@ -54,19 +54,20 @@ impl<P: Policy> Qp<P> {
 
     /// Updates the permission for notices after packets left the reorder buffer.
     #[cold]
-    pub(super) fn gap_closed(&mut self, common: &Common) {
+    pub(super) fn gap_closed(&mut self, common: &EndpointShared) {
         if let Some(reorder) = &mut self.receive.reorder {
             let held = self.receive.recovery.held();
-            self.receive.acks.notices = reorder.welcome(held * u64::from(common.mtu_payload(self.num)));
+            self.receive.acks.notices =
+                reorder.notice_permission(held * u64::from(common.mtu_payload(self.num)));
         }
     }
 
     /// Reports the packets of shields that have ended.
-    pub(super) fn on_reorder_timer(&mut self, now: Time, common: &mut Common) {
+    pub(super) fn on_reorder_timer(&mut self, now: Time, common: &mut EndpointShared) {
         while let Some(reorder) = &mut self.receive.reorder
             && let Some(range) = reorder.expire(now, &self.receive.recovery)
         {
-            self.report(range, Cause::Lost, PathId(0), common);
+            self.report(range, MissingCause::Lost, PathId(0), common);
             if self.receive.cnp.mode == CnpMode::OnMarkOrGap {
                 self.notify_congestion(now, PathId(0), common);
             }
@@ -76,7 +77,7 @@ impl<P: Policy> Qp<P> {
 
     /// Arms the timer for the end of a shield. It shares the timer of acknowledgements, since both belong to the
     /// receiver.
-    pub(super) fn arm_reorder(&mut self, common: &mut Common) {
+    pub(super) fn arm_reorder(&mut self, common: &mut EndpointShared) {
         if let Some(deadline) = self.receive.reorder.as_ref().and_then(|reorder| reorder.deadline()) {
             common.timers.arm(&mut self.armed, self.num, TimerKind::DelayedAck, deadline);
         }
@@ -85,7 +86,13 @@ impl<P: Policy> Qp<P> {
     /// Reports the missing packets of a range; of very many, only the first. Whatever the peer sends, one packet
     /// causes only a few reports, and none while many wait to leave. Packets that are not reported are found by the
     /// sender's timer, or reported later.
-    pub(super) fn report(&mut self, range: Range<u64>, cause: Cause, path: PathId, common: &mut Common) {
+    pub(super) fn report(
+        &mut self,
+        range: Range<u64>,
+        cause: MissingCause,
+        path: PathId,
+        common: &mut EndpointShared,
+    ) {
         let mut from = range.start;
         for _ in 0..REPORTS_AT_ONCE {
             let Some(first) = self.receive.recovery.first_missing(from, range.end) else { return };

@@ -1,17 +1,17 @@
 //! Sending a packet.
 
-use pathweave_policy::{Egress, Grant, Policy, PolicyCx, Sent, Want};
+use pathweave_policy::{Egress, Grant, Policy, PolicyCx, SendRequest, Sent};
 use pathweave_units::{PathId, Time};
 use pathweave_wire::{Body, Data, Segment};
 
 use super::{Health, Qp, next_instant};
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::events::{Event, SentPacket};
-use crate::scheduler::Turn;
+use crate::scheduler::SchedState;
 use crate::send::Candidate;
 use crate::send::echoes::Departure;
 use crate::timers::TimerKind;
-use crate::transmit::{Class, Gate, Transmit};
+use crate::transmit::{Class, FreePorts, Transmit};
 
 /// Action of a queue pair whose turn it is.
 pub(crate) enum Outcome {
@@ -39,8 +39,8 @@ pub(crate) struct Granted {
 impl<P: Policy> Qp<P> {
     /// Decides the action of this queue pair at its turn: if it has a packet, the policy may grant it.
     #[inline(always)]
-    pub(crate) fn grant(&mut self, now: Time, gate: Gate, common: &mut Common) -> Outcome {
-        self.turn = Turn::Off;
+    pub(crate) fn grant(&mut self, now: Time, gate: FreePorts, common: &mut EndpointShared) -> Outcome {
+        self.turn = SchedState::Off;
         if !self.connected || self.health == Health::BackingOff {
             return Outcome::Nothing;
         }
@@ -54,7 +54,7 @@ impl<P: Policy> Qp<P> {
         if self.has_credit() && !self.may_spend(now, common) {
             return Outcome::Nothing;
         }
-        let Want { wire_bytes, inflight_packets, .. } = want;
+        let SendRequest { wire_bytes, inflight_packets, .. } = want;
         let insists =
             want.retransmit && self.send.recovery.sleek().is_some_and(|sleek| sleek.is_recovering());
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
@@ -79,12 +79,17 @@ impl<P: Policy> Qp<P> {
 
     /// Returns the packet that would leave next, and the request for the policy.
     #[inline(always)]
-    fn next_packet(&mut self, now: Time, egress: Egress, common: &Common) -> Option<(Candidate, Data, Want)> {
+    fn next_packet(
+        &mut self,
+        now: Time,
+        egress: Egress,
+        common: &EndpointShared,
+    ) -> Option<(Candidate, Data, SendRequest)> {
         let candidate = self.send.candidate()?;
         let mtu_payload = common.mtu_payload(self.num);
         let message = self.send.message(&candidate);
         let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
-        let want = Want {
+        let want = SendRequest {
             psn: data.psn,
             payload_bytes: u32::from(data.len),
             wire_bytes: common.sizes.of_data(common.config.framing, &data) + self.pull_target_bytes(common),
@@ -99,15 +104,15 @@ impl<P: Policy> Qp<P> {
 
     /// Egress with all NIC ports that lead to the peer and are up, as if they were free.
     #[inline(always)]
-    pub(super) fn all_free(&self, common: &Common) -> Egress {
+    pub(super) fn all_free(&self, common: &EndpointShared) -> Egress {
         Egress::new(common.ports_to(self.peer), u64::MAX)
     }
 
     /// Applies a grant for a later time, or the lack of one.
     #[cold]
-    fn wait(&mut self, now: Time, grant: Grant, common: &mut Common) {
+    fn wait(&mut self, now: Time, grant: Grant, common: &mut EndpointShared) {
         if let Grant::At(at) = grant {
-            self.turn = Turn::Paced;
+            self.turn = SchedState::Paced;
             self.paced_until = at.max(next_instant(now));
             common.timers.arm(&mut self.armed, self.num, TimerKind::Pacing, self.paced_until);
         } else {
@@ -117,7 +122,7 @@ impl<P: Policy> Qp<P> {
 
     /// Commits a granted packet, which leaves now.
     #[inline(always)]
-    pub(crate) fn commit(&mut self, now: Time, granted: &Granted, common: &mut Common) -> Transmit {
+    pub(crate) fn commit(&mut self, now: Time, granted: &Granted, common: &mut EndpointShared) -> Transmit {
         let &Granted { candidate, mut data, path, wire_bytes, inflight_packets } = granted;
         let sent = Sent {
             path,
@@ -171,12 +176,12 @@ impl<P: Policy> Qp<P> {
 
     /// Bytes of the pull target that data packets of this queue pair carry.
     #[inline(always)]
-    pub(super) fn pull_target_bytes(&self, common: &Common) -> u32 {
+    pub(super) fn pull_target_bytes(&self, common: &EndpointShared) -> u32 {
         if self.has_credit() { common.config.framing.pull_target_bytes() } else { 0 }
     }
 
     /// Returns true if another packet could leave, now or later, before anything arrives from the peer.
-    fn could_send_more(&mut self, now: Time, common: &mut Common) -> bool {
+    fn could_send_more(&mut self, now: Time, common: &mut EndpointShared) -> bool {
         let Some((_, _, want)) = self.next_packet(now, self.all_free(common), common) else { return false };
         if self.has_credit() && !self.can_spend(common) {
             return false;
@@ -186,7 +191,7 @@ impl<P: Policy> Qp<P> {
     }
 
     #[cold]
-    fn note_retransmitted(&mut self, now: Time, data: &Data, path: PathId, common: &mut Common) {
+    fn note_retransmitted(&mut self, now: Time, data: &Data, path: PathId, common: &mut EndpointShared) {
         self.counters.rare().retransmitted += 1;
         if common.reports_losses {
             let packet = SentPacket { qp: self.num, psn: data.psn, msn: Some(data.msn), path: Some(path) };
@@ -196,7 +201,13 @@ impl<P: Policy> Qp<P> {
 
     /// Sends a copy of a packet. The packet itself stays in flight; whichever arrives first counts.
     #[cold]
-    pub(crate) fn copy(&mut self, now: Time, psn: u64, path: PathId, common: &mut Common) -> Transmit {
+    pub(crate) fn copy(
+        &mut self,
+        now: Time,
+        psn: u64,
+        path: PathId,
+        common: &mut EndpointShared,
+    ) -> Transmit {
         let (message, msn) = self.send.message_of(psn);
         let data = message.packet(psn, msn, common.mtu_payload(self.num), true, now);
         let payload = message.payload(&data);

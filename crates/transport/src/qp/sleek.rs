@@ -6,19 +6,19 @@ use pathweave_units::{PathId, Time};
 use pathweave_wire::Control;
 
 use super::Qp;
-use crate::common::Common;
+use crate::common::EndpointShared;
 
 impl<P: Policy> Qp<P> {
     /// Evaluates an acknowledgement that was processed. Returns true if it proves losses.
     #[inline]
-    pub(super) fn heard_by_sleek(&mut self, now: Time, path: PathId, common: &mut Common) -> bool {
+    pub(super) fn heard_by_sleek(&mut self, now: Time, path: PathId, common: &mut EndpointShared) -> bool {
         if self.send.recovery.sleek().is_none() {
             return false;
         }
         self.sleek_hears(now, path, common)
     }
 
-    fn sleek_hears(&mut self, now: Time, path: PathId, common: &mut Common) -> bool {
+    fn sleek_hears(&mut self, now: Time, path: PathId, common: &mut EndpointShared) -> bool {
         let (waits, mtu) = (self.send.has_new(), common.mtu_payload(self.num));
         let Some(window) = self.policy.window() else { return false };
         if let Some(sleek) = self.send.recovery.sleek() {
@@ -29,7 +29,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Arms the retransmission timer, which also triggers probes.
-    fn arm_probe(&mut self, common: &mut Common) {
+    fn arm_probe(&mut self, common: &mut EndpointShared) {
         if let Some((at, _)) = self.send.deadline() {
             common.timers.arm(&mut self.armed, self.num, crate::timers::TimerKind::Retransmit, at);
         }
@@ -47,7 +47,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Sends a probe.
-    pub(super) fn probe(&mut self, now: Time, common: &mut Common) {
+    pub(super) fn probe(&mut self, now: Time, common: &mut EndpointShared) {
         let Some(window) = self.policy.window() else { return };
         let Some(sleek) = self.send.recovery.sleek() else { return };
         let path = match sleek.probes(now, &window, &self.send.flight) {
@@ -62,14 +62,19 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Returns true if this answers the latest probe of loss recovery, and processes it then.
-    pub(super) fn answers_own_probe(&mut self, now: Time, control: &Control, common: &mut Common) -> bool {
+    pub(super) fn answers_own_probe(
+        &mut self,
+        now: Time,
+        control: &Control,
+        common: &mut EndpointShared,
+    ) -> bool {
         let Control::ProbeReply { sent_at, .. } = *control else { return false };
         let mtu = common.mtu_payload(self.num);
         let Some(window) = self.policy.window() else { return false };
         let Some(sleek) = self.send.recovery.sleek() else { return false };
         let is_own = sleek.answered(now, sent_at, &window, mtu, &mut self.send.flight, &mut common.lost);
         if is_own {
-            self.tell_lost(now, FeedbackKind::Lost, common);
+            self.report_losses_to_policy(now, FeedbackKind::Lost, common);
             self.arm_policy(now, common);
             self.wake(common);
         }
@@ -78,7 +83,12 @@ impl<P: Policy> Qp<P> {
 
     /// Sends a delayed acknowledgement before the answer to a probe of loss recovery, which asks for all that is
     /// known. With recovery by time it takes the probe's path, so that it does not arrive behind the answer.
-    pub(super) fn tell_held_to_prober(&mut self, control: &Control, path: PathId, common: &mut Common) {
+    pub(super) fn tell_held_to_prober(
+        &mut self,
+        control: &Control,
+        path: PathId,
+        common: &mut EndpointShared,
+    ) {
         let is_timed = self.send.is_timed();
         let asks = is_timed || self.send.recovery.sleek().is_some();
         if asks && matches!(control, Control::Probe { .. }) && self.receive.acks.due().is_some() {

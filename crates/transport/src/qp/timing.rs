@@ -2,21 +2,21 @@
 
 use alloc::vec::Vec;
 
-use pathweave_policy::{FeedbackKind, Grant, Policy, PolicyCx, Want};
+use pathweave_policy::{FeedbackKind, Grant, Policy, PolicyCx, SendRequest};
 use pathweave_units::{Duration, PathId, Time};
 use pathweave_wire::{Body, Control, ControlKind, Operation};
 
 use super::{Health, Qp, next_instant};
-use crate::common::Common;
+use crate::common::EndpointShared;
 use crate::events::{Event, SentPacket, Status};
-use crate::scheduler::Turn;
-use crate::send::Waiting;
-use crate::send::patience::{HeldBy, Verdict};
+use crate::scheduler::SchedState;
+use crate::send::TimerReason;
+use crate::send::patience::{BlockedBy, Verdict};
 use crate::timers::TimerKind;
 
 impl<P: Policy> Qp<P> {
     /// Handles the heap's entry for `kind`, which was set to `at`. The entry may be stale or early.
-    pub(crate) fn on_timer(&mut self, now: Time, at: Time, kind: TimerKind, common: &mut Common) {
+    pub(crate) fn on_timer(&mut self, now: Time, at: Time, kind: TimerKind, common: &mut EndpointShared) {
         if !self.armed.take(at, kind) || self.health == Health::Failed {
             return;
         }
@@ -35,11 +35,11 @@ impl<P: Policy> Qp<P> {
                     self.on_reorder_timer(now, common);
                 }
             }
-            TimerKind::Pacing if self.turn == Turn::Paced => {
+            TimerKind::Pacing if self.turn == SchedState::Paced => {
                 if self.paced_until > now {
                     common.timers.arm(&mut self.armed, self.num, kind, self.paced_until);
                 } else {
-                    self.turn = Turn::Off;
+                    self.turn = SchedState::Off;
                     self.wake(common);
                 }
             }
@@ -65,14 +65,14 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    fn on_retransmit_timer(&mut self, now: Time, common: &mut Common) {
+    fn on_retransmit_timer(&mut self, now: Time, common: &mut EndpointShared) {
         match self.send.deadline() {
             None => return,
             Some((deadline, _)) if deadline > now => {}
-            Some((_, Waiting::Probe)) => self.probe(now, common),
-            Some((_, Waiting::Ack)) if self.send.is_timed() => self.lose_patience(now, common),
-            Some((_, Waiting::Ack)) => self.on_timeout(now, common),
-            Some((_, Waiting::Answer)) => {
+            Some((_, TimerReason::Probe)) => self.probe(now, common),
+            Some((_, TimerReason::Ack)) if self.send.is_timed() => self.on_patience_expired(now, common),
+            Some((_, TimerReason::Ack)) => self.on_timeout(now, common),
+            Some((_, TimerReason::Answer)) => {
                 self.note_timeout(now, None, common);
                 let read = self
                     .send
@@ -92,7 +92,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Counts and reports a timeout whose oldest packet is `oldest`. `None`: a READ waits for its response.
-    pub(super) fn note_timeout(&mut self, now: Time, oldest: Option<u64>, common: &mut Common) {
+    pub(super) fn note_timeout(&mut self, now: Time, oldest: Option<u64>, common: &mut EndpointShared) {
         self.counters.rare().timeouts += 1;
         if common.reports_losses {
             let psn = oldest.unwrap_or(self.send.flight.una());
@@ -104,7 +104,7 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    fn on_timeout(&mut self, now: Time, common: &mut Common) {
+    fn on_timeout(&mut self, now: Time, common: &mut EndpointShared) {
         if self.send.is_recovering_first(now) {
             return;
         }
@@ -115,18 +115,18 @@ impl<P: Policy> Qp<P> {
         let grace = Duration::from_ps(self.send.rto_config().timeout.as_ps() / 2);
         let before = Time::from_ps(now.as_ps().saturating_sub(grace.as_ps()));
         if !self.send.timed_out(now, before, &mut common.lost) {
-            let culprit = self.send.culprit(self.send.flight.una());
+            let culprit = self.send.message_index_of(self.send.flight.una());
             self.fail(Status::RetryExceeded, culprit, common);
             return;
         }
-        self.tell_lost(now, FeedbackKind::Timeout, common);
+        self.report_losses_to_policy(now, FeedbackKind::Timeout, common);
         self.arm_policy(now, common);
         self.wake(common);
     }
 
     /// Sends a probe after the oldest packet, and some on other paths (recovery by time).
     #[cold]
-    fn ask_what_became(&mut self, now: Time, common: &mut Common) {
+    fn probe_oldest(&mut self, now: Time, common: &mut EndpointShared) {
         let Some(own) = self.send.oldest_path() else { return };
         let mut paths = Vec::new();
         if self.send.recovery.timed().is_some_and(|timed| timed.may_ask_on_others()) {
@@ -149,22 +149,22 @@ impl<P: Policy> Qp<P> {
 
     /// Sends a probe after each late packet (recovery by time).
     #[cold]
-    fn ask_for_late(&mut self, now: Time, common: &mut Common) {
+    fn ask_for_late(&mut self, now: Time, common: &mut EndpointShared) {
         let mut paths = Vec::new();
         self.send.ask(now, &mut paths);
         paths.iter().for_each(|&path| self.send_probe(now, path, common));
     }
 
-    pub(super) fn send_probe(&mut self, now: Time, path: PathId, common: &mut Common) {
+    pub(super) fn send_probe(&mut self, now: Time, path: PathId, common: &mut EndpointShared) {
         self.order.get_or_insert_default().controls_sent[ControlKind::Probe] += 1;
         self.control(path, Body::Control(Control::Probe { sent_at: now }), common);
     }
 
     /// Request to the policy for a packet without bytes, in place of the first unacknowledged one. All ports count as
     /// free.
-    pub(super) fn want_of_probe(&self, common: &Common) -> Want {
+    pub(super) fn want_of_probe(&self, common: &EndpointShared) -> SendRequest {
         let psn = self.send.flight.una();
-        Want {
+        SendRequest {
             psn,
             payload_bytes: 0,
             wire_bytes: 0,
@@ -177,7 +177,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Path that a packet would take that left now, if one may leave.
-    fn path_of_next(&mut self, now: Time, common: &mut Common) -> Option<PathId> {
+    fn path_of_next(&mut self, now: Time, common: &mut EndpointShared) -> Option<PathId> {
         let want = self.want_of_probe(common);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         match self.policy.poll_send(now, &want, &mut cx) {
@@ -192,13 +192,13 @@ impl<P: Policy> Qp<P> {
         now: Time,
         control: &Control,
         path: PathId,
-        common: &mut Common,
+        common: &mut EndpointShared,
     ) -> bool {
         let Control::ProbeReply { sent_at, .. } = *control else { return false };
         let is_own = sent_at <= now && self.send.probe_answered(now, (sent_at, path), &mut common.lost);
         if is_own {
-            self.tell_lost(now, FeedbackKind::Lost, common);
-            self.find_late(now, common);
+            self.report_losses_to_policy(now, FeedbackKind::Lost, common);
+            self.detect_late(now, common);
             self.arm_policy(now, common);
             self.wake(common);
         }
@@ -206,26 +206,26 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Handles the end of patience (recovery by time).
-    fn lose_patience(&mut self, now: Time, common: &mut Common) {
+    fn on_patience_expired(&mut self, now: Time, common: &mut EndpointShared) {
         let una = self.send.flight.una();
         let held = match (self.health, self.turn) {
-            (Health::BackingOff, _) => HeldBy::Peer,
-            (_, Turn::Off) => HeldBy::Policy,
+            (Health::BackingOff, _) => BlockedBy::Peer,
+            (_, SchedState::Off) => BlockedBy::Policy,
             // A packet that a queue or the pacer holds leaves without help.
-            _ => HeldBy::Nothing,
+            _ => BlockedBy::Nothing,
         };
         match self.send.lose_patience(now, held, &mut common.lost) {
             Verdict::Pause => return,
             Verdict::Ask => return self.ask_for_late(now, common),
-            Verdict::Probe => return self.ask_what_became(now, common),
-            Verdict::Overtaken => self.tell_lost(now, FeedbackKind::Lost, common),
+            Verdict::Probe => return self.probe_oldest(now, common),
+            Verdict::Overtaken => self.report_losses_to_policy(now, FeedbackKind::Lost, common),
             Verdict::Silence => {
                 self.note_timeout(now, Some(una), common);
-                self.tell_lost(now, FeedbackKind::Timeout, common);
+                self.report_losses_to_policy(now, FeedbackKind::Timeout, common);
             }
             Verdict::GiveUp => {
                 self.note_timeout(now, Some(una), common);
-                let culprit = self.send.culprit(una);
+                let culprit = self.send.message_index_of(una);
                 self.fail(Status::RetryExceeded, culprit, common);
                 return;
             }

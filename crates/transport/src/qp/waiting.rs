@@ -3,7 +3,7 @@
 use pathweave_policy::Policy;
 
 use super::{Health, Qp};
-use crate::scheduler::Turn;
+use crate::scheduler::SchedState;
 
 /// Reason why a queue pair with messages in progress waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,14 +33,14 @@ impl<P: Policy> Qp<P> {
         }
         Some(match self.turn {
             _ if self.health == Health::BackingOff => Waiting::Receiver,
-            Turn::Ready | Turn::Port => Waiting::Port,
-            Turn::Paced => Waiting::Pacing,
-            Turn::Off if !self.send.backlogged() => Waiting::Answers,
+            SchedState::Ready | SchedState::Port => Waiting::Port,
+            SchedState::Paced => Waiting::Pacing,
+            SchedState::Off if !self.send.backlogged() => Waiting::Answers,
             // A window full of packets that are not in flight waits for the missing ones.
-            Turn::Off if !self.send.sendable() && !self.is_mostly_in_flight() => Waiting::Answers,
-            Turn::Off if !self.send.sendable() => Waiting::Window,
-            Turn::Off if self.has_credit() => Waiting::Credit,
-            Turn::Off => Waiting::Policy,
+            SchedState::Off if !self.send.sendable() && !self.is_mostly_in_flight() => Waiting::Answers,
+            SchedState::Off if !self.send.sendable() => Waiting::Window,
+            SchedState::Off if self.has_credit() => Waiting::Credit,
+            SchedState::Off => Waiting::Policy,
         })
     }
 

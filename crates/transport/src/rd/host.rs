@@ -9,7 +9,7 @@ use pathweave_wire::Segment;
 use super::{RdCounters, RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::contract::Transport;
 use crate::ports::PortChange;
-use crate::transmit::{Gate, Transmit};
+use crate::transmit::{FreePorts, Transmit};
 
 /// All datagram queue pairs of a host, one per process. Driven like a single one; the queue pairs take turns at
 /// sending.
@@ -90,7 +90,7 @@ impl<P: Policy> Transport for RdHost<P> {
 
     fn on_side(&mut self, now: Time, from: HostId, message: &SideMessage) {
         let flow = message.flow();
-        match self.get_mut(if message.is_of_sender() { flow.dst_qp } else { flow.src_qp }) {
+        match self.get_mut(if message.is_from_source() { flow.dst_qp } else { flow.src_qp }) {
             Some(qp) => qp.on_side(now, from, message),
             None => self.foreign += 1,
         }
@@ -129,7 +129,7 @@ impl<P: Policy> Transport for RdHost<P> {
         self.qps.iter().any(RdQp::has_ready_data)
     }
 
-    fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+    fn send_data(&mut self, now: Time, gate: FreePorts, send: impl FnOnce(Transmit)) -> bool {
         for _ in 0..self.qps.len() {
             let turn = self.turn;
             self.turn = if turn + 1 < self.qps.len() { turn + 1 } else { 0 };
@@ -145,8 +145,8 @@ impl<P: Policy> Transport for RdHost<P> {
         false
     }
 
-    fn held(&self) -> u64 {
-        self.qps.iter().map(RdQp::held).sum()
+    fn items_in_progress(&self) -> u64 {
+        self.qps.iter().map(RdQp::items_in_progress).sum()
     }
 
     fn counters(&self) -> RdCounters {

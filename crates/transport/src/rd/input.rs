@@ -1,6 +1,6 @@
 //! Processing of packets and side messages, and the scan for missing packets.
 
-use pathweave_policy::{Delivery, Feedback, Policy, PolicyCx, Repair, RttSource, Slows};
+use pathweave_policy::{Delivery, Feedback, NotificationScope, Policy, PolicyCx, Repair, RttSource};
 use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, Control, PsnRun, RdData, RdFlow, Segment};
 
@@ -124,7 +124,7 @@ impl<P: Policy> RdQp<P> {
             }
             Body::Control(probe @ Control::Probe { .. }) => {
                 if let Some(answer) = probe.answer(now, false) {
-                    self.say(peer, path, Body::Control(answer));
+                    self.queue_control(peer, path, Body::Control(answer));
                 }
             }
             // Its arrival is the only information, and the driver has seen it.
@@ -137,7 +137,7 @@ impl<P: Policy> RdQp<P> {
     fn on_notified(&mut self, now: Time, flow: u32, notification: &Feedback) {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         match &self.config.control {
-            Some(control) if control.slows == Slows::QueuePair => {
+            Some(control) if control.slows == NotificationScope::QueuePair => {
                 self.config.policy.on_feedback(now, notification, &mut cx);
             }
             _ => {
@@ -157,7 +157,7 @@ impl<P: Policy> RdQp<P> {
         {
             self.counters.cnps_sent += 1;
             let peer = *peer;
-            self.say(peer, path, Body::Cnp);
+            self.queue_control(peer, path, Body::Cnp);
         }
     }
 
@@ -177,7 +177,7 @@ impl<P: Policy> RdQp<P> {
         self.advance(now);
         let RdFlow { src_qp, dst_qp } = message.flow();
         // For flows towards this end the sender reports; for flows from here the receiver does.
-        let (own, other) = if message.is_of_sender() { (dst_qp, src_qp) } else { (src_qp, dst_qp) };
+        let (own, other) = if message.is_from_source() { (dst_qp, src_qp) } else { (src_qp, dst_qp) };
         let known = self.index.get(&PeerId { host: from, qp: other }).copied();
         let Some(flow) = known.filter(|_| own == self.config.num) else {
             self.counters.foreign += 1;
@@ -187,7 +187,7 @@ impl<P: Policy> RdQp<P> {
         let rx = &mut self.flows[flow as usize].rx;
         match *message {
             SideMessage::Start { msg_id, first_psn, packets, total, again, .. } => {
-                let has_left = self.config.behaviour.start_says_sent(packets);
+                let has_left = self.config.behaviour.announcement_implies_sent(packets);
                 let start = Start { msg_id, first_psn, extent: Extent { packets, bytes: total }, has_left };
                 match rx.on_start(&start, terms) {
                     Ok(true) if again => self.say_done(flow, msg_id, first_psn),

@@ -25,7 +25,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
 
-use pathweave_policy::{Announce, Policy, Repair, Shared, Slows};
+use pathweave_policy::{Announce, NotificationScope, Policy, Repair, Shared};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Control, RdFlow};
 
@@ -265,7 +265,7 @@ impl<P: Policy> RdQp<P> {
         self.control.retain(|host, segment| (host, segment.dst_qp) != (peer.host, peer.qp));
         self.side.retain(|(host, message)| {
             let RdFlow { src_qp, dst_qp } = message.flow();
-            let other = if message.is_of_sender() { dst_qp } else { src_qp };
+            let other = if message.is_from_source() { dst_qp } else { src_qp };
             (*host, other) != (peer.host, peer.qp)
         });
         self.flows[index as usize] = Flow::new(now, peer, None);
@@ -341,7 +341,7 @@ impl<P: Policy> RdQp<P> {
         let Flow { peer, tx, .. } = &mut self.flows[flow as usize];
         let Some(message) = tx.message(msg) else { return };
         let behaviour = &self.config.behaviour;
-        if behaviour.repair != Repair::Overtaken || behaviour.start_says_sent(message.packets) {
+        if behaviour.repair != Repair::Overtaken || behaviour.announcement_implies_sent(message.packets) {
             return;
         }
         let sent = SideMessage::Sent {
@@ -368,7 +368,7 @@ impl<P: Policy> RdQp<P> {
     pub fn probe(&mut self, now: Time, peer: PeerId) {
         self.advance(now);
         if self.index.contains_key(&peer) {
-            self.say(peer, PathId(0), Body::Control(Control::Probe { sent_at: now }));
+            self.queue_control(peer, PathId(0), Body::Control(Control::Probe { sent_at: now }));
         }
     }
 
@@ -398,8 +398,8 @@ impl<P: Policy> RdQp<P> {
     pub fn slowest(&self, now: Time) -> Option<Rate> {
         let control = self.config.control.as_ref()?;
         let shared = match control.slows {
-            Slows::QueuePair => self.config.policy.rate(now),
-            Slows::Destination => None,
+            NotificationScope::QueuePair => self.config.policy.rate(now),
+            NotificationScope::Destination => None,
         };
         self.flows.iter().filter_map(|flow| flow.pace.as_ref()?.rate(now)).chain(shared).min()
     }

@@ -1,6 +1,6 @@
 //! Sending packets.
 
-use pathweave_policy::{Announce, Egress, Grant, Policy, PolicyCx, Sent, Want};
+use pathweave_policy::{Announce, Egress, Grant, Policy, PolicyCx, SendRequest, Sent};
 use pathweave_units::{HostId, PathId, Time};
 use pathweave_wire::{Body, RdData, Segment};
 
@@ -10,7 +10,7 @@ use super::send::{Flow, TxFlow};
 use super::{RdCounters, RdEvent, RdPlacement, RdQp, SideMessage};
 use crate::contract::Transport;
 use crate::events::Status;
-use crate::transmit::{Class, Gate, PayloadRef, Transmit};
+use crate::transmit::{Class, FreePorts, PayloadRef, Transmit};
 use crate::work::Buffer;
 
 /// Next packet to send.
@@ -25,8 +25,8 @@ struct Candidate {
 }
 
 /// Request to the policy for a packet. The bytes in flight are unknown.
-fn want_of(data: &RdData, msg: u64, wire_bytes: u32, egress: Egress) -> Want {
-    Want {
+fn want_of(data: &RdData, msg: u64, wire_bytes: u32, egress: Egress) -> SendRequest {
+    SendRequest {
         psn: data.psn,
         payload_bytes: u32::from(data.len),
         wire_bytes,
@@ -134,7 +134,7 @@ impl<P: Policy> Transport for RdQp<P> {
     }
 
     /// The payload names the work request's id in place of a buffer.
-    fn send_data(&mut self, now: Time, gate: Gate, send: impl FnOnce(Transmit)) -> bool {
+    fn send_data(&mut self, now: Time, gate: FreePorts, send: impl FnOnce(Transmit)) -> bool {
         self.advance(now);
         self.next_data(now, gate).is_some_and(|packet| {
             send(packet);
@@ -143,7 +143,7 @@ impl<P: Policy> Transport for RdQp<P> {
     }
 
     /// Flows with missing packets count one each.
-    fn held(&self) -> u64 {
+    fn items_in_progress(&self) -> u64 {
         let flows = self.flows.iter();
         flows.map(|flow| flow.tx.unfinished().count() as u64 + u64::from(flow.rx.is_open())).sum()
     }
@@ -155,12 +155,12 @@ impl<P: Policy> Transport for RdQp<P> {
 
 impl<P: Policy> RdQp<P> {
     /// Appends a control packet.
-    pub(super) fn say(&mut self, to: PeerId, path: PathId, body: Body) {
+    pub(super) fn queue_control(&mut self, to: PeerId, path: PathId, body: Body) {
         let segment = Segment { dst_qp: to.qp, src_qp: self.config.num, path, pull_target: None, body };
         self.control.push(to.host, segment);
     }
 
-    fn next_data(&mut self, now: Time, gate: Gate) -> Option<Transmit> {
+    fn next_data(&mut self, now: Time, gate: FreePorts) -> Option<Transmit> {
         if self.paced_until > now {
             return None;
         }

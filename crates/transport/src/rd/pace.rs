@@ -2,7 +2,7 @@
 
 use pathweave_policy::cc::{CongestionControl, Dcqcn, Permit};
 use pathweave_policy::{
-    CnpMode, CnpPolicy, DestinationControl, Feedback, FeedbackKind, Memo, PolicyCx, Sent, Want,
+    CnpMode, CnpPolicy, DestinationControl, Feedback, FeedbackKind, Memo, PolicyCx, SendRequest, Sent,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 
@@ -22,7 +22,7 @@ impl Pace {
 
     /// Time at which a packet may leave, or `None` if it may leave now.
     #[inline]
-    pub(super) fn opens_at(&mut self, now: Time, want: &Want, cx: &mut PolicyCx<'_>) -> Option<Time> {
+    pub(super) fn opens_at(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Option<Time> {
         match self.reaction.permit(now, want, cx) {
             Permit::Now => None,
             Permit::At(when) => Some(when),

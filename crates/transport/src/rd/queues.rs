@@ -25,7 +25,7 @@ impl Next {
 
 /// Requested retransmissions, and messages in the order of posting.
 #[derive(Debug, Default)]
-struct Lane {
+struct FlowQueue {
     /// Flow and message.
     fresh: VecDeque<(u32, u64)>,
     /// Flow and PSN.
@@ -34,7 +34,7 @@ struct Lane {
     was_retry: bool,
 }
 
-impl Lane {
+impl FlowQueue {
     fn next(&self, order: RetryOrder) -> Option<Next> {
         let retry = self.retries.front().map(|&(flow, psn)| Next::Retry { flow, psn });
         let fresh = self.fresh.front().map(|&(flow, msg)| Next::Fresh { flow, msg });
@@ -57,32 +57,32 @@ impl Lane {
 /// for each instead: destinations take turns, packet by packet, and one that must wait delays no other.
 #[derive(Debug)]
 pub(super) struct Queues {
-    lanes: Lanes,
+    lanes: QueueMode,
     /// Retransmissions that wait, so that none is queued twice.
     queued: BTreeSet<(u32, u64)>,
 }
 
 #[derive(Debug)]
-enum Lanes {
-    Common(Lane),
-    Each(Box<Turns>),
+enum QueueMode {
+    Common(FlowQueue),
+    Each(Box<RoundRobin>),
 }
 
 /// Destinations with packets to send. Each is either ready or waiting.
 #[derive(Debug, Default)]
-struct Turns {
-    lanes: BTreeMap<u32, Lane>,
+struct RoundRobin {
+    lanes: BTreeMap<u32, FlowQueue>,
     ready: VecDeque<u32>,
     waiting: BTreeSet<(Time, u32)>,
 }
 
-impl Turns {
+impl RoundRobin {
     /// Returns the lane of a flow. A new lane is ready.
-    fn lane(&mut self, flow: u32) -> &mut Lane {
-        let Turns { lanes, ready, .. } = self;
+    fn lane(&mut self, flow: u32) -> &mut FlowQueue {
+        let RoundRobin { lanes, ready, .. } = self;
         lanes.entry(flow).or_insert_with(|| {
             ready.push_back(flow);
-            Lane::default()
+            FlowQueue::default()
         })
     }
 
@@ -100,14 +100,15 @@ impl Turns {
 impl Queues {
     /// `each`: destinations have their own rates.
     pub(super) fn new(each: bool) -> Self {
-        let lanes = if each { Lanes::Each(Box::default()) } else { Lanes::Common(Lane::default()) };
+        let lanes =
+            if each { QueueMode::Each(Box::default()) } else { QueueMode::Common(FlowQueue::default()) };
         Queues { lanes, queued: BTreeSet::new() }
     }
 
-    fn lane(&mut self, flow: u32) -> &mut Lane {
+    fn lane(&mut self, flow: u32) -> &mut FlowQueue {
         match &mut self.lanes {
-            Lanes::Common(lane) => lane,
-            Lanes::Each(turns) => turns.lane(flow),
+            QueueMode::Common(lane) => lane,
+            QueueMode::Each(turns) => turns.lane(flow),
         }
     }
 
@@ -129,8 +130,8 @@ impl Queues {
     /// removed](Queues::take).
     pub(super) fn next(&mut self, now: Time, order: RetryOrder) -> Option<Next> {
         match &mut self.lanes {
-            Lanes::Common(lane) => lane.next(order),
-            Lanes::Each(turns) => {
+            QueueMode::Common(lane) => lane.next(order),
+            QueueMode::Each(turns) => {
                 turns.wake(now);
                 turns.lanes.get(turns.ready.front()?)?.next(order)
             }
@@ -139,7 +140,7 @@ impl Queues {
 
     /// Suspends the flow whose turn it is until `until`.
     pub(super) fn wait(&mut self, until: Time) {
-        if let Lanes::Each(turns) = &mut self.lanes
+        if let QueueMode::Each(turns) = &mut self.lanes
             && let Some(flow) = turns.ready.pop_front()
         {
             turns.waiting.insert((until, flow));
@@ -152,7 +153,7 @@ impl Queues {
         if done || matches!(next, Next::Retry { .. }) {
             self.take(next);
         }
-        if let Lanes::Each(turns) = &mut self.lanes
+        if let QueueMode::Each(turns) = &mut self.lanes
             && turns.lanes.contains_key(&next.flow())
         {
             // The turn passes to the other flows.
@@ -170,8 +171,8 @@ impl Queues {
         } else {
             lane.fresh.pop_front();
         }
-        if let Lanes::Each(turns) = &mut self.lanes
-            && turns.lanes.get(&flow).is_some_and(Lane::is_empty)
+        if let QueueMode::Each(turns) = &mut self.lanes
+            && turns.lanes.get(&flow).is_some_and(FlowQueue::is_empty)
         {
             turns.lanes.remove(&flow);
             turns.ready.pop_front();
@@ -181,11 +182,11 @@ impl Queues {
     /// Removes all entries of a flow.
     pub(super) fn forget(&mut self, flow: u32) {
         match &mut self.lanes {
-            Lanes::Common(lane) => {
+            QueueMode::Common(lane) => {
                 lane.fresh.retain(|(other, _)| *other != flow);
                 lane.retries.retain(|(other, _)| *other != flow);
             }
-            Lanes::Each(turns) => {
+            QueueMode::Each(turns) => {
                 turns.lanes.remove(&flow);
                 turns.ready.retain(|other| *other != flow);
                 turns.waiting.retain(|(_, other)| *other != flow);
@@ -197,8 +198,8 @@ impl Queues {
     /// Returns true if nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         match &self.lanes {
-            Lanes::Common(lane) => lane.is_empty(),
-            Lanes::Each(turns) => turns.lanes.is_empty(),
+            QueueMode::Common(lane) => lane.is_empty(),
+            QueueMode::Each(turns) => turns.lanes.is_empty(),
         }
     }
 
@@ -206,8 +207,8 @@ impl Queues {
     #[inline]
     pub(super) fn is_ready(&self, now: Time) -> bool {
         match &self.lanes {
-            Lanes::Common(lane) => !lane.is_empty(),
-            Lanes::Each(turns) => {
+            QueueMode::Common(lane) => !lane.is_empty(),
+            QueueMode::Each(turns) => {
                 !turns.ready.is_empty() || turns.waiting.first().is_some_and(|&(at, _)| at <= now)
             }
         }
@@ -216,8 +217,8 @@ impl Queues {
     /// Earliest time at which a waiting destination may be sent to, or [`Time::MAX`].
     pub(super) fn opens_at(&self) -> Time {
         match &self.lanes {
-            Lanes::Common(_) => Time::MAX,
-            Lanes::Each(turns) => turns.waiting.first().map_or(Time::MAX, |&(at, _)| at),
+            QueueMode::Common(_) => Time::MAX,
+            QueueMode::Each(turns) => turns.waiting.first().map_or(Time::MAX, |&(at, _)| at),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use alloc::vec::Vec;
 
-use pathweave_wire::{MAX_NACK_RUNS, PsnRun, Side};
+use pathweave_wire::{MAX_NACK_RUNS, PsnRun};
 
 /// A message of the side channel. The driver delivers it to its host, complete, once and in order.
-pub type SideMessage = Side<Vec<PsnRun>>;
+pub type SideMessage = pathweave_wire::SideMessage<Vec<PsnRun>>;
 
 /// Missing PSNs, collected in ascending order as runs.
 #[derive(Debug, Default)]

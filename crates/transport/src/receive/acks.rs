@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 
 use pathweave_policy::AckPolicy;
 use pathweave_units::{Duration, PathId, Time};
-use pathweave_wire::{Ack, Notices};
+use pathweave_wire::{Ack, NoticePermission};
 
 use crate::recovery::Receiver;
 
@@ -19,7 +19,7 @@ pub(crate) struct AckState {
     packets: u16,
     marked: u16,
     /// Permission for notices that acknowledgements carry.
-    pub(crate) notices: Notices,
+    pub(crate) notices: NoticePermission,
     /// Distance from the lowest PSN that must be reported to the PSN of `held`; less than [`REACH`].
     span: u8,
     max_delay: Duration,
@@ -70,7 +70,7 @@ impl AckState {
             every_packets: policy.every_packets,
             packets: 0,
             marked: 0,
-            notices: Notices::Welcome,
+            notices: NoticePermission::Welcome,
             span: 0,
             max_delay: policy.max_delay,
             due: Time::MAX,

@@ -4,7 +4,7 @@ use pathweave_wire::{Data, Operation};
 
 use super::{Consumed, ReceiveStream};
 use crate::config::ReceiveMode;
-use crate::memory::{Asker, Memory};
+use crate::memory::{AccessIdentity, Memory};
 use crate::send::SendStream;
 use crate::send::message::read_len;
 use crate::transmit::Placement;
@@ -30,7 +30,7 @@ pub(crate) fn examine(
     mtu_payload: u16,
     receive: &ReceiveStream,
     send: &SendStream,
-    asker: Asker,
+    asker: AccessIdentity,
     memory: &mut Memory,
 ) -> Result<Option<Placement>, Objection> {
     let end = u64::from(data.offset) + u64::from(data.len);

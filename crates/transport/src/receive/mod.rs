@@ -53,12 +53,12 @@ pub(crate) struct ReceiveStream {
     pub(crate) reads_in: u16,
     pub(crate) max_reads_in: u16,
     /// Allocated when first needed.
-    pub(crate) promised: Option<Box<Promised>>,
+    pub(crate) promised: Option<Box<Obligations>>,
 }
 
 /// Obligations of a queue pair to its peer.
 #[derive(Debug, Default)]
-pub(crate) struct Promised {
+pub(crate) struct Obligations {
     /// Receives that are posted and not consumed.
     pub(crate) receives: VecDeque<RecvRequest>,
     /// For each READ response in progress: the PSN behind it in this end's stream, and the key of the region that it
@@ -165,12 +165,12 @@ impl ReceiveStream {
     }
 
     /// Returns the obligations for additions, and allocates them if necessary.
-    pub(crate) fn promise(&mut self) -> &mut Promised {
+    pub(crate) fn promise(&mut self) -> &mut Obligations {
         self.promised.get_or_insert_default()
     }
 
     /// Returns the obligations, if there ever were any.
-    pub(crate) fn promised(&mut self) -> Option<&mut Promised> {
+    pub(crate) fn promised(&mut self) -> Option<&mut Obligations> {
         self.promised.as_deref_mut()
     }
 

@@ -7,7 +7,7 @@ use core::ops::Range;
 
 use pathweave_policy::{CleanNotice, CopyMarks, ReportPolicy};
 use pathweave_units::Time;
-use pathweave_wire::Notices;
+use pathweave_wire::NoticePermission;
 
 use crate::recovery::Receiver;
 
@@ -47,7 +47,7 @@ pub(crate) struct Reorder {
     reported_at: Time,
     /// Number of reports that have not left yet.
     waiting: u32,
-    notices: Notices,
+    notices: NoticePermission,
 }
 
 impl Reorder {
@@ -58,7 +58,7 @@ impl Reorder {
             reported: 0,
             reported_at: Time::ZERO,
             waiting: 0,
-            notices: Notices::Welcome,
+            notices: NoticePermission::Welcome,
         })
     }
 
@@ -146,11 +146,11 @@ impl Reorder {
     }
 
     /// Applies the buffer rule: permission for notices with that many bytes held.
-    pub(crate) fn welcome(&mut self, held_bytes: u64) -> Notices {
+    pub(crate) fn notice_permission(&mut self, held_bytes: u64) -> NoticePermission {
         if held_bytes > self.policy.high.get() {
-            self.notices = Notices::Paused;
+            self.notices = NoticePermission::Paused;
         } else if held_bytes < self.policy.low.get() {
-            self.notices = Notices::Welcome;
+            self.notices = NoticePermission::Welcome;
         }
         self.notices
     }
@@ -255,9 +255,9 @@ mod tests {
     fn notices_pause_above_one_level_and_are_welcome_below_the_other() {
         let mut reorder = *Reorder::new(POLICY);
         let levels = [4_000, 4_001, 3_000, 2_000, 1_999, 3_000];
-        use Notices::{Paused, Welcome};
+        use NoticePermission::{Paused, Welcome};
         assert_eq!(
-            levels.map(|held| reorder.welcome(held)),
+            levels.map(|held| reorder.notice_permission(held)),
             [Welcome, Paused, Paused, Paused, Welcome, Welcome]
         );
     }

@@ -20,7 +20,7 @@ use pathweave_units::Time;
 use pathweave_wire::Nack;
 
 use crate::send::flight::{Flight, Slot};
-use crate::warm::Warm;
+use crate::warm::Prefetch;
 
 /// Sending half. Packets that it declares lost are marked in the [`Flight`] and appended to `lost`.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl Receiver {
     }
     /// Prefetches the state of a packet.
     #[inline]
-    pub(crate) fn warm(&self, psn: u64, cache: &mut impl Warm) {
+    pub(crate) fn warm(&self, psn: u64, cache: &mut impl Prefetch) {
         match self {
             Receiver::GoBackN(_) => {}
             Receiver::SelectiveRepeat(receiver) => receiver.warm(psn, cache),

@@ -12,7 +12,7 @@ use alloc::collections::{BTreeMap, BinaryHeap, VecDeque};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
 
-use pathweave_policy::{FeedbackKind, PathRto, Peers, RingScope};
+use pathweave_policy::{FeedbackKind, PathRto, PeerKind, RingScope};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Nack;
 
@@ -53,7 +53,7 @@ impl Sender {
 
 /// Rule for the time that a path may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience {
+pub(crate) struct SilenceRule {
     pub(crate) rto: PathRto,
     pub(crate) min: Duration,
     pub(crate) slack: Duration,
@@ -113,7 +113,7 @@ impl Ring {
         }
     }
 
-    fn patience(&self, rule: &Patience) -> Duration {
+    fn patience(&self, rule: &SilenceRule) -> Duration {
         let Some((rtt, one_way_ps)) = self.measured else { return rule.min * (1 << self.timeouts) };
         let once = match rule.rto {
             PathRto::Fixed => rule.min,
@@ -130,7 +130,7 @@ impl Ring {
 
     /// Time at which the path has been silent for too long, if nothing arrives. Silence counts from the first
     /// outstanding packet or from the latest arrival.
-    fn deadline(&self, rule: &Patience) -> Option<Time> {
+    fn deadline(&self, rule: &SilenceRule) -> Option<Time> {
         let first = self.outstanding.front()?;
         Some(first.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
     }
@@ -147,7 +147,7 @@ impl Ring {
 /// Paths to a host, or of a queue pair.
 #[derive(Debug)]
 struct Group {
-    rule: Patience,
+    rule: SilenceRule,
     /// Number of queue pairs that have joined and not left.
     members: u32,
     /// Peer of these paths, if all queue pairs to a host share them.
@@ -183,7 +183,7 @@ impl Rings {
     }
 
     /// Returns the group for a queue pair to `peer`, and creates it if necessary.
-    pub(crate) fn join(&mut self, scope: RingScope, peer: HostId, rule: Patience) -> u32 {
+    pub(crate) fn join(&mut self, scope: RingScope, peer: HostId, rule: SilenceRule) -> u32 {
         let Rings { groups, by_host, free, .. } = self;
         let mut open = |peer| {
             let group = Group { rule, members: 0, peer, rings: Vec::new() };
@@ -208,10 +208,10 @@ impl Rings {
 
     /// Removes a queue pair from its group. Its outstanding packets in a shared group stay, without an owner. The
     /// group is dropped with its last member, unless peers are hosts, which come back.
-    pub(crate) fn leave(&mut self, group: u32, peers: Peers) {
+    pub(crate) fn leave(&mut self, group: u32, peers: PeerKind) {
         let Group { members, peer, .. } = &mut self.groups[group as usize];
         *members -= 1;
-        if *members == 0 && (peer.is_none() || peers == Peers::Connections) {
+        if *members == 0 && (peer.is_none() || peers == PeerKind::Connections) {
             self.drop_group(group);
         }
     }
@@ -330,7 +330,7 @@ impl Rings {
 mod tests {
     use super::*;
 
-    const RULE: Patience = Patience {
+    const RULE: SilenceRule = SilenceRule {
         rto: PathRto::Guarded,
         min: Duration::from_us(100),
         slack: Duration::from_us(1),
@@ -408,7 +408,7 @@ mod tests {
     fn the_pause_of_an_end_is_not_waited_for_again() {
         for rto in [PathRto::Guarded, PathRto::Published] {
             let mut rings = Rings::new();
-            let group = rings.join(RingScope::Host, HostId(1), Patience { rto, ..RULE });
+            let group = rings.join(RingScope::Host, HostId(1), SilenceRule { rto, ..RULE });
             for psn in 1..=5 {
                 rings.sent(group, A, of(psn));
                 let timeout = rings.next_timer().expect("armed");
@@ -434,7 +434,7 @@ mod tests {
 
     #[test]
     fn a_group_goes_with_the_last_of_a_connection_and_stays_with_a_host() {
-        for (peers, measured) in [(Peers::Connections, false), (Peers::Hosts, true)] {
+        for (peers, measured) in [(PeerKind::Connections, false), (PeerKind::Hosts, true)] {
             let (mut rings, group) = four();
             assert_eq!(rings.join(RingScope::Host, HostId(1), RULE), group);
             rings.heard(Time::from_us(20), group, A, &heard(4), Echo::First);
@@ -453,7 +453,7 @@ mod tests {
             for n in 0..10_000 {
                 let group = rings.join(scope, HostId(n), RULE);
                 rings.sent(group, A, of(n.into()));
-                rings.leave(group, Peers::Connections);
+                rings.leave(group, PeerKind::Connections);
                 // Timer entries of earlier rings are stale, and do not affect the rings that follow.
                 rings.expire(Time::from_us(u64::from(n) + 50), |_| true);
             }
@@ -468,7 +468,7 @@ mod tests {
         let mut rings = Rings::new();
         let first = rings.join(RingScope::QueuePair, HostId(1), RULE);
         rings.sent(first, A, of(1));
-        rings.leave(first, Peers::Hosts);
+        rings.leave(first, PeerKind::Hosts);
         let second = rings.join(RingScope::QueuePair, HostId(1), RULE);
         assert_eq!(second, first);
         rings.sent(second, A, of(50));
@@ -508,11 +508,11 @@ mod tests {
         let mut ring = Ring::new();
         let us = Duration::from_us;
         (ring.measured, ring.shortest_rtt) = (Some((us(70), 65_000_000)), us(10));
-        let rule = Patience { min: us(20), ..RULE };
+        let rule = SilenceRule { min: us(20), ..RULE };
         // 5 us in each direction and 60 us of queue: twice 65 us, and the slack.
         assert_eq!(ring.patience(&rule), us(131));
-        assert_eq!(ring.patience(&Patience { rto: PathRto::Published, ..rule }), us(130));
-        assert_eq!(ring.patience(&Patience { rto: PathRto::Fixed, ..rule }), us(20));
+        assert_eq!(ring.patience(&SilenceRule { rto: PathRto::Published, ..rule }), us(130));
+        assert_eq!(ring.patience(&SilenceRule { rto: PathRto::Fixed, ..rule }), us(20));
         ring.measured = Some((us(10), -3));
         assert_eq!(ring.patience(&rule), us(20));
     }
@@ -526,8 +526,8 @@ mod tests {
         let own: [u32; 2] = [1, 1].map(|host| join(&mut rings, RingScope::QueuePair, host));
         assert_eq!(own, [2, 3]);
         rings.sent(2, A, of(1));
-        rings.leave(2, Peers::Hosts);
-        rings.leave(0, Peers::Hosts);
+        rings.leave(2, PeerKind::Hosts);
+        rings.leave(0, PeerKind::Hosts);
         assert_eq!(join(&mut rings, RingScope::QueuePair, 5), 2);
         rings.expire(Time::from_us(1_000), |_| true);
         assert_eq!(rings.take_suspect(), None, "the ring of a queue pair goes with it");

@@ -16,7 +16,7 @@ use pathweave_wire::{Nack, NackReason};
 use super::arrival::{Arrival, arrived_in_order};
 use crate::bits::BitRing;
 use crate::send::flight::{Flight, Slot};
-use crate::warm::Warm;
+use crate::warm::Prefetch;
 
 /// Number of transmissions by which a later packet must follow to prove one lost, and a flag: time proves it too
 /// ([`super::timed`]).
@@ -50,7 +50,7 @@ impl Proof {
 
 #[derive(Debug)]
 pub(crate) struct Sender {
-    pub(super) order: Order,
+    pub(super) order: SendOrder,
     proof: Proof,
     /// Latest transmission that is known to have arrived.
     pub(super) arrived_tx: u32,
@@ -59,19 +59,19 @@ pub(crate) struct Sender {
 /// PSNs in the order of their transmissions, as runs of consecutive ones: without losses a single run. Entries stay
 /// until they are popped, even if their packet has been acknowledged.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct SendOrder {
     /// First run: its PSN, the number of that transmission, and its length. The length is 0 only if there is no run
     /// at all.
     psn: u64,
     tx: u32,
     len: u32,
     /// Allocated when a packet is first sent out of order, or lost at the end of patience.
-    rest: Option<Box<Rest>>,
+    rest: Option<Box<LossState>>,
 }
 
 /// State that only queue pairs with losses need, kept apart from fields that every packet touches.
 #[derive(Debug, Default)]
-struct Rest {
+struct LossState {
     /// PSN and packets of the runs behind the first.
     runs: VecDeque<(u64, u32)>,
     /// Latest time at which packets counted as lost because patience ended.
@@ -108,7 +108,7 @@ pub(super) struct Probe {
 /// double.
 const MOST_PROBES: usize = 32;
 
-impl Order {
+impl SendOrder {
     /// PSN and number of the oldest transmission.
     #[inline]
     pub(super) fn front(&self) -> Option<(u64, u32)> {
@@ -211,7 +211,7 @@ impl Order {
 impl Sender {
     pub(super) fn new(reorder_packets: u32) -> Self {
         // The number before the first one: nothing has arrived.
-        Sender { order: Order::default(), proof: Proof::new(reorder_packets, 0), arrived_tx: u32::MAX }
+        Sender { order: SendOrder::default(), proof: Proof::new(reorder_packets, 0), arrived_tx: u32::MAX }
     }
     /// Creates the sender of recovery by time.
     pub(super) fn timed(reorder_packets: u32) -> Self {
@@ -331,7 +331,7 @@ impl Receiver {
     }
     /// Prefetches the state of a packet.
     #[inline]
-    pub(super) fn warm(&self, psn: u64, cache: &mut impl Warm) {
+    pub(super) fn warm(&self, psn: u64, cache: &mut impl Prefetch) {
         self.ahead.warm(psn, cache);
     }
     /// The first PSN of `from..to` that has not arrived; `from` is not below `expected`.
@@ -417,7 +417,7 @@ mod tests {
 
     #[test]
     fn runs_keep_the_order_of_transmissions() {
-        let mut order = Order::default();
+        let mut order = SendOrder::default();
         let psns = [0, 1, 2, 1, 3, 4, 0];
         (7..).zip(psns).for_each(|(tx, psn)| order.push(psn, tx));
         assert_eq!((order.len, order.rest.as_ref().map(|rest| rest.runs.len())), (3, Some(3)));

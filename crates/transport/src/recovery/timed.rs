@@ -48,7 +48,7 @@ pub(crate) fn pause(patience: Duration) -> Duration {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Oldest {
     pub(crate) sent_at: Time,
-    pub(crate) standing: Standing,
+    pub(crate) standing: OldestState,
 }
 
 /// Meaning of an answer for packets that left before its probe on the same path and are not acknowledged.
@@ -62,7 +62,7 @@ pub(crate) enum Answers {
 
 /// The state of a packet in flight, as the sender knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum OldestState {
     /// No packet that left after it has arrived.
     InTurn,
     /// A packet that left after it has arrived.
@@ -73,13 +73,13 @@ pub(crate) enum Standing {
 
 /// Times after which an overtaken packet is probed for and is lost.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rule {
+pub(crate) struct LateRule {
     pub(crate) patience: Duration,
     /// Equals `patience`, unless probes prove losses.
     pub(crate) lost_after: Duration,
 }
 
-impl Rule {
+impl LateRule {
     /// Time until the packet is probed for, or, once that has happened, until it is lost.
     fn wait(&self, is_asked: bool) -> Duration {
         if is_asked { self.lost_after } else { self.patience }
@@ -110,9 +110,9 @@ impl Sender {
         let sent_at = self.oldest_in_flight(flight)?;
         let (_, tx) = self.order.front()?;
         let standing = match self.is_overtaken(tx) {
-            false => Standing::InTurn,
-            true if self.order.is_asked(tx) => Standing::Asked,
-            true => Standing::Overtaken,
+            false => OldestState::InTurn,
+            true if self.order.is_asked(tx) => OldestState::Asked,
+            true => OldestState::Overtaken,
         };
         Some(Oldest { sent_at, standing })
     }
@@ -140,7 +140,7 @@ impl Sender {
     pub(crate) fn find_late(
         &mut self,
         now: Time,
-        rule: Rule,
+        rule: LateRule,
         flight: &mut Flight,
         lost: &mut Vec<u64>,
     ) -> Option<Time> {
@@ -280,13 +280,13 @@ mod tests {
         let (mut sender, mut flight, mut lost) = (Sender::timed(0), Flight::new(64), Vec::new());
         (0..3).for_each(|psn| sent(&mut sender, &mut flight, psn, Time::from_us(psn)));
         acked(&mut sender, &mut flight, 1);
-        let rule = Rule { patience: US * 25, lost_after: US * 25 };
+        let rule = LateRule { patience: US * 25, lost_after: US * 25 };
         let just_before = Time::from_ns(24_900);
         let due = sender.find_late(just_before, rule, &mut flight, &mut lost);
         assert_eq!((due, lost.len()), (Some(Time::from_us(25)), 0));
         assert_eq!(
             sender.oldest(&flight),
-            Some(Oldest { sent_at: Time::ZERO, standing: Standing::Overtaken })
+            Some(Oldest { sent_at: Time::ZERO, standing: OldestState::Overtaken })
         );
         assert_eq!(sender.find_late(Time::from_us(25), rule, &mut flight, &mut lost), None);
         assert_eq!(lost, [0]);
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(sender.find_late(Time::from_us(90), rule, &mut flight, &mut lost), None);
         assert_eq!(
             sender.oldest(&flight),
-            Some(Oldest { sent_at: Time::from_us(2), standing: Standing::InTurn })
+            Some(Oldest { sent_at: Time::from_us(2), standing: OldestState::InTurn })
         );
         assert!(lost.is_empty(), "{lost:?}");
     }
@@ -307,7 +307,7 @@ mod tests {
         acked(&mut sender, &mut flight, 1);
         sender.find_late(
             Time::from_us(5),
-            Rule { patience: US * 25, lost_after: US * 25 },
+            LateRule { patience: US * 25, lost_after: US * 25 },
             &mut flight,
             &mut lost,
         );
@@ -315,7 +315,7 @@ mod tests {
         acked(&mut sender, &mut flight, 2);
         sender.find_late(
             Time::from_us(5),
-            Rule { patience: US * 25, lost_after: US * 25 },
+            LateRule { patience: US * 25, lost_after: US * 25 },
             &mut flight,
             &mut lost,
         );
@@ -332,13 +332,13 @@ mod tests {
             sender.on_sent(psn, tx);
         }
         acked(&mut sender, &mut flight, 3);
-        let rule = Rule { patience: US * 25, lost_after: US * 50 };
+        let rule = LateRule { patience: US * 25, lost_after: US * 50 };
         let look = sender.find_late(Time::from_us(24), rule, &mut flight, &mut lost);
         assert_eq!((look, lost.len()), (Some(Time::from_us(25)), 0));
         let mut paths = Vec::new();
         sender.ask(Time::from_us(26), rule.patience, &flight, &mut paths);
         assert_eq!(paths, [PathId(0), PathId(1)]);
-        assert_eq!(sender.oldest(&flight).map(|oldest| oldest.standing), Some(Standing::Asked));
+        assert_eq!(sender.oldest(&flight).map(|oldest| oldest.standing), Some(OldestState::Asked));
         assert!(sender.is_silent(flight.slot(0)) && !sender.is_silent(flight.slot(3)));
         // PSN 2 was not late yet, but its path was probed.
         sent(&mut sender, &mut flight, 4, Time::from_us(30));

@@ -3,7 +3,7 @@
 use pathweave_policy::AckPolicy;
 use pathweave_units::Duration;
 
-use crate::config::Evidence;
+use crate::config::LossEvidence;
 
 /// Idle round trips that a packet may stay unacknowledged before any has been measured.
 const UNMEASURED: u32 = 3;
@@ -36,9 +36,9 @@ impl Slack {
     const PROBES: u8 = 1 << 7;
     const PROVES: u8 = 1 << 6;
 
-    pub(crate) fn new(host_delay: Duration, evidence: Evidence) -> Self {
+    pub(crate) fn new(host_delay: Duration, evidence: LossEvidence) -> Self {
         let bits = units(host_delay).checked_ilog2().map_or(0, |bits| bits as u8);
-        Slack(if evidence == Evidence::Probe { bits | Self::PROBES } else { bits })
+        Slack(if evidence == LossEvidence::Probe { bits | Self::PROBES } else { bits })
     }
     /// Records the peer's acknowledgement policy. If each packet is acknowledged separately, on its own path, an
     /// answer without the acknowledgement of packets before its probe proves those lost. An acknowledgement for
@@ -54,8 +54,8 @@ impl Slack {
         }
     }
     #[inline]
-    pub(crate) fn evidence(self) -> Evidence {
-        if self.0 & Self::PROBES == 0 { Evidence::Patience } else { Evidence::Probe }
+    pub(crate) fn evidence(self) -> LossEvidence {
+        if self.0 & Self::PROBES == 0 { LossEvidence::Patience } else { LossEvidence::Probe }
     }
     /// Returns true if the answer to a probe proves the loss of packets that left before it on its path.
     pub(crate) fn answers_prove(self) -> bool {
@@ -65,8 +65,8 @@ impl Slack {
     #[inline]
     pub(crate) fn lost_after(self, patience: Duration) -> Duration {
         match self.evidence() {
-            Evidence::Patience => patience,
-            Evidence::Probe => patience * UNPROVED,
+            LossEvidence::Patience => patience,
+            LossEvidence::Probe => patience * UNPROVED,
         }
     }
 }
@@ -120,7 +120,7 @@ mod tests {
     const US: Duration = Duration::from_us(1);
 
     fn us(timing: &Timing) -> f64 {
-        timing.patience(Slack::new(Duration::ZERO, Evidence::Patience), US * 1_000).as_ps() as f64 / 1e6
+        timing.patience(Slack::new(Duration::ZERO, LossEvidence::Patience), US * 1_000).as_ps() as f64 / 1e6
     }
 
     /// Comparison within the resolution of 256 ps.
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_round_trip_beyond_counting_is_the_longest_there_is() {
         let mut timing = Timing::new(Duration::ZERO);
-        let punctual = Slack::new(Duration::ZERO, Evidence::Patience);
+        let punctual = Slack::new(Duration::ZERO, LossEvidence::Patience);
         assert_eq!(timing.patience(punctual, US * 500), US * 500, "the configured timeout bounds a guess");
         timing.measure(Duration::from_ms(60_000), u32::MAX);
         timing.measure(US, u32::MAX);
@@ -165,7 +165,7 @@ mod tests {
         let mut timing = Timing::new(US * 10);
         (0..20).for_each(|_| timing.measure(US * 10, 1));
         // A millisecond is 3,906,250 units, 2^21 = 2,097,152 of which are 537 us.
-        let patience = timing.patience(Slack::new(US * 1_000, Evidence::Probe), US * 4_000);
+        let patience = timing.patience(Slack::new(US * 1_000, LossEvidence::Probe), US * 4_000);
         assert_eq!(patience.as_ps() / 1_000_000, 10 + 536);
     }
 }

@@ -11,7 +11,7 @@ use pathweave_units::{PathId, Time};
 
 use super::echoes::{Departure, Echo, Unechoed};
 use crate::bits::BitRing;
-use crate::warm::Warm;
+use crate::warm::Prefetch;
 
 /// State of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Flight {
 
     /// Prefetches the state of a packet.
     #[inline]
-    pub(crate) fn warm(&self, psn: u64, cache: &mut impl Warm) {
+    pub(crate) fn warm(&self, psn: u64, cache: &mut impl Prefetch) {
         if let Some(slot) = self.slots.get(psn as usize & self.slots.len().wrapping_sub(1)) {
             cache.warm(slot, 0);
         }

@@ -69,12 +69,12 @@ pub(crate) struct SendStream {
     /// Largest number of outstanding READs.
     max_reads_out: u16,
     /// Allocated when a request first has to wait. Most queue pairs need none.
-    held: Option<Box<Held>>,
+    held: Option<Box<OrderingState>>,
 }
 
 /// State that keeps requests in order whose packets must not overtake those of others.
 #[derive(Debug)]
-struct Held {
+struct OrderingState {
     /// Requests that wait for others. The first of them is a READ beyond the limit, a WRITE to bytes that earlier
     /// requests write or read, or behind a fence. They are not yet part of the stream, so that responses to the
     /// peer's READs do not wait for them. Otherwise both ends could wait for each other for ever.
@@ -160,10 +160,11 @@ impl SendStream {
         self.messages.iter().all(|message| message.op == Operation::ReadResponse)
     }
 
-    fn held(&mut self) -> &mut Held {
+    fn held(&mut self) -> &mut OrderingState {
         let writes = if self.recovery.lands_in_order() { Writes::LandInOrder } else { Writes::Claim };
-        self.held
-            .get_or_insert_with(|| Box::new(Held { waiting: VecDeque::new(), claims: Claims::new(writes) }))
+        self.held.get_or_insert_with(|| {
+            Box::new(OrderingState { waiting: VecDeque::new(), claims: Claims::new(writes) })
+        })
     }
 
     #[inline]
@@ -269,7 +270,7 @@ impl SendStream {
     pub(crate) fn first_unsent(&self) -> Option<usize> {
         match self.flight.lost_packets() {
             0 => Some(self.current as usize).filter(|&index| index < self.messages.len()),
-            _ => self.culprit(self.flight.una()),
+            _ => self.message_index_of(self.flight.una()),
         }
     }
 
@@ -333,7 +334,7 @@ impl SendStream {
     }
 
     /// Index in [`SendStream::messages`] of the work request or response that contains an unacknowledged `psn`.
-    pub(crate) fn culprit(&self, psn: u64) -> Option<usize> {
+    pub(crate) fn message_index_of(&self, psn: u64) -> Option<usize> {
         Some(self.index_of(psn) as usize).filter(|&index| index < self.messages.len())
     }
 
@@ -438,24 +439,24 @@ impl SendStream {
     }
 
     /// Time at which the retransmission timer must fire, and its reason.
-    pub(crate) fn deadline(&mut self) -> Option<(Time, Waiting)> {
+    pub(crate) fn deadline(&mut self) -> Option<(Time, TimerReason)> {
         let probe = self.recovery.sleek().and_then(|sleek| sleek.probe_at(&self.flight));
-        let probe = probe.map(|at| (at, Waiting::Probe));
+        let probe = probe.map(|at| (at, TimerReason::Probe));
         self.deadline_of_data().into_iter().chain(probe).min_by_key(|(at, _)| *at)
     }
 
-    fn deadline_of_data(&mut self) -> Option<(Time, Waiting)> {
+    fn deadline_of_data(&mut self) -> Option<(Time, TimerReason)> {
         if self.is_timed() {
             if let Some(deadline) = self.end_of_patience() {
-                return Some((deadline, Waiting::Ack));
+                return Some((deadline, TimerReason::Ack));
             }
         } else if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {
             let from = sent_at.max(self.timer_base);
-            return Some((from.saturating_add(self.timeout), Waiting::Ack));
+            return Some((from.saturating_add(self.timeout), TimerReason::Ack));
         }
         self.awaits_answer().then(|| {
             let from = self.last_heard.max(self.timer_base);
-            (from.saturating_add(self.rto.give_up_after()), Waiting::Answer)
+            (from.saturating_add(self.rto.give_up_after()), TimerReason::Answer)
         })
     }
 
@@ -528,7 +529,7 @@ impl SendStream {
 
 /// Event that the retransmission timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum TimerReason {
     /// The time at which a probe leaves.
     Probe,
     /// The acknowledgement of a packet in flight.

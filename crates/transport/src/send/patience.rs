@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, PathId, Time};
 
 use super::SendStream;
-use crate::recovery::timed::{Answers, Rule, Standing, pause};
+use crate::recovery::timed::{Answers, LateRule, OldestState, pause};
 
 /// Result of an end of patience.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ const LEAST_PATIENCES: u64 = 3;
 
 /// Reason why a packet that must be retransmitted does not leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HeldBy {
+pub(crate) enum BlockedBy {
     /// Nothing, or only its turn or its pacing time.
     Nothing,
     /// The policy: too much is in flight.
@@ -170,21 +170,21 @@ impl SendStream {
 
     /// Times after which overtaken packets are probed for and lost.
     #[inline]
-    fn rule(&self) -> Rule {
+    fn rule(&self) -> LateRule {
         let patience = self.patience();
-        Rule { patience, lost_after: self.slack.lost_after(patience) }
+        LateRule { patience, lost_after: self.slack.lost_after(patience) }
     }
 
     /// Time at which the oldest packet is lost, or must be probed for.
     pub(super) fn end_of_patience(&mut self) -> Option<Time> {
         let oldest = self.recovery.timed()?.oldest(&self.flight)?;
-        let Rule { patience, lost_after } = self.rule();
+        let LateRule { patience, lost_after } = self.rule();
         let wait = match oldest.standing {
-            Standing::InTurn => {
+            OldestState::InTurn => {
                 return Some(oldest.sent_at.max(self.timer_base).saturating_add(self.wait()));
             }
-            Standing::Overtaken => patience,
-            Standing::Asked => lost_after,
+            OldestState::Overtaken => patience,
+            OldestState::Asked => lost_after,
         };
         Some((oldest.sent_at.saturating_add(wait)).max(self.timer_base.saturating_add(pause(patience))))
     }
@@ -205,7 +205,7 @@ impl SendStream {
     }
 
     /// Handles an end of patience.
-    pub(crate) fn lose_patience(&mut self, now: Time, held: HeldBy, lost: &mut Vec<u64>) -> Verdict {
+    pub(crate) fn lose_patience(&mut self, now: Time, held: BlockedBy, lost: &mut Vec<u64>) -> Verdict {
         let stuck = self.recovery.timed().and_then(|timed| timed.stuck_for(now, &self.flight));
         if stuck.is_some_and(|long| long >= self.rto.give_up_after()) {
             return Verdict::GiveUp;
@@ -216,11 +216,11 @@ impl SendStream {
             return Verdict::Overtaken;
         }
         self.timer_base = now;
-        if held == HeldBy::Peer {
+        if held == BlockedBy::Peer {
             return Verdict::Pause;
         }
         let oldest = self.recovery.timed().and_then(|timed| timed.oldest(&self.flight));
-        if oldest.is_some_and(|oldest| oldest.standing == Standing::Overtaken) {
+        if oldest.is_some_and(|oldest| oldest.standing == OldestState::Overtaken) {
             return Verdict::Ask;
         }
         // Counts planned waits, not the clock: a host that was not scheduled for a second has not waited for it.
@@ -241,7 +241,7 @@ impl SendStream {
                 for _ in 0..timeouts.div_ceil(2) {
                     sender.lose_oldest(now, &mut self.flight, lost);
                 }
-            } else if held == HeldBy::Policy {
+            } else if held == BlockedBy::Policy {
                 // A window full of dead packets would block all others for ever. But the silence may be that of a
                 // paused fabric. One, four, sixteen: a pause of a few patiences then costs few copies, and a window
                 // of a hundred dead packets takes four steps.

@@ -1,9 +1,10 @@
 //! Results of the handshake after a queue pair was created: payload of a full packet, and policy.
 
 use crate::pair::{Fixed, config};
-use pathweave_policy::{Leg, Peers, PolicyEnv};
+use pathweave_policy::{MeasuredSection, PeerKind, PolicyEnv};
 use pathweave_transport::{
-    Buffer, Endpoint, EndpointConfig, Event, Gate, Op, PostError, QpConfig, RecvRequest, Status, WorkRequest,
+    Buffer, Endpoint, EndpointConfig, Event, FreePorts, Op, PostError, QpConfig, RecvRequest, Status,
+    WorkRequest,
 };
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Body;
@@ -33,7 +34,7 @@ fn send(hosts: &mut [Endpoint<Fixed>; 2], qps: [QpNum; 2], len: u64) -> Vec<u16>
     while silent < 2 {
         silent = 0;
         for from in [0, 1] {
-            let Some(packet) = hosts[from].poll_transmit(NOW, Gate::OPEN) else {
+            let Some(packet) = hosts[from].poll_transmit(NOW, FreePorts::OPEN) else {
                 silent += 1;
                 continue;
             };
@@ -101,14 +102,15 @@ fn the_policy_agreed_on_is_the_one_that_is_asked() {
 fn every_scheme_keeps_to_the_paths_agreed_on() {
     for info in pathweave_policy::schemes() {
         let scheme = (info.make)();
-        for (peers, agreed) in [(Peers::Connections, 1), (Peers::Connections, 3), (Peers::Hosts, 1)] {
+        for (peers, agreed) in [(PeerKind::Connections, 1), (PeerKind::Connections, 3), (PeerKind::Hosts, 1)]
+        {
             let env = |paths| PolicyEnv {
                 line_rate: Rate::from_gbps(100),
                 base_rtt: Duration::from_us(10),
                 mtu_wire_bytes: 1_100,
                 mtu_payload_bytes: 1_024,
                 paths,
-                measured: Leg::with_rtt(Duration::from_us(10)),
+                measured: MeasuredSection::with_rtt(Duration::from_us(10)),
                 edge: None,
             };
             let mut rng = Rng::for_component(1, "policy", 0);
@@ -137,7 +139,7 @@ fn every_scheme_keeps_to_the_paths_agreed_on() {
                 now += Duration::from_us(5);
                 for from in [0, 1] {
                     hosts[from].on_timer(now);
-                    while let Some(packet) = hosts[from].poll_transmit(now, Gate::OPEN) {
+                    while let Some(packet) = hosts[from].poll_transmit(now, FreePorts::OPEN) {
                         assert!(packet.segment.path.0 < agreed, "{}: {:?}", info.name, packet.segment);
                         // Some packets are marked, so that schemes look for another path.
                         let to = &mut hosts[1 - from];

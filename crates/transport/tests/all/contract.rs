@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Repair, Scheme, Service, schemes};
+use pathweave_policy::{AnyPolicy, MeasuredSection, PolicyEnv, Repair, Scheme, Service, schemes};
 use pathweave_transport::rd::{RdQp, SideMessage};
-use pathweave_transport::{Class, Endpoint, Gate, RetransmissionConfig, Status, Transmit};
+use pathweave_transport::{Class, Endpoint, FreePorts, RetransmissionConfig, Status, Transmit};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Control, Segment};
 
@@ -62,7 +62,7 @@ impl<T: Subject> Story<T> {
             mtu_wire_bytes: 1_120,
             mtu_payload_bytes: MTU.into(),
             paths: PATHS,
-            measured: Leg::with_rtt(RTT),
+            measured: MeasuredSection::with_rtt(RTT),
             edge: None,
         };
         let rto = RetransmissionConfig {
@@ -93,7 +93,7 @@ impl<T: Subject> Story<T> {
 
     fn carry(&mut self, packet: &Transmit) {
         let [lose, repeat, _] = CHANCES;
-        let copies = if self.rng.chance(lose) { 0 } else { 1 + u32::from(self.rng.chance(repeat)) };
+        let copies = if self.rng.bernoulli(lose) { 0 } else { 1 + u32::from(self.rng.bernoulli(repeat)) };
         for _ in 0..copies {
             let jitter = Duration::from_ns(self.rng.below(3_000).into());
             let bytes = packet.payload.map_or(0, |payload| payload.len.into());
@@ -120,7 +120,7 @@ impl<T: Subject> Story<T> {
             let free = |port: &u8| self.free_at[host][usize::from(*port)] <= self.now;
             let open = (0..PORTS).filter(free).fold(0, |open, port| open | 1 << port);
             if control.is_none() && open != 0 {
-                let gate = Gate { data_ports: open };
+                let gate = FreePorts { data_ports: open };
                 let ready = self.hosts[host].has_ready_data();
                 let sends = self.hosts[host].send_data(self.now, gate, |packet| data = Some(packet));
                 assert!(sends == data.is_some() && (ready || !sends), "it is said that there may be data");
@@ -179,7 +179,7 @@ impl<T: Subject> Story<T> {
         let ports = (0..2).filter(busy).flat_map(|host| self.free_at[host]).filter(|at| *at > self.now);
         let Some(next) = timers.chain(arrival).chain(ports).min() else { return false };
         // Sometimes too early, which does no harm.
-        let early = self.rng.chance(0.05) && next > self.now;
+        let early = self.rng.bernoulli(0.05) && next > self.now;
         self.now = if early { self.now + Duration::from_ps((next - self.now).as_ps() / 2) } else { next };
         while let Some(entry) = self.wire.first_entry()
             && entry.key().0 <= self.now
@@ -188,7 +188,7 @@ impl<T: Subject> Story<T> {
             let from = HostId(1 - to as u32);
             match input {
                 Input::Packet(segment, bytes) => {
-                    let ce = self.rng.chance(CHANCES[2]);
+                    let ce = self.rng.bernoulli(CHANCES[2]);
                     if self.hosts[to].on_packet(self.now, from, &segment, ce).is_some() {
                         self.expected[1 - to].placed_bytes += bytes;
                     }
@@ -207,7 +207,7 @@ impl<T: Subject> Story<T> {
         loop {
             let from = self.rng.below(2) as usize;
             let posted = self.expected[from].posted.len() as u64;
-            if posted < MESSAGES && self.rng.chance(0.2) {
+            if posted < MESSAGES && self.rng.bernoulli(0.2) {
                 let len = [1, u64::from(MTU), 3_000, 40_000][self.rng.below(4) as usize];
                 self.expected[from].posted.push(len);
                 T::post(&mut self.hosts, self.qps, self.now, from, self.first + posted, len);
@@ -223,7 +223,7 @@ impl<T: Subject> Story<T> {
             if self.reliable {
                 assert_eq!(expected.delivered.len() as u64, MESSAGES, "each is delivered");
                 assert_eq!(expected.placed_bytes, expected.posted.iter().sum::<u64>(), "each byte once");
-                assert_eq!(self.hosts[host].held(), 0, "nothing is kept");
+                assert_eq!(self.hosts[host].items_in_progress(), 0, "nothing is kept");
             }
             assert!(!self.hosts[host].has_ready_data() && self.hosts[host].poll_timer().is_none());
         }

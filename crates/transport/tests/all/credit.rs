@@ -2,7 +2,7 @@
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::cc::Window;
-use pathweave_policy::{CreditConfig, CreditTerms, Leg, PolicyEnv, Recovery};
+use pathweave_policy::{CreditConfig, CreditParams, MeasuredSection, PolicyEnv, Recovery};
 use pathweave_transport::{Op, RetransmissionConfig, Status};
 use pathweave_units::{Duration, Rate, Time};
 use pathweave_wire::{Body, Control};
@@ -13,14 +13,14 @@ const IDLE: Duration = Duration::from_us(2);
 /// 100 Gb/s carry 25,000 bytes in 2 us, so a window is 37,500 bytes: 34 packets.
 const LINE: Rate = Rate::from_gbps(100);
 
-fn terms(config: CreditConfig) -> CreditTerms {
+fn terms(config: CreditConfig) -> CreditParams {
     let env = PolicyEnv {
         line_rate: LINE,
         base_rtt: IDLE,
         mtu_wire_bytes: u32::from(MTU) + 98,
         mtu_payload_bytes: MTU.into(),
         paths: 1,
-        measured: Leg::with_rtt(IDLE),
+        measured: MeasuredSection::with_rtt(IDLE),
         edge: None,
     };
     config.terms(&env, LINE)

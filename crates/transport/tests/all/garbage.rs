@@ -5,7 +5,8 @@ use pathweave_policy::{PathRto, Recovery, RingScope};
 use pathweave_transport::{Op, ReceiveMode};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, CreditNumber, Data, Missing, Nack, NackReason, Notices, Operation, Segment,
+    Ack, Body, Control, CreditNumber, Data, Missing, MissingCause, Nack, NackReason, NoticePermission,
+    Operation, Segment,
 };
 use proptest::prelude::*;
 
@@ -58,7 +59,7 @@ fn body() -> impl Strategy<Value = Body> {
     let sack = || prop_oneof![Just(0), Just(u64::MAX), any::<u64>()];
     let ack = (number(), number(), sack(), time(), time(), any::<u16>(), any::<u16>()).prop_map(
         |(cumulative, psn, sack, echo_sent_at, received_at, packets, marked)| {
-            let notices = if packets == 1 { Notices::Paused } else { Notices::Welcome };
+            let notices = if packets == 1 { NoticePermission::Paused } else { NoticePermission::Welcome };
             let back = (marked % 256) as u8;
             Body::Ack(Ack {
                 cumulative,
@@ -97,7 +98,7 @@ fn body() -> impl Strategy<Value = Body> {
             Body::Control(Control::NoticeReply { sent_at, received_at, marked })
         }),
         1 => (number(), sack(), any::<bool>()).prop_map(|(first, missing, late)| {
-            let cause = if late { Cause::Late } else { Cause::Lost };
+            let cause = if late { MissingCause::Late } else { MissingCause::Lost };
             Body::Missing(Missing { first, missing, cause })
         }),
         1 => time().prop_map(|sent_at| Body::Control(Control::Probe { sent_at })),

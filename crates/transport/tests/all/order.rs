@@ -4,15 +4,15 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use pathweave_policy::{
-    CnpMode, CnpPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy,
-    PolicyCx, Reordering, ReportPolicy, Sent, Treatment, Want,
+    CnpMode, CnpPolicy, ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing,
+    PathView, Policy, PolicyCx, Reordering, ReportPolicy, SendRequest, Sent,
 };
 use pathweave_transport::{
-    Buffer, Endpoint, EndpointConfig, Event, Gate, Op, QpConfig, ReceiveMode, Transmit, WorkRequest,
+    Buffer, Endpoint, EndpointConfig, Event, FreePorts, Op, QpConfig, ReceiveMode, Transmit, WorkRequest,
 };
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, Data, Missing, Nack, NackReason, Notices, Operation, Segment,
+    Ack, Body, Control, Data, Missing, MissingCause, Nack, NackReason, NoticePermission, Operation, Segment,
 };
 
 const MTU: u16 = 1_000;
@@ -30,7 +30,7 @@ struct Scripted {
 
 impl Policy for Scripted {
     pathweave_policy::ignores!(on_open, on_close, window, path_beyond_window);
-    fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, _: Time, _: &SendRequest, _: &mut PolicyCx<'_>) -> Grant {
         self.grants.front().copied().unwrap_or(Grant::Send(PathId(0)))
     }
     fn on_sent(&mut self, _: Time, sent: &Sent, _: &mut PolicyCx<'_>) -> Memo {
@@ -42,11 +42,17 @@ impl Policy for Scripted {
         self.grants.pop_front();
         self.copied.push((psn, path));
     }
-    fn compose(&mut self, now: Time, path: PathId, in_flight: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
+    fn make_control(
+        &mut self,
+        now: Time,
+        path: PathId,
+        in_flight: Range<u64>,
+        _: &mut PolicyCx<'_>,
+    ) -> Outgoing {
         self.grants.pop_front();
         self.notices.push(path);
         let notice = Control::Notice { first: in_flight.start, last: in_flight.end - 1, sent_at: now };
-        Outgoing { control: notice, treatment: Treatment::AsData }
+        Outgoing { control: notice, treatment: ControlClass::AsData }
     }
     fn on_control(&mut self, _: Time, feedback: &ControlFeedback, _: &mut PolicyCx<'_>) {
         self.told.push((feedback.control, feedback.path));
@@ -128,14 +134,14 @@ impl End {
     }
     fn control(&mut self) -> Vec<Body> {
         let mut list = Vec::new();
-        while let Some(packet) = self.endpoint.poll_transmit(self.now, Gate::CONTROL) {
+        while let Some(packet) = self.endpoint.poll_transmit(self.now, FreePorts::CONTROL) {
             list.push(packet.segment.body);
         }
         self.endpoint.assert_invariants();
         list
     }
     fn send(&mut self) -> Option<Transmit> {
-        let packet = self.endpoint.poll_transmit(self.now, Gate::OPEN);
+        let packet = self.endpoint.poll_transmit(self.now, FreePorts::OPEN);
         self.endpoint.assert_invariants();
         packet
     }
@@ -161,7 +167,7 @@ fn told(bodies: &[Body]) -> (usize, usize, Vec<Missing>) {
 }
 
 fn lost(first: u64, missing: u64) -> Vec<Missing> {
-    vec![Missing { first, missing, cause: Cause::Lost }]
+    vec![Missing { first, missing, cause: MissingCause::Lost }]
 }
 
 #[test]
@@ -206,7 +212,7 @@ fn what_a_clean_notice_announced_is_asked_for() {
     end.data(0, false);
     end.data(1, false);
     let (_, cnps, missing) = told(&end.notice(1, 3, false));
-    assert_eq!((cnps, missing), (0, vec![Missing { first: 2, missing: 0b11, cause: Cause::Late }]));
+    assert_eq!((cnps, missing), (0, vec![Missing { first: 2, missing: 0b11, cause: MissingCause::Late }]));
     assert_eq!(told(&end.data(4, false)), (1, 0, vec![]), "announced, so no loss");
 }
 
@@ -218,7 +224,7 @@ fn late_packets_are_the_policys_affair() {
     for _ in 0..4 {
         end.send().expect("data");
     }
-    end.arrives(3, Body::Missing(Missing { first: 2, missing: 0b1011, cause: Cause::Late }), false);
+    end.arrives(3, Body::Missing(Missing { first: 2, missing: 0b1011, cause: MissingCause::Late }), false);
     // 2 and 3 are in flight; 5 was never sent.
     let late: Vec<_> = end.policy().log.iter().map(|(kind, _, psn)| (*kind, *psn)).collect();
     assert_eq!(late, [(FeedbackKind::Late, 2), (FeedbackKind::Late, 3)]);
@@ -236,9 +242,17 @@ fn acknowledgements_pause_notices_while_much_is_held() {
     };
     // Held behind the gap at 0: one, two, three packets. Each acknowledgement shows the state before.
     let ahead = [1, 2, 3, 5].map(&mut says);
-    assert_eq!(ahead, [Notices::Welcome, Notices::Welcome, Notices::Welcome, Notices::Paused]);
+    assert_eq!(
+        ahead,
+        [
+            NoticePermission::Welcome,
+            NoticePermission::Welcome,
+            NoticePermission::Welcome,
+            NoticePermission::Paused
+        ]
+    );
     // PSN 0 closes the gap up to 3; one packet is left.
-    assert_eq!([says(0), says(6)], [Notices::Paused, Notices::Welcome]);
+    assert_eq!([says(0), says(6)], [NoticePermission::Paused, NoticePermission::Welcome]);
 }
 
 /// Oracle 13: a duplicate is acknowledged, and has no other effect.
@@ -265,7 +279,7 @@ fn ack(psn: u64, cumulative: u64, sent_at: Time, now: Time, marked: u16) -> Body
         received_at: now,
         packets: 1,
         marked,
-        notices: Notices::Welcome,
+        notices: NoticePermission::Welcome,
     })
 }
 
@@ -308,10 +322,10 @@ fn a_copy_is_accounted_apart() {
     assert_eq!(log[0], (untimed, old, 1), "arrived, by whatever way");
     assert_eq!(
         log[1],
-        (FeedbackKind::Heard { marked: true }, new, 0),
+        (FeedbackKind::Duplicate { marked: true }, new, 0),
         "and this is what it says of the path"
     );
-    assert_eq!(log[2], (FeedbackKind::Heard { marked: false }, old, 0));
+    assert_eq!(log[2], (FeedbackKind::Duplicate { marked: false }, old, 0));
     assert_eq!(log[3], (FeedbackKind::Ack { timed: true, marked: false }, old, 0));
     assert_eq!(end.endpoint.inflight(end.qp).expect("there").0, 1);
     end.at(9).arrives(4, ack(2, 3, at(4), at(8), 0), false);
@@ -346,7 +360,7 @@ fn the_mark_is_that_of_the_packet_that_caused_the_acknowledgement() {
     assert_eq!(end.policy().log, log);
     // An acknowledgement triggered by 3 itself tells nothing new about 3, but measures its path.
     end.at(11).arrives(3, ack(3, 0, Time::from_us(3), Time::from_us(10), 1), false);
-    assert_eq!(end.policy().log[3..], [(FeedbackKind::Heard { marked: true }, PathId(3), 0)]);
+    assert_eq!(end.policy().log[3..], [(FeedbackKind::Duplicate { marked: true }, PathId(3), 0)]);
     // An acknowledgement of a copy that the network made, and the first to report 0: neither the mark nor the age of
     // the copy belongs to 0, and they tell nothing new about the path.
     end.at(12).arrives(3, ack(3, 4, Time::from_us(3), Time::from_us(11), 1), false);
@@ -381,14 +395,14 @@ fn what_is_named_as_lost_is_sent_again_unless_it_may_still_be_on_its_way() {
     let at = Time::from_us;
     // 2 has arrived, so 1 was overtaken; 3 was not.
     end.at(5).arrives(0, ack(2, 1, at(2), at(4), 0), false);
-    end.arrives(0, Body::Missing(Missing { first: 1, missing: 0b101, cause: Cause::Lost }), false);
+    end.arrives(0, Body::Missing(Missing { first: 1, missing: 0b101, cause: MissingCause::Lost }), false);
     assert_eq!(end.endpoint.counters().lost, 1);
     let Some(Transmit { segment: Segment { body: Body::Data(again), .. }, .. }) = end.send() else {
         panic!("nothing is sent again")
     };
     assert_eq!((again.psn, again.retransmit), (1, true));
     // Reported again at once: the retransmission has had no time to arrive.
-    end.arrives(0, Body::Missing(Missing { first: 1, missing: 1, cause: Cause::Lost }), false);
+    end.arrives(0, Body::Missing(Missing { first: 1, missing: 1, cause: MissingCause::Lost }), false);
     assert_eq!(end.endpoint.counters().lost, 1);
 }
 
@@ -407,17 +421,19 @@ fn the_policy_hears_when_notices_are_paused_and_welcome_again() {
         Body::Ack(Ack { notices, ..ack })
     };
     end.at(5);
-    for (psn, notices) in [(0, Notices::Paused), (1, Notices::Paused), (2, Notices::Welcome)] {
+    for (psn, notices) in
+        [(0, NoticePermission::Paused), (1, NoticePermission::Paused), (2, NoticePermission::Welcome)]
+    {
         end.arrives(0, says(psn, notices), false);
     }
     let toggles: Vec<_> = end
         .policy()
         .log
         .iter()
-        .filter(|(kind, ..)| matches!(kind, FeedbackKind::Notices(_)))
+        .filter(|(kind, ..)| matches!(kind, FeedbackKind::NoticeFlow(_)))
         .map(|e| e.0)
         .collect();
-    assert_eq!(toggles, [Notices::Paused, Notices::Welcome].map(FeedbackKind::Notices));
+    assert_eq!(toggles, [NoticePermission::Paused, NoticePermission::Welcome].map(FeedbackKind::NoticeFlow));
 }
 
 /// The peer may announce any range.

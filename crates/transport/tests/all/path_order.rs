@@ -3,7 +3,7 @@
 use crate::pair::{Channel, Fixed, MTU, Pair};
 use pathweave_policy::{FeedbackKind, PathRto, PathState, PathView, Recovery, RingScope};
 use pathweave_transport::{
-    Buffer, Endpoint, EndpointConfig, Gate, Op, QpConfig, ReceiveMode, Status, Transmit, WorkRequest,
+    Buffer, Endpoint, EndpointConfig, FreePorts, Op, QpConfig, ReceiveMode, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Body;
@@ -77,7 +77,7 @@ fn every_path_is_measured_though_faster_ones_tell_of_its_packets_first() {
         let measured = policy.log.iter().filter(|(.., rtt)| *rtt == Duration::from_us(rtt_us)).count();
         assert_eq!(measured, 100, "packets of a path measured");
     }
-    assert!(policy.log.iter().any(|(_, kind, _)| *kind == FeedbackKind::Echo));
+    assert!(policy.log.iter().any(|(_, kind, _)| *kind == FeedbackKind::PathSample));
 }
 
 #[test]
@@ -203,17 +203,17 @@ impl Two {
     fn send(&mut self, now: Time, flow: usize) -> Transmit {
         let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 100 };
         self.hosts[0].post(now, self.qps[0][flow], request).unwrap();
-        self.hosts[0].poll_transmit(now, Gate::OPEN).expect("room in the window")
+        self.hosts[0].poll_transmit(now, FreePorts::OPEN).expect("room in the window")
     }
     /// Delivers the packet, then its acknowledgement.
     fn deliver(&mut self, now: Time, packet: &Transmit) {
         self.hosts[1].on_packet(now, HostId(0), &packet.segment, false);
-        let ack = self.hosts[1].poll_transmit(now, Gate::CONTROL).expect("each is acknowledged");
+        let ack = self.hosts[1].poll_transmit(now, FreePorts::CONTROL).expect("each is acknowledged");
         self.hosts[0].on_packet(now, HostId(1), &ack.segment, false);
         self.hosts.iter().for_each(Endpoint::assert_invariants);
     }
     fn resent(&mut self, now: Time) -> Option<QpNum> {
-        self.hosts[0].poll_transmit(now, Gate::OPEN).map(|packet| packet.segment.src_qp)
+        self.hosts[0].poll_transmit(now, FreePorts::OPEN).map(|packet| packet.segment.src_qp)
     }
 }
 

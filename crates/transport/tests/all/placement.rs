@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use crate::pair::Fixed;
 use pathweave_policy::Recovery;
 use pathweave_transport::{
-    Access, Buffer, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op, Opcode, QpConfig, RecvRequest,
-    Scope, Status, WorkRequest,
+    Access, Buffer, Endpoint, EndpointConfig, Event, FreePorts, MemoryRegion, Op, Opcode, QpConfig,
+    RecvRequest, Scope, Status, WorkRequest,
 };
 use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, Data, Operation, Segment};
@@ -63,7 +63,7 @@ impl Victim {
             endpoint.post(Time::ZERO, qp, WorkRequest { wr_id, op, local: Buffer(wr_id), len }).unwrap();
             placed.insert(wr_id, vec![false; len as usize]);
         }
-        while endpoint.poll_transmit(Time::ZERO, Gate::OPEN).is_some() {}
+        while endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some() {}
         Victim { endpoint, qp, rkey, placed, completed: Vec::new() }
     }
 
@@ -81,7 +81,7 @@ impl Victim {
             let bytes = self.placed.get_mut(&place.buffer.0).expect("a buffer of this queue pair");
             bytes[at..at + usize::from(place.len)].fill(true);
         }
-        while self.endpoint.poll_transmit(Time::ZERO, Gate::OPEN).is_some() {}
+        while self.endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some() {}
         while let Some(event) = self.endpoint.poll_event() {
             let Event::Completion(done) = event else { continue };
             self.completed.push((done.wr_id, done.opcode, done.status));
@@ -267,7 +267,7 @@ proptest! {
             let segment =
                 Segment { dst_qp: victim.qp, src_qp: REMOTE, path: PathId(0), pull_target: None, body: Body::Data(*packet) };
             victim.endpoint.on_packet(Time::ZERO, HostId(1), &segment, false);
-            while victim.endpoint.poll_transmit(Time::ZERO, Gate::OPEN).is_some() {}
+            while victim.endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some() {}
             while let Some(event) = victim.endpoint.poll_event() {
                 if let Event::Completion(done) = event {
                     prop_assert_eq!(done.status, Status::Success);

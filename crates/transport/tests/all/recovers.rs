@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use pathweave_policy::{Adapt, AnyPolicy, HostEnv, Leg, PolicyEnv, Scheme, SchemeInfo, Service, schemes};
+use pathweave_policy::{
+    Adapt, AnyPolicy, HostEnv, MeasuredSection, PolicyEnv, Scheme, SchemeInfo, Service, schemes,
+};
 use pathweave_transport::rd::{RdQp, SideMessage};
-use pathweave_transport::{Class, Endpoint, Gate, RetransmissionConfig, Status, Transmit};
+use pathweave_transport::{Class, Endpoint, FreePorts, RetransmissionConfig, Status, Transmit};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Segment;
 
@@ -91,7 +93,7 @@ impl<T: Subject> World<T> {
             mtu_wire_bytes: MTU_WIRE,
             mtu_payload_bytes: MTU.into(),
             paths: PATHS,
-            measured: Leg::with_rtt(RTT),
+            measured: MeasuredSection::with_rtt(RTT),
             edge: None,
         };
         let host = HostEnv {
@@ -99,7 +101,7 @@ impl<T: Subject> World<T> {
             network_rtt: RTT,
             host_delay: Duration::ZERO,
             base_rtt: RTT,
-            held_bdps: 1.0,
+            max_inflight_bdps: 1.0,
             batch_packets: 1,
         };
         scheme.policy.adapt_to_host(&host);
@@ -143,12 +145,12 @@ impl<T: Subject> World<T> {
             Disturbance::LittleLoss => (0.02, 0.0),
             Disturbance::OldCopies => (0.02, 0.05),
         };
-        if self.rng.chance(lost) {
+        if self.rng.bernoulli(lost) {
             return;
         }
         self.put(at, 1 - from, Input::Packet(packet.segment));
-        if self.rng.chance(again) {
-            let most_us = if self.rng.chance(0.1) { 3_000_000 } else { 300_000 };
+        if self.rng.bernoulli(again) {
+            let most_us = if self.rng.bernoulli(0.1) { 3_000_000 } else { 300_000 };
             let later = Duration::from_us(self.rng.below(most_us).into());
             self.put(at + later, 1 - from, Input::Packet(packet.segment));
         }
@@ -188,7 +190,7 @@ impl<T: Subject> World<T> {
             let (mut packet, free) = (None, self.free_at[host] <= self.now);
             let mut take = |sent: Transmit| packet = Some(sent);
             if !self.hosts[host].send_control(&mut take) && free {
-                self.hosts[host].send_data(self.now, Gate { data_ports: 1 }, &mut take);
+                self.hosts[host].send_data(self.now, FreePorts { data_ports: 1 }, &mut take);
             }
             let Some(packet) = packet else { break };
             if packet.class == Class::Data {

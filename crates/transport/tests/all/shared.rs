@@ -3,8 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use pathweave_policy::{Feedback, Grant, Member, Memo, PathView, Policy, PolicyCx, Sent, Want};
-use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Gate, Op, QpConfig, ReceiveMode, WorkRequest};
+use pathweave_policy::{Feedback, Grant, Memo, PathView, Policy, PolicyCx, QueuePairId, SendRequest, Sent};
+use pathweave_transport::{
+    Buffer, Endpoint, EndpointConfig, FreePorts, Op, QpConfig, ReceiveMode, WorkRequest,
+};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Time};
 
 /// A policy that sends while its gate is open, and otherwise asks for a distant time. Each acknowledgement opens the
@@ -12,22 +14,22 @@ use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Time};
 struct Gated {
     open: Rc<Cell<bool>>,
     neighbour: QpNum,
-    told: Rc<Cell<Option<Member>>>,
+    told: Rc<Cell<Option<QueuePairId>>>,
     closed: Rc<Cell<bool>>,
 }
 
 const LATER: Time = Time::from_us(1_000_000);
 
 impl Policy for Gated {
-    pathweave_policy::ignores!(compose, on_copy_sent, on_control, window, path_beyond_window);
-    fn on_open(&mut self, _: Time, member: &Member, _: &mut PolicyCx<'_>) {
+    pathweave_policy::ignores!(make_control, on_copy_sent, on_control, window, path_beyond_window);
+    fn on_open(&mut self, _: Time, member: &QueuePairId, _: &mut PolicyCx<'_>) {
         self.told.set(Some(*member));
     }
     fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
         self.closed.set(true);
-        cx.shared.wake(self.neighbour);
+        cx.shared.request_poll(self.neighbour);
     }
-    fn poll_send(&mut self, _: Time, want: &Want, _: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, _: Time, want: &SendRequest, _: &mut PolicyCx<'_>) -> Grant {
         if self.open.get() && want.inflight_packets == 0 { Grant::Send(PathId(0)) } else { Grant::At(LATER) }
     }
     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo {
@@ -36,7 +38,7 @@ impl Policy for Gated {
     }
     fn on_feedback(&mut self, _: Time, _: &Feedback, cx: &mut PolicyCx<'_>) {
         self.open.set(true);
-        cx.shared.wake(self.neighbour);
+        cx.shared.request_poll(self.neighbour);
     }
     fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
     fn on_timer(&mut self, _: Time, _: &mut PolicyCx<'_>) {}
@@ -52,13 +54,13 @@ struct Bed {
     hosts: [Endpoint<Gated>; 2],
     qps: [[QpNum; 2]; 2],
     open: Rc<Cell<bool>>,
-    told: Rc<Cell<Option<Member>>>,
+    told: Rc<Cell<Option<QueuePairId>>>,
     closed: Rc<Cell<bool>>,
 }
 
 /// Host 0 with two queue pairs to host 1, which wake each other.
 fn bed() -> Bed {
-    let (open, told, closed) = <(Rc<Cell<bool>>, Rc<Cell<Option<Member>>>, Rc<Cell<bool>>)>::default();
+    let (open, told, closed) = <(Rc<Cell<bool>>, Rc<Cell<Option<QueuePairId>>>, Rc<Cell<bool>>)>::default();
     let mut hosts = [0, 1].map(|host| Endpoint::new(EndpointConfig::new(HostId(host))));
     let mut qps = [[QpNum(0); 2]; 2];
     for (host, endpoint) in hosts.iter_mut().enumerate() {
@@ -86,13 +88,14 @@ impl Bed {
     }
     /// Queue pair whose packet leaves now.
     fn sender(&mut self, now: Time) -> Option<QpNum> {
-        let packet = self.hosts[0].poll_transmit(now, Gate::OPEN)?;
+        let packet = self.hosts[0].poll_transmit(now, FreePorts::OPEN)?;
         self.hosts[1].on_packet(now, HostId(0), &packet.segment, false);
         Some(packet.segment.src_qp)
     }
     fn acknowledge(&mut self, now: Time) {
-        let ack =
-            self.hosts[1].poll_transmit(now, Gate::CONTROL).expect("an acknowledgement for every packet");
+        let ack = self.hosts[1]
+            .poll_transmit(now, FreePorts::CONTROL)
+            .expect("an acknowledgement for every packet");
         self.hosts[0].on_packet(now, HostId(1), &ack.segment, false);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::pair::{Channel, MTU, Pair};
 use pathweave_policy::{AckPolicy, FeedbackKind, Recovery};
-use pathweave_transport::{Evidence, Op, RetransmissionConfig, Status};
+use pathweave_transport::{LossEvidence, Op, RetransmissionConfig, Status};
 use pathweave_units::{Duration, Time};
 use pathweave_wire::{Body, ControlKind};
 use proptest::prelude::*;
@@ -18,14 +18,14 @@ fn us(n: u64) -> Duration {
 
 /// A WRITE of `packets` packets with this window, round robin over `paths` paths.
 fn writing(channel: Channel, packets: u64, window: u32, paths: u16, every_packets: u16) -> Pair {
-    written(channel, (packets, window, paths, every_packets), Evidence::Patience)
+    written(channel, (packets, window, paths, every_packets), LossEvidence::Patience)
 }
 
 /// Like [`writing`], with the evidence that proves a packet lost.
 fn written(
     channel: Channel,
     (packets, window, paths, every_packets): (u64, u32, u16, u16),
-    evidence: Evidence,
+    evidence: LossEvidence,
 ) -> Pair {
     let bytes = packets * u64::from(MTU);
     let mut pair = Pair::new(channel, bytes as usize, |config| {
@@ -348,7 +348,7 @@ proptest! {
         channel.by_path = (0..paths).map(|path| Duration::from_ns(skew_ns * u64::from(path))).collect();
         channel.pauses = pauses.iter().map(|&(at, len)| (Time::from_us(at), Time::from_us(at + len))).collect();
         let calm = channel.pauses.is_empty();
-        let mut pair = written(channel, (packets, window, paths, every_packets), Evidence::Probe);
+        let mut pair = written(channel, (packets, window, paths, every_packets), LossEvidence::Probe);
         done_at(&mut pair, Duration::from_ms(10_000));
         let (sender, receiver) = (pair.counters(0), pair.counters(1));
         prop_assert_eq!(sender.timeouts, 0);

@@ -2,8 +2,8 @@
 
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, ControlKind, CreditNumber, Data, Missing, Nack, NackReason, Notices,
-    Operation, RdData, Segment,
+    Ack, Body, Control, ControlKind, CreditNumber, Data, Missing, MissingCause, Nack, NackReason,
+    NoticePermission, Operation, RdData, Segment,
 };
 
 /// A sequence of decisions from a seeded stream, or from the bytes of a fuzzer.
@@ -134,7 +134,7 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
             received_at: choices.time(aim.now),
             packets: choices.number(1) as u16,
             marked: choices.number(0) as u16,
-            notices: choices.of(&[Notices::Welcome, Notices::Paused]),
+            notices: choices.of(&[NoticePermission::Welcome, NoticePermission::Paused]),
         }),
         12..=14 => Body::Nack(Nack {
             expected: choices.number(aim.own_psn),
@@ -173,7 +173,7 @@ pub(crate) fn any_body(choices: &mut Choices<'_>, aim: &Aim) -> (Body, PathId) {
         21 => Body::Missing(Missing {
             first: choices.number(aim.own_psn),
             missing: choices.bits(),
-            cause: choices.of(&[Cause::Lost, Cause::Late]),
+            cause: choices.of(&[MissingCause::Lost, MissingCause::Late]),
         }),
         22 => Body::Control(Control::EdgeEcho { sent_at: choices.time(aim.now) }),
         23 => Body::Control(Control::Pull { granted: any_credit(choices) }),

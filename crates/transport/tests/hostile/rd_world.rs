@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_policy::{AnyPolicy, Leg, PolicyEnv, Scheme, Service};
+use pathweave_policy::{AnyPolicy, MeasuredSection, PolicyEnv, Scheme, Service};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdPlacement, RdQp, SideMessage};
-use pathweave_transport::{Class, Gate, Status, Transmit, Transport};
+use pathweave_transport::{Class, FreePorts, Status, Transmit, Transport};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Framing, PsnRun, RdFlow, Segment, SideFrame};
 
@@ -98,7 +98,7 @@ impl<'a> RdWorld<'a> {
             mtu_wire_bytes: 1_130,
             mtu_payload_bytes: u32::from(MTU),
             paths: 4,
-            measured: Leg::with_rtt(RTT),
+            measured: MeasuredSection::with_rtt(RTT),
             edge: None,
         };
         let make = |own: usize| {
@@ -402,7 +402,8 @@ impl<'a> RdWorld<'a> {
         for end in [OURS, HONEST] {
             // First, because the first packet of a message causes an announcement on the side channel.
             loop {
-                let gate = if self.port_free_at[end] <= self.now { Gate::OPEN } else { Gate::CONTROL };
+                let gate =
+                    if self.port_free_at[end] <= self.now { FreePorts::OPEN } else { FreePorts::CONTROL };
                 let Some(packet) = self.qps[end].poll_transmit(self.now, gate) else { break };
                 if packet.class == Class::Data {
                     let time = LINE_RATE.time_for(u64::from(packet.wire_bytes.max(1)));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_policy::{AnyPolicy, Leg, PathState, PathView, Peers, PolicyEnv, Scheme};
+use pathweave_policy::{AnyPolicy, MeasuredSection, PathState, PathView, PeerKind, PolicyEnv, Scheme};
 use pathweave_transport::{
-    Access, Buffer, Class, Completion, Domain, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op,
+    Access, Buffer, Class, Completion, Domain, Endpoint, EndpointConfig, Event, FreePorts, MemoryRegion, Op,
     Placement, QpConfig, RecvRequest, Scope, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
@@ -99,8 +99,8 @@ fn env(paths: u16, edge: bool) -> PolicyEnv {
         mtu_wire_bytes: MTU_WIRE,
         mtu_payload_bytes: u32::from(MTU),
         paths,
-        measured: Leg::with_rtt(RTT),
-        edge: edge.then_some(Leg { base_rtt: Duration::from_us(1), links: 2 }),
+        measured: MeasuredSection::with_rtt(RTT),
+        edge: edge.then_some(MeasuredSection { base_rtt: Duration::from_us(1), links: 2 }),
     }
 }
 
@@ -110,7 +110,7 @@ impl<'a> World<'a> {
         let paths = scheme.paths.clamp(1, 8);
         let edge = choices.bit();
         // State that queue pairs share outlives them, or is dropped with their connection.
-        let peers = choices.of(&[Peers::Hosts, Peers::Connections]);
+        let peers = choices.of(&[PeerKind::Hosts, PeerKind::Connections]);
         let config = |host| EndpointConfig { mtu_payload: MTU, ..EndpointConfig::new(host) };
         let (mut ours, mut peer) =
             (Endpoint::with_peers(config(OURS), peers), Endpoint::with_peers(config(HONEST), peers));
@@ -404,7 +404,8 @@ impl<'a> World<'a> {
     fn drain(&mut self) {
         for side in 0..2 {
             loop {
-                let gate = if self.port_free_at[side] <= self.now { Gate::OPEN } else { Gate::CONTROL };
+                let gate =
+                    if self.port_free_at[side] <= self.now { FreePorts::OPEN } else { FreePorts::CONTROL };
                 let endpoint = if side == 0 { &mut self.ours } else { &mut self.peer };
                 let Some(packet) = endpoint.poll_transmit(self.now, gate) else { break };
                 if packet.class == Class::Data {

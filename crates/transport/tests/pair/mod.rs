@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use pathweave_policy::{
-    ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy, PolicyCx, SendWindow,
-    Sent, Treatment, Want,
+    ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView, Policy, PolicyCx,
+    SendRequest, SendWindow, Sent,
 };
 use pathweave_transport::{
-    Access, Buffer, Class, Completion, Counters, Endpoint, EndpointConfig, Event, Gate, MemoryRegion, Op,
-    QpConfig, RecvRequest, Scope, Status, Transmit, WorkRequest,
+    Access, Buffer, Class, Completion, Counters, Endpoint, EndpointConfig, Event, FreePorts, MemoryRegion,
+    Op, QpConfig, RecvRequest, Scope, Status, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time, TrimmedAt};
 use pathweave_wire::{Body, Control, ControlKind, Segment};
@@ -57,7 +57,7 @@ impl Fixed {
 
 impl Policy for Fixed {
     pathweave_policy::ignores!(on_open, on_close, on_copy_sent);
-    fn poll_send(&mut self, now: Time, want: &Want, _: &mut PolicyCx<'_>) -> Grant {
+    fn poll_send(&mut self, now: Time, want: &SendRequest, _: &mut PolicyCx<'_>) -> Grant {
         self.check_count(want.inflight_packets);
         if self.probes > 0 {
             self.probes -= 1;
@@ -79,18 +79,20 @@ impl Policy for Fixed {
         Memo(sent.psn ^ 0xabcd)
     }
     fn on_feedback(&mut self, _: Time, feedback: &Feedback, _: &mut PolicyCx<'_>) {
-        if let FeedbackKind::Heard { .. } | FeedbackKind::Late | FeedbackKind::Notices(_) = feedback.kind {
+        if let FeedbackKind::Duplicate { .. } | FeedbackKind::Late | FeedbackKind::NoticeFlow(_) =
+            feedback.kind
+        {
             // Needed by policies that send copies and notices.
             return;
         }
-        if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::Midway | FeedbackKind::Echo) {
+        if !matches!(feedback.kind, FeedbackKind::Cnp | FeedbackKind::EdgeRtt | FeedbackKind::PathSample) {
             assert_eq!(feedback.memo, Memo(feedback.psn ^ 0xabcd), "the memo of PSN {}", feedback.psn);
             self.inflight -= 1;
         }
         self.log.push((feedback.psn, feedback.kind, feedback.rtt));
     }
-    fn compose(&mut self, now: Time, _: PathId, _: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
-        Outgoing { control: Control::Probe { sent_at: now }, treatment: Treatment::AsUnmarkedData }
+    fn make_control(&mut self, now: Time, _: PathId, _: Range<u64>, _: &mut PolicyCx<'_>) -> Outgoing {
+        Outgoing { control: Control::Probe { sent_at: now }, treatment: ControlClass::AsUnmarkedData }
     }
     fn on_control(&mut self, _: Time, feedback: &ControlFeedback, _: &mut PolicyCx<'_>) {
         self.told.push((feedback.control.kind(), feedback.rtt));
@@ -108,7 +110,7 @@ impl Policy for Fixed {
         let idle = Duration::from_us(2);
         Some(SendWindow { bytes, most_bytes: bytes, base_rtt: idle, delay_target: idle })
     }
-    fn path_beyond_window(&mut self, _: Time, want: &Want, _: &mut PolicyCx<'_>) -> PathId {
+    fn path_beyond_window(&mut self, _: Time, want: &SendRequest, _: &mut PolicyCx<'_>) -> PathId {
         self.check_count(want.inflight_packets);
         PathId(self.next_path)
     }
@@ -168,7 +170,7 @@ impl Channel {
         match packet.segment.body {
             Body::Data(data) if data.len > 0 => {
                 !data.retransmit && self.trimmed.contains(&data.psn)
-                    || self.trim > 0.0 && self.rng.chance(self.trim)
+                    || self.trim > 0.0 && self.rng.bernoulli(self.trim)
             }
             _ => false,
         }
@@ -184,8 +186,8 @@ impl Channel {
         }
         let copies = match scripted {
             Some(_) => 1,
-            None if self.rng.chance(self.loss) => 0,
-            None => 1 + usize::from(self.rng.chance(self.duplicate)),
+            None if self.rng.bernoulli(self.loss) => 0,
+            None => 1 + usize::from(self.rng.bernoulli(self.duplicate)),
         };
         let path = self.by_path.get(packet.segment.path.index()).copied().unwrap_or(Duration::ZERO);
         let queue = match (self.bottleneck, packet.class) {
@@ -310,7 +312,7 @@ impl Pair {
         for from in 0..2 {
             let host = &mut self.hosts[from];
             loop {
-                let gate = if host.port_free_at <= self.now { Gate::OPEN } else { Gate::CONTROL };
+                let gate = if host.port_free_at <= self.now { FreePorts::OPEN } else { FreePorts::CONTROL };
                 let Some(transmit) = host.endpoint.poll_transmit(self.now, gate) else { break };
                 if let Body::Data(_) = transmit.segment.body {
                     host.port_free_at =
@@ -322,7 +324,7 @@ impl Pair {
                     host.memory[start..start + usize::from(payload.len)].to_vec()
                 });
                 for delay in self.channel.copies(self.now, &transmit) {
-                    let ce = transmit.ecn_capable && self.channel.rng.chance(self.channel.mark);
+                    let ce = transmit.ecn_capable && self.channel.rng.bernoulli(self.channel.mark);
                     let trimmed = self.channel.trims(&transmit);
                     let (segment, payload) = (transmit.segment, payload.clone());
                     let packet = Packet { to: 1 - from, segment, payload, ce, trimmed };

@@ -1,8 +1,8 @@
 //! Congestion control for each destination, and probes.
 
-use pathweave_policy::{DatagramConfig, Slows};
+use pathweave_policy::{DatagramConfig, NotificationScope};
 use pathweave_transport::rd::RdQp;
-use pathweave_transport::{Class, Gate, Transport};
+use pathweave_transport::{Class, FreePorts, Transport};
 use pathweave_units::{Duration, HostId, PathId, Rate, Time};
 use pathweave_wire::{Body, Control, RdData, Segment};
 
@@ -30,7 +30,7 @@ fn to_sender(from: usize, body: Body) -> Segment {
 
 /// Destination hosts of the packets that leave now.
 fn now_to(qp: &mut Qp, now: Time) -> Vec<u32> {
-    std::iter::from_fn(|| qp.poll_transmit(now, Gate::OPEN)).map(|packet| packet.to.0).collect()
+    std::iter::from_fn(|| qp.poll_transmit(now, FreePorts::OPEN)).map(|packet| packet.to.0).collect()
 }
 
 /// Time at which the rate falls: one decrease interval of DCQCN after the first notification.
@@ -48,7 +48,7 @@ fn notify_until_cut(qp: &mut Qp) {
 #[test]
 fn a_mark_slows_one_destination_and_no_other() {
     let mut qp = sender("erd");
-    let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
+    let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, FreePorts::OPEN).expect("at line rate"));
     assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
     notify_until_cut(&mut qp);
     // One packet that was due, and then the nine of the other destination.
@@ -66,8 +66,11 @@ fn a_mark_slows_one_destination_and_no_other() {
 /// turns.
 #[test]
 fn a_mark_slows_all_destinations_of_a_queue_pair() {
-    let mut qp = sender_that("erd", DatagramConfig { slows: Slows::QueuePair, ..DatagramConfig::default() });
-    let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate"));
+    let mut qp = sender_that(
+        "erd",
+        DatagramConfig { slows: NotificationScope::QueuePair, ..DatagramConfig::default() },
+    );
+    let first = [0, 1].map(|_| qp.poll_transmit(Time::ZERO, FreePorts::OPEN).expect("at line rate"));
     assert_eq!(first.map(|packet| (packet.to.0, packet.ecn_capable)), [(1, true), (2, true)]);
     assert_eq!(qp.slowest(Time::ZERO), Some(Rate::from_gbps(100)));
     notify_until_cut(&mut qp);
@@ -87,7 +90,7 @@ fn a_mark_slows_all_destinations_of_a_queue_pair() {
 fn without_rate_control_marks_say_nothing() {
     let mut qp = sender("erd-uncontrolled");
     qp.on_packet(Time::ZERO, HostId(1), &to_sender(1, Body::Cnp), false);
-    let packet = qp.poll_transmit(Time::ZERO, Gate::OPEN).expect("at line rate");
+    let packet = qp.poll_transmit(Time::ZERO, FreePorts::OPEN).expect("at line rate");
     assert!(!packet.ecn_capable);
     assert_eq!(now_to(&mut qp, Time::ZERO), [&[1; 9][..], &[2; 10]].concat());
 }
@@ -103,7 +106,7 @@ fn marks_are_told_once_in_a_while() {
             let data = RdData { psn, msg_id: psn as u16, multi: false, offset: 0, len: 9, retransmit: false };
             let now = Time::ZERO + Duration::from_ns(at);
             assert!(qp.on_packet(now, HostId(1), &to_sender(1, Body::Rd(data)), true).is_some());
-            while let Some(packet) = qp.poll_transmit(now, Gate::CONTROL) {
+            while let Some(packet) = qp.poll_transmit(now, FreePorts::CONTROL) {
                 assert_eq!((packet.to, packet.class, packet.ecn_capable), (HostId(1), Class::Control, false));
                 let expected = Segment {
                     dst_qp: peer(1).qp,
@@ -166,18 +169,21 @@ fn probes_are_answered() {
     near.add_peer(Time::ZERO, peer(1), RTT);
     near.probe(Time::from_us(3), peer(2));
     near.probe(Time::from_us(3), peer(1));
-    let probe = near.poll_transmit(Time::from_us(3), Gate::CONTROL).expect("one for whom it knows");
-    assert_eq!((near.poll_transmit(Time::from_us(3), Gate::CONTROL), probe.to), (None, HostId(1)));
+    let probe = near.poll_transmit(Time::from_us(3), FreePorts::CONTROL).expect("one for whom it knows");
+    assert_eq!((near.poll_transmit(Time::from_us(3), FreePorts::CONTROL), probe.to), (None, HostId(1)));
     far.on_packet(Time::from_us(8), HostId(0), &probe.segment, false);
-    assert_eq!((far.poll_transmit(Time::from_us(8), Gate::CONTROL), far.counters().foreign), (None, 1));
+    assert_eq!((far.poll_transmit(Time::from_us(8), FreePorts::CONTROL), far.counters().foreign), (None, 1));
     far.add_peer(Time::from_us(8), peer(0), RTT);
     far.on_packet(Time::from_us(9), HostId(0), &probe.segment, false);
-    let answer = far.poll_transmit(Time::from_us(9), Gate::CONTROL).expect("an answer").segment;
+    let answer = far.poll_transmit(Time::from_us(9), FreePorts::CONTROL).expect("an answer").segment;
     let body =
         Body::Control(Control::ProbeReply { sent_at: Time::from_us(3), received_at: Time::from_us(9) });
     assert_eq!((answer.body, answer.dst_qp), (body, peer(0).qp));
     near.on_packet(Time::from_us(12), HostId(1), &answer, false);
-    assert_eq!((near.poll_transmit(Time::from_us(12), Gate::CONTROL), near.counters().malformed), (None, 0));
+    assert_eq!(
+        (near.poll_transmit(Time::from_us(12), FreePorts::CONTROL), near.counters().malformed),
+        (None, 0)
+    );
     assert!(!near.awaits(peer(1)));
     let data = RdData { psn: 0, msg_id: 0, multi: true, offset: 0, len: 4_087, retransmit: false };
     assert!(near.on_packet(Time::from_us(12), HostId(1), &to_sender(1, Body::Rd(data)), false).is_some());

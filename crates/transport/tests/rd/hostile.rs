@@ -1,9 +1,9 @@
 //! A malicious peer: the state that it causes is bounded, its messages are processed quickly, and other peers are not
 //! affected.
 
-use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, Leg, PolicyEnv, find_scheme};
+use pathweave_policy::{AnyPolicy, DatagramConfig, EethPlace, MeasuredSection, PolicyEnv, find_scheme};
 use pathweave_transport::rd::{RdConfig, RdPostError, RdQp, SideMessage};
-use pathweave_transport::{Gate, Status, Transport};
+use pathweave_transport::{FreePorts, Status, Transport};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Body, Framing, PsnRun, RdData, RdFlow, Segment};
 use proptest::prelude::*;
@@ -18,13 +18,13 @@ fn what_a_nack_names_is_clipped_to_what_was_sent() {
     let mut qp = queue_pair(1, behaviour(), 1, 1);
     qp.add_peer(Time::ZERO, peer(0), crate::world::RTT);
     qp.post(Time::ZERO, peer(0), 1, 10).expect("room");
-    assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some());
+    assert!(qp.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some());
     let flow = RdFlow { src_qp: qp.num(), dst_qp: peer(0).qp };
     let runs: Vec<PsnRun> = (0..65_535u64).map(|i| PsnRun { first: 256 * i, count: 256 }).collect();
     qp.on_side(Time::ZERO, HostId(0), &SideMessage::Nack { flow, runs });
     assert_eq!(qp.counters().asked_in_vain, 65_535 * 256 - 1);
-    assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some_and(|packet| packet.payload.is_some()));
-    assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_none());
+    assert!(qp.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some_and(|packet| packet.payload.is_some()));
+    assert!(qp.poll_transmit(Time::ZERO, FreePorts::OPEN).is_none());
 }
 
 /// However much is outstanding, a NACK causes at most one receiver window of retransmissions.
@@ -34,11 +34,11 @@ fn a_nack_sends_a_window_again_at_most() {
     let mut qp = queue_pair(1, config, 1, 1);
     qp.add_peer(Time::ZERO, peer(0), crate::world::RTT);
     qp.post(Time::ZERO, peer(0), 1, 4_000_000).expect("room");
-    while qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some() {}
+    while qp.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some() {}
     let flow = RdFlow { src_qp: qp.num(), dst_qp: peer(0).qp };
     let runs: Vec<PsnRun> = (0..4u64).map(|i| PsnRun { first: 256 * i, count: 256 }).collect();
     qp.on_side(Time::ZERO, HostId(0), &SideMessage::Nack { flow, runs });
-    let again = std::iter::from_fn(|| qp.poll_transmit(Time::ZERO, Gate::OPEN)).count();
+    let again = std::iter::from_fn(|| qp.poll_transmit(Time::ZERO, FreePorts::OPEN)).count();
     assert_eq!((again, qp.counters().asked_in_vain), (64, 1_024 - 64));
 }
 
@@ -49,7 +49,7 @@ fn of_mtu(mtu_payload: u16) -> RdQp<AnyPolicy> {
         mtu_wire_bytes: u32::from(mtu_payload) + 100,
         mtu_payload_bytes: u32::from(mtu_payload),
         paths: 1,
-        measured: Leg::with_rtt(crate::world::RTT),
+        measured: MeasuredSection::with_rtt(crate::world::RTT),
         edge: None,
     };
     let scheme = (find_scheme("erd-uncontrolled").expect("a scheme").make)();

@@ -7,7 +7,7 @@ mod world;
 
 use pathweave_policy::{DatagramConfig, Delivery, EethPlace, Repair, RetryOrder, RttSource};
 use pathweave_transport::rd::{MAX_RD_OUTSTANDING, PeerId, RdEvent, RdPostError, RdQp, SideMessage};
-use pathweave_transport::{Gate, Status, Transport};
+use pathweave_transport::{FreePorts, Status, Transport};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, PsnRun, RdData, RdFlow, Segment};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn packets_of_ten_thousand(eeth: EethPlace) -> (Vec<Segment>, Vec<SideMessage>) 
     qp.add_peer(Time::ZERO, peer(1), world::RTT);
     qp.post(Time::ZERO, peer(1), 7, 10_000).expect("room");
     let packets =
-        std::iter::from_fn(|| qp.poll_transmit(Time::ZERO, Gate::OPEN)).map(|p| p.segment).collect();
+        std::iter::from_fn(|| qp.poll_transmit(Time::ZERO, FreePorts::OPEN)).map(|p| p.segment).collect();
     let side = std::iter::from_fn(|| qp.poll_side()).map(|(_, message)| message).collect();
     (packets, side)
 }
@@ -110,7 +110,7 @@ fn sender_of(packets: u64, retries: RetryOrder) -> (Qp, impl FnMut(&mut Qp) -> O
         qp.post(Time::ZERO, peer(1), message, 100).expect("room");
     }
     let next = |qp: &mut Qp| {
-        let packet = qp.poll_transmit(Time::ZERO, Gate::OPEN)?;
+        let packet = qp.poll_transmit(Time::ZERO, FreePorts::OPEN)?;
         Some((data_of(&packet.segment).psn, data_of(&packet.segment).retransmit))
     };
     (qp, next)
@@ -371,7 +371,7 @@ fn a_peer_that_is_removed_leaves_nothing_to_the_next() {
         }
     }
     // Two packets of the first message to 1 have left, and one of them is requested.
-    (0..2).for_each(|_| assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some()));
+    (0..2).for_each(|_| assert!(qp.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some()));
     qp.on_side(Time::ZERO, HostId(1), &nack(&[(0, 1)]));
     qp.remove_peer(Time::ZERO, peer(1));
     let ended: Vec<_> = std::iter::from_fn(|| qp.poll_event()).collect();
@@ -385,7 +385,7 @@ fn a_peer_that_is_removed_leaves_nothing_to_the_next() {
     assert_eq!(qp.post(Time::ZERO, peer(1), 1, 1), Err(RdPostError::UnknownPeer(peer(1))));
     qp.add_peer(Time::ZERO, peer(3), world::RTT);
     qp.post(Time::ZERO, peer(3), 30, 100).expect("room");
-    let sent: Vec<_> = std::iter::from_fn(|| qp.poll_transmit(Time::ZERO, Gate::OPEN)).collect();
+    let sent: Vec<_> = std::iter::from_fn(|| qp.poll_transmit(Time::ZERO, FreePorts::OPEN)).collect();
     let to: Vec<_> = sent.iter().map(|packet| (packet.to.0, data_of(&packet.segment).psn)).collect();
     let expected = (0..9).map(|psn| (2, psn)).chain([(3, 0)]);
     assert_eq!(to, expected.collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Receivers that have neither a receive nor buffer space: their messages wait, and nothing is sent in vain.
 
 use pathweave_transport::rd::SideMessage;
-use pathweave_transport::{Gate, Status, Transport};
+use pathweave_transport::{FreePorts, Status, Transport};
 use pathweave_units::{Duration, HostId, Time};
 use proptest::prelude::*;
 
@@ -143,7 +143,7 @@ fn how_far_messages_have_left_is_said_again_once() {
     (0..4).for_each(|wr_id| qp.post(Time::ZERO, peer(1), wr_id, 10_000).expect("room"));
     // Three messages of three packets, and the first packet of the last message.
     for _ in 0..10 {
-        assert!(qp.poll_transmit(Time::ZERO, Gate::OPEN).is_some());
+        assert!(qp.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some());
     }
     while qp.poll_side().is_some() {}
     let words = |qp: &mut crate::Qp| -> Vec<(&str, u64)> {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 
 use pathweave_policy::{AnyPolicy, DatagramConfig, PolicyEnv, Service, find_scheme};
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
-use pathweave_transport::{Gate, Status, Transmit, Transport};
+use pathweave_transport::{FreePorts, Status, Transmit, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::{Framing, Segment};
 
@@ -89,7 +89,7 @@ pub(crate) fn queue_pair_of(
         mtu_wire_bytes: 4_190,
         mtu_payload_bytes: 4_087,
         paths,
-        measured: pathweave_policy::Leg::with_rtt(RTT),
+        measured: pathweave_policy::MeasuredSection::with_rtt(RTT),
         edge: None,
     };
     let mut scheme = (find_scheme(scheme).expect("a scheme").make)();
@@ -174,15 +174,15 @@ impl World {
                 }
             }
         }
-        while let Some(packet) = self.qps[host].poll_transmit(now, Gate::CONTROL) {
+        while let Some(packet) = self.qps[host].poll_transmit(now, FreePorts::CONTROL) {
             assert!(packet.payload.is_none() && !packet.ecn_capable);
             let (to, from, segment) = (packet.to.index(), HostId(host as u32), packet.segment);
-            if !self.rng.chance(self.channels[host].loss) {
+            if !self.rng.bernoulli(self.channels[host].loss) {
                 self.at(now + DELAY, Due::Packet { to, from, segment, bytes: vec![], ce: false });
             }
         }
         while self.free_at[host] <= now {
-            let Some(packet) = self.qps[host].poll_transmit(now, Gate::OPEN) else { break };
+            let Some(packet) = self.qps[host].poll_transmit(now, FreePorts::OPEN) else { break };
             self.transmit(host, &packet);
         }
         while let Some((to, message)) = self.qps[host].poll_side() {
@@ -215,15 +215,15 @@ impl World {
         let payload = packet.payload.expect("every packet has some");
         let (from, to) = (payload.offset as usize, payload.offset as usize + usize::from(payload.len));
         let bytes = self.sent[&(host, payload.buffer.0)][from..to].to_vec();
-        let copies = if self.rng.chance(channel.loss) {
+        let copies = if self.rng.bernoulli(channel.loss) {
             0
         } else {
-            1 + usize::from(self.rng.chance(channel.duplicate))
+            1 + usize::from(self.rng.bernoulli(channel.duplicate))
         };
         for _ in 0..copies {
             let jitter = channel.jitter.scale(self.rng.unit_f64());
             let arrival = end + DELAY + channel.skew * u64::from(path) + jitter;
-            let ce = packet.ecn_capable && self.rng.chance(channel.mark);
+            let ce = packet.ecn_capable && self.rng.bernoulli(channel.mark);
             let (to, from, segment) = (packet.to.index(), HostId(host as u32), packet.segment);
             self.at(arrival, Due::Packet { to, from, segment, bytes: bytes.clone(), ce });
         }

@@ -4,10 +4,10 @@ use crate::pair::{Channel, MTU, Pair};
 use crate::{LIMIT, dropping};
 use pathweave_policy::{CnpMode, CnpPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{
-    Buffer, Class, Endpoint, EndpointConfig, Gate, Op, ReceiveMode, Transmit, WorkRequest,
+    Buffer, Class, Endpoint, EndpointConfig, FreePorts, Op, ReceiveMode, Transmit, WorkRequest,
 };
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Control, ControlKind, Notices, Segment};
+use pathweave_wire::{Ack, Body, Control, ControlKind, NoticePermission, Segment};
 
 #[test]
 fn marked_packets_are_reported_and_notified_once_an_interval() {
@@ -92,13 +92,13 @@ fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
     endpoint.on_packet(at(1), HostId(1), &echo(Time::ZERO), false);
     let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
     endpoint.post(at(1), qp, request).unwrap();
-    while endpoint.poll_transmit(at(1), Gate { data_ports: 1 }).is_some() {}
+    while endpoint.poll_transmit(at(1), FreePorts { data_ports: 1 }).is_some() {}
     endpoint.on_packet(at(2), HostId(1), &echo(at(3)), false);
     let before = (endpoint.inflight(qp), endpoint.qp_counters(qp).unwrap());
     assert_eq!((before.0.unwrap().0, before.1.malformed), (4, 2));
     endpoint.on_packet(at(8), HostId(1), &echo(at(1)), false);
     assert_eq!((endpoint.inflight(qp), endpoint.qp_counters(qp).unwrap()), before);
-    assert!(endpoint.poll_transmit(at(8), Gate { data_ports: 1 }).is_none(), "no window opens");
+    assert!(endpoint.poll_transmit(at(8), FreePorts { data_ports: 1 }).is_none(), "no window opens");
     assert!(!endpoint.has_event());
     assert!(endpoint.policy(qp).unwrap().log.is_empty());
     assert_eq!(endpoint.policy(qp).unwrap().told, [(ControlKind::EdgeEcho, Duration::from_us(7))]);
@@ -112,7 +112,7 @@ fn a_stamp_renewed_on_the_way_measures_from_there() {
     endpoint.connect(qp, QpNum(9)).unwrap();
     let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 4 };
     endpoint.post(Time::from_us(1), qp, request).unwrap();
-    assert!(endpoint.poll_transmit(Time::from_us(1), Gate { data_ports: 1 }).is_some());
+    assert!(endpoint.poll_transmit(Time::from_us(1), FreePorts { data_ports: 1 }).is_some());
     let ack = Ack {
         cumulative: 1,
         psn: 0,
@@ -122,7 +122,7 @@ fn a_stamp_renewed_on_the_way_measures_from_there() {
         received_at: Time::from_us(503),
         packets: 1,
         marked: 0,
-        notices: Notices::Welcome,
+        notices: NoticePermission::Welcome,
     };
     let segment =
         Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), pull_target: None, body: Body::Ack(ack) };
@@ -142,14 +142,14 @@ fn a_packet_waits_for_its_port_and_control_does_not() {
     endpoint.post(Time::ZERO, qp, request).unwrap();
     let path_and_port = |transmit: Option<Transmit>| transmit.map(|t| (t.segment.path.0, t.port));
     // Paths 0, 1, 2, 3 leave by ports 0, 1, 0, 1.
-    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(1))), None);
-    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::OPEN)), Some((0, 0)));
-    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(0))), None);
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, FreePorts::port(1))), None);
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN)), Some((0, 0)));
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, FreePorts::port(0))), None);
     let probe = Body::Control(Control::Probe { sent_at: Time::ZERO });
     let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), pull_target: None, body: probe };
     endpoint.on_packet(Time::ZERO, HostId(1), &segment, false);
-    assert_eq!(endpoint.poll_transmit(Time::ZERO, Gate::CONTROL).unwrap().class, Class::Control);
-    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, Gate::port(1))), Some((1, 1)));
+    assert_eq!(endpoint.poll_transmit(Time::ZERO, FreePorts::CONTROL).unwrap().class, Class::Control);
+    assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, FreePorts::port(1))), Some((1, 1)));
     endpoint.assert_invariants();
 }
 
@@ -165,7 +165,7 @@ fn queue_pairs_take_turns() {
             qp
         })
         .collect();
-    let sent = core::iter::from_fn(|| endpoint.poll_transmit(Time::ZERO, Gate::OPEN));
+    let sent = core::iter::from_fn(|| endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN));
     let order: Vec<QpNum> = sent.map(|transmit| transmit.segment.src_qp).collect();
     assert_eq!(order, [qps.clone(), qps].concat(), "two packets each, then the window is full");
 }

@@ -6,12 +6,12 @@ use super::fields::Source;
 use super::layout::bth;
 use super::layout::{BTH_LEN, IMMDT_LEN, MAGIC, PULL_TARGET_LEN, VERSION, ext, flag, reth};
 use super::opcode::{Opcode, Position, Transfer, nack_reason};
-use super::outer::bth_and_lengths;
+use super::outer_headers::bth_and_lengths;
 use super::psn::extend_psn;
 use super::read::{take, time_at, u16_at, u24_at, u32_at, u64_at, zero};
 use crate::credit::CreditNumber;
 use crate::segment::{
-    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment,
+    Ack, Body, Data, Missing, MissingCause, Nack, NackReason, NoticePermission, Operation, RdData, Segment,
 };
 use pathweave_units::{PathId, QpNum};
 
@@ -101,7 +101,7 @@ impl<'a> Datagram<'a> {
     /// Returns true if the PSN counts packets of the other direction: acknowledgements, positive or negative, and
     /// lists of missing packets.
     #[inline]
-    pub fn is_answer(&self) -> bool {
+    pub fn has_reverse_psn(&self) -> bool {
         matches!(self.opcode, Opcode::Acknowledge | Opcode::Missing)
     }
     /// Queue pair that the packet is for.
@@ -148,7 +148,11 @@ impl<'a> Datagram<'a> {
             Opcode::Missing => Body::Missing(Missing {
                 first: psn,
                 missing: u64_at(extension, ext::MISSING_BITS),
-                cause: if extension[ext::FLAGS] & flag::LATE != 0 { Cause::Late } else { Cause::Lost },
+                cause: if extension[ext::FLAGS] & flag::LATE != 0 {
+                    MissingCause::Late
+                } else {
+                    MissingCause::Lost
+                },
             }),
             Opcode::Control(kind) => Body::Control(kind.read(&self.control(near))),
         };
@@ -395,6 +399,10 @@ fn ack(extension: &[u8], psn: u64, near: u64) -> Ack {
         received_at: time_at(extension, ext::ACK_RECEIVED_AT),
         packets: u16_at(extension, ext::ACK_PACKETS),
         marked: u16_at(extension, ext::ACK_MARKED),
-        notices: if extension[ext::FLAGS] & flag::PAUSED != 0 { Notices::Paused } else { Notices::Welcome },
+        notices: if extension[ext::FLAGS] & flag::PAUSED != 0 {
+            NoticePermission::Paused
+        } else {
+            NoticePermission::Welcome
+        },
     }
 }

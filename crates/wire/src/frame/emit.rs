@@ -8,11 +8,11 @@ use super::layout::{
 };
 use super::opcode::{Opcode, SYNDROME_ACK, Transfer, has_immediate, syndrome};
 use super::psn::wire_psn;
-use super::route::Route;
+use super::route::FrameAddressing;
 use super::write::{put, put_u24};
 use crate::credit::CreditNumber;
 use crate::segment::{
-    Ack, Body, Cause, Data, Missing, Nack, NackReason, Notices, Operation, RdData, Segment,
+    Ack, Body, Data, Missing, MissingCause, Nack, NackReason, NoticePermission, Operation, RdData, Segment,
 };
 
 /// Largest value of a 24-bit field.
@@ -31,7 +31,12 @@ pub fn ip_packet_len(segment: &Segment) -> usize {
 /// # Errors
 /// If the buffer is too small, the length of the payload differs from the segment's, or a number does not fit its
 /// field (queue pairs have 24 bits, a message ends within 2^32 bytes). The contents of `out` are then unspecified.
-pub fn emit(segment: &Segment, route: &Route, payload: &[u8], out: &mut [u8]) -> Result<usize, EmitError> {
+pub fn emit(
+    segment: &Segment,
+    route: &FrameAddressing,
+    payload: &[u8],
+    out: &mut [u8],
+) -> Result<usize, EmitError> {
     check(segment)?;
     let expected = payload_len(&segment.body);
     if payload.len() != expected {
@@ -143,7 +148,7 @@ pub(super) fn check(segment: &Segment) -> Result<(), EmitError> {
     Ok(())
 }
 
-pub(super) fn emit_ip_udp(route: &Route, packet: &mut [u8]) {
+pub(super) fn emit_ip_udp(route: &FrameAddressing, packet: &mut [u8]) {
     let total = packet.len() as u16;
     // The packet may not be fragmented and therefore needs no identification (RFC 6864).
     put(packet, 0, [0x45, (route.dscp & 0x3f) << 2 | route.ecn as u8]);
@@ -205,7 +210,7 @@ pub(super) fn emit_headers(segment: &Segment, pad: u8, out: &mut [u8]) {
         Body::Rd(data) => emit_rd(data, extension),
         Body::Control(control) => control.write(extension),
         Body::Missing(missing) => {
-            extension[ext::FLAGS] = if missing.cause == Cause::Late { flag::LATE } else { 0 };
+            extension[ext::FLAGS] = if missing.cause == MissingCause::Late { flag::LATE } else { 0 };
             put(extension, ext::MISSING_BITS, missing.missing.to_be_bytes());
         }
     }
@@ -263,7 +268,7 @@ fn emit_reth(address: u64, rkey: u64, length: u32, out: &mut [u8]) {
 }
 
 fn emit_ack(ack: &Ack, out: &mut [u8]) {
-    out[ext::FLAGS] = if ack.notices == Notices::Paused { flag::PAUSED } else { 0 };
+    out[ext::FLAGS] = if ack.notices == NoticePermission::Paused { flag::PAUSED } else { 0 };
     out[ext::ACK_BACK] = ack.back;
     put_u24(out, ext::ACK_CUMULATIVE, wire_psn(ack.cumulative));
     put(out, ext::ACK_PACKETS, ack.packets.to_be_bytes());

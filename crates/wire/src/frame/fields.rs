@@ -24,7 +24,7 @@ pub(crate) trait Field {
     type Value: Copy;
     /// Offset in the extension and length in bytes, with reserved bytes before the value. `None` if the field is not
     /// in the extension.
-    const PLACE: Option<(usize, usize)> = None;
+    const LAYOUT: Option<(usize, usize)> = None;
     /// Bits that the field uses in the flags byte.
     const FLAGS: u8 = 0;
     /// True if the field is the PSN of the BTH.
@@ -35,9 +35,9 @@ pub(crate) trait Field {
         None
     }
     /// Writes the value to the extension.
-    fn put(value: Self::Value, extension: &mut [u8]);
+    fn write(value: Self::Value, extension: &mut [u8]);
     /// Reads the value from a frame that has passed [`Field::check`].
-    fn get(source: &Source<'_>) -> Self::Value;
+    fn read(source: &Source<'_>) -> Self::Value;
     /// Checks that the frame has an allowed value.
     fn check(_: &Source<'_>) -> Result<(), ParseError> {
         Ok(())
@@ -53,11 +53,11 @@ pub(crate) struct StampAt<const AT: usize>;
 
 impl<const AT: usize> Field for StampAt<AT> {
     type Value = Time;
-    const PLACE: Option<(usize, usize)> = Some((AT, 8));
-    fn put(value: Time, extension: &mut [u8]) {
+    const LAYOUT: Option<(usize, usize)> = Some((AT, 8));
+    fn write(value: Time, extension: &mut [u8]) {
         put(extension, AT, value.as_ps().to_be_bytes());
     }
-    fn get(source: &Source<'_>) -> Time {
+    fn read(source: &Source<'_>) -> Time {
         time_at(source.extension, AT)
     }
 }
@@ -71,8 +71,8 @@ impl Field for PsnOfBth {
     fn psn(value: u64) -> Option<u64> {
         Some(value)
     }
-    fn put(_: u64, _: &mut [u8]) {}
-    fn get(source: &Source<'_>) -> u64 {
+    fn write(_: u64, _: &mut [u8]) {}
+    fn read(source: &Source<'_>) -> u64 {
         extend_psn(source.psn, source.near)
     }
 }
@@ -82,12 +82,12 @@ pub(crate) struct LastPsnAt<const AT: usize>;
 
 impl<const AT: usize> Field for LastPsnAt<AT> {
     type Value = u64;
-    const PLACE: Option<(usize, usize)> = Some((AT, 4));
-    fn put(value: u64, extension: &mut [u8]) {
+    const LAYOUT: Option<(usize, usize)> = Some((AT, 4));
+    fn write(value: u64, extension: &mut [u8]) {
         put_u24(extension, AT + 1, wire_psn(value));
     }
-    fn get(source: &Source<'_>) -> u64 {
-        extend_psn(u24_at(source.extension, AT + 1), PsnOfBth::get(source))
+    fn read(source: &Source<'_>) -> u64 {
+        extend_psn(u24_at(source.extension, AT + 1), PsnOfBth::read(source))
     }
     fn check(source: &Source<'_>) -> Result<(), ParseError> {
         zero("high byte of the last PSN of a notice", source.extension[AT].into())?;
@@ -112,11 +112,11 @@ pub(crate) struct CreditAt<const AT: usize>;
 
 impl<const AT: usize> Field for CreditAt<AT> {
     type Value = CreditNumber;
-    const PLACE: Option<(usize, usize)> = Some((AT, 4));
-    fn put(value: CreditNumber, extension: &mut [u8]) {
+    const LAYOUT: Option<(usize, usize)> = Some((AT, 4));
+    fn write(value: CreditNumber, extension: &mut [u8]) {
         put(extension, AT, value.to_wire().to_be_bytes());
     }
-    fn get(source: &Source<'_>) -> CreditNumber {
+    fn read(source: &Source<'_>) -> CreditNumber {
         CreditNumber::new(u32_at(source.extension, AT).into())
     }
     fn check(source: &Source<'_>) -> Result<(), ParseError> {
@@ -131,10 +131,10 @@ pub(crate) struct MarkedFlag;
 impl Field for MarkedFlag {
     type Value = bool;
     const FLAGS: u8 = flag::MARKED;
-    fn put(value: bool, extension: &mut [u8]) {
+    fn write(value: bool, extension: &mut [u8]) {
         extension[ext::FLAGS] |= if value { flag::MARKED } else { 0 };
     }
-    fn get(source: &Source<'_>) -> bool {
+    fn read(source: &Source<'_>) -> bool {
         source.extension[ext::FLAGS] & flag::MARKED != 0
     }
 }

@@ -3,9 +3,9 @@
 use super::datagram::Datagram;
 use super::error::ParseError;
 use super::layout::{ETHERNET_LEN, ETHERTYPE_IPV4, ICRC_LEN, IPV4_LEN};
-use super::outer::{check_icrc, ipv4, udp_payload};
+use super::outer_headers::{check_icrc, ipv4, udp_payload};
 use super::read::{array, take, u16_at};
-use super::route::{Ecn, EthernetRoute, Route};
+use super::route::{Ecn, EthernetAddresses, FrameAddressing};
 use core::net::Ipv4Addr;
 use core::ops::Deref;
 
@@ -36,7 +36,7 @@ use core::ops::Deref;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    route: Route,
+    route: FrameAddressing,
     datagram: Datagram<'a>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Packet<'a> {
             return Err(ParseError::EtherType(ethertype));
         }
         let mut packet = Packet::parse_ipv4(&frame[ETHERNET_LEN..])?;
-        packet.route.ethernet = Some(EthernetRoute { dst: array(header, 0), src: array(header, 6) });
+        packet.route.ethernet = Some(EthernetAddresses { dst: array(header, 0), src: array(header, 6) });
         Ok(packet)
     }
 
@@ -66,7 +66,7 @@ impl<'a> Packet<'a> {
         let (header, udp) = ip.split_at(IPV4_LEN);
         let roce = udp_payload(header, udp)?;
         check_icrc(ip, roce)?;
-        let route = Route {
+        let route = FrameAddressing {
             ethernet: None,
             src_ip: Ipv4Addr::from(array(header, 12)),
             dst_ip: Ipv4Addr::from(array(header, 16)),
@@ -79,7 +79,7 @@ impl<'a> Packet<'a> {
     }
 
     /// Addresses, entropy port and ECN codepoint. [`Ecn::Experienced`]: a switch marked the packet.
-    pub fn route(&self) -> &Route {
+    pub fn route(&self) -> &FrameAddressing {
         &self.route
     }
 }

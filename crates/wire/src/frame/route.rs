@@ -32,7 +32,7 @@ impl Ecn {
 
 /// Ethernet addresses of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct EthernetRoute {
+pub struct EthernetAddresses {
     /// Destination address.
     pub dst: [u8; 6],
     /// Source address.
@@ -41,9 +41,9 @@ pub struct EthernetRoute {
 
 /// Addresses and IP fields of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct FrameAddressing {
     /// Ethernet addresses, or `None` if frames start with the IPv4 header.
-    pub ethernet: Option<EthernetRoute>,
+    pub ethernet: Option<EthernetAddresses>,
     /// Source address.
     pub src_ip: Ipv4Addr,
     /// Destination address.

@@ -10,7 +10,7 @@ use super::layout::{
 };
 use super::opcode::{Opcode, SYNDROME_ACK, syndrome};
 use super::psn::wire_psn;
-use super::route::Route;
+use super::route::FrameAddressing;
 use super::write::{put, put_u24};
 use crate::segment::{Body, Data, NackReason, Operation, Segment};
 
@@ -31,7 +31,7 @@ const RELIABLE_CONNECTION: u8 = 0x3f;
 pub fn emit_standard(
     segment: &Segment,
     message_bytes: u32,
-    route: &Route,
+    route: &FrameAddressing,
     out: &mut [u8],
 ) -> Result<Option<usize>, EmitError> {
     let Some(extended) = extended_len(&segment.body) else { return Ok(None) };
@@ -146,13 +146,13 @@ mod tests {
 
     use super::*;
     use crate::control::Control;
-    use crate::segment::{Ack, Nack, Notices};
-    use crate::{Ecn, EthernetRoute, Framing};
+    use crate::segment::{Ack, Nack, NoticePermission};
+    use crate::{Ecn, EthernetAddresses, Framing};
     use pathweave_units::{PathId, QpNum, Time};
     use proptest::prelude::*;
 
-    const ROUTE: Route = Route {
-        ethernet: Some(EthernetRoute { dst: [2, 0, 0, 0, 0, 1], src: [2, 0, 0, 0, 0, 2] }),
+    const ROUTE: FrameAddressing = FrameAddressing {
+        ethernet: Some(EthernetAddresses { dst: [2, 0, 0, 0, 0, 1], src: [2, 0, 0, 0, 0, 2] }),
         src_ip: Ipv4Addr::new(10, 0, 0, 2),
         dst_ip: Ipv4Addr::new(10, 0, 0, 1),
         src_port: 0xc123,
@@ -211,7 +211,7 @@ mod tests {
             received_at: Time::ZERO,
             packets: 1,
             marked: 0,
-            notices: Notices::Welcome,
+            notices: NoticePermission::Welcome,
         };
         let ack = frame(Body::Ack(ack), 0);
         assert_eq!((ack[42], &ack[51..58]), (0x11, &[0xff, 0xff, 0xff, 0x1f, 0, 0, 0][..]));

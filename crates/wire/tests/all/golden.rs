@@ -3,8 +3,8 @@
 use crate::common::plain_route;
 use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, Missing, Nack, NackReason, Notices, Operation,
-    Packet, RdData, Route, Segment, emit,
+    Ack, Body, Control, CreditNumber, Data, Ecn, FrameAddressing, Missing, MissingCause, Nack, NackReason,
+    NoticePermission, Operation, Packet, RdData, Segment, emit,
 };
 
 fn bytes(lines: &[&str]) -> Vec<u8> {
@@ -13,7 +13,7 @@ fn bytes(lines: &[&str]) -> Vec<u8> {
 }
 
 /// Checks that `segment` becomes `lines`, and that they parse back to it.
-fn check(segment: &Segment, route: &Route, payload: &[u8], near: u64, lines: &[&str]) {
+fn check(segment: &Segment, route: &FrameAddressing, payload: &[u8], near: u64, lines: &[&str]) {
     let golden = bytes(lines);
     let mut out = [0; 256];
     let len = emit(segment, route, payload, &mut out).expect("a segment that fits");
@@ -47,7 +47,7 @@ fn last_packet_of_a_write_with_immediate() {
             sent_at: Time::from_ps(1_000_001),
         }),
     };
-    let route = Route { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
+    let route = FrameAddressing { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
     check(
         &segment,
         &route,
@@ -100,7 +100,7 @@ fn last_packet_of_a_write_where_receivers_grant_credit() {
             sent_at: Time::from_ps(1_000_001),
         }),
     };
-    let route = Route { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
+    let route = FrameAddressing { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
     check(
         &segment,
         &route,
@@ -179,7 +179,7 @@ fn first_packet_of_a_write_of_four_gibibytes() {
             sent_at: Time::from_ps(1_000_001),
         }),
     };
-    let route = Route { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
+    let route = FrameAddressing { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
     check(
         &segment,
         &route,
@@ -217,10 +217,10 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
             received_at: Time::from_us(2),
             packets: 4,
             marked: 1,
-            notices: Notices::Welcome,
+            notices: NoticePermission::Welcome,
         }),
     };
-    let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
+    let route = FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
         &route,
@@ -249,7 +249,7 @@ fn refusal_beyond_the_window() {
         pull_target: None,
         body: Body::Nack(nack),
     };
-    let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
+    let route = FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
         &route,
@@ -278,7 +278,7 @@ fn refusal_of_a_trimmed_packet_that_was_marked() {
         pull_target: None,
         body: Body::Nack(nack),
     };
-    let route = Route { src_port: 0xffff, dscp: 48, ..plain_route() };
+    let route = FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
         &route,
@@ -309,7 +309,7 @@ fn part_of_a_message_between_datagram_queue_pairs() {
     });
     let segment =
         Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(2), pull_target: None, body };
-    let route = Route { src_port: 0xffff, ..plain_route() };
+    let route = FrameAddressing { src_port: 0xffff, ..plain_route() };
     check(
         &segment,
         &route,
@@ -336,7 +336,7 @@ fn part_of_a_message_between_datagram_queue_pairs() {
 fn check_answer(body: Body, near: u64, lines: &[&str]) {
     let segment =
         Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), pull_target: None, body };
-    check(&segment, &Route { src_port: 0xffff, dscp: 48, ..plain_route() }, &[], near, lines);
+    check(&segment, &FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() }, &[], near, lines);
 }
 
 #[test]
@@ -350,7 +350,7 @@ fn acknowledgement_that_pauses_notices() {
         received_at: Time::from_us(2),
         packets: 4,
         marked: 1,
-        notices: Notices::Paused,
+        notices: NoticePermission::Paused,
     };
     check_answer(
         Body::Ack(ack),
@@ -405,7 +405,7 @@ fn answer_to_a_marked_notice() {
 #[test]
 fn packets_that_are_late() {
     check_answer(
-        Body::Missing(Missing { first: 0x1ff_fffe, missing: 5, cause: Cause::Late }),
+        Body::Missing(Missing { first: 0x1ff_fffe, missing: 5, cause: MissingCause::Late }),
         0x1ff_fff0,
         &[
             "45 c0 00 3c 00 00 40 00 40 11 1e e4 0a 01 02 03 0a 04 05 06",

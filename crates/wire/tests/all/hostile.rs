@@ -4,7 +4,7 @@
 use crate::common::{frame, plain_route, route, segment};
 use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{
-    Body, Cause, Control, CreditNumber, Data, Missing, Operation, Packet, ParseError, RdData, Segment,
+    Body, Control, CreditNumber, Data, Missing, MissingCause, Operation, Packet, ParseError, RdData, Segment,
 };
 use proptest::prelude::*;
 
@@ -31,7 +31,7 @@ proptest! {
         for bit in 0..frame.len() * 8 {
             frame[bit / 8] ^= 1 << (bit % 8);
             if let Ok(packet) = Packet::parse_ipv4(&frame) {
-                prop_assert_eq!(packet.segment(near), segment.as_carried(), "bit {}", bit);
+                prop_assert_eq!(packet.segment(near), segment.normalized(), "bit {}", bit);
             }
             frame[bit / 8] ^= 1 << (bit % 8);
         }
@@ -41,7 +41,7 @@ proptest! {
     fn bytes_after_the_packet_do_not_matter((segment, near) in segment(), tail in prop::collection::vec(any::<u8>(), 0..32)) {
         let mut frame = frame(&segment, &plain_route());
         frame.extend(tail);
-        prop_assert_eq!(Packet::parse_ipv4(&frame).expect("our own frame").segment(near), segment.as_carried());
+        prop_assert_eq!(Packet::parse_ipv4(&frame).expect("our own frame").segment(near), segment.normalized());
     }
 
     #[test]
@@ -65,7 +65,7 @@ proptest! {
         seal(&mut forged);
         if let Ok(packet) = Packet::parse_ipv4(&forged) {
             let parsed = packet.segment(near);
-            prop_assert_eq!(parsed, parsed.as_carried());
+            prop_assert_eq!(parsed, parsed.normalized());
             let mut again = vec![0; 2048];
             let len = pathweave_wire::emit(&parsed, packet.route(), packet.payload(), &mut again)
                 .map_err(|error| TestCaseError::fail(error.to_string()))?;
@@ -215,7 +215,7 @@ fn errors_name_field_and_value() {
     let reply = Body::Control(Control::NoticeReply { sent_at, received_at, marked: false });
     assert_eq!(error_in(reply, |f| f[44] = 0x18), E::Flags { flags: 0x18, allowed: 8 });
     assert_eq!(error_in(reply, |f| f[39] = 1), E::Reserved { field: "PSN", value: 1 });
-    let missing = Body::Missing(Missing { first: 9, missing: 1, cause: Cause::Lost });
+    let missing = Body::Missing(Missing { first: 9, missing: 1, cause: MissingCause::Lost });
     assert_eq!(error_in(missing, |f| f[44] = 8), E::Flags { flags: 8, allowed: 0x10 });
     assert_eq!(error_in(missing, |f| f[55] = 2), E::NothingMissing(9));
 
@@ -276,7 +276,7 @@ fn checksums_name_both_values() {
 fn a_marked_packet_is_still_intact() {
     let segment =
         Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
-    let route = pathweave_wire::Route { ecn: pathweave_wire::Ecn::Capable0, ..plain_route() };
+    let route = pathweave_wire::FrameAddressing { ecn: pathweave_wire::Ecn::Capable0, ..plain_route() };
     let mut frame = frame(&segment, &route);
     // Operation of a switch: set both ECN bits, decrement the TTL, and adjust the header checksum (RFC 1624).
     frame[1] |= 3;

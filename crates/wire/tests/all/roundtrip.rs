@@ -16,14 +16,14 @@ proptest! {
             None => Packet::parse_ipv4(&frame),
         }.map_err(|error| TestCaseError::fail(error.to_string()))?;
         prop_assert_eq!(*packet.route(), route);
-        prop_assert_eq!(packet.segment(near), segment.as_carried());
+        prop_assert_eq!(packet.segment(near), segment.normalized());
         prop_assert_eq!(packet.payload(), payload(&segment));
         prop_assert_eq!((packet.dst_qp(), packet.src_qp(), packet.path()), (segment.dst_qp, segment.src_qp, segment.path));
     }
 
     #[test]
     fn what_is_carried_needs_no_further_change((segment, _) in segment()) {
-        prop_assert_eq!(segment.as_carried().as_carried(), segment.as_carried());
+        prop_assert_eq!(segment.normalized().normalized(), segment.normalized());
     }
 
     #[test]
@@ -61,7 +61,7 @@ fn try_emit(dst_qp: u32, body: Body, payload: &[u8], room: usize) -> Result<usiz
         // Every frame that was emitted can be parsed.
         let mut out = vec![0; room];
         let len = emit(&segment, &plain_route(), payload, &mut out)?;
-        assert_eq!(Packet::parse_ipv4(&out[..len]).expect("our own frame").segment(0), segment.as_carried());
+        assert_eq!(Packet::parse_ipv4(&out[..len]).expect("our own frame").segment(0), segment.normalized());
     }
     result
 }

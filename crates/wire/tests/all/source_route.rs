@@ -46,7 +46,7 @@ fn hops_that_were_taken_are_the_way_back() {
     assert_eq!(pass_waypoint(&mut bytes, 99), Ok(None));
     assert_eq!(bytes, before);
     let route = SourceRoute::parse(&bytes).unwrap();
-    assert_eq!((route.left(), route.path(), route.next_header(), route.next()), (0, 5, 17, None));
+    assert_eq!((route.remaining(), route.path(), route.next_header(), route.next()), (0, 5, 17, None));
     let back: Vec<Waypoint> = route.backwards().collect();
     assert_eq!(back, [22, 30, 10].map(Waypoint::Hop));
 }
@@ -118,12 +118,12 @@ fn check(bytes: &[u8]) {
     match SourceRoute::parse(bytes) {
         Err(error) => assert!(!error.to_string().is_empty()),
         Ok(route) => {
-            assert!(route.left() <= route.len() && route.header_len() <= bytes.len());
+            assert!(route.remaining() <= route.len() && route.header_len() <= bytes.len());
             assert_eq!(route.backwards().count(), route.len());
             let mut copy = bytes.to_vec();
             let passed =
                 (0..=MAX_WAYPOINTS).take_while(|_| pass_waypoint(&mut copy, 1).unwrap().is_some()).count();
-            assert_eq!(passed, route.left());
+            assert_eq!(passed, route.remaining());
         }
     }
 }
@@ -144,7 +144,7 @@ proptest! {
         let route = SourceRoute::parse(&bytes).unwrap();
         let entries: Vec<Waypoint> = (0..route.len()).map(|i| route.entry(i)).collect();
         prop_assert_eq!(entries, hops.iter().map(|&port| Waypoint::Hop(port)).collect::<Vec<_>>());
-        prop_assert_eq!((route.path(), route.left(), bytes.len()), (path, hops.len(), RouteForm::Hops.header_len(hops.len())));
+        prop_assert_eq!((route.path(), route.remaining(), bytes.len()), (path, hops.len(), RouteForm::Hops.header_len(hops.len())));
         for len in 0..bytes.len() {
             let cut = SourceRoute::parse(&bytes[..len]).is_err();
             prop_assert!(cut, "cut at {}", len);

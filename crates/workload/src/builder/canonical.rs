@@ -95,7 +95,7 @@ impl GraphBuilder {
         let rename = |job: &mut Option<JobId>| *job = job.map(|j| JobId(job_of[j.index()]));
         for job in &mut self.jobs {
             rename(&mut job.follows);
-            rename(&mut job.part_of);
+            rename(&mut job.parent);
         }
         for message in &mut self.messages {
             message.group = GroupId(group_of[message.group.index()] as u16);
@@ -129,7 +129,7 @@ impl GraphBuilder {
         let mut done = 0;
         while let Some(i) = free.pop() {
             done += 1;
-            for next in edges.all_of(TaskId(i)) {
+            for next in edges.all_dependents(TaskId(i)) {
                 depths[next.index()] = depths[next.index()].max(depths[i as usize] + 1);
                 waiting[next.index()] -= 1;
                 if waiting[next.index()] == 0 {

@@ -6,15 +6,15 @@ use indexmap::IndexSet;
 use crate::graph::{Label, Labels};
 
 /// Largest number of labels that a graph distinguishes.
-const MOST: usize = 1 << 22;
+const MAX_LABELS: usize = 1 << 22;
 
 /// Labels recorded while tasks are declared. Tasks without a label take no memory while no label is set.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Labelling {
     /// All labels, in the order of first use. `finish` sorts them.
-    known: IndexSet<Label, RandomState>,
+    labels: IndexSet<Label, RandomState>,
     /// Number of the current label: its index in `known` plus 1, or 0 for none.
-    now: u32,
+    current: u32,
     /// Label numbers of messages, in the order of declaration. Shorter than the list of messages if the last
     /// ones have no label; likewise `of_computes`.
     of_messages: Vec<u32>,
@@ -25,35 +25,35 @@ impl Labelling {
     /// Sets the label of the tasks declared from now on.
     pub(super) fn set(&mut self, label: Option<Label>) {
         let Some(label) = label else {
-            self.now = 0;
+            self.current = 0;
             return;
         };
         // The number is the index among the known labels, plus 1.
-        let number = if self.known.len() < MOST {
-            Some(self.known.insert_full(label).0)
+        let number = if self.labels.len() < MAX_LABELS {
+            Some(self.labels.insert_full(label).0)
         } else {
-            self.known.get_index_of(&label)
+            self.labels.get_index_of(&label)
         };
-        self.now = number.map_or(0, |place| place as u32 + 1);
+        self.current = number.map_or(0, |place| place as u32 + 1);
     }
 
     /// Records the label of a task that is declared now. `before` is the number of tasks of its kind declared
     /// earlier.
     pub(super) fn declare(&mut self, is_compute: bool, before: usize) {
-        if self.now == 0 {
+        if self.current == 0 {
             return;
         }
         let list = if is_compute { &mut self.of_computes } else { &mut self.of_messages };
         list.resize(before, 0);
-        list.push(self.now);
+        list.push(self.current);
     }
 
     /// Returns the labels of tasks in their final order, given the old index of each.
     pub(super) fn finish(self, messages: &[u32], computes: &[u32]) -> Labels {
-        if self.known.is_empty() {
+        if self.labels.is_empty() {
             return Labels::default();
         }
-        let mut all: Vec<(Label, u32)> = self.known.into_iter().zip(1..).collect();
+        let mut all: Vec<(Label, u32)> = self.labels.into_iter().zip(1..).collect();
         all.sort_unstable();
         let mut renamed = vec![0; all.len() + 1];
         for (new, (_, old)) in (1u32..).zip(&all) {

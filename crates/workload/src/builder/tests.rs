@@ -197,7 +197,7 @@ fn a_task_may_need_some_of_what_it_waits_for() {
     let next = (0..4).map(TaskId).find(|&id| graph.predecessors(id) > 0).unwrap();
     assert_eq!((graph.predecessors(next), graph.needs(next)), (3, 2));
     let mut ends = Vec::new();
-    crate::bounds::replay(&graph, |_| Duration::ZERO, |_, _, end| ends.push(end));
+    crate::bounds::run_ideal(&graph, |_| Duration::ZERO, |_, _, end| ends.push(end));
     // It begins after the second predecessor, at 5 us.
     assert_eq!(ends, [3, 5, 6, 7].map(Time::from_us));
 }

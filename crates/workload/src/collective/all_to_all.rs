@@ -5,11 +5,11 @@ use crate::error::WorkloadError;
 
 /// Sends all blocks at once, as NCCL does with grouped sends and receives.
 pub(super) fn direct<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
-    direct_unless(on, n, |_, _| false)
+    direct_except(on, n, |_, _| false)
 }
 
 /// Works as [`direct`], but omits the pairs for which `nothing` returns true.
-pub(crate) fn direct_unless<M: Medium>(
+pub(crate) fn direct_except<M: Medium>(
     on: &mut M,
     n: usize,
     nothing: impl Fn(usize, usize) -> bool,
@@ -28,11 +28,11 @@ pub(crate) fn direct_unless<M: Medium>(
 /// Rank i sends to i + s and receives from i - s in step s. Its next step begins when both transfers have
 /// ended.
 pub(super) fn pairwise<M: Medium>(on: &mut M, n: usize) -> Result<(), WorkloadError> {
-    pairwise_unless(on, n, |_, _| false)
+    pairwise_except(on, n, |_, _| false)
 }
 
 /// Works as [`pairwise`], but omits the pairs for which `nothing` returns true.
-pub(crate) fn pairwise_unless<M: Medium>(
+pub(crate) fn pairwise_except<M: Medium>(
     on: &mut M,
     n: usize,
     nothing: impl Fn(usize, usize) -> bool,

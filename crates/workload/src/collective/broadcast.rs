@@ -6,16 +6,16 @@ use crate::error::WorkloadError;
 /// Broadcast along a chain, chunk by chunk, as NCCL broadcasts around its rings: rank 0 sends `chunks` blocks
 /// to rank 1, rank 1 to rank 2, and so on.
 pub(super) fn chain_broadcast<M: Medium>(on: &mut M, n: usize, chunks: usize) -> Result<(), WorkloadError> {
-    along(on, chunks, (0..n).collect(), false)
+    chain(on, chunks, (0..n).collect(), false)
 }
 
 /// Reduction along a chain: rank n - 1 sends `chunks` blocks to rank n - 2, which adds its own, and so on to
 /// rank 0.
 pub(super) fn chain_reduce<M: Medium>(on: &mut M, n: usize, chunks: usize) -> Result<(), WorkloadError> {
-    along(on, chunks, (0..n).rev().collect(), true)
+    chain(on, chunks, (0..n).rev().collect(), true)
 }
 
-fn along<M: Medium>(on: &mut M, chunks: usize, ranks: Vec<usize>, adds: bool) -> Result<(), WorkloadError> {
+fn chain<M: Medium>(on: &mut M, chunks: usize, ranks: Vec<usize>, adds: bool) -> Result<(), WorkloadError> {
     for chunk in 0..chunks {
         let mut before: Option<M::Sent> = None;
         for pair in ranks.windows(2) {

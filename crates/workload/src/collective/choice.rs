@@ -79,7 +79,7 @@ impl Algorithms {
             ranks,
             size: bytes.max(least),
             chunk: self.chunk.get(),
-            local: self.local_size as usize,
+            ranks_per_server: self.local_size as usize,
         }
     }
 }

@@ -2,12 +2,12 @@
 
 /// A vector divided into parts whose sizes differ by a byte at most. The first parts take the remainder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct Partition {
     pub(crate) bytes: u64,
     pub(crate) parts: usize,
 }
 
-impl Cut {
+impl Partition {
     /// Returns the offset of the first byte of a part.
     fn offset(self, part: usize) -> u64 {
         let (part, parts) = (part as u64, self.parts as u64);
@@ -25,7 +25,7 @@ mod tests {
 
     #[test]
     fn the_first_parts_take_what_is_left_over() {
-        let cut = Cut { bytes: 10, parts: 4 };
+        let cut = Partition { bytes: 10, parts: 4 };
         assert_eq!([0, 1, 2, 3].map(|part| cut.bytes(part, 1)), [3, 3, 2, 2]);
         assert_eq!((cut.bytes(0, 4), cut.bytes(1, 2), cut.bytes(2, 0)), (10, 5, 0));
     }

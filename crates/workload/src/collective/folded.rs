@@ -6,17 +6,17 @@ use super::{Medium, Sizes, Transfer};
 use crate::builder::{Draft, Stream};
 use crate::error::WorkloadError;
 use crate::graph::{JobId, MAX_MESSAGE_SIZE, Moment};
-use crate::sink::Sink;
+use crate::sink::WorkloadBuilder;
 
 /// The graph as ranks use it if each rank is represented by one with the same or a lower number. A rotation
 /// of the ranks leaves the collective unchanged. So the k-th transfer of a rank corresponds to the k-th
 /// transfer of its representative.
-pub(crate) struct Folded<'s, 'e> {
-    pub(crate) out: &'s mut Sink<'e>,
+pub(crate) struct FoldedMedium<'s, 'e> {
+    pub(crate) out: &'s mut WorkloadBuilder<'e>,
     /// Host of each rank.
     pub(crate) members: &'s [u32],
     /// Representative of each rank.
-    pub(crate) alike: &'s [usize],
+    pub(crate) representative: &'s [usize],
     /// Task that the input of each representative waits for, by rank.
     pub(crate) ready: &'s [Option<Draft>],
     pub(crate) sizes: Sizes<'s>,
@@ -38,9 +38,9 @@ pub(crate) struct Sent {
     src: usize,
 }
 
-impl<'s, 'e> Folded<'s, 'e> {
+impl<'s, 'e> FoldedMedium<'s, 'e> {
     pub(crate) fn new(
-        out: &'s mut Sink<'e>,
+        out: &'s mut WorkloadBuilder<'e>,
         (members, alike): (&'s [u32], &'s [usize]),
         ready: &'s [Option<Draft>],
         sizes: Sizes<'s>,
@@ -48,10 +48,10 @@ impl<'s, 'e> Folded<'s, 'e> {
     ) -> Self {
         let none = vec![Vec::new(); members.len()];
         let counts = vec![0; members.len()];
-        Folded {
+        FoldedMedium {
             out,
             members,
-            alike,
+            representative: alike,
             ready,
             sizes,
             stream: 0,
@@ -90,12 +90,12 @@ impl<'s, 'e> Folded<'s, 'e> {
     }
 }
 
-impl Medium for Folded<'_, '_> {
+impl Medium for FoldedMedium<'_, '_> {
     type Sent = Sent;
 
     fn send(&mut self, transfer: Transfer, after: &[Sent]) -> Result<Sent, WorkloadError> {
         let (src, dst) = (transfer.src, transfer.dst);
-        let task = if self.alike[src] == src {
+        let task = if self.representative[src] == src {
             let task = self.declare(transfer, after)?;
             self.sent[src].push(task);
             self.through[src].push((task, Moment::Completion));
@@ -103,9 +103,9 @@ impl Medium for Folded<'_, '_> {
         } else {
             let nth = self.counts[src];
             self.counts[src] += 1;
-            self.sent[self.alike[src]][nth]
+            self.sent[self.representative[src]][nth]
         };
-        if self.alike[dst] == dst {
+        if self.representative[dst] == dst {
             self.through[dst].push((task, Moment::Delivery));
         }
         Ok(Sent { task, src })

@@ -9,26 +9,26 @@ mod broadcast;
 mod choice;
 mod count;
 mod cut;
+mod declare;
 mod folded;
+mod graph_medium;
 mod halving;
 mod hierarchical;
 mod plan;
-mod put;
 mod ring;
 #[cfg(test)]
 mod tests;
 mod tree;
-mod wires;
 
-pub(crate) use all_to_all::{direct_unless, pairwise_unless};
+pub(crate) use all_to_all::{direct_except, pairwise_except};
 pub use choice::Algorithms;
 pub(crate) use choice::{chunk, eight};
-pub(crate) use cut::Cut;
-use folded::Folded;
+pub(crate) use cut::Partition;
+pub(crate) use declare::{Ranks, Through};
+use folded::FoldedMedium;
+pub(crate) use graph_medium::{GraphMedium, Sizes};
 pub use plan::Operation;
 pub(crate) use plan::Plan;
-pub(crate) use put::{Ranks, Through};
-pub(crate) use wires::{Sizes, Wires};
 
 use crate::error::WorkloadError;
 

@@ -4,10 +4,10 @@ use pathweave_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::ring::Ring;
-use super::{Arrived, Cut, Medium, Sizes, all_to_all, broadcast, halving, hierarchical, tree};
+use super::{Arrived, Medium, Partition, Sizes, all_to_all, broadcast, halving, hierarchical, tree};
 use crate::algorithm::Algorithm;
 use crate::error::WorkloadError;
-use crate::graph::{Measure, Parallelism};
+use crate::graph::{BandwidthBytes, Parallelism};
 use crate::sink::Steps;
 
 /// Operation of a collective, named as in NCCL. Sizes are defined as in nccl-tests.
@@ -55,7 +55,7 @@ impl Operation {
     /// Returns the bytes from which bandwidth is computed: the size, and for the bus bandwidth the size times
     /// the factor of nccl-tests (doc/PERFORMANCE.md). The bus bandwidth does not depend on the number of
     /// ranks and compares with the rate of a link.
-    pub(crate) fn measure(self, ranks: usize, size: u64) -> Measure {
+    pub(crate) fn measure(self, ranks: usize, size: u64) -> BandwidthBytes {
         let n = ranks as u128;
         let bus = match self {
             Operation::AllReduce => u128::from(size) * 2 * (n - 1) / n,
@@ -64,7 +64,7 @@ impl Operation {
             }
             Operation::Broadcast | Operation::Reduce => u128::from(size),
         };
-        Measure { size: Bytes::new(size), bus: Bytes::new(u64::try_from(bus).unwrap_or(u64::MAX)) }
+        BandwidthBytes { size: Bytes::new(size), bus: Bytes::new(u64::try_from(bus).unwrap_or(u64::MAX)) }
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) struct Plan {
     /// Largest piece that trees and chains send, bytes.
     pub(crate) chunk: u64,
     /// Ranks of a server, for the hierarchical all-reduce.
-    pub(crate) local: usize,
+    pub(crate) ranks_per_server: usize,
 }
 
 /// Error of a plan: field, value, and what is allowed.
@@ -88,7 +88,7 @@ pub(crate) type BadPlan = (&'static str, String, String);
 
 impl Plan {
     pub(crate) fn check(&self) -> Result<(), BadPlan> {
-        let Plan { operation, algorithm, ranks, size, chunk, local } = *self;
+        let Plan { operation, algorithm, ranks, size, chunk, ranks_per_server: local } = *self;
         let known = operation.algorithms();
         if !known.contains(&algorithm) {
             let names: Vec<&str> = known.iter().map(|a| a.name()).collect();
@@ -134,7 +134,7 @@ impl Plan {
 
     /// Returns the sizes of blocks.
     pub(crate) fn sizes(&self) -> Sizes<'static> {
-        let cut = Cut { bytes: self.size, parts: self.parts() };
+        let cut = Partition { bytes: self.size, parts: self.parts() };
         if self.operation == Operation::AllToAll { Sizes::Destinations(cut) } else { Sizes::Vector(cut) }
     }
 
@@ -160,7 +160,7 @@ impl Plan {
             (Operation::AllReduce, Algorithm::HalvingDoubling) => 2.0 * n * n.log2().ceil(),
             (_, Algorithm::HalvingDoubling | Algorithm::Bruck) => n * n.log2().ceil(),
             (_, Algorithm::Hierarchical) => {
-                let local = self.local as f64;
+                let local = self.ranks_per_server as f64;
                 2.0 * n * (local - 1.0 + n / local - 1.0)
             }
             (Operation::Broadcast | Operation::Reduce, _) => (n - 1.0) * parts,
@@ -176,7 +176,7 @@ impl Plan {
             || match self.algorithm {
                 Algorithm::Ring => around,
                 Algorithm::Direct | Algorithm::Pairwise | Algorithm::Bruck => true,
-                Algorithm::Hierarchical => by.is_multiple_of(self.local),
+                Algorithm::Hierarchical => by.is_multiple_of(self.ranks_per_server),
                 Algorithm::DoubleBinaryTree | Algorithm::HalvingDoubling | Algorithm::Binomial => false,
             }
     }
@@ -192,7 +192,9 @@ impl Plan {
                 tree::double_binary_all_reduce(on, n, self.parts() / 2)
             }
             (Operation::AllReduce, Algorithm::HalvingDoubling) => halving::all_reduce(on, n),
-            (Operation::AllReduce, Algorithm::Hierarchical) => hierarchical::all_reduce(on, n, self.local),
+            (Operation::AllReduce, Algorithm::Hierarchical) => {
+                hierarchical::all_reduce(on, n, self.ranks_per_server)
+            }
             (Operation::AllReduce, _) => {
                 let reduced = ring.reduce_scatter(on, &nothing())?;
                 ring.all_gather(on, &reduced).map(|_| ())

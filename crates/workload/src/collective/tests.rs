@@ -36,7 +36,7 @@ fn blocks_of(blocks: Blocks) -> Vec<Block> {
 
 fn plan(operation: Operation, algorithm: Algorithm, ranks: usize) -> Plan {
     let local = (1..ranks).rev().find(|local| ranks.is_multiple_of(*local)).unwrap_or(1);
-    Plan { operation, algorithm, ranks, size: 8000, chunk: 700, local }
+    Plan { operation, algorithm, ranks, size: 8000, chunk: 700, ranks_per_server: local }
 }
 
 fn record(plan: Plan) -> Vec<(Transfer, Vec<usize>)> {
@@ -222,7 +222,7 @@ fn messages_bytes_and_steps_by_hand() {
     use Algorithm::*;
     use Operation::*;
     let of = |operation, algorithm, local| {
-        figures(Plan { operation, algorithm, ranks: 8, size: 8000, chunk: 1000, local })
+        figures(Plan { operation, algorithm, ranks: 8, size: 8000, chunk: 1000, ranks_per_server: local })
     };
     // Two times 7 steps with an eighth of the vector each.
     assert_eq!(of(AllReduce, Ring, 1), (112, 14_000, 14));
@@ -280,7 +280,7 @@ fn plans_that_cannot_be() {
     );
     let odd = Plan { operation: Operation::AllGather, algorithm: Algorithm::HalvingDoubling, ..good };
     assert!(error(odd).2.ends_with("over 12 ranks; halving and doubling needs a power of two"));
-    let local = Plan { algorithm: Algorithm::Hierarchical, local: 5, ..good };
+    let local = Plan { algorithm: Algorithm::Hierarchical, ranks_per_server: 5, ..good };
     assert_eq!(error(local).0, "local_size");
     assert_eq!(
         error(Plan { size: 11, ..good }).2,

@@ -72,7 +72,7 @@ fn parent_of(place: usize, n: usize) -> Option<usize> {
 /// The two trees of Sanders, Speck and Träff ("Two-tree algorithms for full bandwidth broadcast, reduction
 /// and scan", 2009), in NCCL's form. The second tree is the first one mirrored if `n` is even, and shifted by
 /// one if `n` is odd. So a leaf of one tree is an inner node of the other.
-fn double(n: usize) -> [Tree; 2] {
+fn double_tree(n: usize) -> [Tree; 2] {
     let seat = |place: usize| if n.is_multiple_of(2) { n - 1 - place } else { (place + 1) % n };
     let mut second = vec![None; n];
     for place in 0..n {
@@ -88,7 +88,7 @@ pub(super) fn double_binary_all_reduce<M: Medium>(
     n: usize,
     chunks: usize,
 ) -> Result<(), WorkloadError> {
-    let trees = double(n);
+    let trees = double_tree(n);
     for chunk in 0..chunks {
         for (half, tree) in trees.iter().enumerate() {
             let blocks = Blocks::Range { first: half * chunks + chunk, count: 1 };
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn eight_ranks_by_hand() {
-        let [first, second] = double(8);
+        let [first, second] = double_tree(8);
         assert_eq!(first.parent, [None, Some(2), Some(4), Some(2), Some(0), Some(6), Some(4), Some(6)]);
         assert_eq!(second.parent, [Some(1), Some(3), Some(1), Some(7), Some(5), Some(3), Some(5), None]);
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn who_is_a_leaf_here_is_inside_there() {
         for n in 2..70 {
-            let [a, b] = double(n);
+            let [a, b] = double_tree(n);
             assert_eq!((a.order.len(), b.order.len()), (n, n), "{n}: connected");
             let both = insides(&a).iter().filter(|rank| insides(&b).contains(rank)).count();
             // An odd `n` has more inner positions than half, so one rank is an inner node of both trees.

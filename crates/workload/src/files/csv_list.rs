@@ -1,9 +1,9 @@
 //! Flow list of pathweave: comma-separated values with a line of column names.
 
-use pathweave_units::{Time, did_you_mean, nearest};
+use pathweave_units::{Time, closest_name, suggestion};
 
-use super::{After, FlowFile, FlowRecord, exact_time};
-use crate::error::{FileError, shown};
+use super::{FlowDependency, FlowFile, FlowRecord, exact_time};
+use crate::error::{FileError, shorten};
 use crate::graph::Moment;
 
 /// Columns, each with true if it is required.
@@ -54,12 +54,12 @@ pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
         let fields = || columns.iter().copied().zip(&record);
         for (column, value) in fields() {
             set(&mut flow, column, value)
-                .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shown(value))))?;
+                .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shorten(value))))?;
         }
         // These columns need `after`, which is set now.
         for (column, value) in fields() {
             set_of_after(&mut flow, column, value)
-                .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shown(value))))?;
+                .map_err(|why| FileError::at(file, line, format!("{column} = {}: {why}", shorten(value))))?;
         }
         flows.push(flow);
     }
@@ -71,9 +71,13 @@ fn read_header(header: &csv::StringRecord) -> Result<Vec<&'static str>, String> 
     let mut columns: Vec<&'static str> = Vec::new();
     for name in header {
         let Some(&(column, _)) = COLUMNS.iter().find(|(c, _)| *c == name) else {
-            let hint = did_you_mean(nearest(name, COLUMNS.iter().map(|c| c.0)));
+            let hint = suggestion(closest_name(name, COLUMNS.iter().map(|c| c.0)));
             let known: Vec<&str> = COLUMNS.iter().map(|c| c.0).collect();
-            return Err(format!("unknown column \"{}\"{hint} (known are {})", shown(name), known.join(", ")));
+            return Err(format!(
+                "unknown column \"{}\"{hint} (known are {})",
+                shorten(name),
+                known.join(", ")
+            ));
         };
         if columns.contains(&column) {
             return Err(format!("column \"{column}\" appears twice"));
@@ -103,7 +107,7 @@ fn set(flow: &mut FlowRecord, column: &str, value: &str) -> Result<(), String> {
             }
             flow.id = Some(value.to_owned());
         }
-        "after" => flow.after = value.split_whitespace().map(After::from).collect(),
+        "after" => flow.after = value.split_whitespace().map(FlowDependency::from).collect(),
         "connection" if is_given => {
             let number = u32::try_from(whole()?).ok().filter(|&n| n < 1 << 31);
             flow.connection = Some(number.ok_or("expected a number below 2147483648")?);
@@ -153,7 +157,7 @@ pub(super) const MOMENTS: [(&str, Moment); 2] =
 fn moment(word: &str) -> Result<Moment, String> {
     let found = MOMENTS.iter().find(|(name, _)| *name == word);
     found.map(|&(_, moment)| moment).ok_or_else(|| {
-        let hint = did_you_mean(nearest(word, MOMENTS.map(|(name, _)| name)));
+        let hint = suggestion(closest_name(word, MOMENTS.map(|(name, _)| name)));
         format!("expected delivery or completion{hint}")
     })
 }
@@ -183,7 +187,10 @@ mod tests {
         let a = &file.flows[0];
         assert_eq!((a.line, a.src, a.dst, a.size_bytes, a.start), (3, 0, 1, 1000, Time::from_ps(1500)));
         let b = &file.flows[1];
-        assert_eq!((b.id.as_deref(), b.after.as_slice()), (Some("b"), [After::from("a")].as_slice()));
+        assert_eq!(
+            (b.id.as_deref(), b.after.as_slice()),
+            (Some("b"), [FlowDependency::from("a")].as_slice())
+        );
         assert_eq!((b.delay, b.connection, b.start), (Duration::from_ns(30), Some(7), Time::ZERO));
     }
 
@@ -191,7 +198,8 @@ mod tests {
     fn delays_of_what_a_flow_waits_for() {
         let text = "src,dst,size_bytes,id,after,after_delays_ns\n0,1,1,a,,\n0,1,1,b,,\n1,0,1,,a b,0.5 70\n1,0,1,,b,\n";
         let file = parse_csv(text, "f.csv").unwrap();
-        let after = |id: &str, ps| After { delay: Duration::from_ps(ps), ..After::from(id) };
+        let after =
+            |id: &str, ps| FlowDependency { delay: Duration::from_ps(ps), ..FlowDependency::from(id) };
         assert_eq!(file.flows[2].after, [after("a", 500), after("b", 70_000)]);
         assert_eq!(file.flows[3].after, [after("b", 0)]);
         let error =
@@ -205,8 +213,11 @@ mod tests {
         let text = "src,dst,size_bytes,id,after,after_moments,after_count\n0,1,1,a,,,\n0,1,1,b,,,\n\
                     1,0,1,,a b,completion delivery,1\n";
         let file = parse_csv(text, "f.csv").unwrap();
-        let sent = After { moment: Moment::Completion, ..After::from("a") };
-        assert_eq!((&file.flows[2].after[..], file.flows[2].needs), (&[sent, After::from("b")][..], Some(1)));
+        let sent = FlowDependency { moment: Moment::Completion, ..FlowDependency::from("a") };
+        assert_eq!(
+            (&file.flows[2].after[..], file.flows[2].needs),
+            (&[sent, FlowDependency::from("b")][..], Some(1))
+        );
         let error = |from, to| parse_csv(&text.replace(from, to), "f.csv").unwrap_err().to_string();
         assert_eq!(
             error("delivery,1", "delivery,3"),

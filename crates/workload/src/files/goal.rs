@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pathweave_units::{Duration, did_you_mean, nearest};
+use pathweave_units::{Duration, closest_name, suggestion};
 
 use crate::error::FileError;
 
@@ -20,7 +20,7 @@ pub struct GoalRank {
     /// Operations in the order of the file.
     pub ops: Vec<GoalOp>,
     /// Dependencies between the operations.
-    pub waits: Vec<GoalWait>,
+    pub waits: Vec<GoalDependency>,
 }
 
 /// An operation.
@@ -29,7 +29,7 @@ pub struct GoalOp {
     /// Line of the operation, from 1.
     pub line: u64,
     /// Action of the operation.
-    pub act: GoalAct,
+    pub act: GoalAction,
     /// Core that executes the operation. Operations of a core take turns.
     pub cpu: u32,
     /// Network interface that the operation uses.
@@ -38,7 +38,7 @@ pub struct GoalOp {
 
 /// Action of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoalAct {
+pub enum GoalAction {
     /// Sends to a rank.
     Send {
         /// Receiving rank.
@@ -63,7 +63,7 @@ pub enum GoalAct {
 
 /// A dependency between two operations of a rank, both given by their index in [`GoalRank::ops`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GoalWait {
+pub struct GoalDependency {
     /// Line of the dependency, from 1.
     pub line: u64,
     /// Operation that waits.
@@ -71,12 +71,12 @@ pub struct GoalWait {
     /// Operation that is waited for.
     pub on: u32,
     /// State of the other operation that ends the wait.
-    pub until: GoalUntil,
+    pub until: GoalDependencyKind,
 }
 
 /// State that the other operation must reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoalUntil {
+pub enum GoalDependencyKind {
     /// The other operation may begin, too (`irequires`).
     Begun,
     /// The other operation has ended (`requires`).
@@ -133,7 +133,7 @@ struct Open {
     /// Operations by label, with the line of each. Iterated only for a hint in an error.
     labels: HashMap<String, (u32, u64)>,
     /// Dependencies by label: line, waiting operation, other operation, and the state that ends the wait.
-    waits: Vec<(u64, String, String, GoalUntil)>,
+    waits: Vec<(u64, String, String, GoalDependencyKind)>,
 }
 
 struct Parser<'a> {
@@ -188,7 +188,7 @@ impl Parser<'_> {
         };
         let rank = words.number("rank", u64::from(u32::MAX))?;
         if rank >= ranks {
-            return Err(format!("rank = {rank}: {}", crate::error::ranks_are(ranks)));
+            return Err(format!("rank = {rank}: {}", crate::error::valid_ranks(ranks)));
         }
         words.expect("{")?;
         let slot = &mut self.ranks[rank as usize];
@@ -209,13 +209,13 @@ impl Parser<'_> {
             labels.get(label).map(|&(op, _)| op).ok_or_else(|| {
                 let mut known: Vec<&str> = labels.keys().map(String::as_str).collect();
                 known.sort_unstable();
-                let hint = did_you_mean(nearest(label, known));
+                let hint = suggestion(closest_name(label, known));
                 let what = format!("no operation of rank {rank} is labelled \"{}\"{hint}", cut(label));
                 FileError::at(file, line, what)
             })
         };
         for (line, op, on, until) in waits {
-            of_rank.waits.push(GoalWait { line, op: find(line, &op)?, on: find(line, &on)?, until });
+            of_rank.waits.push(GoalDependency { line, op: find(line, &op)?, on: find(line, &on)?, until });
         }
         Ok(())
     }
@@ -240,7 +240,8 @@ impl Parser<'_> {
                 }
                 Some(kind @ ("requires" | "irequires")) => {
                     let on = words.next().ok_or("the line ends where a label is expected")?;
-                    let until = if kind == "requires" { GoalUntil::Over } else { GoalUntil::Begun };
+                    let until =
+                        if kind == "requires" { GoalDependencyKind::Over } else { GoalDependencyKind::Begun };
                     open.waits.push((line, first.to_owned(), on.to_owned(), until));
                     return words.end();
                 }
@@ -294,7 +295,7 @@ fn operation(line: u64, verb: &str, words: &mut Words<'_>, ranks: u64) -> Result
     let act = match verb {
         "calc" => {
             let ns = words.number("calc", u64::MAX / 1_000)?;
-            GoalAct::Compute(Duration::from_ns(ns))
+            GoalAction::Compute(Duration::from_ns(ns))
         }
         "send" | "recv" => {
             let bytes = words.bytes(verb)?;
@@ -306,7 +307,7 @@ fn operation(line: u64, verb: &str, words: &mut Words<'_>, ranks: u64) -> Result
             }
             let peer = words.number(if verb == "send" { "to" } else { "from" }, u32_max)?;
             if peer >= ranks {
-                return Err(format!("rank {peer}: {}", crate::error::ranks_are(ranks)));
+                return Err(format!("rank {peer}: {}", crate::error::valid_ranks(ranks)));
             }
             if words.peek() == Some("tag") {
                 words.next();
@@ -319,9 +320,9 @@ fn operation(line: u64, verb: &str, words: &mut Words<'_>, ranks: u64) -> Result
             }
             let (peer, tag) = (peer as u32, tag.unwrap_or(0));
             if verb == "send" {
-                GoalAct::Send { to: peer, bytes, tag }
+                GoalAction::Send { to: peer, bytes, tag }
             } else {
-                GoalAct::Receive { from: peer, bytes, tag }
+                GoalAction::Receive { from: peer, bytes, tag }
             }
         }
         other => return Err(format!("\"{}\": expected send, recv or calc", cut(other))),
@@ -442,17 +443,17 @@ x irequires s
         let file = parse_goal(EVERYTHING, "x").unwrap();
         assert_eq!(file.ranks.len(), 2);
         let [zero, one] = &file.ranks[..] else { panic!("two ranks") };
-        let receive = GoalAct::Receive { from: 0, bytes: 64, tag: 7 };
+        let receive = GoalAction::Receive { from: 0, bytes: 64, tag: 7 };
         assert_eq!(one.ops, [GoalOp { line: 4, act: receive, cpu: 0, nic: 1 }]);
         let expected = [
-            GoalOp { line: 8, act: GoalAct::Compute(Duration::from_ns(1500)), cpu: 2, nic: 0 },
-            GoalOp { line: 9, act: GoalAct::Send { to: 1, bytes: 64, tag: 7 }, cpu: 1, nic: 1 },
-            GoalOp { line: 10, act: GoalAct::Compute(Duration::from_ns(3)), cpu: 0, nic: 0 },
+            GoalOp { line: 8, act: GoalAction::Compute(Duration::from_ns(1500)), cpu: 2, nic: 0 },
+            GoalOp { line: 9, act: GoalAction::Send { to: 1, bytes: 64, tag: 7 }, cpu: 1, nic: 1 },
+            GoalOp { line: 10, act: GoalAction::Compute(Duration::from_ns(3)), cpu: 0, nic: 0 },
         ];
         assert_eq!(zero.ops, expected);
         let waits = [
-            GoalWait { line: 11, op: 1, on: 0, until: GoalUntil::Over },
-            GoalWait { line: 12, op: 2, on: 1, until: GoalUntil::Begun },
+            GoalDependency { line: 11, op: 1, on: 0, until: GoalDependencyKind::Over },
+            GoalDependency { line: 12, op: 2, on: 1, until: GoalDependencyKind::Begun },
         ];
         assert_eq!(zero.waits, waits);
         // The whole schedule is on one line, as far as line breaks do not matter.

@@ -7,13 +7,13 @@
 
 use pathweave_units::Duration;
 
-use super::goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait};
+use super::goal::{GoalAction, GoalDependency, GoalDependencyKind, GoalFile, GoalOp, GoalRank};
 use crate::error::FileError;
 
 /// First number of a file.
 const MAGIC: u64 = 4223;
 /// First number of a file whose writer did not finish.
-const SPOILT: u64 = 2342;
+const UNFINISHED_MAGIC: u64 = 2342;
 /// Offset in the file from which positions are counted.
 const ORIGIN: usize = 8;
 /// Bytes of an operation.
@@ -26,7 +26,7 @@ pub(crate) const HEAD_BYTES: u64 = 8;
 
 /// Returns true if a file that begins with `head` is a schedule in binary form.
 pub fn is_goal_binary(head: &[u8]) -> bool {
-    [MAGIC, SPOILT].iter().any(|magic| head.starts_with(&magic.to_le_bytes()))
+    [MAGIC, UNFINISHED_MAGIC].iter().any(|magic| head.starts_with(&magic.to_le_bytes()))
 }
 
 /// Parses a schedule in binary form. `file` is its name in error messages. Lines in the result are the
@@ -41,8 +41,10 @@ fn parse(bytes: &[u8]) -> Result<GoalFile, String> {
     let mut head = Bytes { bytes, at: 0 };
     match head.u64("the first number")? {
         MAGIC => {}
-        SPOILT => {
-            return Err(format!("begins with {SPOILT}: its writer did not come to its end; make it again"));
+        UNFINISHED_MAGIC => {
+            return Err(format!(
+                "begins with {UNFINISHED_MAGIC}: its writer did not come to its end; make it again"
+            ));
         }
         other => {
             return Err(format!(
@@ -69,7 +71,7 @@ fn parse(bytes: &[u8]) -> Result<GoalFile, String> {
 
 /// An operation whose successors have not been resolved yet.
 struct Read {
-    act: GoalAct,
+    act: GoalAction,
     cpu: u32,
     nic: u32,
     /// Number of operations that this one waits for.
@@ -96,7 +98,9 @@ fn rank(part: &[u8]) -> Result<GoalRank, String> {
     let mut waits = Vec::new();
     let mut found = vec![0u32; ops.len()];
     for (number, op) in (0..).zip(&ops) {
-        for ((many, first), until) in [(op.over, GoalUntil::Over), (op.begun, GoalUntil::Begun)] {
+        for ((many, first), until) in
+            [(op.over, GoalDependencyKind::Over), (op.begun, GoalDependencyKind::Begun)]
+        {
             let (from, to) = (first as usize, (first as usize).saturating_add(many as usize));
             let Some(all) = (if many == 0 { Some(&[][..]) } else { successors.get(from..to) }) else {
                 return Err(format!(
@@ -109,7 +113,7 @@ fn rank(part: &[u8]) -> Result<GoalRank, String> {
                     return Err(format!("operation {number}: operation {waiting} waits for it, of {count}"));
                 };
                 *of += 1;
-                waits.push(GoalWait { line: u64::from(waiting) + 1, op: waiting, on: number, until });
+                waits.push(GoalDependency { line: u64::from(waiting) + 1, op: waiting, on: number, until });
             }
         }
     }
@@ -142,9 +146,9 @@ fn operation(read: &mut Bytes<'_>) -> Result<Read, String> {
     };
     let act = match kind {
         1 | 2 if peer == ANY || tag == ANY => return any(),
-        1 => GoalAct::Send { to: peer, bytes: amount, tag },
-        2 => GoalAct::Receive { from: peer, bytes: amount, tag },
-        3 => GoalAct::Compute(
+        1 => GoalAction::Send { to: peer, bytes: amount, tag },
+        2 => GoalAction::Receive { from: peer, bytes: amount, tag },
+        3 => GoalAction::Compute(
             amount
                 .checked_mul(1000)
                 .map(Duration::from_ps)
@@ -267,7 +271,8 @@ mod tests {
                 .contains("begins with 2, where the binary form of GOAL has 4223")
         );
         assert!(
-            error(&SPOILT.to_le_bytes()).contains("begins with 2342: its writer did not come to its end")
+            error(&UNFINISHED_MAGIC.to_le_bytes())
+                .contains("begins with 2342: its writer did not come to its end")
         );
         assert_eq!(
             of((0, 4, 0, 0, 0, 0, NONE, NONE), &[]),

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_units::{Time, did_you_mean, nearest};
+use pathweave_units::{Time, closest_name, suggestion};
 
-use super::{After, FlowFile, FlowRecord, HostCount};
+use super::{FlowDependency, FlowFile, FlowRecord, HostCount};
 use crate::error::FileError;
 use crate::graph::Moment;
 
@@ -71,7 +71,7 @@ impl HtsimDialect {
 
     /// Detects the dialect and returns it with the reason. A comment of pathweave decides, otherwise the
     /// latest start.
-    fn told_by(text: &str, latest: u64) -> (Self, &'static str) {
+    fn detect(text: &str, latest: u64) -> (Self, &'static str) {
         let named = [HtsimDialect::Uet, HtsimDialect::Csg]
             .into_iter()
             .find(|dialect| text.lines().any(|line| line.trim() == dialect.comment()));
@@ -87,7 +87,7 @@ impl HtsimDialect {
 
 /// Rule by which a trigger starts the flows that wait for it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fires {
+enum TriggerKind {
     /// The first event starts all flows.
     OneShot,
     /// Each event starts one more flow, in the order of the file.
@@ -99,7 +99,7 @@ enum Fires {
 /// A declared trigger.
 struct Trigger {
     line: u64,
-    fires: Fires,
+    fires: TriggerKind,
 }
 
 /// A flow as written in the file.
@@ -107,7 +107,7 @@ struct Flow {
     record: FlowRecord,
     waits_for: Option<u64>,
     /// Triggers that this flow fires, each with the moment of the flow that does so.
-    sets_off: Vec<(u64, Moment)>,
+    fires: Vec<(u64, Moment)>,
     /// True if the file has attributes of the flow that are not used.
     has_more: bool,
 }
@@ -237,7 +237,7 @@ fn scale_starts(
     dialect: Option<HtsimDialect>,
 ) -> Result<Vec<String>, FileError> {
     let latest = flows.iter().map(|flow| flow.record.start.as_ps()).max().unwrap_or(0);
-    let (told, why) = HtsimDialect::told_by(text, latest);
+    let (told, why) = HtsimDialect::detect(text, latest);
     let dialect_used = dialect.unwrap_or(told);
     for Flow { record, .. } in flows {
         let ps = record.start.as_ps().checked_mul(dialect_used.start_unit_ps()).ok_or_else(|| {
@@ -264,7 +264,7 @@ fn scale_starts(
     )])
 }
 
-fn parse_trigger(words: &[&str]) -> Result<(u64, Fires), String> {
+fn parse_trigger(words: &[&str]) -> Result<(u64, TriggerKind), String> {
     const EXPECTED: &str = "expected \"trigger id T oneshot\", \"... multishot\" or \"... barrier count K\"";
     let (mut id, mut kind, mut count) = (None, None, None);
     let mut words = words.iter().copied().peekable();
@@ -288,9 +288,9 @@ fn parse_trigger(words: &[&str]) -> Result<(u64, Fires), String> {
         }
     }
     let fires = match (kind, count) {
-        (Some("oneshot"), None) => Fires::OneShot,
-        (Some("multishot"), None) => Fires::MultiShot,
-        (Some("barrier"), Some(count)) => Fires::Barrier(count),
+        (Some("oneshot"), None) => TriggerKind::OneShot,
+        (Some("multishot"), None) => TriggerKind::MultiShot,
+        (Some("barrier"), Some(count)) => TriggerKind::Barrier(count),
         _ => return Err(EXPECTED.to_owned()),
     };
     Ok((id.ok_or(EXPECTED)?, fires))
@@ -300,14 +300,14 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
     let (src, dst) = words[0].split_once("->").ok_or_else(|| "expected SRC->DST".to_owned())?;
     let record =
         FlowRecord { line, src: number("src", src)?, dst: number("dst", dst)?, ..FlowRecord::default() };
-    let mut flow = Flow { record, waits_for: None, sets_off: Vec::new(), has_more: false };
+    let mut flow = Flow { record, waits_for: None, fires: Vec::new(), has_more: false };
     let (mut begins, mut size) = (None, None);
     let mut seen: Vec<&str> = Vec::new();
     let (mut id, mut is_message) = (None, false);
     let mut words = words[1..].iter().copied().peekable();
     while let Some(key) = words.next() {
         if !FLOW_KEYS.contains(&key) {
-            let hint = did_you_mean(nearest(key, FLOW_KEYS));
+            let hint = suggestion(closest_name(key, FLOW_KEYS));
             return Err(format!("\"{}\": expected one of {}{hint}", shown(key), FLOW_KEYS.join(", ")));
         }
         if seen.contains(&key) {
@@ -336,8 +336,8 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
             }
             "size" => size = Some(number(key, value)?),
             "trigger" => flow.waits_for = Some(identifier(key, value)?),
-            "send_done_trigger" => flow.sets_off.push((identifier(key, value)?, Moment::Completion)),
-            "recv_done_trigger" => flow.sets_off.push((identifier(key, value)?, Moment::Delivery)),
+            "send_done_trigger" => flow.fires.push((identifier(key, value)?, Moment::Completion)),
+            "recv_done_trigger" => flow.fires.push((identifier(key, value)?, Moment::Delivery)),
             _ => {
                 number(key, value)?;
                 flow.has_more = true;
@@ -365,7 +365,7 @@ fn parse_flow(line: u64, words: &[&str]) -> Result<Flow, String> {
 fn name_all(flows: &mut [Flow]) {
     let given = flows.iter().filter_map(|flow| flow.record.id.as_ref()?.parse::<u64>().ok());
     let mut last = given.max().unwrap_or(0);
-    for flow in flows.iter_mut().filter(|flow| !flow.sets_off.is_empty() && flow.record.id.is_none()) {
+    for flow in flows.iter_mut().filter(|flow| !flow.fires.is_empty() && flow.record.id.is_none()) {
         last = last.saturating_add(1);
         flow.record.id = Some(last.to_string());
     }
@@ -377,9 +377,9 @@ fn resolve(
     triggers: &BTreeMap<u64, Trigger>,
     file: &str,
 ) -> Result<Vec<FlowRecord>, FileError> {
-    let mut sources: BTreeMap<u64, Vec<After>> = BTreeMap::new();
+    let mut sources: BTreeMap<u64, Vec<FlowDependency>> = BTreeMap::new();
     let mut targets: BTreeMap<u64, u64> = BTreeMap::new();
-    for Flow { record, waits_for, sets_off, .. } in &flows {
+    for Flow { record, waits_for, fires: sets_off, .. } in &flows {
         for trigger in sets_off.iter().map(|(trigger, _)| trigger).chain(waits_for) {
             if !triggers.contains_key(trigger) {
                 let hint = match triggers.len() {
@@ -392,7 +392,7 @@ fn resolve(
         }
         for &(trigger, moment) in sets_off {
             let id = record.id.as_deref().unwrap_or_default();
-            sources.entry(trigger).or_default().push(After { moment, ..After::from(id) });
+            sources.entry(trigger).or_default().push(FlowDependency { moment, ..FlowDependency::from(id) });
         }
         if let Some(trigger) = waits_for {
             *targets.entry(*trigger).or_default() += 1;
@@ -411,15 +411,15 @@ fn resolve(
                 )
             }
             _ if set_off == 0 => format!("no flow sets it off, so that {waiting} never begin"),
-            Fires::OneShot if set_off > 1 => {
+            TriggerKind::OneShot if set_off > 1 => {
                 format!("{set_off} flows set it off, and a oneshot fires once; expected multishot or barrier")
             }
-            Fires::MultiShot if set_off < waiting => {
+            TriggerKind::MultiShot if set_off < waiting => {
                 format!(
                     "{set_off} flows set it off and each starts one, so that of {waiting} some never begin"
                 )
             }
-            Fires::Barrier(count) if count != set_off => {
+            TriggerKind::Barrier(count) if count != set_off => {
                 format!("count = {count}: {set_off} flows set it off; expected as many")
             }
             _ => continue,
@@ -432,7 +432,7 @@ fn resolve(
         let mut record = flow.record;
         if let Some(trigger) = flow.waits_for {
             record.after.clone_from(&sources[&trigger]);
-            if triggers[&trigger].fires == Fires::MultiShot {
+            if triggers[&trigger].fires == TriggerKind::MultiShot {
                 let shot = shots.entry(trigger).or_default();
                 *shot += 1;
                 record.needs = Some(*shot).filter(|&needs| (needs as usize) < record.after.len());
@@ -460,8 +460,8 @@ mod tests {
             |i: usize| (file.flows[i].src, file.flows[i].dst, file.flows[i].size_bytes, file.flows[i].start);
         assert_eq!(of(0), (0, 1, 2_000_000, Time::ZERO));
         assert_eq!(of(1), (2, 3, 10, Time::from_ns(5)));
-        let sent = After { moment: Moment::Completion, ..After::from("2") };
-        assert_eq!(file.flows[2].after, [After::from("1"), sent]);
+        let sent = FlowDependency { moment: Moment::Completion, ..FlowDependency::from("2") };
+        assert_eq!(file.flows[2].after, [FlowDependency::from("1"), sent]);
         assert_eq!(file.hosts, Some(HostCount { field: "Nodes", line: Some(1), count: 4 }));
         assert_eq!(file.unused, ["x.cm: prio and addon of 1 flows are not used"]);
     }
@@ -577,7 +577,10 @@ mod tests {
                     1->0 trigger 3 size 5\ntrigger barrier count 1 id 3\n";
         let file = parse_htsim_cm(text, "x.cm", Some(HtsimDialect::Csg)).unwrap();
         assert_eq!(file.flows[0].start, Time::from_ps(7));
-        assert_eq!(file.flows[1].after, [After { moment: Moment::Completion, ..After::from("1") }]);
+        assert_eq!(
+            file.flows[1].after,
+            [FlowDependency { moment: Moment::Completion, ..FlowDependency::from("1") }]
+        );
     }
 
     /// htsim's generator of all-to-alls with several flows per round writes this: the four flows of a round
@@ -589,8 +592,11 @@ mod tests {
         (5..9).for_each(|i| text += &format!("0->{i} id {i} trigger 1 size 100\n"));
         text += "trigger id 1 multishot\n";
         let file = parse_htsim_cm(&text, "x.cm", None).unwrap();
-        let after: Vec<After> = (1..5)
-            .map(|i| After { moment: Moment::Completion, ..After::from(i.to_string().as_str()) })
+        let after: Vec<FlowDependency> = (1..5)
+            .map(|i| FlowDependency {
+                moment: Moment::Completion,
+                ..FlowDependency::from(i.to_string().as_str())
+            })
             .collect();
         for (i, flow) in file.flows.iter().enumerate() {
             let expected = if i < 4 { &[][..] } else { &after[..] };

@@ -6,9 +6,9 @@ mod csv_list;
 mod goal;
 mod goal_binary;
 mod htsim_cm;
-mod ns3;
 #[cfg(test)]
-mod silence;
+mod no_word_ignored;
+mod ns3;
 mod simai;
 mod write;
 
@@ -16,17 +16,17 @@ pub(crate) use chakra::short;
 #[cfg(test)]
 pub(crate) use chakra::tests as chakra_tests;
 pub use chakra::{
-    ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, ChakraReader, process_groups_file,
+    ChakraAction, ChakraGroup, ChakraNode, ChakraOperation, ChakraRanks, ChakraReader, process_groups_file,
     write_chakra_rank,
 };
 pub use csv_list::parse_csv;
-pub use goal::{GoalAct, GoalFile, GoalOp, GoalRank, GoalUntil, GoalWait, parse_goal};
+pub use goal::{GoalAction, GoalDependency, GoalDependencyKind, GoalFile, GoalOp, GoalRank, parse_goal};
 pub(crate) use goal_binary::HEAD_BYTES;
 pub use goal_binary::{is_goal_binary, parse_goal_binary};
 pub use htsim_cm::{HtsimDialect, parse_htsim_cm};
 pub use ns3::{Ns3Dialect, parse_ns3};
 pub use simai::{
-    Again, EmbeddingGradients, Groups, Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
+    EmbeddingGradients, Groups, Policy, Recompute, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span,
     parse_simai,
 };
 pub use write::{write_csv, write_htsim_cm, write_ns3};
@@ -51,7 +51,7 @@ pub struct FlowRecord {
     /// Earliest start.
     pub start: Time,
     /// Flows that must end before this one begins.
-    pub after: Vec<After>,
+    pub after: Vec<FlowDependency>,
     /// Number of flows in `after` that suffice; `None` if all must end.
     pub needs: Option<u32>,
     /// Delay between the last of these ends and the begin of this flow.
@@ -63,7 +63,7 @@ pub struct FlowRecord {
 
 /// A flow that another flow waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct After {
+pub struct FlowDependency {
     /// Identifier of the flow.
     pub id: String,
     /// Delay after that moment until the dependency is satisfied.
@@ -72,9 +72,9 @@ pub struct After {
     pub moment: Moment,
 }
 
-impl From<&str> for After {
+impl From<&str> for FlowDependency {
     fn from(id: &str) -> Self {
-        After { id: id.to_owned(), ..After::default() }
+        FlowDependency { id: id.to_owned(), ..FlowDependency::default() }
     }
 }
 

@@ -3,13 +3,13 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::members::{Placement, groups};
+use super::placement::{Placement, groups};
 use crate::algorithm::Algorithm;
 use crate::builder::{Draft, Stream};
 use crate::collective::Operation;
 use crate::error::WorkloadError;
 use crate::graph::{JobId, PROCESS_BITS};
-use crate::sink::{Generate, Sink, Steps};
+use crate::sink::{Generate, Steps, WorkloadBuilder};
 
 /// Every host of a group, or every process on its hosts, sends to every other one. Each round of each group
 /// is a job.
@@ -61,18 +61,22 @@ fn one() -> u32 {
 }
 
 impl Generate for AllToAll {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         if self.repetitions == 0 {
-            return out.bad("repetitions", 0, "expected 1 or more");
+            return out.field_error("repetitions", 0, "expected 1 or more");
         }
         if self.window == Some(0) {
-            return out.bad("window", 0, "expected 1 or more; leave it out to send all at once");
+            return out.field_error("window", 0, "expected 1 or more; leave it out to send all at once");
         }
         let groups = groups(out, self.group_size, self.placement)?;
         let hosts = groups[0].len() as u32;
         let processes = self.processes.unwrap_or(hosts);
         if processes < 2 || processes > hosts.saturating_mul(1 << PROCESS_BITS) {
-            return out.bad("processes", processes, format!("expected 2 to {} a host", 1 << PROCESS_BITS));
+            return out.field_error(
+                "processes",
+                processes,
+                format!("expected 2 to {} a host", 1 << PROCESS_BITS),
+            );
         }
         let n = f64::from(processes);
         out.check_count(groups.len() as f64 * n * n * f64::from(self.repetitions))?;
@@ -96,7 +100,7 @@ impl AllToAll {
     /// first round. Returns those tasks for the next round.
     fn round(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         job: JobId,
         members: &[Process],
         round: u32,

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pathweave_units::{Bytes, Duration, Time, did_you_mean, nearest};
+use pathweave_units::{Bytes, Duration, Time, closest_name, suggestion};
 use serde::{Deserialize, Serialize};
 
 use crate::builder::{Draft, Stream};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{
-    After, FlowFile, FlowRecord, HostCount, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3,
+    FlowDependency, FlowFile, FlowRecord, HostCount, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm,
+    parse_ns3,
 };
 use crate::graph::{MAX_MESSAGE_SIZE, Moment};
-use crate::sink::{Generate, NamedFile, Sink};
+use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
 /// Format of a file of flows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -93,12 +94,12 @@ pub struct Flows {
 }
 
 impl Generate for Flows {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let (mut list, file) = match (&self.file, self.flows.is_empty()) {
             (Some(file), true) => (self.read(out, file)?, Some(file.as_str())),
             (None, false) => (FlowFile { flows: self.inline(), ..FlowFile::default() }, None),
-            (Some(file), false) => return out.bad("file", file, "expected file or flows, not both"),
-            (None, true) => return out.bad("flows", "none", "expected a list of flows, or a file"),
+            (Some(file), false) => return out.field_error("file", file, "expected file or flows, not both"),
+            (None, true) => return out.field_error("flows", "none", "expected a list of flows, or a file"),
         };
         list.notes.iter().chain(&list.unused).for_each(|note| out.note(note));
         let fail = |flow: &FlowRecord, Fault { field, what }: Fault| match file {
@@ -131,7 +132,7 @@ impl Generate for Flows {
 }
 
 impl Flows {
-    fn read(&self, out: &Sink<'_>, file: &str) -> Result<FlowFile, WorkloadError> {
+    fn read(&self, out: &WorkloadBuilder<'_>, file: &str) -> Result<FlowFile, WorkloadError> {
         let text = out.read(file)?;
         let ends_in = |end: &str| Path::new(file).extension().is_some_and(|e| e.eq_ignore_ascii_case(end));
         let list = match self.format {
@@ -159,7 +160,7 @@ impl Flows {
             dst: flow.dst,
             size_bytes: flow.size.get(),
             start: Time::ZERO + flow.start,
-            after: flow.after.iter().map(|id| After::from(id.as_str())).collect(),
+            after: flow.after.iter().map(|id| FlowDependency::from(id.as_str())).collect(),
             needs: None,
             delay: flow.delay,
             connection: flow.connection,
@@ -236,7 +237,7 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
         if let Some(missing) =
             flow.after.iter().map(|after| &after.id).find(|id| !by_id.contains_key(id.as_str()))
         {
-            let hint = did_you_mean(nearest(missing, by_id.keys().copied()));
+            let hint = suggestion(closest_name(missing, by_id.keys().copied()));
             return Err((flow, Fault::new("after", format!("{missing}: no flow has this id{hint}"))));
         }
     }
@@ -244,7 +245,7 @@ fn check_ids<'a>(flows: &'a [FlowRecord], place: &str) -> Result<(), (&'a FlowRe
 }
 
 /// Declares flows that have been checked.
-fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+fn declare(flows: &[FlowRecord], rebase: bool, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
     let job = out.job("flows")?;
     let origin = if rebase { flows.iter().map(|f| f.start).min().unwrap_or_default() } else { Time::ZERO };
     let mut drafts: Vec<Draft> = Vec::with_capacity(flows.len());
@@ -265,7 +266,7 @@ fn declare(flows: &[FlowRecord], rebase: bool, out: &mut Sink<'_>) -> Result<(),
     let mut pauses: BTreeMap<(Draft, Duration, Moment), Draft> = BTreeMap::new();
     for (flow, &draft) in flows.iter().zip(&drafts) {
         flow.needs.iter().for_each(|&needs| out.needs(draft, needs));
-        for After { id, delay, moment } in &flow.after {
+        for FlowDependency { id, delay, moment } in &flow.after {
             let before = by_id[id.as_str()];
             if *delay == Duration::ZERO {
                 out.after_moment(draft, before, *moment)?;

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::ranks::{Half, LARGER_TOPOLOGY, Pairing, cycle, hosts_of_ranks};
+use super::ranks::{LARGER_TOPOLOGY, Matching, SendOrRecv, cycle, hosts_of_ranks};
 use crate::builder::{Draft, Stream};
 use crate::error::{FileError, WorkloadError};
 use crate::files::{
-    GoalAct, GoalOp, GoalRank, GoalUntil, HEAD_BYTES, is_goal_binary, parse_goal, parse_goal_binary,
+    GoalAction, GoalDependencyKind, GoalOp, GoalRank, HEAD_BYTES, is_goal_binary, parse_goal,
+    parse_goal_binary,
 };
 use crate::graph::{CoreId, JobId};
-use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, Sink};
+use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, WorkloadBuilder};
 
 /// A schedule in the text or binary form of GOAL, as LogGOPSim and ATLAHS execute it: computations, sends and
 /// receives of each rank, with dependencies. The whole schedule is one job.
@@ -38,7 +39,7 @@ pub struct Goal {
 }
 
 impl Generate for Goal {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let head = out.read_bytes(&self.file, HEAD_BYTES).unwrap_or_default();
         let schedule = if is_goal_binary(&head) {
             parse_goal_binary(&out.read_bytes(&self.file, MAX_FILE_BYTES)?, &self.file)?
@@ -48,11 +49,11 @@ impl Generate for Goal {
         let hosts = hosts_of_ranks(out, &self.hosts, schedule.ranks.len(), LARGER_TOPOLOGY)?;
         let job = out.job("schedule")?;
         let mut play =
-            Play { config: self, out, hosts, job, pairing: Pairing::default(), cores: BTreeMap::new() };
+            Play { config: self, out, hosts, job, pairing: Matching::default(), cores: BTreeMap::new() };
         for (rank, of_rank) in schedule.ranks.iter().enumerate() {
             play.rank(rank, of_rank)?;
         }
-        let joined = std::mem::take(&mut play.pairing).joined("size");
+        let joined = std::mem::take(&mut play.pairing).matched("size");
         for (receive, message) in joined.or_else(|(line, what)| play.fail(line, what))? {
             play.out.after(receive, message)?;
         }
@@ -84,18 +85,18 @@ fn with_binary_form(why: WorkloadError) -> WorkloadError {
 
 /// An operation in the graph. `begin` waits for its predecessors, and its successors wait for `end`.
 #[derive(Clone, Copy)]
-struct Placed {
+struct ConvertedOp {
     begin: Draft,
     end: Draft,
 }
 
 struct Play<'a, 's> {
     config: &'a Goal,
-    out: &'a mut Sink<'s>,
+    out: &'a mut WorkloadBuilder<'s>,
     hosts: Vec<u32>,
     job: JobId,
     /// Sends and receives, each with its line.
-    pairing: Pairing<u64>,
+    pairing: Matching<u64>,
     /// Cores by rank and cpu.
     cores: BTreeMap<(usize, u32), CoreId>,
 }
@@ -109,7 +110,7 @@ impl Play<'_, '_> {
         let mut is_watched = vec![false; of_rank.ops.len()];
         let mut before: Vec<Vec<u32>> = vec![Vec::new(); of_rank.ops.len()];
         for wait in &of_rank.waits {
-            is_watched[wait.on as usize] |= wait.until == GoalUntil::Begun;
+            is_watched[wait.on as usize] |= wait.until == GoalDependencyKind::Begun;
             before[wait.op as usize].push(wait.on);
         }
         if let Some(cycle) = cycle(&before) {
@@ -130,8 +131,8 @@ impl Play<'_, '_> {
         for wait in &of_rank.waits {
             let on = placed[wait.on as usize];
             let until = match wait.until {
-                GoalUntil::Begun => on.begin,
-                GoalUntil::Over => on.end,
+                GoalDependencyKind::Begun => on.begin,
+                GoalDependencyKind::Over => on.end,
             };
             self.out.after(placed[wait.op as usize].begin, until)?;
         }
@@ -139,44 +140,49 @@ impl Play<'_, '_> {
     }
 
     /// Declares an operation. `is_watched` is true if others wait for its begin.
-    fn operation(&mut self, rank: usize, op: &GoalOp, is_watched: bool) -> Result<Placed, WorkloadError> {
+    fn operation(
+        &mut self,
+        rank: usize,
+        op: &GoalOp,
+        is_watched: bool,
+    ) -> Result<ConvertedOp, WorkloadError> {
         let host = self.hosts[rank];
         match op.act {
-            GoalAct::Compute(_) => self.out.doing("calc", format_args!("cpu {}", op.cpu)),
-            GoalAct::Send { tag, .. } => self.out.doing("send", format_args!("tag {tag}")),
-            GoalAct::Receive { tag, .. } => self.out.doing("recv", format_args!("tag {tag}")),
+            GoalAction::Compute(_) => self.out.doing("calc", format_args!("cpu {}", op.cpu)),
+            GoalAction::Send { tag, .. } => self.out.doing("send", format_args!("tag {tag}")),
+            GoalAction::Receive { tag, .. } => self.out.doing("recv", format_args!("tag {tag}")),
         }
         let (task, is_eager) = match op.act {
-            GoalAct::Compute(duration) => {
+            GoalAction::Compute(duration) => {
                 let core = self.core(rank, op.cpu)?;
                 (self.out.compute_on(Some(core), host, duration, self.job)?, false)
             }
-            GoalAct::Send { to, bytes, tag } => {
+            GoalAction::Send { to, bytes, tag } => {
                 self.check_peer(rank, op.line, to)?;
                 let pair = (host, self.hosts[to as usize]);
                 // The smallest message has one byte.
                 let size = Bytes::new(bytes.max(1));
                 let message = self.out.message(pair, size, Duration::ZERO, Stream::Shared(0), Some(self.job));
                 let message = message.or_else(|why| self.fail(op.line, why))?;
-                let half = Half { place: op.line, task: message, bytes };
+                let half = SendOrRecv { place: op.line, task: message, bytes };
                 self.pairing.send((rank as u32, to, i64::from(tag)), half);
                 (message, bytes <= self.config.eager.get() && self.config.eager > Bytes::ZERO)
             }
-            GoalAct::Receive { from, bytes, tag } => {
+            GoalAction::Receive { from, bytes, tag } => {
                 self.check_peer(rank, op.line, from)?;
                 let task = self.out.compute(host, Duration::ZERO, self.job)?;
-                let half = Half { place: op.line, task, bytes };
+                let half = SendOrRecv { place: op.line, task, bytes };
                 self.pairing.receive((from, rank as u32, i64::from(tag)), half);
                 (task, false)
             }
         };
         self.out.name_task(task, &format!("line {}", op.line));
         if !is_watched && !is_eager {
-            return Ok(Placed { begin: task, end: task });
+            return Ok(ConvertedOp { begin: task, end: task });
         }
         let begin = self.out.compute(host, Duration::ZERO, self.job)?;
         self.out.after(task, begin)?;
-        Ok(Placed { begin, end: if is_eager { begin } else { task } })
+        Ok(ConvertedOp { begin, end: if is_eager { begin } else { task } })
     }
 
     fn core(&mut self, rank: usize, cpu: u32) -> Result<CoreId, WorkloadError> {

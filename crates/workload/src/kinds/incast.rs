@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::builder::Stream;
 use crate::error::WorkloadError;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 /// Rule by which the senders of an incast are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -54,20 +54,24 @@ fn one_ms() -> Duration {
 }
 
 impl Generate for Incast {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let hosts = out.env.hosts;
         if self.senders == 0 || self.senders >= hosts {
-            return out.bad("senders", self.senders, format!("expected 1 to {}", hosts.saturating_sub(1)));
+            return out.field_error(
+                "senders",
+                self.senders,
+                format!("expected 1 to {}", hosts.saturating_sub(1)),
+            );
         }
         if self.repetitions == 0 {
-            return out.bad("repetitions", 0, "expected 1 or more");
+            return out.field_error("repetitions", 0, "expected 1 or more");
         }
         let mut rng = out.rng("incast");
         let receivers = self.receivers(out)?;
         let apart = (hosts as usize).saturating_sub(receivers.len());
         if self.draw == Draw::Disjoint && self.senders as usize * receivers.len() > apart {
             let most = apart / receivers.len();
-            return out.bad(
+            return out.field_error(
                 "senders",
                 self.senders,
                 format!("expected 1 to {most}: {apart} hosts are no receivers"),
@@ -76,7 +80,11 @@ impl Generate for Incast {
         out.check_count(f64::from(self.senders) * receivers.len() as f64 * f64::from(self.repetitions))?;
         for round in 0..u64::from(self.repetitions) {
             let Some(begin) = self.interval.as_ps().checked_mul(round).map(Duration::from_ps) else {
-                return out.bad("interval", self.interval, "the last event is later than a run can reach");
+                return out.field_error(
+                    "interval",
+                    self.interval,
+                    "the last event is later than a run can reach",
+                );
             };
             let senders = self.senders as usize;
             let mut apart: Vec<u32> = (0..hosts).filter(|host| !receivers.contains(host)).collect();
@@ -106,22 +114,26 @@ impl Generate for Incast {
 }
 
 impl Incast {
-    fn receivers(&self, out: &Sink<'_>) -> Result<Vec<u32>, WorkloadError> {
+    fn receivers(&self, out: &WorkloadBuilder<'_>) -> Result<Vec<u32>, WorkloadError> {
         let hosts = out.env.hosts;
         if let Some(list) = &self.receiver_hosts {
             let mut seen = list.clone();
             seen.sort_unstable();
             if let Some(twice) = seen.windows(2).find(|w| w[0] == w[1]) {
-                return out.bad("receiver_hosts", twice[0], "named twice; expected different hosts");
+                return out.field_error("receiver_hosts", twice[0], "named twice; expected different hosts");
             }
             return match list.iter().find(|&&h| h >= hosts) {
-                Some(host) => out.bad("receiver_hosts", host, format!("expected hosts 0 to {}", hosts - 1)),
-                None if list.is_empty() => out.bad("receiver_hosts", "[]", "expected at least one host"),
+                Some(host) => {
+                    out.field_error("receiver_hosts", host, format!("expected hosts 0 to {}", hosts - 1))
+                }
+                None if list.is_empty() => {
+                    out.field_error("receiver_hosts", "[]", "expected at least one host")
+                }
                 None => Ok(list.clone()),
             };
         }
         if self.receivers == 0 || self.receivers > hosts {
-            return out.bad(
+            return out.field_error(
                 "receivers",
                 self.receivers,
                 format!("expected 1 to {hosts}, the number of hosts"),

@@ -6,10 +6,10 @@ mod collective;
 mod flows;
 mod goal;
 mod incast;
-mod members;
 mod moe;
 mod permutation;
 mod pipeline;
+mod placement;
 mod poisson;
 mod ranks;
 mod ring;
@@ -24,10 +24,10 @@ pub use collective::{Collective, ComputeWhen};
 pub use flows::{FlowFormat, FlowSpec, Flows, check_flows};
 pub use goal::Goal;
 pub use incast::{Draw, Incast};
-pub use members::Placement;
 pub use moe::{Exchange, Moe};
 pub use permutation::{Pattern, Permutation};
 pub use pipeline::{Pipeline, Schedule};
+pub use placement::Placement;
 pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
 pub use simai::{BuiltinSimAi, SimAi, builtin_simai};
@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::WorkloadError;
 use crate::registry::WorkloadInfo;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 macro_rules! registry {
     ($($name:literal $kind:ident: $help:literal,)*) => {
@@ -58,7 +58,7 @@ macro_rules! registry {
             pub fn files(&mut self) -> Vec<(&'static str, &mut String)> {
                 match self { $(Traffic::$kind(config) => config.files(),)* }
             }
-            pub(crate) fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+            pub(crate) fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
                 match self { $(Traffic::$kind(config) => config.generate(out),)* }
             }
         }

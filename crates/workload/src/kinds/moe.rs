@@ -3,13 +3,13 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::members::{Placement, listed_or_groups};
+use super::placement::{Placement, configured_groups};
 use crate::algorithm::Algorithm;
 use crate::builder::Draft;
-use crate::collective::{Sizes, Wires, direct_unless, pairwise_unless};
+use crate::collective::{GraphMedium, Sizes, direct_except, pairwise_except};
 use crate::error::WorkloadError;
 use crate::graph::{JobId, MAX_MESSAGE_SIZE, Parallelism};
-use crate::sink::{Generate, Sink, Steps};
+use crate::sink::{Generate, Steps, WorkloadBuilder};
 
 /// Groups of hosts that share the experts of a model. Each iteration of each group is a job.
 ///
@@ -79,8 +79,8 @@ fn two() -> u32 {
 }
 
 impl Generate for Moe {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
-        let groups = listed_or_groups(out, &self.groups, self.group_size, self.placement)?;
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
+        let groups = configured_groups(out, &self.groups, self.group_size, self.placement)?;
         self.check(out, &groups)?;
         let messages = |group: &Vec<u32>| 2.0 * (group.len() * group.len()) as f64;
         let layers = f64::from(self.layers) * f64::from(self.repetitions);
@@ -103,24 +103,28 @@ impl Generate for Moe {
 }
 
 impl Moe {
-    fn check(&self, out: &Sink<'_>, groups: &[Vec<u32>]) -> Result<(), WorkloadError> {
+    fn check(&self, out: &WorkloadBuilder<'_>, groups: &[Vec<u32>]) -> Result<(), WorkloadError> {
         for (field, value) in
             [("tokens", self.tokens), ("layers", self.layers), ("repetitions", self.repetitions)]
         {
             if value == 0 {
-                return out.bad(field, 0, "expected 1 or more");
+                return out.field_error(field, 0, "expected 1 or more");
             }
         }
         let fewest = groups.iter().map(Vec::len).min().unwrap_or_default();
         if self.top_k == 0 || self.top_k as usize > fewest {
-            return out.bad("top_k", self.top_k, format!("expected 1 to {fewest}, the hosts of a group"));
+            return out.field_error(
+                "top_k",
+                self.top_k,
+                format!("expected 1 to {fewest}, the hosts of a group"),
+            );
         }
         if !(0.0..=10.0).contains(&self.skew) {
-            return out.bad("skew", self.skew, "expected 0 to 10");
+            return out.field_error("skew", self.skew, "expected 0 to 10");
         }
         let most = MAX_MESSAGE_SIZE.get() / u64::from(self.tokens);
         if self.token_size == Bytes::ZERO || self.token_size.get() > most {
-            return out.bad("token_size", self.token_size, format!("expected 1 to {most} bytes"));
+            return out.field_error("token_size", self.token_size, format!("expected 1 to {most} bytes"));
         }
         Ok(())
     }
@@ -129,7 +133,7 @@ impl Moe {
     /// which each host begins; it is empty in the first layer. Returns those tasks for the next layer.
     fn layer(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         members: &[u32],
         tokens: &[u32],
         ready: &[Draft],
@@ -177,24 +181,24 @@ impl Moe {
     /// sends and receives.
     fn exchange(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         members: &[u32],
         ready: &[Draft],
         bytes: &dyn Fn(usize, usize) -> u64,
         job: JobId,
     ) -> Result<Vec<Vec<Draft>>, WorkloadError> {
         let nothing = |src, dst| bytes(src, dst) == 0;
-        let mut wires = Wires::new(out, members, ready, Sizes::Pairs(bytes), Some(job));
+        let mut wires = GraphMedium::new(out, members, ready, Sizes::Pairs(bytes), Some(job));
         match self.exchange {
-            Exchange::Direct => direct_unless(&mut wires, members.len(), nothing)?,
-            Exchange::Pairwise => pairwise_unless(&mut wires, members.len(), nothing)?,
+            Exchange::Direct => direct_except(&mut wires, members.len(), nothing)?,
+            Exchange::Pairwise => pairwise_except(&mut wires, members.len(), nothing)?,
         }
         Ok(wires.through)
     }
 
     fn join(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         (host, duration): (u32, Duration),
         before: Draft,
         all: &[Draft],

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::builder::Stream;
 use crate::error::WorkloadError;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 /// Rule by which receivers are assigned to senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -50,20 +50,24 @@ fn one() -> u32 {
 }
 
 impl Generate for Permutation {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let hosts = out.env.hosts;
         if hosts < 2 {
-            return out.bad("hosts", hosts, "a permutation needs at least 2 hosts");
+            return out.field_error("hosts", hosts, "a permutation needs at least 2 hosts");
         }
         if self.repetitions == 0 {
-            return out.bad("repetitions", 0, "expected 1 or more");
+            return out.field_error("repetitions", 0, "expected 1 or more");
         }
         out.check_count(f64::from(hosts) * f64::from(self.repetitions))?;
         let receivers = self.receivers(out)?;
         let mut pairs: Vec<(u32, u32)> = (0..).zip(receivers).collect();
         if let Some(flows) = self.flows {
             if flows == 0 || flows > hosts {
-                return out.bad("flows", flows, format!("expected 1 to {hosts}, the number of hosts"));
+                return out.field_error(
+                    "flows",
+                    flows,
+                    format!("expected 1 to {hosts}, the number of hosts"),
+                );
             }
             out.rng("flows").shuffle(&mut pairs);
             pairs.truncate(flows as usize);
@@ -79,19 +83,19 @@ impl Generate for Permutation {
 }
 
 impl Permutation {
-    fn receivers(&self, out: &Sink<'_>) -> Result<Vec<u32>, WorkloadError> {
+    fn receivers(&self, out: &WorkloadBuilder<'_>) -> Result<Vec<u32>, WorkloadError> {
         let hosts = out.env.hosts;
         if self.pattern == Pattern::Shift {
             let shift = self.shift.unwrap_or(hosts / 2);
             if shift == 0 || shift >= hosts {
-                return out.bad("shift", shift, format!("expected 1 to {}", hosts - 1));
+                return out.field_error("shift", shift, format!("expected 1 to {}", hosts - 1));
             }
             return Ok((0..hosts)
                 .map(|src| ((u64::from(src) + u64::from(shift)) % u64::from(hosts)) as u32)
                 .collect());
         }
         if let Some(shift) = self.shift {
-            return out.bad("shift", shift, "allowed with pattern = \"shift\" only");
+            return out.field_error("shift", shift, "allowed with pattern = \"shift\" only");
         }
         let class: Vec<u32> = match self.pattern {
             Pattern::Random | Pattern::Shift => (0..hosts).collect(),
@@ -100,7 +104,7 @@ impl Permutation {
         };
         match between_classes(&class, &mut out.rng("permutation")) {
             Some(receivers) => Ok(receivers),
-            None => out.bad(
+            None => out.field_error(
                 "pattern",
                 if self.pattern == Pattern::InterPod { "inter-pod" } else { "inter-rack" },
                 "not possible: one of them holds more than half the hosts",

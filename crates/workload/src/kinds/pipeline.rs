@@ -4,11 +4,11 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::members::{Placement, listed_or_groups};
+use super::placement::{Placement, configured_groups};
 use crate::builder::{Draft, Stream};
 use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 /// Groups of hosts that each hold a model, one stage per host. Each iteration of each group is a job.
 ///
@@ -90,17 +90,17 @@ impl Schedule {
 }
 
 impl Generate for Pipeline {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         for (field, value) in [("microbatches", self.microbatches), ("repetitions", self.repetitions)] {
             if value == 0 {
-                return out.bad(field, 0, "expected 1 or more");
+                return out.field_error(field, 0, "expected 1 or more");
             }
         }
         let hosts = out.env.hosts;
         if let Some(stages) = self.stages.filter(|&s| s < 2 || s > hosts) {
-            return out.bad("stages", stages, format!("expected 2 to {hosts}, the number of hosts"));
+            return out.field_error("stages", stages, format!("expected 2 to {hosts}, the number of hosts"));
         }
-        let groups = listed_or_groups(out, &self.groups, self.stages, self.placement)?;
+        let groups = configured_groups(out, &self.groups, self.stages, self.placement)?;
         let stages: usize = groups.iter().map(Vec::len).sum();
         out.check_count(4.0 * stages as f64 * f64::from(self.microbatches) * f64::from(self.repetitions))?;
         for (number, members) in groups.iter().enumerate() {
@@ -120,7 +120,7 @@ impl Pipeline {
     /// Declares one iteration. `last` holds the last task of each stage.
     fn iteration(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         members: &[u32],
         last: &mut [Option<Draft>],
         job: JobId,
@@ -149,9 +149,13 @@ impl Pipeline {
         for stage in 1..stages {
             for batch in 0..batches {
                 let (up, down) = (members[stage - 1], members[stage]);
-                out.doing_among(Parallelism::Pipeline, "activations", format_args!("microbatch {batch}"));
+                out.label_parallelism(
+                    Parallelism::Pipeline,
+                    "activations",
+                    format_args!("microbatch {batch}"),
+                );
                 self.pass(out, (up, down), [forward[stage - 1][batch], forward[stage][batch]], job)?;
-                out.doing_among(Parallelism::Pipeline, "gradients", format_args!("microbatch {batch}"));
+                out.label_parallelism(Parallelism::Pipeline, "gradients", format_args!("microbatch {batch}"));
                 self.pass(out, (down, up), [backward[stage][batch], backward[stage - 1][batch]], job)?;
             }
         }
@@ -161,7 +165,7 @@ impl Pipeline {
     /// Declares a message from one task to another.
     fn pass(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         pair: (u32, u32),
         [from, to]: [Draft; 2],
         job: JobId,

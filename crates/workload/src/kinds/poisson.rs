@@ -7,7 +7,7 @@ use crate::builder::Stream;
 use crate::cdf::{SizeCdf, builtin_cdfs};
 use crate::env::WorkloadEnv;
 use crate::error::WorkloadError;
-use crate::sink::{Generate, NamedFile, Sink};
+use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
 /// Capacity to which `load` refers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -62,17 +62,21 @@ pub struct Poisson {
 }
 
 impl Generate for Poisson {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let sizes = self.sizes(out)?;
         let pairs = PairPicker::new(self.pairs, out)?;
         let gap_ps = sizes.mean_bytes() * 8e12 / self.offered_bps(&pairs, out)?;
         let (count, end) = match (self.flows, self.duration) {
-            (Some(0), None) => return out.bad("flows", 0, "expected 1 or more"),
-            (None, Some(Duration::ZERO)) => return out.bad("duration", "0s", "expected more than zero"),
+            (Some(0), None) => return out.field_error("flows", 0, "expected 1 or more"),
+            (None, Some(Duration::ZERO)) => {
+                return out.field_error("duration", "0s", "expected more than zero");
+            }
             (Some(flows), None) => (flows, Duration::MAX),
             (None, Some(duration)) => (u64::MAX, duration),
-            (Some(flows), Some(_)) => return out.bad("flows", flows, "expected flows or duration, not both"),
-            (None, None) => return out.bad("flows", "missing", "expected flows or duration"),
+            (Some(flows), Some(_)) => {
+                return out.field_error("flows", flows, "expected flows or duration, not both");
+            }
+            (None, None) => return out.field_error("flows", "missing", "expected flows or duration"),
         };
         out.check_count((count as f64).min(end.as_ps() as f64 / gap_ps))?;
 
@@ -98,11 +102,11 @@ impl Generate for Poisson {
 }
 
 impl Poisson {
-    fn sizes(&self, out: &mut Sink<'_>) -> Result<SizeCdf, WorkloadError> {
+    fn sizes(&self, out: &mut WorkloadBuilder<'_>) -> Result<SizeCdf, WorkloadError> {
         let is_path = self.sizes.contains(['.', '/', '\\']);
         if !is_path {
             return SizeCdf::builtin(&self.sizes)
-                .or_else(|why| out.bad("sizes", format_args!("\"{}\"", self.sizes), why));
+                .or_else(|why| out.field_error("sizes", format_args!("\"{}\"", self.sizes), why));
         }
         let cdf = SizeCdf::parse(&out.read(&self.sizes)?, &self.sizes)?;
         out.note(format_args!("{}: probabilities are taken to be {}", self.sizes, cdf.scale()));
@@ -113,9 +117,13 @@ impl Poisson {
     }
 
     /// Returns the payload that all hosts together offer, bit/s.
-    fn offered_bps(&self, pairs: &PairPicker, out: &Sink<'_>) -> Result<f64, WorkloadError> {
+    fn offered_bps(&self, pairs: &PairPicker, out: &WorkloadBuilder<'_>) -> Result<f64, WorkloadError> {
         if !(self.load > 0.0 && self.load <= 10.0) {
-            return out.bad("load", self.load, "expected a share above 0, usually 0.1 to 1 (at most 10)");
+            return out.field_error(
+                "load",
+                self.load,
+                "expected a share above 0, usually 0.1 to 1 (at most 10)",
+            );
         }
         let capacity = match self.load_of {
             LoadOf::HostLinks => out.env.host_rate.as_bps() as f64 * f64::from(out.env.hosts),
@@ -123,7 +131,7 @@ impl Poisson {
                 Some(rate) => match pairs.inter_rack_share {
                     Some(share) => rate.as_bps() as f64 / share,
                     None => {
-                        return out.bad(
+                        return out.field_error(
                             "load_of",
                             "rack-uplinks",
                             "expected \"host-links\" with these pairs",
@@ -131,14 +139,18 @@ impl Poisson {
                     }
                 },
                 None => {
-                    return out.bad("load_of", "rack-uplinks", "this topology has no links above its racks");
+                    return out.field_error(
+                        "load_of",
+                        "rack-uplinks",
+                        "this topology has no links above its racks",
+                    );
                 }
             },
         };
         if capacity > 0.0 && capacity.is_finite() {
             Ok(self.load * capacity)
         } else {
-            out.bad("load", self.load, "the links it refers to carry nothing")
+            out.field_error("load", self.load, "the links it refers to carry nothing")
         }
     }
 }
@@ -155,16 +167,16 @@ struct PairPicker {
 }
 
 impl PairPicker {
-    fn new(pairs: Pairs, out: &Sink<'_>) -> Result<Self, WorkloadError> {
+    fn new(pairs: Pairs, out: &WorkloadBuilder<'_>) -> Result<Self, WorkloadError> {
         let env = out.env;
         if env.hosts < 2 {
-            return out.bad("hosts", env.hosts, "flows need at least 2 hosts");
+            return out.field_error("hosts", env.hosts, "flows need at least 2 hosts");
         }
         let by_rack = PairPicker::of_classes(env, |h| env.rack(h));
         let n = f64::from(env.hosts);
         match pairs {
             Pairs::InterRack if by_rack.class[0] == (0, env.hosts) => {
-                out.bad("pairs", "inter-rack", "this topology has a single rack; expected \"any\"")
+                out.field_error("pairs", "inter-rack", "this topology has a single rack; expected \"any\"")
             }
             Pairs::InterRack => Ok(by_rack),
             Pairs::Any => {
@@ -176,18 +188,18 @@ impl PairPicker {
         }
     }
 
-    fn of_sites(pairs: Pairs, out: &Sink<'_>) -> Result<Self, WorkloadError> {
+    fn of_sites(pairs: Pairs, out: &WorkloadBuilder<'_>) -> Result<Self, WorkloadError> {
         let env = out.env;
         let by_site = PairPicker { inter_rack_share: None, ..PairPicker::of_classes(env, |h| env.site(h)) };
         if pairs == Pairs::InterSite {
             return if by_site.class[0] == (0, env.hosts) {
-                out.bad("pairs", "inter-site", "this topology is one data centre; expected \"any\"")
+                out.field_error("pairs", "inter-site", "this topology is one data centre; expected \"any\"")
             } else {
                 Ok(by_site)
             };
         }
         if by_site.class.iter().any(|(begin, end)| end - begin < 2) {
-            return out.bad("pairs", "intra-site", "expected data centres of 2 hosts or more");
+            return out.field_error("pairs", "intra-site", "expected data centres of 2 hosts or more");
         }
         Ok(PairPicker { within: true, ..by_site })
     }

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::builder::Draft;
 use crate::error::WorkloadError;
-use crate::sink::Sink;
+use crate::sink::WorkloadBuilder;
 
 /// Remedy for a trace with a fixed number of ranks.
 pub(super) const LARGER_TOPOLOGY: &str = "expected a `topology` with as many hosts, one for each rank";
 
 /// Returns the host of each rank. `remedy` states the change that helps if there are too few hosts.
 pub(super) fn hosts_of_ranks(
-    out: &Sink<'_>,
+    out: &WorkloadBuilder<'_>,
     listed: &[u32],
     ranks: usize,
     remedy: &'static str,
@@ -26,15 +26,15 @@ pub(super) fn hosts_of_ranks(
     }
     if listed.len() != ranks {
         let given = format!("{} hosts", listed.len());
-        return out.bad("hosts", given, format!("expected {ranks}, one for each rank of the trace"));
+        return out.field_error("hosts", given, format!("expected {ranks}, one for each rank of the trace"));
     }
     if let Some(beyond) = listed.iter().find(|&&host| host >= hosts) {
-        return out.bad("hosts", beyond, format!("hosts are 0 to {}", hosts.saturating_sub(1)));
+        return out.field_error("hosts", beyond, format!("hosts are 0 to {}", hosts.saturating_sub(1)));
     }
     let mut sorted = listed.to_vec();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        Some(twice) => out.bad("hosts", twice[0], "this host is given to two ranks"),
+        Some(twice) => out.field_error("hosts", twice[0], "this host is given to two ranks"),
         None => Ok(listed.to_vec()),
     }
 }
@@ -44,30 +44,30 @@ pub(super) type Channel = (u32, u32, i64);
 
 /// A send or a receive. `P` is its place in the trace.
 #[derive(Clone, Copy)]
-pub(super) struct Half<P> {
+pub(super) struct SendOrRecv<P> {
     pub(super) place: P,
     pub(super) task: Draft,
     pub(super) bytes: u64,
 }
 
 /// Sends and receives of a trace. The k-th send matches the k-th receive with the same ranks and tag.
-pub(super) struct Pairing<P> {
-    sends: BTreeMap<Channel, VecDeque<Half<P>>>,
-    receives: BTreeMap<Channel, Vec<Half<P>>>,
+pub(super) struct Matching<P> {
+    sends: BTreeMap<Channel, VecDeque<SendOrRecv<P>>>,
+    receives: BTreeMap<Channel, Vec<SendOrRecv<P>>>,
 }
 
-impl<P> Default for Pairing<P> {
+impl<P> Default for Matching<P> {
     fn default() -> Self {
-        Pairing { sends: BTreeMap::new(), receives: BTreeMap::new() }
+        Matching { sends: BTreeMap::new(), receives: BTreeMap::new() }
     }
 }
 
-impl<P: Copy> Pairing<P> {
-    pub(super) fn send(&mut self, channel: Channel, half: Half<P>) {
+impl<P: Copy> Matching<P> {
+    pub(super) fn send(&mut self, channel: Channel, half: SendOrRecv<P>) {
         self.sends.entry(channel).or_default().push_back(half);
     }
 
-    pub(super) fn receive(&mut self, channel: Channel, half: Half<P>) {
+    pub(super) fn receive(&mut self, channel: Channel, half: SendOrRecv<P>) {
         self.receives.entry(channel).or_default().push(half);
     }
 
@@ -77,11 +77,11 @@ impl<P: Copy> Pairing<P> {
     ///
     /// Returns the place and the reason if a send or receive has no match, or if sizes differ. `size` is the
     /// trace's name of the size.
-    pub(super) fn joined(mut self, size: &str) -> Result<Vec<(Draft, Draft)>, (P, String)> {
+    pub(super) fn matched(mut self, size: &str) -> Result<Vec<(Draft, Draft)>, (P, String)> {
         let mut pairs = Vec::new();
         for ((from, to, tag), receives) in self.receives {
             let mut sent = self.sends.remove(&(from, to, tag)).unwrap_or_default();
-            for Half { place, task, bytes } in receives {
+            for SendOrRecv { place, task, bytes } in receives {
                 let Some(send) = sent.pop_front() else {
                     let what =
                         format!("nothing is sent for it: rank {from} sends rank {to} too few with tag {tag}");

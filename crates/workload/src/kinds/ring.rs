@@ -7,7 +7,7 @@ use crate::builder::{Draft, Stream};
 use crate::collective::Operation;
 use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
-use crate::sink::{Sink, Steps};
+use crate::sink::{Steps, WorkloadBuilder};
 
 /// Hosts that all-reduce vectors around a ring.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Ring<'_> {
     /// chunk, so it needs its vector. Later steps forward reduced chunks.
     pub(super) fn all_reduce(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         size: Bytes,
         ready: &[Draft],
         job: JobId,
@@ -80,7 +80,7 @@ impl Ring<'_> {
     /// last message it sends and of the last one it receives.
     pub(super) fn join(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         task: Draft,
         i: usize,
         last: &[Draft],

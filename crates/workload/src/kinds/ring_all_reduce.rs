@@ -3,12 +3,12 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::members::{Placement, groups};
+use super::placement::{Placement, groups};
 use super::ring::Ring;
 use crate::builder::Draft;
 use crate::error::WorkloadError;
 use crate::graph::JobId;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 /// Groups of n hosts add up a vector in 2 (n - 1) steps around a ring. Each round of each ring is a job.
 ///
@@ -40,13 +40,13 @@ fn one() -> u32 {
 }
 
 impl Generate for RingAllReduce {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         if self.repetitions == 0 {
-            return out.bad("repetitions", 0, "expected 1 or more");
+            return out.field_error("repetitions", 0, "expected 1 or more");
         }
         let n = self.group_size.unwrap_or(out.env.hosts);
         if self.size.get() < u64::from(n) {
-            return out.bad(
+            return out.field_error(
                 "size",
                 self.size,
                 format!("expected at least {n} bytes, one for each host of a ring"),
@@ -70,7 +70,7 @@ impl RingAllReduce {
     /// first round. Returns those tasks for the next round.
     fn round(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         job: JobId,
         members: &[u32],
         round: u32,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_units::{Duration, Time};
 
-use super::At;
+use super::NodeRef;
 use crate::algorithm::Algorithm;
 use crate::collective::{Medium, Operation, Plan, Sizes, Transfer, chunk, eight};
 use crate::error::WorkloadError;
@@ -21,7 +21,7 @@ const OPERATIONS: [Operation; 6] = [
 ];
 
 /// A collective that is written as one node per rank.
-pub(super) struct Whole {
+pub(super) struct CollectiveNode {
     pub(super) operation: Operation,
     algorithm: Algorithm,
     /// Size as ASTRA-sim counts it, bytes: for an all-gather, the part of one rank.
@@ -36,16 +36,16 @@ pub(super) struct Whole {
     pub(super) at: BTreeMap<u32, usize>,
 }
 
-impl Whole {
+impl CollectiveNode {
     /// Returns the node of a member.
-    pub(super) fn place(&self, rank: u32) -> At {
+    pub(super) fn place(&self, rank: u32) -> NodeRef {
         (rank, *self.at.get(&rank).expect("whoever waits for it is a member"))
     }
 }
 
 /// Returns the notes for the user on a trace in which `wholes` of `all` collectives are single nodes.
-fn notes(wholes: &[Whole], all: usize) -> Vec<String> {
-    let of = |whole: &Whole| (whole.operation, whole.algorithm);
+fn notes(wholes: &[CollectiveNode], all: usize) -> Vec<String> {
+    let of = |whole: &CollectiveNode| (whole.operation, whole.algorithm);
     let others: BTreeSet<(&str, &str)> = wholes
         .iter()
         .map(of)
@@ -84,7 +84,10 @@ fn of_labels(graph: &MessageGraph) -> BTreeMap<(u32, u16, Option<u32>), Vec<Task
 
 /// Returns the collectives that can be written as one node per rank, and notes for the user on all
 /// collectives.
-pub(super) fn find(graph: &MessageGraph, before: &[Vec<(TaskId, Moment)>]) -> (Vec<Whole>, Vec<String>) {
+pub(super) fn find(
+    graph: &MessageGraph,
+    before: &[Vec<(TaskId, Moment)>],
+) -> (Vec<CollectiveNode>, Vec<String>) {
     let candidates = of_labels(graph);
     let all = candidates.len();
     let found = candidates.into_iter().filter_map(|((label, ..), messages)| {
@@ -92,7 +95,7 @@ pub(super) fn find(graph: &MessageGraph, before: &[Vec<(TaskId, Moment)>]) -> (V
         let operation = OPERATIONS.into_iter().find(|operation| operation.name() == label.activity)?;
         whole(graph, before, operation, label.collective?, messages)
     });
-    let mut wholes: Vec<Whole> = found.collect();
+    let mut wholes: Vec<CollectiveNode> = found.collect();
     wholes.sort_by_key(|whole| whole.messages[0]);
     let notes = notes(&wholes, all);
     (wholes, notes)
@@ -104,7 +107,7 @@ fn whole(
     operation: Operation,
     label: CollectiveLabel,
     messages: Vec<TaskId>,
-) -> Option<Whole> {
+) -> Option<CollectiveNode> {
     let first = graph.messages()[messages[0].index()];
     let is_alike = |id: &TaskId| {
         let message = graph.messages()[id.index()];
@@ -118,7 +121,8 @@ fn whole(
     }
     let size = label.measure?.size.get();
     let (ranks, algorithm) = (label.ranks as usize, label.algorithm);
-    let plan = Plan { operation, algorithm, ranks, size, chunk: chunk().get(), local: eight() as usize };
+    let plan =
+        Plan { operation, algorithm, ranks, size, chunk: chunk().get(), ranks_per_server: eight() as usize };
     if plan.check().is_err() {
         return None;
     }
@@ -131,7 +135,16 @@ fn whole(
     }
     let merged = begins_and_ends(graph, before, &parts(graph, before, &messages)?);
     let (bytes, connection) = (size / shares, first.stream);
-    Some(Whole { operation, algorithm, bytes, members, connection, messages, merged, at: BTreeMap::new() })
+    Some(CollectiveNode {
+        operation,
+        algorithm,
+        bytes,
+        members,
+        connection,
+        messages,
+        merged,
+        at: BTreeMap::new(),
+    })
 }
 
 /// Returns candidate orders of the ranks: along the chain or ring that all messages form, along the one that
@@ -237,7 +250,7 @@ impl Medium for List<'_> {
 
 /// Part of a rank in a collective.
 #[derive(Default)]
-struct Part {
+struct RankPart {
     /// All messages that the rank sends or receives.
     messages: BTreeSet<TaskId>,
     /// Tasks that the rank's input waits for; `None` until the first one is found.
@@ -246,16 +259,16 @@ struct Part {
     behind: Option<Vec<TaskId>>,
 }
 
-impl Part {
+impl RankPart {
     /// Records that a message of the rank waits for these tasks outside of the collective. Returns false if
     /// another message waits for others.
-    fn waits_for(&mut self, outside: Vec<(TaskId, Moment)>) -> bool {
+    fn add_predecessors(&mut self, outside: Vec<(TaskId, Moment)>) -> bool {
         // A message that only forwards received data waits for nothing outside.
         outside.is_empty() || *self.input.get_or_insert_with(|| outside.clone()) == outside
     }
     /// Records that these tasks of the rank wait for a message. Returns false if others wait for another
     /// message.
-    fn lets_begin(&mut self, id: TaskId, behind: Vec<TaskId>) -> bool {
+    fn add_successors(&mut self, id: TaskId, behind: Vec<TaskId>) -> bool {
         self.messages.insert(id);
         *self.behind.get_or_insert_with(|| behind.clone()) == behind
     }
@@ -267,16 +280,16 @@ fn parts(
     graph: &MessageGraph,
     before: &[Vec<(TaskId, Moment)>],
     messages: &[TaskId],
-) -> Option<BTreeMap<u32, Part>> {
+) -> Option<BTreeMap<u32, RankPart>> {
     let inside: BTreeSet<TaskId> = messages.iter().copied().collect();
-    let mut parts: BTreeMap<u32, Part> = BTreeMap::new();
+    let mut parts: BTreeMap<u32, RankPart> = BTreeMap::new();
     for &id in messages {
         let message = graph.messages()[id.index()];
         let outside = before[id.index()].iter().copied().filter(|(on, _)| !inside.contains(on));
-        let (at_sender, at_receiver) = behind(graph, id, &inside)?;
+        let (at_sender, at_receiver) = successors(graph, id, &inside)?;
         let sender = parts.entry(message.src.0).or_default();
-        let is_whole = sender.waits_for(sorted(outside)) && sender.lets_begin(id, at_sender);
-        if !is_whole || !parts.entry(message.dst.0).or_default().lets_begin(id, at_receiver) {
+        let is_whole = sender.add_predecessors(sorted(outside)) && sender.add_successors(id, at_sender);
+        if !is_whole || !parts.entry(message.dst.0).or_default().add_successors(id, at_receiver) {
             return None;
         }
     }
@@ -286,12 +299,16 @@ fn parts(
 /// Returns the tasks outside of a collective that wait for one of its messages, at the sender and at the
 /// receiver. Returns `None` if other hosts have such tasks, or if a task waits for a moment that its host
 /// does not observe.
-fn behind(graph: &MessageGraph, id: TaskId, inside: &BTreeSet<TaskId>) -> Option<(Vec<TaskId>, Vec<TaskId>)> {
+fn successors(
+    graph: &MessageGraph,
+    id: TaskId,
+    inside: &BTreeSet<TaskId>,
+) -> Option<(Vec<TaskId>, Vec<TaskId>)> {
     let message = graph.messages()[id.index()];
     let (mut at_sender, mut at_receiver) = (BTreeSet::new(), BTreeSet::new());
     for moment in [Moment::Delivery, Moment::Completion] {
         for &next in graph.dependents(id, moment).iter().filter(|next| !inside.contains(next)) {
-            match (graph.home(next)?, moment) {
+            match (graph.begin_host(next)?, moment) {
                 (home, _) if home == message.src => at_sender.insert(next),
                 (home, Moment::Delivery) if home == message.dst => at_receiver.insert(next),
                 _ => return None,
@@ -306,10 +323,10 @@ fn behind(graph: &MessageGraph, id: TaskId, inside: &BTreeSet<TaskId>) -> Option
 fn begins_and_ends(
     graph: &MessageGraph,
     before: &[Vec<(TaskId, Moment)>],
-    parts: &BTreeMap<u32, Part>,
+    parts: &BTreeMap<u32, RankPart>,
 ) -> Vec<TaskId> {
     let mut found = Vec::new();
-    for (&rank, Part { messages, input, behind }) in parts {
+    for (&rank, RankPart { messages, input, behind }) in parts {
         let (Some(&[(begin, Moment::Delivery)]), Some(&[end])) = (input.as_deref(), behind.as_deref()) else {
             continue;
         };

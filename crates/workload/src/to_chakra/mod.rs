@@ -13,10 +13,10 @@ use std::collections::BTreeMap;
 
 use pathweave_units::{Duration, HostId, Time};
 
-use self::collectives::Whole;
+use self::collectives::CollectiveNode;
 use crate::builder::Stream;
 use crate::expand::{in_order, lost_beside_jobs, predecessors};
-use crate::files::{ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation};
+use crate::files::{ChakraAction, ChakraGroup, ChakraNode, ChakraOperation, ChakraRanks};
 use crate::graph::{MessageGraph, Moment, OWN, Task, TaskId};
 
 /// A trace, and the information about the graph that the trace lacks.
@@ -33,17 +33,17 @@ pub struct ChakraTrace {
 }
 
 /// A node: its rank, and its index among the nodes of the rank.
-type At = (u32, usize);
+type NodeRef = (u32, usize);
 
 /// Nodes of the trace that represent a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum TaskNodes {
     /// The task has no node yet, or none of its own.
     Nothing,
     /// A computation, or the receive of a message that a computation of zero duration waits for.
-    Node(At),
+    Node(NodeRef),
     /// A message.
-    Message { send: At, receive: At },
+    Message { send: NodeRef, receive: NodeRef },
     /// A part of the collective with this index.
     Collective(usize),
 }
@@ -51,8 +51,8 @@ enum Written {
 struct Writer<'a> {
     graph: &'a MessageGraph,
     before: Vec<Vec<(TaskId, Moment)>>,
-    wholes: Vec<Whole>,
-    written: Vec<Written>,
+    wholes: Vec<CollectiveNode>,
+    written: Vec<TaskNodes>,
     nodes: Vec<Vec<Node>>,
     /// Number of messages so far for each pair of ranks.
     tags: BTreeMap<(u32, u32), i64>,
@@ -63,7 +63,7 @@ struct Writer<'a> {
 /// A node and its predecessors within the rank.
 struct Node {
     name: String,
-    act: ChakraAct,
+    act: ChakraAction,
     deps: Vec<usize>,
 }
 
@@ -87,7 +87,7 @@ pub fn to_chakra(graph: &MessageGraph) -> Result<ChakraTrace, String> {
         graph,
         before,
         wholes,
-        written: vec![Written::Nothing; graph.task_count()],
+        written: vec![TaskNodes::Nothing; graph.task_count()],
         nodes: (0..ranks).map(|_| Vec::new()).collect(),
         tags: BTreeMap::new(),
         starts: BTreeMap::new(),
@@ -126,7 +126,7 @@ impl Writer<'_> {
                     "a task begins with {needs} of the {all} it waits for; a node of Chakra waits for all"
                 ));
             }
-            if self.written[id.index()] != Written::Nothing {
+            if self.written[id.index()] != TaskNodes::Nothing {
                 continue;
             }
             match collective_of[id.index()] {
@@ -141,13 +141,13 @@ impl Writer<'_> {
     fn declare_collective(&mut self, number: usize, groups: &BTreeMap<Vec<u32>, String>) {
         let whole = &self.wholes[number];
         let among = match groups.get(&whole.members) {
-            Some(name) => ChakraAmong::Group(name.clone()),
-            None => ChakraAmong::All,
+            Some(name) => ChakraRanks::Group(name.clone()),
+            None => ChakraRanks::All,
         };
-        let act = ChakraAct::Collective {
+        let act = ChakraAction::Collective {
             operation: ChakraOperation::Algorithm(whole.operation),
             bytes: whole.bytes,
-            among,
+            ranks: among,
             connection: Some(whole.connection),
         };
         let name = self.name(whole.messages[0]);
@@ -162,11 +162,11 @@ impl Writer<'_> {
         // The collective's node also represents the computations of zero duration with which a rank begins
         // and ends its part.
         for &merged in &whole.merged {
-            let rank = self.graph.home(merged).expect("a computation at a host").0;
-            self.written[merged.index()] = Written::Node(whole.place(rank));
+            let rank = self.graph.begin_host(merged).expect("a computation at a host").0;
+            self.written[merged.index()] = TaskNodes::Node(whole.place(rank));
         }
         for message in &whole.messages {
-            self.written[message.index()] = Written::Collective(number);
+            self.written[message.index()] = TaskNodes::Collective(number);
         }
     }
 
@@ -182,9 +182,10 @@ impl Writer<'_> {
             stream => Some(Stream::Shared(stream)),
         };
         let name = self.name(id);
-        let send = self.push(src, name.clone(), ChakraAct::Send { to: dst, bytes, tag: own_tag, connection });
-        let receive = self.push(dst, name, ChakraAct::Receive { from: src, bytes, tag: own_tag });
-        self.written[id.index()] = Written::Message { send, receive };
+        let send =
+            self.push(src, name.clone(), ChakraAction::Send { to: dst, bytes, tag: own_tag, connection });
+        let receive = self.push(dst, name, ChakraAction::Receive { from: src, bytes, tag: own_tag });
+        self.written[id.index()] = TaskNodes::Message { send, receive };
     }
 
     fn declare_compute(&mut self, id: TaskId) -> Result<(), String> {
@@ -195,24 +196,24 @@ impl Writer<'_> {
         if let Some(receive) = self.receive_of(id, host) {
             let (rank, place) = receive;
             self.nodes[rank as usize][place].name = self.name(id);
-            self.written[id.index()] = Written::Node(receive);
+            self.written[id.index()] = TaskNodes::Node(receive);
             return Ok(());
         }
-        let act = ChakraAct::Compute { duration: compute.duration, operations: 0 };
-        self.written[id.index()] = Written::Node(self.push(host, self.name(id), act));
+        let act = ChakraAction::Compute { duration: compute.duration, operations: 0 };
+        self.written[id.index()] = TaskNodes::Node(self.push(host, self.name(id), act));
         Ok(())
     }
 
     /// Returns the receive that a computation of zero duration represents. The computation waits for one
     /// message to this host. If it waits for more tasks, no other task here may wait for the message.
-    fn receive_of(&self, id: TaskId, host: u32) -> Option<At> {
+    fn receive_of(&self, id: TaskId, host: u32) -> Option<NodeRef> {
         let compute = self.graph.computes()[id.index() - self.graph.messages().len()];
         if compute.duration > Duration::ZERO || self.graph.delay_after_deps(id) > Duration::ZERO {
             return None;
         }
         let before = &self.before[id.index()];
         let mut received = before.iter().filter_map(|&(on, moment)| match self.written[on.index()] {
-            Written::Message { receive, .. } if receive.0 == host && moment == Moment::Delivery => {
+            TaskNodes::Message { receive, .. } if receive.0 == host && moment == Moment::Delivery => {
                 Some((on, receive))
             }
             _ => None,
@@ -222,12 +223,13 @@ impl Writer<'_> {
             return None;
         }
         let home = Some(HostId(host));
-        let is_only =
-            || self.graph.all_dependents(message).all(|next| next == id || self.graph.home(next) != home);
+        let is_only = || {
+            self.graph.all_dependents(message).all(|next| next == id || self.graph.begin_host(next) != home)
+        };
         (before.len() == 1 || is_only()).then_some(receive)
     }
 
-    fn push(&mut self, rank: u32, name: String, act: ChakraAct) -> At {
+    fn push(&mut self, rank: u32, name: String, act: ChakraAction) -> NodeRef {
         let nodes = &mut self.nodes[rank as usize];
         nodes.push(Node { name, act, deps: Vec::new() });
         (rank, nodes.len() - 1)
@@ -249,10 +251,10 @@ impl Writer<'_> {
     /// Adds the dependencies of a task's node.
     fn connect(&mut self, id: TaskId) -> Result<(), String> {
         let own = match self.written[id.index()] {
-            Written::Nothing => return Ok(()),
-            Written::Node(at) => at,
-            Written::Message { send, .. } => send,
-            Written::Collective(number) => {
+            TaskNodes::Nothing => return Ok(()),
+            TaskNodes::Node(at) => at,
+            TaskNodes::Message { send, .. } => send,
+            TaskNodes::Collective(number) => {
                 let src = self.graph.messages()[id.index()].src.0;
                 self.wholes[number].place(src)
             }
@@ -280,15 +282,15 @@ impl Writer<'_> {
     }
 
     /// Returns the node of a rank that ends when the rank learns of this moment of a task.
-    fn known_at(&self, on: TaskId, moment: Moment, rank: u32) -> Result<At, String> {
+    fn known_at(&self, on: TaskId, moment: Moment, rank: u32) -> Result<NodeRef, String> {
         let found = match self.written[on.index()] {
-            Written::Node(at) if at.0 == rank => Some(at),
-            Written::Message { receive, .. } if receive.0 == rank && moment == Moment::Delivery => {
+            TaskNodes::Node(at) if at.0 == rank => Some(at),
+            TaskNodes::Message { receive, .. } if receive.0 == rank && moment == Moment::Delivery => {
                 Some(receive)
             }
-            Written::Message { send, .. } if send.0 == rank => Some(send),
-            Written::Collective(number) => Some(self.wholes[number].place(rank)),
-            Written::Message { .. } | Written::Node(_) | Written::Nothing => None,
+            TaskNodes::Message { send, .. } if send.0 == rank => Some(send),
+            TaskNodes::Collective(number) => Some(self.wholes[number].place(rank)),
+            TaskNodes::Message { .. } | TaskNodes::Node(_) | TaskNodes::Nothing => None,
         };
         found.ok_or_else(|| {
             let other = match self.graph.task(on) {
@@ -315,7 +317,7 @@ impl Writer<'_> {
 
     /// Makes a computation that only lets time pass.
     fn wait(&mut self, rank: u32, duration: Duration, deps: Vec<usize>) -> usize {
-        let (_, at) = self.push(rank, "wait".to_owned(), ChakraAct::Compute { duration, operations: 0 });
+        let (_, at) = self.push(rank, "wait".to_owned(), ChakraAction::Compute { duration, operations: 0 });
         self.nodes[rank as usize][at].deps = deps;
         at
     }
@@ -355,13 +357,19 @@ fn number(nodes: Vec<Node>, groups: Vec<ChakraGroup>) -> Vec<ChakraNode> {
     let mut written = Vec::with_capacity(nodes.len() + 1);
     let name = "## process_group:init ##".to_owned();
     if !groups.is_empty() {
-        written.push(ChakraNode { record: 0, id: 0, name, act: ChakraAct::Groups(groups), deps: Vec::new() });
+        written.push(ChakraNode {
+            record: 0,
+            id: 0,
+            name,
+            action: ChakraAction::Groups(groups),
+            deps: Vec::new(),
+        });
     }
     for (place, Node { name, act, deps }) in nodes.into_iter().enumerate() {
         let mut deps: Vec<u64> = deps.into_iter().map(|dep| dep as u64 + 1).collect();
         deps.sort_unstable();
         deps.dedup();
-        written.push(ChakraNode { record: 0, id: place as u64 + 1, name, act, deps });
+        written.push(ChakraNode { record: 0, id: place as u64 + 1, name, action: act, deps });
     }
     for (record, node) in (1..).zip(&mut written) {
         node.record = record;

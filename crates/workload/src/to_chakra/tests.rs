@@ -6,7 +6,7 @@ use pathweave_units::{Bytes, Rate, Time};
 use proptest::prelude::*;
 
 use super::*;
-use crate::bounds::replay;
+use crate::bounds::run_ideal;
 use crate::builder::{GraphBuilder, NewMessage};
 use crate::collective::Algorithms;
 use crate::config::{WorkloadConfig, build};
@@ -25,7 +25,7 @@ fn graph_of(toml: &str, hosts: u32, base: &Path) -> MessageGraph {
 fn ends(graph: &MessageGraph) -> Vec<(u32, u32, u64, u32, Time)> {
     let mut ends = Vec::new();
     let byte = |m: &Message| Duration::from_ns(m.size.get());
-    replay(graph, byte, |id, _, end| {
+    run_ideal(graph, byte, |id, _, end| {
         if let Some(m) = graph.messages().get(id.index()) {
             // Private connections are numbered by the order of starts. In a trace, starts are computations.
             let stream = if m.has_own_stream() { OWN } else { m.stream };
@@ -53,7 +53,7 @@ fn difference(one: &MessageGraph, other: &MessageGraph) -> String {
 /// Returns the end of the last task.
 fn last(graph: &MessageGraph) -> Time {
     let mut last = Time::ZERO;
-    replay(graph, |m| Duration::from_ns(m.size.get()), |_, _, end| last = last.max(end));
+    run_ideal(graph, |m| Duration::from_ns(m.size.get()), |_, _, end| last = last.max(end));
     last
 }
 
@@ -125,7 +125,7 @@ fn collectives_stay_collectives() {
         // In the first group, trees may be written as messages, because they are not among ranks in the order
         // of their numbers.
         let of_second =
-            trace.ranks[16].iter().filter(|node| matches!(node.act, ChakraAct::Collective { .. }));
+            trace.ranks[16].iter().filter(|node| matches!(node.action, ChakraAction::Collective { .. }));
         assert_eq!(of_second.count(), 3, "{case}");
         let is_default = trace.notes.iter().all(|note| !note.contains("algorithms."));
         assert_eq!(is_default, matches!(algorithm, Ring | Direct), "{case}: {:?}", trace.notes);

@@ -18,7 +18,7 @@ pub(super) struct Pool {
 
 /// Requested configuration of a port: `struct pathweave_dpdk_wish`.
 #[repr(C)]
-pub(super) struct Wish {
+pub(super) struct PortRequest {
     pub(super) frame_bytes: u32,
     pub(super) mtu_bytes: u32,
     pub(super) pool_frames: u32,
@@ -28,7 +28,7 @@ pub(super) struct Wish {
 
 /// Properties of a port: `struct pathweave_dpdk_facts`.
 #[repr(C)]
-pub(super) struct Facts {
+pub(super) struct PortProperties {
     pub(super) pool: *mut Pool,
     pub(super) max_mtu_bytes: u32,
     pub(super) receive_frames: u16,
@@ -37,8 +37,8 @@ pub(super) struct Facts {
     pub(super) driver: [u8; 32],
 }
 
-impl Facts {
-    pub(super) const NONE: Facts = Facts {
+impl PortProperties {
+    pub(super) const NONE: PortProperties = PortProperties {
         pool: std::ptr::null_mut(),
         max_mtu_bytes: 0,
         receive_frames: 0,
@@ -60,8 +60,12 @@ unsafe extern "C" {
         arguments: *const c_char,
         port: *mut u16,
     ) -> c_int;
-    pub(super) fn pathweave_dpdk_look(port: u16, facts: *mut Facts) -> c_int;
-    pub(super) fn pathweave_dpdk_configure(port: u16, wish: *const Wish, facts: *mut Facts) -> c_int;
+    pub(super) fn pathweave_dpdk_look(port: u16, facts: *mut PortProperties) -> c_int;
+    pub(super) fn pathweave_dpdk_configure(
+        port: u16,
+        wish: *const PortRequest,
+        facts: *mut PortProperties,
+    ) -> c_int;
     pub(super) fn pathweave_dpdk_run(port: u16) -> c_int;
     pub(super) fn pathweave_dpdk_halt(port: u16) -> c_int;
     pub(super) fn pathweave_dpdk_detach(port: u16, pool: *mut Pool);

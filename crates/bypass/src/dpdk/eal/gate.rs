@@ -25,29 +25,29 @@ const DOWN_FOR: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Default)]
 struct Gate {
-    inside: Mutex<Inside>,
+    inside: Mutex<GateState>,
     changed: Condvar,
 }
 
 /// Threads inside the gate.
 #[derive(Debug)]
-enum Inside {
+enum GateState {
     /// The control thread is inside, or waits for this number of other threads to leave.
     Control { waits_for: u32 },
     /// Number of other threads inside.
     Frames(u32),
 }
 
-impl Default for Inside {
+impl Default for GateState {
     /// The control thread runs from the start.
     fn default() -> Self {
-        Inside::Control { waits_for: 0 }
+        GateState::Control { waits_for: 0 }
     }
 }
 
 static GATE: OnceLock<Gate> = OnceLock::new();
 /// Descriptors that occupy the numbers of closed ones, see [`occupy`].
-static PLACES: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
+static OCCUPIED_DESCRIPTORS: Mutex<Vec<OwnedFd>> = Mutex::new(Vec::new());
 /// Largest number of descriptors that a device closes.
 const MOST_CLOSED: usize = 16;
 /// Time until which a link counts as down.
@@ -56,7 +56,7 @@ static PACED: OnceLock<Result<(), i32>> = OnceLock::new();
 
 /// Keeps the control thread outside the gate while it lives.
 #[derive(Debug)]
-pub(super) struct Pass(&'static Gate);
+pub(super) struct GateGuard(&'static Gate);
 
 /// Starts to pace the control thread. The error is DPDK's error number.
 pub(super) fn open() -> Result<(), i32> {
@@ -70,7 +70,7 @@ pub(super) fn open() -> Result<(), i32> {
 
 /// Waits until the control thread is outside. Returns `None` if it is not paced. A thread inside must not enter
 /// again.
-pub(super) fn enter() -> Option<Pass> {
+pub(super) fn enter() -> Option<GateGuard> {
     PACED.get()?.ok()?;
     Some(GATE.get_or_init(Gate::default).enter())
 }
@@ -78,17 +78,17 @@ pub(super) fn enter() -> Option<Pass> {
 /// Occupies the numbers of descriptors that a device has closed, until the control thread has run. The control thread
 /// may have been notified about them before its rest. After it, it would read without end from other descriptors that
 /// reuse the numbers.
-pub(super) fn occupy() {
+pub(super) fn occupy_closed_descriptors() {
     // Without pacing the control thread does not rest.
     if PACED.get().is_none_or(Result::is_err) {
         return;
     }
-    let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut places = OCCUPIED_DESCRIPTORS.lock().unwrap_or_else(PoisonError::into_inner);
     places.extend((0..MOST_CLOSED).map_while(|_| eventfd(0, EventfdFlags::CLOEXEC).ok()));
 }
 
 /// Shortens the rests of the control thread while a link is down, so that connections are set up faster.
-pub(super) fn hurry() {
+pub(super) fn shorten_rests() {
     *DOWN_UNTIL.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + DOWN_FOR);
 }
 
@@ -97,12 +97,12 @@ fn rest() -> Duration {
     if until.is_some_and(|until| Instant::now() < until) { SHORT_REST } else { REST }
 }
 
-impl Drop for Pass {
+impl Drop for GateGuard {
     fn drop(&mut self) {
         let mut inside = self.0.lock();
         match &mut *inside {
-            Inside::Frames(count) => *count -= 1,
-            Inside::Control { waits_for } => {
+            GateState::Frames(count) => *count -= 1,
+            GateState::Control { waits_for } => {
                 *waits_for -= 1;
                 if *waits_for == 0 {
                     self.0.changed.notify_all();
@@ -113,16 +113,16 @@ impl Drop for Pass {
 }
 
 impl Gate {
-    fn lock(&self) -> MutexGuard<'_, Inside> {
+    fn lock(&self) -> MutexGuard<'_, GateState> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enter(&'static self) -> Pass {
+    fn enter(&'static self) -> GateGuard {
         let mut inside = self.lock();
         loop {
-            if let Inside::Frames(count) = &mut *inside {
+            if let GateState::Frames(count) = &mut *inside {
                 *count += 1;
-                return Pass(self);
+                return GateGuard(self);
             }
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
@@ -130,20 +130,20 @@ impl Gate {
 
     /// Rests the control thread: lets other threads in, and waits until they have left.
     fn rest(&self, rest: impl FnOnce()) {
-        *self.lock() = Inside::Frames(0);
+        *self.lock() = GateState::Frames(0);
         self.changed.notify_all();
         rest();
         let mut inside = self.lock();
-        let Inside::Frames(count) = *inside else { return };
-        *inside = Inside::Control { waits_for: count };
-        while !matches!(*inside, Inside::Control { waits_for: 0 }) {
+        let GateState::Frames(count) = *inside else { return };
+        *inside = GateState::Control { waits_for: count };
+        while !matches!(*inside, GateState::Control { waits_for: 0 }) {
             inside = self.changed.wait(inside).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 extern "C" fn rests(_argument: *mut c_void) {
-    PLACES.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    OCCUPIED_DESCRIPTORS.lock().unwrap_or_else(PoisonError::into_inner).clear();
     GATE.get_or_init(Gate::default).rest(|| std::thread::sleep(rest()));
 }
 
@@ -179,7 +179,7 @@ mod tests {
                     controls.fetch_sub(1, Ordering::SeqCst);
                     gate.rest(std::thread::yield_now);
                 }
-                *gate.lock() = Inside::Frames(0);
+                *gate.lock() = GateState::Frames(0);
                 gate.changed.notify_all();
             });
         });

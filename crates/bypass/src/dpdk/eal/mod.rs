@@ -2,8 +2,8 @@
 //! is here.
 
 mod ffi;
+mod frames;
 mod gate;
-mod held;
 mod port;
 mod start;
 

@@ -5,9 +5,9 @@
 use std::ffi::CString;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::ffi::{self, Facts, Pool, Wish};
-use super::gate::{self, Pass};
-use super::held::{Arrived, BURST, Leaving, burst_of};
+use super::ffi::{self, Pool, PortProperties, PortRequest};
+use super::frames::{BURST, RxBurst, TxQueue, burst_of};
+use super::gate::{self, GateGuard};
 use super::start::reason;
 use crate::dpdk::config::Device;
 use crate::dpdk::error::DpdkError;
@@ -44,7 +44,7 @@ impl PortConfig {
 
 /// Peculiarities of a device's driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Ways {
+struct DriverQuirks {
     /// The driver may free frames that it reports as not sent. True for packet sockets.
     frees_quietly: bool,
     /// The driver unmaps memory when the peer process exits. True for memif.
@@ -55,20 +55,22 @@ struct Ways {
     takes_any_length: bool,
 }
 
-impl Ways {
-    fn of(device: &Device) -> Ways {
-        let Device::Vdev(vdev) = device else { return Ways::default() };
+impl DriverQuirks {
+    fn of(device: &Device) -> DriverQuirks {
+        let Device::Vdev(vdev) = device else { return DriverQuirks::default() };
         let is_client = !memif::is_server(vdev);
         match vdev.driver() {
-            "net_af_packet" => Ways { frees_quietly: true, takes_any_length: true, ..Ways::default() },
-            "net_memif" => Ways {
+            "net_af_packet" => {
+                DriverQuirks { frees_quietly: true, takes_any_length: true, ..DriverQuirks::default() }
+            }
+            "net_memif" => DriverQuirks {
                 is_gated: true,
                 must_be_restarted: is_client,
                 takes_any_length: true,
-                ..Ways::default()
+                ..DriverQuirks::default()
             },
-            "net_ring" | "net_null" => Ways { takes_any_length: true, ..Ways::default() },
-            _ => Ways::default(),
+            "net_ring" | "net_null" => DriverQuirks { takes_any_length: true, ..DriverQuirks::default() },
+            _ => DriverQuirks::default(),
         }
     }
 }
@@ -77,15 +79,15 @@ impl Ways {
 #[derive(Debug)]
 pub(crate) struct Port {
     // Frames are dropped before their pool.
-    arrived: Arrived,
-    leaving: Leaving,
+    arrived: RxBurst,
+    leaving: TxQueue,
     burst: usize,
     device: Attached,
     mac: [u8; 6],
-    ways: Ways,
+    ways: DriverQuirks,
     runs: bool,
     /// Lock and gate pass, held while the device is removed.
-    closing: Option<(MutexGuard<'static, ()>, Option<Pass>)>,
+    closing: Option<(MutexGuard<'static, ()>, Option<GateGuard>)>,
 }
 
 /// Device, which is removed together with its pool.
@@ -104,19 +106,19 @@ impl Port {
     /// # Errors
     /// [`DpdkError`].
     pub(crate) fn open(device: &Device, config: PortConfig) -> Result<Port, DpdkError> {
-        let shown = shown(device);
+        let shown = device_text(device);
         let refused = |number| DpdkError::Attach { device: shown.clone(), why: reason(number) };
-        let control = control();
-        let ways = Ways::of(device);
+        let control = port_lock();
+        let ways = DriverQuirks::of(device);
         if ways.is_gated {
             gate::open().map_err(refused)?;
-            gate::hurry();
+            gate::shorten_rests();
         }
         // Clears earlier messages of DPDK, which concern something else.
         reason(0);
         let quiet = gate::enter();
         let mut attached = attach(device).map_err(|number| no_device(device, number))?;
-        let mut facts = Facts::NONE;
+        let mut facts = PortProperties::NONE;
         // SAFETY: the port was created above, and the pointer is to a value of the right type.
         match unsafe { ffi::pathweave_dpdk_look(attached.port, &raw mut facts) } {
             0 => {}
@@ -126,7 +128,7 @@ impl Port {
             let most_bytes = facts.max_mtu_bytes;
             return Err(DpdkError::Mtu { device: shown, mtu_bytes: config.mtu_bytes, most_bytes });
         }
-        let wish = Wish {
+        let wish = PortRequest {
             frame_bytes: config.frame_bytes as u32,
             mtu_bytes: if ways.takes_any_length { 0 } else { config.mtu_bytes },
             pool_frames: config.pool_frames(),
@@ -140,9 +142,9 @@ impl Port {
             return Err(refused(result));
         }
         let mut port = Port {
-            arrived: Arrived::new(burst_of(config.frame_bytes)),
+            arrived: RxBurst::new(burst_of(config.frame_bytes)),
             burst: burst_of(config.frame_bytes),
-            leaving: Leaving::new(config.frame_bytes),
+            leaving: TxQueue::new(config.frame_bytes),
             device: attached,
             mac: facts.mac,
             ways,
@@ -171,7 +173,7 @@ impl Port {
         // SAFETY: the port is alive.
         let is_up = self.runs && unsafe { ffi::pathweave_dpdk_is_up(self.device.port) } != 0;
         if !is_up && self.ways.is_gated {
-            gate::hurry();
+            gate::shorten_rests();
         }
         is_up
     }
@@ -183,16 +185,16 @@ impl Port {
     }
 
     /// Reconnects a port that does not do so by itself, if its link is down.
-    pub(crate) fn revive(&mut self) {
+    pub(crate) fn reconnect(&mut self) {
         if !self.ways.must_be_restarted || self.is_up() {
             return;
         }
-        let _control = control();
+        let _control = port_lock();
         let _quiet = gate::enter();
         if self.runs {
             // SAFETY: the port is alive.
             unsafe { ffi::pathweave_dpdk_halt(self.device.port) };
-            gate::occupy();
+            gate::occupy_closed_descriptors();
             self.runs = false;
         }
         // A failed attempt is repeated later.
@@ -213,7 +215,7 @@ impl Port {
     /// Returns true if a frame has arrived.
     pub(crate) fn has_arrived(&mut self) -> bool {
         if self.arrived.is_empty() && self.runs {
-            join();
+            register_thread();
             let _pass = self.pass();
             self.arrived.take(self.device.port);
         }
@@ -222,7 +224,7 @@ impl Port {
 
     /// Passes received frames to `sink`, and returns their number.
     pub(crate) fn receive(&mut self, sink: impl FnMut(&mut [u8])) -> usize {
-        if self.has_arrived() { self.arrived.show(sink) } else { 0 }
+        if self.has_arrived() { self.arrived.deliver(sink) } else { 0 }
     }
 
     /// Largest number of frames in a batch.
@@ -242,7 +244,7 @@ impl Port {
                 return false;
             }
         }
-        join();
+        register_thread();
         self.leaving.has_spares(self.device.pool, wanted)
     }
 
@@ -260,9 +262,9 @@ impl Port {
             return 0;
         }
         if self.runs {
-            join();
+            register_thread();
             let _pass = self.pass();
-            self.leaving.leave(self.device.port, self.ways.frees_quietly);
+            self.leaving.transmit(self.device.port, self.ways.frees_quietly);
         }
         if self.leaving.waiting() > 0 && !self.is_up() { self.leaving.drop_waiting() } else { 0 }
     }
@@ -272,7 +274,7 @@ impl Port {
         self.leaving.waiting()
     }
 
-    fn pass(&self) -> Option<Pass> {
+    fn pass(&self) -> Option<GateGuard> {
         if self.ways.is_gated { gate::enter() } else { None }
     }
 }
@@ -281,7 +283,7 @@ impl Drop for Attached {
     fn drop(&mut self) {
         // SAFETY: the port is alive and no longer in use, and all frames of its pool that we owned have been freed.
         unsafe { ffi::pathweave_dpdk_detach(self.port, self.pool) };
-        gate::occupy();
+        gate::occupy_closed_descriptors();
     }
 }
 
@@ -289,17 +291,17 @@ impl Drop for Port {
     fn drop(&mut self) {
         // Sends the remaining frames if possible.
         self.flush();
-        self.closing = Some((control(), gate::enter()));
+        self.closing = Some((port_lock(), gate::enter()));
     }
 }
 
 /// Serialises the calls that create or remove ports.
-fn control() -> MutexGuard<'static, ()> {
+fn port_lock() -> MutexGuard<'static, ()> {
     static CONTROL: Mutex<()> = Mutex::new(());
     CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn shown(device: &Device) -> String {
+fn device_text(device: &Device) -> String {
     match device {
         Device::Vdev(vdev) => vdev.name().to_owned(),
         Device::Pci(address) => format!("the adapter {address}"),
@@ -324,18 +326,18 @@ fn attach(device: &Device) -> Result<Attached, i32> {
 fn no_device(device: &Device, number: i32) -> DpdkError {
     let why = reason(number);
     match device {
-        Device::Vdev(vdev) if vdev.meant().is_some() => DpdkError::NoDriver {
+        Device::Vdev(vdev) if vdev.suggested_driver().is_some() => DpdkError::NoDriver {
             name: vdev.name().to_owned(),
-            nearest: vdev.meant(),
+            nearest: vdev.suggested_driver(),
             all: crate::dpdk::vdev::Vdev::drivers(),
         },
-        device => DpdkError::Attach { device: shown(device), why },
+        device => DpdkError::Attach { device: device_text(device), why },
     }
 }
 
 /// Registers this thread with DPDK until it ends, which makes its use of pools cheap. Everything works without it,
 /// too.
-fn join() {
+fn register_thread() {
     struct Joined(bool);
     impl Drop for Joined {
         fn drop(&mut self) {
@@ -359,12 +361,12 @@ mod tests {
 
     #[test]
     fn drivers_that_do_otherwise_than_others_are_known() {
-        let of = |text: &str| Ways::of(&Device::Vdev(text.parse().unwrap()));
+        let of = |text: &str| DriverQuirks::of(&Device::Vdev(text.parse().unwrap()));
         assert!(of("net_af_packet0,iface=eth0").frees_quietly);
         let client = of("net_memif0,role=client");
         assert!(client.is_gated && client.must_be_restarted);
         assert!(!of("net_memif0,role=server").must_be_restarted);
-        assert_eq!(of("net_tap0"), Ways::default());
-        assert_eq!(Ways::of(&Device::Pci("0000:03:00.0".into())), Ways::default());
+        assert_eq!(of("net_tap0"), DriverQuirks::default());
+        assert_eq!(DriverQuirks::of(&Device::Pci("0000:03:00.0".into())), DriverQuirks::default());
     }
 }

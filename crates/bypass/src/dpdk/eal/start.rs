@@ -25,7 +25,7 @@ const FILES: &str = "pathweave";
 /// If DPDK does not start now, or did not start before.
 pub(crate) fn start(device: &Device, pages: Pages) -> Result<(), DpdkError> {
     static STARTED: OnceLock<Result<(), DpdkError>> = OnceLock::new();
-    STARTED.get_or_init(|| start_anew(arguments(device, pages, first_core()))).clone()
+    STARTED.get_or_init(|| run_eal_init(arguments(device, pages, first_core()))).clone()
 }
 
 /// Returns the first core that this thread may run on. DPDK pins its main thread there, which does nothing.
@@ -52,7 +52,7 @@ fn arguments(device: &Device, pages: Pages, core: usize) -> Vec<String> {
     all
 }
 
-fn start_anew(arguments: Vec<String>) -> Result<(), DpdkError> {
+fn run_eal_init(arguments: Vec<String>) -> Result<(), DpdkError> {
     let start = move || {
         let words: Vec<CString> = arguments.into_iter().filter_map(|word| CString::new(word).ok()).collect();
         // DPDK permutes the pointers.

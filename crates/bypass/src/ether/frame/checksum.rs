@@ -66,7 +66,7 @@ impl Sum {
     }
 
     /// Returns true if the summed bytes, including their checksum, are intact.
-    pub(crate) fn is_sound(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         self.folded() == 0xffff
     }
 }

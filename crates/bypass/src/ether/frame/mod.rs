@@ -5,8 +5,8 @@ mod parse;
 mod template;
 
 pub(crate) use checksum::Sum;
-pub use parse::{Flaw, Parsed, parse};
-pub use template::{Ends, Mac, Template};
+pub use parse::{ParseError, Parsed, parse};
+pub use template::{FrameAddresses, Mac, Template};
 
 /// Size of an Ethernet header in bytes.
 pub const ETHERNET: usize = 14;

@@ -23,7 +23,7 @@ pub struct Parsed {
 
 /// Reason why a frame has no valid datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
-pub enum Flaw {
+pub enum ParseError {
     /// The frame ends before a header or a length field indicates.
     #[error("truncated")]
     Truncated,
@@ -50,17 +50,17 @@ pub enum Flaw {
     Port,
 }
 
-impl Flaw {
+impl ParseError {
     /// All flaws.
-    pub const ALL: [Flaw; 8] = [
-        Flaw::Truncated,
-        Flaw::Vlan,
-        Flaw::NotIp,
-        Flaw::Options,
-        Flaw::Fragment,
-        Flaw::NotUdp,
-        Flaw::Checksum,
-        Flaw::Port,
+    pub const ALL: [ParseError; 8] = [
+        ParseError::Truncated,
+        ParseError::Vlan,
+        ParseError::NotIp,
+        ParseError::Options,
+        ParseError::Fragment,
+        ParseError::NotUdp,
+        ParseError::Checksum,
+        ParseError::Port,
     ];
 }
 
@@ -69,54 +69,55 @@ impl Flaw {
 /// # Errors
 /// The flaw of the frame.
 #[inline]
-pub fn parse(frame: &[u8]) -> Result<Parsed, Flaw> {
-    let kind = u16::from_be_bytes(*frame[..ETHERNET.min(frame.len())].last_chunk().ok_or(Flaw::Truncated)?);
-    let ip = frame.get(ETHERNET..).ok_or(Flaw::Truncated)?;
+pub fn parse(frame: &[u8]) -> Result<Parsed, ParseError> {
+    let kind =
+        u16::from_be_bytes(*frame[..ETHERNET.min(frame.len())].last_chunk().ok_or(ParseError::Truncated)?);
+    let ip = frame.get(ETHERNET..).ok_or(ParseError::Truncated)?;
     match kind {
         TYPE_IPV4 => parse_ipv4(ip),
         TYPE_IPV6 => parse_ipv6(ip),
-        kind if TYPES_VLAN.contains(&kind) => Err(Flaw::Vlan),
-        _ => Err(Flaw::NotIp),
+        kind if TYPES_VLAN.contains(&kind) => Err(ParseError::Vlan),
+        _ => Err(ParseError::NotIp),
     }
 }
 
-fn parse_ipv4(bytes: &[u8]) -> Result<Parsed, Flaw> {
-    let header: &[u8; IPV4] = bytes.first_chunk().ok_or(Flaw::Truncated)?;
+fn parse_ipv4(bytes: &[u8]) -> Result<Parsed, ParseError> {
+    let header: &[u8; IPV4] = bytes.first_chunk().ok_or(ParseError::Truncated)?;
     match header[0] {
         0x45 => {}
-        0x46..=0x4f => return Err(Flaw::Options),
-        _ => return Err(Flaw::NotIp),
+        0x46..=0x4f => return Err(ParseError::Options),
+        _ => return Err(ParseError::NotIp),
     }
-    if !Sum::default().with(header).is_sound() {
-        return Err(Flaw::Checksum);
+    if !Sum::default().with(header).is_valid() {
+        return Err(ParseError::Checksum);
     }
     let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
     // Bytes beyond the length are padding of a short frame.
-    let udp = bytes.get(IPV4..total).ok_or(Flaw::Truncated)?;
+    let udp = bytes.get(IPV4..total).ok_or(ParseError::Truncated)?;
     // Either more fragments follow, or this is not the first one.
     if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
-        return Err(Flaw::Fragment);
+        return Err(ParseError::Fragment);
     }
     if header[9] != PROTOCOL_UDP {
-        return Err(Flaw::NotUdp);
+        return Err(ParseError::NotUdp);
     }
     let address = |at: usize| Ipv4Addr::from([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     parse_udp(udp, ETHERNET + IPV4, (address(12).into(), address(16).into()), Ecn::from_bits(header[1]))
 }
 
-fn parse_ipv6(bytes: &[u8]) -> Result<Parsed, Flaw> {
-    let header: &[u8; IPV6] = bytes.first_chunk().ok_or(Flaw::Truncated)?;
+fn parse_ipv6(bytes: &[u8]) -> Result<Parsed, ParseError> {
+    let header: &[u8; IPV6] = bytes.first_chunk().ok_or(ParseError::Truncated)?;
     if header[0] >> 4 != 6 {
-        return Err(Flaw::NotIp);
+        return Err(ParseError::NotIp);
     }
     let length = usize::from(u16::from_be_bytes([header[4], header[5]]));
-    let udp = bytes[IPV6..].get(..length).ok_or(Flaw::Truncated)?;
+    let udp = bytes[IPV6..].get(..length).ok_or(ParseError::Truncated)?;
     match header[6] {
         PROTOCOL_UDP => {}
-        PROTOCOL_FRAGMENT => return Err(Flaw::Fragment),
+        PROTOCOL_FRAGMENT => return Err(ParseError::Fragment),
         // Extension headers: hop-by-hop, routing, destination options.
-        0 | 43 | 60 => return Err(Flaw::Options),
-        _ => return Err(Flaw::NotUdp),
+        0 | 43 | 60 => return Err(ParseError::Options),
+        _ => return Err(ParseError::NotUdp),
     }
     let address = |at: usize| {
         let octets: [u8; 16] = header[at..at + 16].try_into().unwrap_or_default();
@@ -128,16 +129,16 @@ fn parse_ipv6(bytes: &[u8]) -> Result<Parsed, Flaw> {
 
 /// Parses a UDP header. `bytes` is everything behind the IP header, and starts at `at` in the frame.
 #[inline]
-fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) -> Result<Parsed, Flaw> {
-    let header: &[u8; UDP] = bytes.first_chunk().ok_or(Flaw::Truncated)?;
+fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) -> Result<Parsed, ParseError> {
+    let header: &[u8; UDP] = bytes.first_chunk().ok_or(ParseError::Truncated)?;
     let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
     let (from_port, to_port, length) = (word(0), word(2), word(4));
-    let all = bytes.get(..usize::from(length)).ok_or(Flaw::Truncated)?;
+    let all = bytes.get(..usize::from(length)).ok_or(ParseError::Truncated)?;
     if all.len() < UDP {
-        return Err(Flaw::Truncated);
+        return Err(ParseError::Truncated);
     }
     if from_port == 0 || to_port == 0 {
-        return Err(Flaw::Port);
+        return Err(ParseError::Port);
     }
     let pseudo = Sum::of_addresses(from, to, PROTOCOL_UDP).with_length(length);
     let written = [header[6], header[7]];
@@ -147,10 +148,10 @@ fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) ->
         // On a virtual link the checksum may be incomplete, as no adapter that completes it was involved. No cable
         // was either, so the kernel accepts such a packet as well.
         (written, _) if u16::from_ne_bytes(written) == pseudo.folded() => true,
-        _ => pseudo.with(all).is_sound(),
+        _ => pseudo.with(all).is_valid(),
     };
     if !sound {
-        return Err(Flaw::Checksum);
+        return Err(ParseError::Checksum);
     }
     let datagram = at + UDP..at + all.len();
     Ok(Parsed { from: SocketAddr::new(from, from_port), to: SocketAddr::new(to, to_port), ecn, datagram })
@@ -158,15 +159,15 @@ fn parse_udp(bytes: &[u8], at: usize, (from, to): (IpAddr, IpAddr), ecn: Ecn) ->
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Ends, MAX_HEADERS, Template};
+    use super::super::{FrameAddresses, MAX_HEADERS, Template};
     use super::*;
     use proptest::prelude::*;
 
-    fn ends(v6: bool) -> Ends {
+    fn ends(v6: bool) -> FrameAddresses {
         let (from, to) =
             if v6 { ("[fd00::1]:49152", "[fd00::2]:18515") } else { ("10.0.0.1:49152", "10.0.0.2:18515") };
         let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
-        Ends { from_mac: [2, 0, 0, 0, 0, 1], to_mac: [2, 0, 0, 0, 0, 2], from, to }
+        FrameAddresses { from_mac: [2, 0, 0, 0, 0, 1], to_mac: [2, 0, 0, 0, 0, 2], from, to }
     }
 
     /// Returns a frame as this crate sends it: over IPv4 without a UDP checksum.
@@ -253,28 +254,28 @@ mod tests {
             let sum = Sum::default().with(header).complement();
             header[10..12].copy_from_slice(&sum);
         }
-        assert_eq!(flaw(false, &|frame| frame.truncate(13)), Flaw::Truncated);
-        assert_eq!(flaw(false, &|frame| frame.truncate(40)), Flaw::Truncated);
-        assert_eq!(flaw(false, &|frame| frame.truncate(49)), Flaw::Truncated);
-        assert_eq!(flaw(true, &|frame| frame.truncate(60)), Flaw::Truncated);
-        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[3] = 19)), Flaw::Truncated);
-        assert_eq!(flaw(false, &|frame| frame[39] = 7), Flaw::Truncated);
-        assert_eq!(flaw(false, &|frame| frame[12..14].fill(0x81)), Flaw::NotIp);
-        assert_eq!(flaw(false, &|frame| frame[12..14].copy_from_slice(&[0x81, 0])), Flaw::Vlan);
-        assert_eq!(flaw(true, &|frame| frame[12..14].copy_from_slice(&[0x88, 0xa8])), Flaw::Vlan);
-        assert_eq!(flaw(false, &|frame| frame[ETHERNET] = 0x60), Flaw::NotIp);
-        assert_eq!(flaw(true, &|frame| frame[ETHERNET] = 0x45), Flaw::NotIp);
-        assert_eq!(flaw(false, &|frame| frame[ETHERNET] = 0x46), Flaw::Options);
-        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 60), Flaw::Options);
-        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[6] = 0x20)), Flaw::Fragment);
-        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[7] = 1)), Flaw::Fragment);
-        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 44), Flaw::Fragment);
-        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[9] = 6)), Flaw::NotUdp);
-        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 58), Flaw::NotUdp);
-        assert_eq!(flaw(false, &|frame| frame[ETHERNET + 8] = 1), Flaw::Checksum, "of IP");
-        assert_eq!(flaw(false, &|frame| frame[45] ^= 1), Flaw::Checksum, "of UDP");
-        assert_eq!(flaw(true, &|frame| frame[60..62].fill(0)), Flaw::Checksum, "IPv6 must have one");
-        assert_eq!(flaw(false, &|frame| frame[34..36].fill(0)), Flaw::Port);
+        assert_eq!(flaw(false, &|frame| frame.truncate(13)), ParseError::Truncated);
+        assert_eq!(flaw(false, &|frame| frame.truncate(40)), ParseError::Truncated);
+        assert_eq!(flaw(false, &|frame| frame.truncate(49)), ParseError::Truncated);
+        assert_eq!(flaw(true, &|frame| frame.truncate(60)), ParseError::Truncated);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[3] = 19)), ParseError::Truncated);
+        assert_eq!(flaw(false, &|frame| frame[39] = 7), ParseError::Truncated);
+        assert_eq!(flaw(false, &|frame| frame[12..14].fill(0x81)), ParseError::NotIp);
+        assert_eq!(flaw(false, &|frame| frame[12..14].copy_from_slice(&[0x81, 0])), ParseError::Vlan);
+        assert_eq!(flaw(true, &|frame| frame[12..14].copy_from_slice(&[0x88, 0xa8])), ParseError::Vlan);
+        assert_eq!(flaw(false, &|frame| frame[ETHERNET] = 0x60), ParseError::NotIp);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET] = 0x45), ParseError::NotIp);
+        assert_eq!(flaw(false, &|frame| frame[ETHERNET] = 0x46), ParseError::Options);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 60), ParseError::Options);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[6] = 0x20)), ParseError::Fragment);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[7] = 1)), ParseError::Fragment);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 44), ParseError::Fragment);
+        assert_eq!(flaw(false, &|frame| ipv4(frame, |ip| ip[9] = 6)), ParseError::NotUdp);
+        assert_eq!(flaw(true, &|frame| frame[ETHERNET + 6] = 58), ParseError::NotUdp);
+        assert_eq!(flaw(false, &|frame| frame[ETHERNET + 8] = 1), ParseError::Checksum, "of IP");
+        assert_eq!(flaw(false, &|frame| frame[45] ^= 1), ParseError::Checksum, "of UDP");
+        assert_eq!(flaw(true, &|frame| frame[60..62].fill(0)), ParseError::Checksum, "IPv6 must have one");
+        assert_eq!(flaw(false, &|frame| frame[34..36].fill(0)), ParseError::Port);
     }
 
     #[test]
@@ -292,7 +293,7 @@ mod tests {
             begun[at..at + 2].copy_from_slice(&sum.to_ne_bytes());
             assert!(parse(&begun).is_ok());
             begun[at] ^= 1;
-            assert_eq!(parse(&begun), Err(Flaw::Checksum));
+            assert_eq!(parse(&begun), Err(ParseError::Checksum));
         }
     }
 

@@ -12,7 +12,7 @@ pub type Mac = [u8; 6];
 
 /// Addresses of the two ends of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct FrameAddresses {
     /// Ethernet address of this end.
     pub from_mac: Mac,
     /// Ethernet address of the next hop.
@@ -47,7 +47,7 @@ pub struct Template {
 
 impl Template {
     /// Creates the headers. Returns `None` if the ends are of different address families.
-    pub fn new(ends: Ends, ecn: Ecn) -> Option<Self> {
+    pub fn new(ends: FrameAddresses, ecn: Ecn) -> Option<Self> {
         let mut bytes = [0; MAX_HEADERS];
         bytes[..6].copy_from_slice(&ends.to_mac);
         bytes[6..12].copy_from_slice(&ends.from_mac);

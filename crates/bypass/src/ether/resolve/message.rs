@@ -23,8 +23,8 @@ const NEIGHBOUR: usize = 24;
 const OPTION_SENDER: u8 = 1;
 const OPTION_TARGET: u8 = 2;
 /// Flags of a neighbour advertisement: solicited and override, and override only.
-const TOLD_ON_REQUEST: u8 = 0x60;
-const TOLD_TO_ALL: u8 = 0x20;
+const SOLICITED_OVERRIDE: u8 = 0x60;
+const OVERRIDE: u8 = 0x20;
 /// Hop limit of a packet that has not passed a router.
 const HOPS_OF_LINK: u8 = 255;
 
@@ -37,9 +37,9 @@ const ALL_NODES: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// Request for the Ethernet address of an IP address.
-    Asks,
+    Request,
     /// Answer or announcement with an Ethernet address.
-    Tells,
+    Reply,
 }
 
 /// Message of address resolution. Both its IP addresses are of one family.
@@ -52,7 +52,7 @@ pub struct Message {
     /// Ethernet address: that of the sender of a request, or the announced one.
     pub mac: Mac,
     /// IP address in question.
-    pub about: IpAddr,
+    pub target: IpAddr,
 }
 
 /// Reason why a message is invalid.
@@ -106,7 +106,7 @@ impl Message {
 
     /// Returns the frame with the answer of the host that has the requested address and the Ethernet address `mac`.
     pub fn answer(&self, mac: Mac) -> Option<Vec<u8>> {
-        let answer = Message { kind: MessageKind::Tells, from: self.about, mac, about: self.about };
+        let answer = Message { kind: MessageKind::Reply, from: self.target, mac, target: self.target };
         match self.from {
             IpAddr::V6(from) if from.is_unspecified() => answer.emit(multicast(ALL_NODES), ALL_NODES.into()),
             from => answer.emit(self.mac, from),
@@ -115,11 +115,11 @@ impl Message {
 
     /// Returns the frame that announces to all hosts of a link, without a request, that `address` is now at `mac`.
     pub fn announce(address: IpAddr, mac: Mac) -> Option<Vec<u8>> {
-        let message = |kind| Message { kind, from: address, mac, about: address };
+        let message = |kind| Message { kind, from: address, mac, target: address };
         match address {
             // A request about one's own address (RFC 5227), which needs no answer.
-            IpAddr::V4(_) => message(MessageKind::Asks).emit(BROADCAST, address),
-            IpAddr::V6(_) => message(MessageKind::Tells).emit(multicast(ALL_NODES), ALL_NODES.into()),
+            IpAddr::V4(_) => message(MessageKind::Request).emit(BROADCAST, address),
+            IpAddr::V6(_) => message(MessageKind::Reply).emit(multicast(ALL_NODES), ALL_NODES.into()),
         }
     }
 
@@ -128,7 +128,7 @@ impl Message {
         let mut frame = Vec::with_capacity(ETHERNET + IPV6 + NEIGHBOUR + 8);
         frame.extend(to_mac);
         frame.extend(self.mac);
-        match (self.from, self.about, to) {
+        match (self.from, self.target, to) {
             (IpAddr::V4(from), IpAddr::V4(about), IpAddr::V4(to)) => {
                 frame.extend(TYPE_ARP.to_be_bytes());
                 frame.extend(self.arp(from, (to_mac, to), about));
@@ -145,8 +145,8 @@ impl Message {
 
     fn arp(&self, from: Ipv4Addr, (to_mac, to): (Mac, Ipv4Addr), about: Ipv4Addr) -> Vec<u8> {
         let (operation, from, to_mac, to) = match self.kind {
-            MessageKind::Asks => (ARP_ASKS, from, [0; 6], about),
-            MessageKind::Tells => (ARP_TELLS, about, to_mac, to),
+            MessageKind::Request => (ARP_ASKS, from, [0; 6], about),
+            MessageKind::Reply => (ARP_TELLS, about, to_mac, to),
         };
         let parts: [&[u8]; 6] =
             [&ARP_OF_IPV4, &operation.to_be_bytes(), &self.mac, &from.octets(), &to_mac, &to.octets()];
@@ -155,14 +155,14 @@ impl Message {
 
     fn neighbour(&self, from: Ipv6Addr, to: Ipv6Addr, about: Ipv6Addr) -> Vec<u8> {
         let (kind, flags, option) = match self.kind {
-            MessageKind::Asks => (NEIGHBOUR_ASKS, 0, OPTION_SENDER),
-            MessageKind::Tells if to.is_multicast() => (NEIGHBOUR_TELLS, TOLD_TO_ALL, OPTION_TARGET),
-            MessageKind::Tells => (NEIGHBOUR_TELLS, TOLD_ON_REQUEST, OPTION_TARGET),
+            MessageKind::Request => (NEIGHBOUR_ASKS, 0, OPTION_SENDER),
+            MessageKind::Reply if to.is_multicast() => (NEIGHBOUR_TELLS, OVERRIDE, OPTION_TARGET),
+            MessageKind::Reply => (NEIGHBOUR_TELLS, SOLICITED_OVERRIDE, OPTION_TARGET),
         };
         let mut message = vec![kind, 0, 0, 0, flags, 0, 0, 0];
         message.extend(about.octets());
         // A sender without an address omits the option.
-        if self.kind == MessageKind::Tells || !from.is_unspecified() {
+        if self.kind == MessageKind::Reply || !from.is_unspecified() {
             message.extend([option, 1]);
             message.extend(self.mac);
         }
@@ -188,14 +188,14 @@ fn parse_arp(bytes: &[u8]) -> Result<Message, MessageFlaw> {
     let address = |at: usize| Ipv4Addr::new(arp[at], arp[at + 1], arp[at + 2], arp[at + 3]);
     let (mac, from, to) = ([arp[8], arp[9], arp[10], arp[11], arp[12], arp[13]], address(14), address(24));
     let (kind, about) = match u16::from_be_bytes([arp[6], arp[7]]) {
-        ARP_ASKS => (MessageKind::Asks, to),
-        ARP_TELLS => (MessageKind::Tells, from),
+        ARP_ASKS => (MessageKind::Request, to),
+        ARP_TELLS => (MessageKind::Reply, from),
         _ => return Err(MessageFlaw::Kind),
     };
-    if !is_of_one(mac) || from.is_multicast() || from.is_broadcast() || !is_host(about.into()) {
+    if !is_unicast(mac) || from.is_multicast() || from.is_broadcast() || !is_host(about.into()) {
         return Err(MessageFlaw::Address);
     }
-    Ok(Message { kind, from: from.into(), mac, about: about.into() })
+    Ok(Message { kind, from: from.into(), mac, target: about.into() })
 }
 
 fn parse_neighbour(bytes: &[u8], source: Mac) -> Result<Option<Message>, MessageFlaw> {
@@ -206,29 +206,29 @@ fn parse_neighbour(bytes: &[u8], source: Mac) -> Result<Option<Message>, Message
     let length = u16::from_be_bytes([header[4], header[5]]);
     let whole = rest.get(..usize::from(length)).ok_or(MessageFlaw::Truncated)?;
     let kind = match whole.first() {
-        Some(&NEIGHBOUR_ASKS) => MessageKind::Asks,
-        Some(&NEIGHBOUR_TELLS) => MessageKind::Tells,
+        Some(&NEIGHBOUR_ASKS) => MessageKind::Request,
+        Some(&NEIGHBOUR_TELLS) => MessageKind::Reply,
         _ => return Ok(None),
     };
     let (fixed, options) = whole.split_first_chunk::<NEIGHBOUR>().ok_or(MessageFlaw::Truncated)?;
     let address = |bytes: &[u8]| Ipv6Addr::from(<[u8; 16]>::try_from(bytes).unwrap_or_default());
     let (from, to, about) = (address(&header[8..24]), address(&header[24..40]), address(&fixed[8..24]));
     let sum = Sum::of_addresses(from.into(), to.into(), PROTOCOL_ICMPV6);
-    if !sum.with_length(length).with(whole).is_sound() {
+    if !sum.with_length(length).with(whole).is_valid() {
         return Err(MessageFlaw::Checksum);
     }
     if header[7] != HOPS_OF_LINK || fixed[1] != 0 {
         return Err(MessageFlaw::NotOfLink);
     }
     let (sender, target) = read_options(options)?;
-    let told = if kind == MessageKind::Asks { sender } else { target };
+    let told = if kind == MessageKind::Request { sender } else { target };
     // Without the option, the address is that of the frame. Answers to a single host may omit the option.
     let mac = told.unwrap_or(source);
-    let is_nobody = kind == MessageKind::Tells && from.is_unspecified();
-    if !is_of_one(mac) || from.is_multicast() || is_nobody || !is_host(about.into()) {
+    let is_nobody = kind == MessageKind::Reply && from.is_unspecified();
+    if !is_unicast(mac) || from.is_multicast() || is_nobody || !is_host(about.into()) {
         return Err(MessageFlaw::Address);
     }
-    Ok(Some(Message { kind, from: from.into(), mac, about: about.into() }))
+    Ok(Some(Message { kind, from: from.into(), mac, target: about.into() }))
 }
 
 /// Returns the Ethernet addresses in the options: the sender's, the target's.
@@ -256,7 +256,7 @@ fn multicast(group: Ipv6Addr) -> Mac {
 }
 
 /// Returns true if the address is neither a group address nor zero.
-fn is_of_one(mac: Mac) -> bool {
+fn is_unicast(mac: Mac) -> bool {
     mac[0] & 1 == 0 && mac != [0; 6]
 }
 
@@ -278,11 +278,11 @@ mod tests {
     }
 
     fn asks(from: &str, about: &str) -> Message {
-        Message { kind: MessageKind::Asks, from: ip(from), mac: NEAR, about: ip(about) }
+        Message { kind: MessageKind::Request, from: ip(from), mac: NEAR, target: ip(about) }
     }
 
     fn asked(message: &Message) -> Vec<u8> {
-        let (mac, to) = Message::group_of(message.about);
+        let (mac, to) = Message::group_of(message.target);
         message.emit(mac, to).unwrap()
     }
 
@@ -308,7 +308,7 @@ mod tests {
         expected.resize(60, 0);
         assert_eq!(question.answer(FAR).unwrap(), expected);
         let answer =
-            Message { kind: MessageKind::Tells, from: ip("10.0.0.2"), mac: FAR, about: ip("10.0.0.2") };
+            Message { kind: MessageKind::Reply, from: ip("10.0.0.2"), mac: FAR, target: ip("10.0.0.2") };
         assert_eq!(Message::parse(&expected), Ok(Some(answer)));
     }
 
@@ -334,7 +334,7 @@ mod tests {
         let answer = question.answer(FAR).unwrap();
         assert_eq!((&answer[..6], &answer[54..55], answer[58]), (&NEAR[..], &[136][..], 0x60));
         let told =
-            Message { kind: MessageKind::Tells, from: question.about, mac: FAR, about: question.about };
+            Message { kind: MessageKind::Reply, from: question.target, mac: FAR, target: question.target };
         assert_eq!(Message::parse(&answer), Ok(Some(told)));
         // A host that probes whether an address is free has none yet, so the answer goes to all nodes.
         let probe = asks("::", "fd00::2");

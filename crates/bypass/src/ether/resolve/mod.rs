@@ -6,4 +6,4 @@ mod resolver;
 
 pub use local::{Local, LocalError};
 pub use message::{Message, MessageFlaw, MessageKind};
-pub use resolver::{Heard, Resolver, Step};
+pub use resolver::{FrameResult, Resolution, Resolver};

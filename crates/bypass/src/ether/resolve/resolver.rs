@@ -32,14 +32,14 @@ pub struct Resolver {
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
     /// Ethernet address, and the time at which it was received.
-    told: Option<(Mac, Duration)>,
+    address: Option<(Mac, Duration)>,
     /// Time of the last request, and the number of requests since the last answer.
-    asked: Option<(Duration, u32)>,
+    last_request: Option<(Duration, u32)>,
 }
 
 /// Delivery of a packet to its next hop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Step {
+pub struct Resolution {
     /// Ethernet address of the next hop. `None` if it is not known yet.
     pub to: Option<Mac>,
     /// Frame to send first, with a request for the address.
@@ -48,9 +48,9 @@ pub struct Step {
 
 /// Result of handling a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
+pub enum FrameResult {
     /// The frame is not a message of address resolution.
-    Else,
+    Other,
     /// The frame is an invalid message of address resolution.
     Flawed(MessageFlaw),
     /// The frame is a message of address resolution. If it is a request about this end, the frame with the answer is
@@ -65,7 +65,7 @@ impl Resolver {
     }
 
     /// Returns how often another host claimed this end's address, which indicates a conflict.
-    pub fn claims(&self) -> u64 {
+    pub fn conflicts(&self) -> u64 {
         self.claims
     }
 
@@ -83,64 +83,64 @@ impl Resolver {
     /// Returns the delivery of packets to a peer, or `None` if there is no route. `now` is a time since a fixed but
     /// arbitrary origin.
     #[inline]
-    pub fn step(&mut self, peer: IpAddr, now: Duration) -> Option<Step> {
+    pub fn resolve(&mut self, peer: IpAddr, now: Duration) -> Option<Resolution> {
         let next = self.local.next_hop(peer)?;
         if next == self.local.address() {
-            return Some(Step { to: Some(self.mac), ask: None });
+            return Some(Resolution { to: Some(self.mac), ask: None });
         }
         if let Some(host) = self.known.get(&next)
-            && let Some((mac, at)) = host.told
+            && let Some((mac, at)) = host.address
             && now.saturating_sub(at) < FRESH_FOR
         {
-            return Some(Step { to: Some(mac), ask: None });
+            return Some(Resolution { to: Some(mac), ask: None });
         }
         Some(self.look_for(next, now))
     }
 
     #[cold]
-    fn look_for(&mut self, next: IpAddr, now: Duration) -> Step {
+    fn look_for(&mut self, next: IpAddr, now: Duration) -> Resolution {
         if !self.known.contains_key(&next) {
             self.make_room(now);
         }
         let host = self.known.entry(next).or_default();
-        host.told = host.told.filter(|(_, at)| now.saturating_sub(*at) < KNOWN_FOR);
-        let due = host.asked.is_none_or(|(at, times)| {
+        host.address = host.address.filter(|(_, at)| now.saturating_sub(*at) < KNOWN_FOR);
+        let due = host.last_request.is_none_or(|(at, times)| {
             now.saturating_sub(at) >= ASK_AGAIN * (1 << times.saturating_sub(1).min(MOST_DOUBLINGS))
         });
-        let to = host.told.map(|(mac, _)| mac);
+        let to = host.address.map(|(mac, _)| mac);
         if !due {
-            return Step { to, ask: None };
+            return Resolution { to, ask: None };
         }
-        let times = host.asked.map_or(0, |(_, times)| times);
-        host.asked = Some((now, times.saturating_add(1)));
+        let times = host.last_request.map_or(0, |(_, times)| times);
+        host.last_request = Some((now, times.saturating_add(1)));
         let from = self.local.address();
-        let question = Message { kind: MessageKind::Asks, from, mac: self.mac, about: next };
+        let question = Message { kind: MessageKind::Request, from, mac: self.mac, target: next };
         let (group_mac, group) = Message::group_of(next);
-        Step { to, ask: question.emit(group_mac, group) }
+        Resolution { to, ask: question.emit(group_mac, group) }
     }
 
     /// Handles a received frame.
-    pub fn hear(&mut self, frame: &[u8], now: Duration) -> Heard {
+    pub fn handle_frame(&mut self, frame: &[u8], now: Duration) -> FrameResult {
         let message = match Message::parse(frame) {
-            Ok(None) => return Heard::Else,
+            Ok(None) => return FrameResult::Other,
             Ok(Some(message)) => message,
-            Err(flaw) => return Heard::Flawed(flaw),
+            Err(flaw) => return FrameResult::Flawed(flaw),
         };
         // Our own frame, on a link that loops frames back.
         if message.mac == self.mac {
-            return Heard::Message(None);
+            return FrameResult::Message(None);
         }
         let own = self.local.address();
         let (speaker, asks_for_us) = match message.kind {
-            MessageKind::Asks => (message.from, message.about == own),
-            MessageKind::Tells => (message.about, false),
+            MessageKind::Request => (message.from, message.target == own),
+            MessageKind::Reply => (message.target, false),
         };
         if speaker == own {
             self.claims += 1;
-            return Heard::Message(message.answer(self.mac).filter(|_| asks_for_us));
+            return FrameResult::Message(message.answer(self.mac).filter(|_| asks_for_us));
         }
         self.learn(speaker, message.mac, now, asks_for_us);
-        Heard::Message(if asks_for_us { message.answer(self.mac) } else { None })
+        FrameResult::Message(if asks_for_us { message.answer(self.mac) } else { None })
     }
 
     /// Records the Ethernet address of a host. An address that was not requested is recorded only if the host asks
@@ -149,7 +149,7 @@ impl Resolver {
         if !self.local.is_on_link(host) {
             return;
         }
-        let told = Host { told: Some((mac, now)), asked: None };
+        let told = Host { address: Some((mac, now)), last_request: None };
         match self.known.get_mut(&host) {
             Some(known) => *known = told,
             None if looks_for_us => {
@@ -163,7 +163,8 @@ impl Resolver {
     /// Forgets hosts without a recent answer, then all hosts. They are requested again when needed.
     fn make_room(&mut self, now: Duration) {
         if self.known.len() >= MOST_KNOWN {
-            self.known.retain(|_, host| host.told.is_some_and(|(_, at)| now.saturating_sub(at) < FRESH_FOR));
+            self.known
+                .retain(|_, host| host.address.is_some_and(|(_, at)| now.saturating_sub(at) < FRESH_FOR));
         }
         if self.known.len() >= MOST_KNOWN {
             self.known.clear();
@@ -190,8 +191,8 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    fn answer(heard: Heard) -> Vec<u8> {
-        let Heard::Message(Some(frame)) = heard else { panic!("{heard:?}") };
+    fn answer(heard: FrameResult) -> Vec<u8> {
+        let FrameResult::Message(Some(frame)) = heard else { panic!("{heard:?}") };
         frame
     }
 
@@ -200,16 +201,16 @@ mod tests {
         for (near_local, far_local) in [("10.0.0.1/24", "10.0.0.2/24"), ("fd00::1/64", "fd00::2/64")] {
             let (mut near, mut far) = (resolver(near_local, NEAR), resolver(far_local, FAR));
             let far_ip = far.local.address();
-            let step = near.step(far_ip, ms(0)).unwrap();
+            let step = near.resolve(far_ip, ms(0)).unwrap();
             assert_eq!(step.to, None);
-            let told = answer(far.hear(&step.ask.unwrap(), ms(1)));
-            assert_eq!(near.hear(&told, ms(2)), Heard::Message(None));
-            let known = |mac| Some(Step { to: Some(mac), ask: None });
-            assert_eq!(near.step(far_ip, ms(3)), known(FAR));
+            let told = answer(far.handle_frame(&step.ask.unwrap(), ms(1)));
+            assert_eq!(near.handle_frame(&told, ms(2)), FrameResult::Message(None));
+            let known = |mac| Some(Resolution { to: Some(mac), ask: None });
+            assert_eq!(near.resolve(far_ip, ms(3)), known(FAR));
             // A request also reveals the address of its sender.
-            assert_eq!(far.step(near.local.address(), ms(3)), known(NEAR));
+            assert_eq!(far.resolve(near.local.address(), ms(3)), known(NEAR));
             // A peer may be this end itself.
-            assert_eq!(near.step(near.local.address(), ms(3)), known(NEAR));
+            assert_eq!(near.resolve(near.local.address(), ms(3)), known(NEAR));
         }
     }
 
@@ -218,7 +219,7 @@ mod tests {
         let mut near = resolver("10.0.0.1/24", NEAR);
         let peer = ip("10.0.0.9");
         let asked: Vec<u64> =
-            (0..4_000).filter(|now| near.step(peer, ms(*now)).unwrap().ask.is_some()).collect();
+            (0..4_000).filter(|now| near.resolve(peer, ms(*now)).unwrap().ask.is_some()).collect();
         // 20 ms at first, then twice as long each time, up to 1,280 ms.
         assert_eq!(asked, [0, 20, 60, 140, 300, 620, 1_260, 2_540, 3_820]);
     }
@@ -227,18 +228,18 @@ mod tests {
     fn what_was_told_long_ago_is_asked_for_and_used_meanwhile() {
         let mut near = resolver("10.0.0.1/24", NEAR);
         let peer = ip("10.0.0.2");
-        near.step(peer, ms(0));
+        near.resolve(peer, ms(0));
         let tells = |mac: Mac| {
-            Message { kind: MessageKind::Tells, from: peer, mac, about: peer }.emit(NEAR, ip("10.0.0.1"))
+            Message { kind: MessageKind::Reply, from: peer, mac, target: peer }.emit(NEAR, ip("10.0.0.1"))
         };
-        near.hear(&tells(FAR).unwrap(), ms(5));
-        assert_eq!(near.step(peer, ms(30_004)).unwrap(), Step { to: Some(FAR), ask: None });
-        let step = near.step(peer, ms(30_005)).unwrap();
+        near.handle_frame(&tells(FAR).unwrap(), ms(5));
+        assert_eq!(near.resolve(peer, ms(30_004)).unwrap(), Resolution { to: Some(FAR), ask: None });
+        let step = near.resolve(peer, ms(30_005)).unwrap();
         assert_eq!((step.to, step.ask.is_some()), (Some(FAR), true));
-        assert_eq!(near.step(peer, ms(60_005)).unwrap().to, None);
+        assert_eq!(near.resolve(peer, ms(60_005)).unwrap().to, None);
         // The host has got another adapter.
-        near.hear(&tells([2; 6]).unwrap(), ms(60_010));
-        assert_eq!(near.step(peer, ms(60_020)).unwrap(), Step { to: Some([2; 6]), ask: None });
+        near.handle_frame(&tells([2; 6]).unwrap(), ms(60_010));
+        assert_eq!(near.resolve(peer, ms(60_020)).unwrap(), Resolution { to: Some([2; 6]), ask: None });
     }
 
     #[test]
@@ -247,26 +248,26 @@ mod tests {
             let (mut near, mut far) = (resolver(near_local, NEAR), resolver(far_local, FAR));
             let far_ip = far.local.address();
             // A host that was never requested is not recorded.
-            assert_eq!(near.hear(&far.announce().unwrap(), ms(0)), Heard::Message(None));
+            assert_eq!(near.handle_frame(&far.announce().unwrap(), ms(0)), FrameResult::Message(None));
             assert!(near.known.is_empty());
-            let question = near.step(far_ip, ms(0)).unwrap().ask.unwrap();
-            near.hear(&answer(far.hear(&question, ms(0))), ms(0));
+            let question = near.resolve(far_ip, ms(0)).unwrap().ask.unwrap();
+            near.handle_frame(&answer(far.handle_frame(&question, ms(0))), ms(0));
             let again = resolver(far_local, [2; 6]);
-            assert_eq!(near.hear(&again.announce().unwrap(), ms(1)), Heard::Message(None));
-            assert_eq!(near.step(far_ip, ms(2)).unwrap().to, Some([2; 6]));
+            assert_eq!(near.handle_frame(&again.announce().unwrap(), ms(1)), FrameResult::Message(None));
+            assert_eq!(near.resolve(far_ip, ms(2)).unwrap().to, Some([2; 6]));
             near.forget();
-            assert_eq!(near.step(far_ip, ms(3)).unwrap().to, None);
+            assert_eq!(near.resolve(far_ip, ms(3)).unwrap().to, None);
         }
     }
 
     #[test]
     fn other_networks_are_reached_by_the_gateway_or_not() {
         let mut near = resolver("10.0.0.1/24", NEAR);
-        assert_eq!(near.step(ip("192.0.2.1"), ms(0)), None);
+        assert_eq!(near.resolve(ip("192.0.2.1"), ms(0)), None);
         let local: Local = "10.0.0.1/24".parse().unwrap();
         let mut near = Resolver::new(local.with_gateway(ip("10.0.0.254")).unwrap(), NEAR);
-        let question = Message::parse(&near.step(ip("192.0.2.1"), ms(0)).unwrap().ask.unwrap()).unwrap();
-        assert_eq!(question.unwrap().about, ip("10.0.0.254"));
+        let question = Message::parse(&near.resolve(ip("192.0.2.1"), ms(0)).unwrap().ask.unwrap()).unwrap();
+        assert_eq!(question.unwrap().target, ip("10.0.0.254"));
     }
 
     #[test]
@@ -274,19 +275,19 @@ mod tests {
         let mut near = resolver("10.0.0.1/24", NEAR);
         let mut far = resolver("10.0.0.2/24", FAR);
         // A request about a third host.
-        let question = far.step(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
-        assert_eq!(near.hear(&question, ms(0)), Heard::Message(None));
+        let question = far.resolve(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
+        assert_eq!(near.handle_frame(&question, ms(0)), FrameResult::Message(None));
         assert!(near.known.is_empty());
         // A host of another network asks for us. It is answered and not recorded.
         let mut stranger = resolver("10.0.0.2/8", FAR);
         stranger.local = "10.7.0.2/8".parse().unwrap();
-        let question = stranger.step(ip("10.0.0.1"), ms(0)).unwrap().ask.unwrap();
-        answer(near.hear(&question, ms(0)));
+        let question = stranger.resolve(ip("10.0.0.1"), ms(0)).unwrap().ask.unwrap();
+        answer(near.handle_frame(&question, ms(0)));
         assert!(near.known.is_empty());
         // A host claims our address.
         let mut thief = resolver("10.0.0.1/24", FAR);
-        let claim = thief.step(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
-        assert_eq!((near.hear(&claim, ms(0)), near.claims()), (Heard::Message(None), 1));
+        let claim = thief.resolve(ip("10.0.0.3"), ms(0)).unwrap().ask.unwrap();
+        assert_eq!((near.handle_frame(&claim, ms(0)), near.conflicts()), (FrameResult::Message(None), 1));
     }
 
     #[test]
@@ -295,8 +296,8 @@ mod tests {
         for number in 0..20_000u32 {
             let from = std::net::Ipv4Addr::from_bits(0x0a10_0000 + number);
             let question =
-                Message { kind: MessageKind::Asks, from: from.into(), mac: FAR, about: ip("10.0.0.1") };
-            answer(near.hear(&question.emit([0xff; 6], ip("10.0.0.1")).unwrap(), ms(number.into())));
+                Message { kind: MessageKind::Request, from: from.into(), mac: FAR, target: ip("10.0.0.1") };
+            answer(near.handle_frame(&question.emit([0xff; 6], ip("10.0.0.1")).unwrap(), ms(number.into())));
             assert!(near.known.len() <= MOST_KNOWN);
         }
     }
@@ -304,10 +305,10 @@ mod tests {
     #[test]
     fn what_is_no_such_message_is_left_to_others() {
         let mut near = resolver("10.0.0.1/24", NEAR);
-        assert_eq!(near.hear(&[0; 60], ms(0)), Heard::Else);
-        let mut frame = near.step(ip("10.0.0.2"), ms(0)).unwrap().ask.unwrap();
-        assert_eq!(near.hear(&frame, ms(0)), Heard::Message(None), "our own");
+        assert_eq!(near.handle_frame(&[0; 60], ms(0)), FrameResult::Other);
+        let mut frame = near.resolve(ip("10.0.0.2"), ms(0)).unwrap().ask.unwrap();
+        assert_eq!(near.handle_frame(&frame, ms(0)), FrameResult::Message(None), "our own");
         frame.truncate(30);
-        assert_eq!(near.hear(&frame, ms(0)), Heard::Flawed(MessageFlaw::Truncated));
+        assert_eq!(near.handle_frame(&frame, ms(0)), FrameResult::Flawed(MessageFlaw::Truncated));
     }
 }

@@ -50,7 +50,7 @@ impl Mapping {
     ///
     /// # Panics
     /// If they are not within the mapping, or not aligned for `T`.
-    pub(super) fn place<T>(&self, offset: usize, count: usize) -> *mut T {
+    pub(super) fn address_of<T>(&self, offset: usize, count: usize) -> *mut T {
         let end = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(offset));
         assert!(
             end.is_some_and(|end| end <= self.bytes),

@@ -11,4 +11,4 @@ mod ring;
 mod umem;
 
 pub use queue::Transfer;
-pub(crate) use queue::{Kick, Opened, Queue, QueueConfig};
+pub(crate) use queue::{FlushResult, Opened, Queue, QueueConfig};

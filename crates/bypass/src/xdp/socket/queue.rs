@@ -12,7 +12,7 @@ use rustix::net::xdp::{
 };
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, bind, send, socket_with};
 
-use super::ring::{Consuming, Producing};
+use super::ring::{ConsumerRing, ProducerRing};
 use super::umem::Umem;
 use crate::xdp::stamp;
 
@@ -29,8 +29,8 @@ const MOST_RECEIVE_CHUNKS: usize = 1 << 15;
 const LEAST_RECEIVE_CHUNKS: usize = 256;
 
 /// Time for which a queue may still be busy with a closed socket, as the kernel detaches it with a delay.
-const PREDECESSOR_GOES_WITHIN: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
+const BIND_TIMEOUT: Duration = Duration::from_secs(2);
+const BIND_RETRY: Duration = Duration::from_millis(2);
 
 /// Configuration of a queue.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ pub(crate) enum Opened {
 
 /// Result of a call to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kick {
+pub(crate) enum FlushResult {
     /// Frames are being sent, as far as is known.
     Done,
     /// The interface is down.
@@ -82,10 +82,10 @@ pub(crate) enum Kick {
 pub(crate) struct Queue {
     // Fields are dropped in this order: the socket first, the memory last.
     socket: OwnedFd,
-    fill: Producing<u64>,
-    completed: Consuming<u64>,
-    received: Consuming<XdpDesc>,
-    sending: Option<Sending>,
+    fill: ProducerRing<u64>,
+    completed: ConsumerRing<u64>,
+    received: ConsumerRing<XdpDesc>,
+    sending: Option<TxState>,
     umem: Umem,
     chunk_bytes: usize,
     receive_chunks: usize,
@@ -99,8 +99,8 @@ pub(crate) struct Queue {
 
 /// State for sending.
 #[derive(Debug)]
-struct Sending {
-    ring: Producing<XdpDesc>,
+struct TxState {
+    ring: ProducerRing<XdpDesc>,
     /// Address of the first frame.
     first: u64,
     /// Size of a frame's slot in bytes, a whole number of chunks.
@@ -150,13 +150,13 @@ impl Queue {
         }
         let at = sockopt::xdp_mmap_offsets(&socket)?;
         let fd = socket.as_fd();
-        let mut fill = Producing::map(fd, &at.fr, XDP_UMEM_PGOFF_FILL_RING, receive_ring)?;
-        let completed = Consuming::map(fd, &at.cr, XDP_UMEM_PGOFF_COMPLETION_RING, send_ring)?;
-        let received = Consuming::map(fd, &at.rx, XDP_PGOFF_RX_RING, receive_ring)?;
+        let mut fill = ProducerRing::map(fd, &at.fr, XDP_UMEM_PGOFF_FILL_RING, receive_ring)?;
+        let completed = ConsumerRing::map(fd, &at.cr, XDP_UMEM_PGOFF_COMPLETION_RING, send_ring)?;
+        let received = ConsumerRing::map(fd, &at.rx, XDP_PGOFF_RX_RING, receive_ring)?;
         let sending = match config.sends {
             false => None,
-            true => Some(Sending {
-                ring: Producing::map(fd, &at.tx, XDP_PGOFF_TX_RING, send_ring)?,
+            true => Some(TxState {
+                ring: ProducerRing::map(fd, &at.tx, XDP_PGOFF_TX_RING, send_ring)?,
                 first: (receive_chunks * chunk_bytes) as u64,
                 frame_bytes: chunks_a_frame * chunk_bytes,
                 free: (0..send_frames as u32).rev().collect(),
@@ -206,7 +206,7 @@ impl Queue {
             let Some(piece) = self.received.pop() else { break };
             pieces += 1;
             if self.joined.is_empty() {
-                self.stamp = self.umem.in_front_mut(piece.addr, stamp::BYTES).and_then(stamp::take);
+                self.stamp = self.umem.in_front_mut(piece.addr, stamp::BYTES).and_then(stamp::remove_stamp);
             }
             let ends = !piece.options.contains(XdpDescOptions::XDP_PKT_CONTD);
             let bytes = self.umem.bytes_mut(piece.addr, piece.len as usize).unwrap_or_default();
@@ -236,7 +236,7 @@ impl Queue {
             self.received.release();
             self.fill.publish();
             if self.fill.needs_wakeup() {
-                self.look();
+                self.poll_driver();
             }
         }
         count
@@ -289,10 +289,10 @@ impl Queue {
     }
 
     /// Makes the kernel send the frames queued since the last call.
-    pub(crate) fn flush(&mut self) -> Kick {
-        let Some(sending) = &mut self.sending else { return Kick::Done };
+    pub(crate) fn flush(&mut self) -> FlushResult {
+        let Some(sending) = &mut self.sending else { return FlushResult::Done };
         if !std::mem::take(&mut sending.unsent) {
-            return Kick::Done;
+            return FlushResult::Done;
         }
         sending.ring.publish();
         let kicked = self.kick();
@@ -303,30 +303,30 @@ impl Queue {
     }
 
     /// Calls the kernel until it has taken the whole ring, as it takes a part of a long one at a time.
-    fn kick(&mut self) -> Kick {
-        let Some(sending) = &mut self.sending else { return Kick::Done };
+    fn kick(&mut self) -> FlushResult {
+        let Some(sending) = &mut self.sending else { return FlushResult::Done };
         for _ in 0..SEND_FRAMES / 16 {
             if !sending.ring.needs_wakeup() {
-                return Kick::Done;
+                return FlushResult::Done;
             }
             match send(&self.socket, &[], SendFlags::DONTWAIT) {
-                Ok(_) => return Kick::Done,
+                Ok(_) => return FlushResult::Done,
                 // There are more frames, or the completion ring is full, which reclaiming solves.
                 Err(Errno::AGAIN) => {
                     sending.reclaim(&mut self.completed);
                 }
-                Err(Errno::NETDOWN) => return Kick::Down,
-                Err(Errno::NXIO | Errno::NODEV) => return Kick::Gone,
+                Err(Errno::NETDOWN) => return FlushResult::Down,
+                Err(Errno::NXIO | Errno::NODEV) => return FlushResult::Gone,
                 // Lack of memory or space is temporary.
                 Err(_) => break,
             }
         }
         sending.unsent = true;
-        Kick::Done
+        FlushResult::Done
     }
 
     /// Makes the driver poll for packets.
-    pub(crate) fn look(&self) {
+    pub(crate) fn poll_driver(&self) {
         let mut nothing = [0u8; 0];
         let _ = rustix::net::recv(&self.socket, &mut nothing, rustix::net::RecvFlags::DONTWAIT);
     }
@@ -339,9 +339,9 @@ impl Queue {
     }
 }
 
-impl Sending {
+impl TxState {
     /// Reclaims slots whose frames have been sent.
-    fn reclaim(&mut self, completed: &mut Consuming<u64>) {
+    fn reclaim(&mut self, completed: &mut ConsumerRing<u64>) {
         let mut any = false;
         while let Some(address) = completed.pop() {
             any = true;
@@ -367,10 +367,10 @@ fn bind_to(socket: BorrowedFd<'_>, config: &QueueConfig, several_pieces: bool) -
         flags |= SocketAddrXdpFlags::XDP_USE_SG;
     }
     let address = SocketAddrXdp::new(flags, config.interface, config.queue);
-    let deadline = Instant::now() + PREDECESSOR_GOES_WITHIN;
+    let deadline = Instant::now() + BIND_TIMEOUT;
     loop {
         match bind(socket, &address) {
-            Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
+            Err(Errno::BUSY) if Instant::now() < deadline => std::thread::sleep(BIND_RETRY),
             done => return done,
         }
     }

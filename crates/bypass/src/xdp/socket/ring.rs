@@ -21,7 +21,7 @@ pub(super) struct Ring<T> {
     mask: u32,
     /// Our own number, and the other side's number as last read.
     ours: u32,
-    theirs: u32,
+    peer_index: u32,
     /// Mapping that holds the ring.
     _memory: Mapping,
 }
@@ -40,13 +40,13 @@ impl<T: Copy> Ring<T> {
         // Kernels before 5.4 have no flags.
         let flags = at.flags.ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
         Ok(Ring {
-            producer: memory.place::<AtomicU32>(offset(at.producer)?, 1),
-            consumer: memory.place::<AtomicU32>(offset(at.consumer)?, 1),
-            flags: memory.place::<AtomicU32>(offset(flags)?, 1),
-            entries: memory.place::<T>(entries, count),
+            producer: memory.address_of::<AtomicU32>(offset(at.producer)?, 1),
+            consumer: memory.address_of::<AtomicU32>(offset(at.consumer)?, 1),
+            flags: memory.address_of::<AtomicU32>(offset(flags)?, 1),
+            entries: memory.address_of::<T>(entries, count),
             mask: size - 1,
             ours: 0,
-            theirs: 0,
+            peer_index: 0,
             _memory: memory,
         })
     }
@@ -76,21 +76,21 @@ impl<T: Copy> Ring<T> {
 
 /// Ring to which this process adds entries.
 #[derive(Debug)]
-pub(super) struct Producing<T>(Ring<T>);
+pub(super) struct ProducerRing<T>(Ring<T>);
 
-impl<T: Copy> Producing<T> {
+impl<T: Copy> ProducerRing<T> {
     /// Maps the ring; see [`Ring::map`].
     pub(super) fn map(socket: BorrowedFd<'_>, at: &XdpRingOffset, page: u64, size: u32) -> io::Result<Self> {
-        Ring::map(socket, at, page, size).map(Producing)
+        Ring::map(socket, at, page, size).map(ProducerRing)
     }
 
     /// Returns the number of free entries. Reads the other side's number only if fewer than `wanted` are known to be
     /// free.
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
-        let Producing(ring) = self;
-        let room = |ring: &Ring<T>| (ring.mask + 1).saturating_sub(ring.ours.wrapping_sub(ring.theirs));
+        let ProducerRing(ring) = self;
+        let room = |ring: &Ring<T>| (ring.mask + 1).saturating_sub(ring.ours.wrapping_sub(ring.peer_index));
         if room(ring) < wanted {
-            ring.theirs = ring.consumer().load(Ordering::Acquire);
+            ring.peer_index = ring.consumer().load(Ordering::Acquire);
         }
         room(ring)
     }
@@ -102,7 +102,7 @@ impl<T: Copy> Producing<T> {
         if self.room(1) == 0 {
             return false;
         }
-        let Producing(ring) = self;
+        let ProducerRing(ring) = self;
         // SAFETY: the entry is free, so the kernel has released it (acquired above) and does not read it before it is
         // published.
         unsafe { ring.entry(ring.ours).write(value) };
@@ -122,21 +122,21 @@ impl<T: Copy> Producing<T> {
 
 /// Ring from which this process removes entries.
 #[derive(Debug)]
-pub(super) struct Consuming<T>(Ring<T>);
+pub(super) struct ConsumerRing<T>(Ring<T>);
 
-impl<T: Copy> Consuming<T> {
+impl<T: Copy> ConsumerRing<T> {
     /// Maps the ring; see [`Ring::map`].
     pub(super) fn map(socket: BorrowedFd<'_>, at: &XdpRingOffset, page: u64, size: u32) -> io::Result<Self> {
-        Ring::map(socket, at, page, size).map(Consuming)
+        Ring::map(socket, at, page, size).map(ConsumerRing)
     }
 
     /// Removes the next entry, if there is one. The kernel may reuse it after [`release`](Consuming::release).
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
-        let Consuming(ring) = self;
-        if ring.ours == ring.theirs {
-            ring.theirs = ring.producer().load(Ordering::Acquire);
-            if ring.ours == ring.theirs {
+        let ConsumerRing(ring) = self;
+        if ring.ours == ring.peer_index {
+            ring.peer_index = ring.producer().load(Ordering::Acquire);
+            if ring.ours == ring.peer_index {
                 return None;
             }
         }

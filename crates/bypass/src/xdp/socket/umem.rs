@@ -22,7 +22,7 @@ impl Umem {
     }
 
     pub(super) fn address(&self) -> u64 {
-        self.memory.place::<u8>(0, self.memory.bytes()).addr() as u64
+        self.memory.address_of::<u8>(0, self.memory.bytes()).addr() as u64
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -52,7 +52,7 @@ impl Umem {
         let end = at.checked_add(len).filter(|end| *end <= self.bytes());
         end.map(|_| {
             // SAFETY: the range is within the mapping, and `&mut self` excludes other accesses by this process.
-            unsafe { std::slice::from_raw_parts_mut(self.memory.place::<u8>(at, len), len) }
+            unsafe { std::slice::from_raw_parts_mut(self.memory.address_of::<u8>(at, len), len) }
         })
     }
 }

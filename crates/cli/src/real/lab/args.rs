@@ -11,7 +11,7 @@ use pathweave_lab::{LabName, RateScale, SuperPackets};
 use pathweave_scenario::units::{Bytes, Duration};
 
 use super::backend::LabBackend;
-use crate::options::{Changes, Talk};
+use crate::options::{Changes, OutputOptions};
 
 /// A lab is a network inside this machine. Each host and switch is a network namespace, and each link is a pair of
 /// virtual Ethernet ports with a token bucket.
@@ -44,7 +44,7 @@ pub(crate) enum LabCommand {
     /// Show hosts, switches and links of a lab: addresses, rates, packets sent and dropped
     Show {
         #[command(flatten)]
-        which: Which,
+        which: LabSelection,
         /// Print the result as JSON
         #[arg(long)]
         json: bool,
@@ -54,7 +54,7 @@ pub(crate) enum LabCommand {
     /// Take a link down or bring it up
     Fail {
         #[command(flatten)]
-        which: Which,
+        which: LabSelection,
         /// Link, by the names of its ends: leaf0-spine1
         link: String,
         /// New state. A link that is down loses all packets without notice
@@ -80,7 +80,7 @@ pub(crate) struct ExecArgs {
     #[arg(value_name = "FILE|HOST")]
     pub(crate) place: Option<String>,
     #[command(flatten)]
-    pub(crate) which: Which,
+    pub(crate) which: LabSelection,
     /// With FILE: name of the lab [default: the scenario's, or the file's]
     #[arg(long, value_name = "NAME", conflicts_with = "lab")]
     pub(crate) name: Option<LabName>,
@@ -157,7 +157,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) talk: OutputOptions,
 }
 
 /// Differences between the lab and the network that it represents.
@@ -191,7 +191,7 @@ pub(crate) struct DownArgs {
 
 /// Selection of a lab.
 #[derive(Args, Debug)]
-pub(crate) struct Which {
+pub(crate) struct LabSelection {
     /// Name of the lab [default: the only one there is]
     #[arg(long, value_name = "NAME")]
     pub(crate) lab: Option<LabName>,

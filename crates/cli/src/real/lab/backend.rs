@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use clap::ValueEnum;
 use pathweave_bypass::{Carrier, DpdkPort, Fallback, dpdk};
 use pathweave_datapath::{Device, DeviceConfig};
-use pathweave_lab::{HostPort, Workplace, over_sockets};
+use pathweave_lab::{HostPort, LabNamespaces, over_sockets};
 
 use crate::failure::Failure;
 
@@ -24,14 +24,14 @@ pub(crate) enum LabBackend {
 impl LabBackend {
     /// Returns the first of DPDK, AF_XDP and sockets that this build has and this user may use, with a note unless it
     /// is DPDK.
-    pub(crate) fn usual(workplace: Workplace) -> (LabBackend, Option<String>) {
+    pub(crate) fn usual(workplace: LabNamespaces) -> (LabBackend, Option<String>) {
         if dpdk::IS_BUILT {
             return (LabBackend::Dpdk, None);
         }
         let (backend, more) = match workplace {
-            Workplace::Machine => (LabBackend::AfXdp, ""),
+            LabNamespaces::Machine => (LabBackend::AfXdp, ""),
             // Only root may load the program that selects packets.
-            Workplace::User { .. } | Workplace::None => (LabBackend::Udp, ", and AF_XDP is for root"),
+            LabNamespaces::User { .. } | LabNamespaces::None => (LabBackend::Udp, ", and AF_XDP is for root"),
         };
         (backend, Some(format!("this build has no DPDK{more}: packets go over {}", backend.words())))
     }
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn who_lacks_dpdk_hears_of_it() {
-        let (backend, word) = LabBackend::usual(Workplace::User { keeper: 1 });
+        let (backend, word) = LabBackend::usual(LabNamespaces::User { namespace_holder: 1 });
         match dpdk::IS_BUILT {
             true => assert_eq!((backend, word), (LabBackend::Dpdk, None)),
             false => {

@@ -6,19 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pathweave_lab::{
-    Application, Ended, Lab, LabError, Plan, RemoteCommand, Schedule, Signals, Workplace, attend, host_names,
+    Application, CommandResult, Lab, LabError, LabNamespaces, Plan, RemoteCommand, Schedule, Signals,
+    host_names, wait_for_command,
 };
 
 use super::args::{AgentArgs, ExecArgs};
 use super::temporary::Temporary;
 use super::up::Planned;
 use crate::failure::{Failure, Outcome};
-use crate::itself;
 use crate::real::provider::Search;
+use crate::self_command;
 use crate::terminal;
 
 /// Location where a command runs.
-enum Place<'a> {
+enum CommandLocation<'a> {
     /// On the first host of a lab that is created for the command.
     Made(&'a Path),
     /// On the first host of an existing lab.
@@ -29,41 +30,41 @@ enum Place<'a> {
 
 pub(crate) fn exec(args: &ExecArgs) -> Result<Outcome, Failure> {
     match place(args)? {
-        Place::Node(name) => {
+        CommandLocation::Node(name) => {
             let lab = super::find(&args.which)?;
             let node = lab.node(name)?;
             let (program, arguments) = args.command.split_first().expect("clap requires at least one");
             Err(lab.exec(node, program, arguments).into())
         }
-        Place::Up => {
+        CommandLocation::Up => {
             let provider = provider(args.provider.as_deref())?;
             let workplace = super::reach_labs()?;
             let mut lab = Lab::open(&super::name(args.which.lab.as_ref())?)?;
-            let signals = Signals::catch()?;
+            let signals = Signals::block()?;
             run(&mut lab, workplace, provider, &args.command, &Schedule::default(), &signals)
         }
-        Place::Made(file) => {
+        CommandLocation::Made(file) => {
             let provider = provider(args.provider.as_deref())?;
             let planned = Planned::read(file, args.name.clone(), &args.settings, &args.changes)?;
             let schedule = planned.schedule()?;
             let workplace = super::workplace_to_make()?;
-            let signals = Signals::catch()?;
+            let signals = Signals::block()?;
             in_a_lab(planned.plan, workplace, provider, &args.command, &schedule, &signals)
         }
     }
 }
 
 /// Interprets the argument before "--" as a file or a host. Returns an error for options that do not fit.
-fn place(args: &ExecArgs) -> Result<Place<'_>, Failure> {
+fn place(args: &ExecArgs) -> Result<CommandLocation<'_>, Failure> {
     const FILES: [&str; 3] = ["toml", "txt", "topo"];
     let is_file = |place: &str| {
         let extension = Path::new(place).extension().and_then(|extension| extension.to_str());
         extension.is_some_and(|extension| FILES.contains(&extension)) || Path::new(place).is_file()
     };
     let place = match args.place.as_deref() {
-        Some(file) if args.which.lab.is_none() && is_file(file) => Place::Made(Path::new(file)),
-        Some(host) => Place::Node(host),
-        None => Place::Up,
+        Some(file) if args.which.lab.is_none() && is_file(file) => CommandLocation::Made(Path::new(file)),
+        Some(host) => CommandLocation::Node(host),
+        None => CommandLocation::Up,
     };
     let settings = &args.settings;
     let for_made = [
@@ -83,10 +84,10 @@ fn place(args: &ExecArgs) -> Result<Place<'_>, Failure> {
         Err(Failure::Input(format!("{option} {needs}, and before -- {found}")))
     };
     match (&place, for_made.iter().find(|(_, given)| *given)) {
-        (Place::Node(_) | Place::Up, Some((option, _))) => {
+        (CommandLocation::Node(_) | CommandLocation::Up, Some((option, _))) => {
             refuse(option, "is for a lab that is made: it needs a scenario or topology file")
         }
-        (Place::Node(_), None) if args.provider.is_some() => {
+        (CommandLocation::Node(_), None) if args.provider.is_some() => {
             refuse("--provider", "is for an application on all hosts: it needs a file, or nothing")
         }
         _ => Ok(place),
@@ -104,13 +105,13 @@ fn provider(given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
 /// Creates the lab, runs the command in it, and removes the lab in any case.
 fn in_a_lab(
     plan: Plan,
-    workplace: Workplace,
+    workplace: LabNamespaces,
     provider: Option<PathBuf>,
     command: &[OsString],
     schedule: &Schedule,
     signals: &Signals,
 ) -> Result<Outcome, Failure> {
-    let mut made = match Temporary::make(plan, workplace, &|| signals.asked().is_some()) {
+    let mut made = match Temporary::make(plan, workplace, &|| signals.termination_signal().is_some()) {
         Ok(made) => made,
         Err(LabError::Interrupted) => return Ok(Outcome::Interrupted),
         Err(why) => return Err(why.into()),
@@ -125,13 +126,13 @@ fn in_a_lab(
 /// Runs the command on the first host, with access to all hosts, and applies faults at their times.
 fn run(
     lab: &mut Lab,
-    workplace: Workplace,
+    workplace: LabNamespaces,
     provider: Option<PathBuf>,
     command: &[OsString],
     schedule: &Schedule,
     signals: &Signals,
 ) -> Result<Outcome, Failure> {
-    let program = itself::words()?;
+    let program = self_command::command_words()?;
     let name = lab.plan().lab().clone();
     let agent = |folder: &Path| -> Vec<OsString> {
         let words = ["lab", "agent", "--lab", name.as_str(), "--folder"].map(OsString::from);
@@ -139,7 +140,7 @@ fn run(
         command.chain([folder.into(), "--".into()]).collect()
     };
     let application = Application::prepare(lab.plan(), workplace, &agent, provider)?;
-    let mut child = itself::command()?
+    let mut child = self_command::command()?
         .args(["lab", "agent", "--first", "--lab", name.as_str(), "--folder"])
         .arg(application.folder())
         .arg("--")
@@ -151,11 +152,11 @@ fn run(
     let since = Instant::now();
     let (ended, played) = std::thread::scope(|scope| {
         let faults = scope.spawn(|| {
-            let played = schedule.play(lab, &|| over.load(Ordering::Relaxed));
+            let played = schedule.run(lab, &|| over.load(Ordering::Relaxed));
             broken.store(played.is_err(), Ordering::Relaxed);
             played
         });
-        let ended = attend(&mut child, signals, &|| broken.load(Ordering::Relaxed));
+        let ended = wait_for_command(&mut child, signals, &|| broken.load(Ordering::Relaxed));
         over.store(true, Ordering::Relaxed);
         (ended, faults.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     });
@@ -168,7 +169,7 @@ fn run(
         ));
     }
     let ended = ended?;
-    if let Ended::LeftBehind(_) = ended {
+    if let CommandResult::LeftBehind(_) = ended {
         terminal::note("the command does not end");
     }
     Ok(Outcome::Command(ended.code()))
@@ -179,14 +180,14 @@ pub(crate) fn agent(args: &AgentArgs) -> Result<Outcome, Failure> {
     super::reach_labs()?;
     let lab = Lab::open(&args.lab)?;
     let hosts = host_names(lab.plan());
-    let names = Application::names_file(&args.folder);
+    let names = Application::etc_hosts_file(&args.folder);
     if args.first {
         let first = hosts.first().ok_or_else(|| Failure::Input("the lab has no hosts".to_owned()))?;
         let (program, arguments) = args.arguments.split_first().expect("clap requires at least one");
         return Err(lab.exec_on_host(first, &names, program, arguments).into());
     }
     let command = RemoteCommand::parse(&args.arguments)?;
-    let Some(host) = hosts.iter().find(|host| host.is_called(&command.host)) else {
+    let Some(host) = hosts.iter().find(|host| host.matches_name(&command.host)) else {
         // The error lists the existing hosts.
         let node = lab.node(&command.host)?;
         let name = &lab.plan().node(node).name;

@@ -12,9 +12,9 @@ pub(crate) use args::LabArgs;
 pub(super) use backend::LabBackend;
 pub(super) use temporary::{Temporary, workplace_to_make};
 
-use pathweave_lab::{Lab, LabError, LabName, LinkState, Removed, Workplace, keep_workplace};
+use pathweave_lab::{Lab, LabError, LabName, LabNamespaces, LinkState, Removed, keep_workplace};
 
-use args::{DownArgs, LabCommand, RerouteAfter, State, Which};
+use args::{DownArgs, LabCommand, LabSelection, RerouteAfter, State};
 
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
@@ -52,22 +52,22 @@ impl State {
 }
 
 /// Returns the lab that a command refers to.
-fn find(which: &Which) -> Result<Lab, Failure> {
+fn find(which: &LabSelection) -> Result<Lab, Failure> {
     reach_labs()?;
     Ok(Lab::open(&name(which.lab.as_ref())?)?)
 }
 
 /// Enters the namespace that holds this user's labs. Returns an error if there can be none. Labs of other users must
 /// not be changed.
-fn reach_labs() -> Result<Workplace, Failure> {
-    match Workplace::enter()? {
-        Workplace::None => Err(LabError::NoLab.into()),
+fn reach_labs() -> Result<LabNamespaces, Failure> {
+    match LabNamespaces::enter()? {
+        LabNamespaces::None => Err(LabError::NoLab.into()),
         found => Ok(found),
     }
 }
 
 fn name(given: Option<&LabName>) -> Result<LabName, Failure> {
-    given.map_or_else(|| Ok(Lab::only()?), |name| Ok(name.clone()))
+    given.map_or_else(|| Ok(Lab::single()?), |name| Ok(name.clone()))
 }
 
 fn down(args: &DownArgs) -> Result<Outcome, Failure> {

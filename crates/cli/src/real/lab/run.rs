@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use pathweave_heap::usage;
-use pathweave_lab::{LabRun, Plan, Seen, Workplace, foreseen_shortage};
+use pathweave_lab::{LabNamespaces, LabRun, Plan, RunProgress, capacity_warning};
 use pathweave_results::{EndReason, ResultFolder, RunResult, Summary, comparison_table, summary_table};
 use pathweave_scenario::{Loaded, Prepared};
 
@@ -12,7 +12,7 @@ use super::backend::LabBackend;
 use super::temporary::Temporary;
 use super::up::Planned;
 use crate::commands::{changes, default_folder, json, output};
-use crate::execute::{Finished, Seers, execute};
+use crate::execute::{Finished, Observers, execute};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::options::Threads;
@@ -31,14 +31,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
     let folder = ResultFolder::create(&target).map_err(output)?;
     let workplace = super::workplace_to_make()?;
     let reporter = Reporter::new(&args.talk);
-    prepared.notes.iter().for_each(|note| reporter.say(&format!("note: {note}")));
+    prepared.notes.iter().for_each(|note| reporter.print_line(&format!("note: {note}")));
     let interrupt = Interrupt::listen()?;
     let real = in_a_lab(plan, &prepared, args.backend, workplace, &reporter, &interrupt)?;
     let mut runs = vec![real];
     if args.simulate && !interrupt.requested() {
         let progress = reporter.start("simulated", LABEL_WIDTH);
         let mut simulated =
-            execute(&loaded, &Threads::default().of(spec, 1), progress, &interrupt, Seers::default())?;
+            execute(&loaded, &Threads::default().of(spec, 1), progress, &interrupt, Observers::default())?;
         rename(&mut simulated, "simulated");
         rename(&mut runs[0], "lab");
         // The reference of the comparison comes first.
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<Outcome, Failure> {
         }
         terminal::out(&format!("report: {}\n", target.join("report.html").display()));
     }
-    runs.iter().filter_map(Finished::complaint).for_each(|complaint| terminal::note(&complaint));
+    runs.iter().filter_map(Finished::failure_message).for_each(|complaint| terminal::note(&complaint));
     Ok(runs.iter().map(Finished::outcome).max().unwrap_or(Outcome::Done))
 }
 
@@ -69,20 +69,22 @@ fn in_a_lab(
     plan: Plan,
     prepared: &Prepared,
     backend: LabBackend,
-    workplace: Workplace,
+    workplace: LabNamespaces,
     reporter: &Reporter,
     interrupt: &Interrupt,
 ) -> Result<Finished, Failure> {
     let scale = plan.settings().rate_scale;
     let mut lab = Temporary::make(plan, workplace, &|| interrupt.requested())?;
     let lab = lab.lab();
-    lab.notes().iter().for_each(|note| reporter.say(&format!("note: {note}")));
-    reporter.say(&format!("note: rates are {scale} of the scenario's; results are in the scenario's time"));
-    if let Some(shortage) = foreseen_shortage(&prepared.spec, lab.plan().settings()) {
-        reporter.say(&format!("warning: {shortage}"));
+    lab.notes().iter().for_each(|note| reporter.print_line(&format!("note: {note}")));
+    reporter.print_line(&format!(
+        "note: rates are {scale} of the scenario's; results are in the scenario's time"
+    ));
+    if let Some(shortage) = capacity_warning(&prepared.spec, lab.plan().settings()) {
+        reporter.print_line(&format!("warning: {shortage}"));
     }
     let mut progress = reporter.start("lab", LABEL_WIDTH);
-    let mut look = |seen: Seen| {
+    let mut look = |seen: RunProgress| {
         let done = seen.bytes_done as f64 / (seen.bytes_total as f64).max(1.0);
         progress.update(Instant::now(), Snapshot { simulated: seen.now, done, ..Snapshot::default() });
         !interrupt.requested()
@@ -90,9 +92,9 @@ fn in_a_lab(
     let open = |port: &_, config| backend.open(port, config);
     let LabRun { result: mut run, notes, .. } = pathweave_lab::run(lab, &prepared.spec, &open, &mut look)?;
     progress.finish(&run.info.ended.name().replace('_', " "));
-    notes.iter().for_each(|note| reporter.say(&format!("note: {note}")));
+    notes.iter().for_each(|note| reporter.print_line(&format!("note: {note}")));
     if !run.info.ended_detail.is_empty() {
-        reporter.say(&format!("warning: {}", run.info.ended_detail));
+        reporter.print_line(&format!("warning: {}", run.info.ended_detail));
     }
     if run.info.ended == EndReason::Stalled {
         let why = if run.info.ended_detail.is_empty() { "" } else { "; " };

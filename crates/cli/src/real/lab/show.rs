@@ -1,6 +1,6 @@
 //! `pathweave lab list` and `pathweave lab show`.
 
-use pathweave_lab::{Lab, LabError, Listing, Summary, Workplace};
+use pathweave_lab::{Lab, LabError, LabNamespaces, Listing, Summary};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
@@ -45,9 +45,9 @@ impl From<Listing> for ListedLab {
 }
 
 pub(crate) fn list(json: bool) -> Result<Outcome, Failure> {
-    let labs = match Workplace::enter()? {
+    let labs = match LabNamespaces::enter()? {
         // Labs that are only in the machine's list belong to another user.
-        Workplace::None => Vec::new(),
+        LabNamespaces::None => Vec::new(),
         _ => Lab::all()?,
     };
     let labs: Vec<ListedLab> = labs.into_iter().map(ListedLab::from).collect();

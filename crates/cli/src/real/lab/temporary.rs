@@ -1,9 +1,9 @@
 //! Lab for the duration of one command.
 
-use pathweave_lab::{KEEPER_ARGUMENTS, Lab, LabError, Plan, Removed, Workplace};
+use pathweave_lab::{KEEPER_ARGUMENTS, Lab, LabError, LabNamespaces, Plan, Removed};
 
 use crate::failure::Failure;
-use crate::itself;
+use crate::self_command;
 use crate::terminal;
 
 impl From<LabError> for Failure {
@@ -14,27 +14,27 @@ impl From<LabError> for Failure {
 
 /// Enters the namespace in which labs are created, and creates it if needed. Must be called before any thread is
 /// started.
-pub(crate) fn workplace_to_make() -> Result<Workplace, Failure> {
-    Ok(Workplace::enter_or_make(itself::command()?.args(KEEPER_ARGUMENTS))?)
+pub(crate) fn workplace_to_make() -> Result<LabNamespaces, Failure> {
+    Ok(LabNamespaces::enter_or_create(self_command::command()?.args(KEEPER_ARGUMENTS))?)
 }
 
 /// Lab that is removed on drop. The workplace is removed with it if this was its last lab, unless it is
 /// [`Workplace::None`]; then its owner removes it.
 pub(crate) struct Temporary {
     lab: Lab,
-    workplace: Workplace,
+    workplace: LabNamespaces,
 }
 
 impl Temporary {
     pub(crate) fn make(
         plan: Plan,
-        workplace: Workplace,
+        workplace: LabNamespaces,
         stop: &dyn Fn() -> bool,
     ) -> Result<Temporary, LabError> {
-        match Lab::make(plan, stop) {
+        match Lab::create(plan, stop) {
             Ok(lab) => Ok(Temporary { lab, workplace }),
             Err(why) => {
-                said(workplace.close_if_empty());
+                print_error(workplace.close_if_empty());
                 Err(why)
             }
         }
@@ -52,12 +52,12 @@ impl Drop for Temporary {
                 terminal::note(&format!("ended process {} ({})", process.pid, process.name));
             }
         });
-        said(removed.and_then(|()| self.workplace.close_if_empty()));
+        print_error(removed.and_then(|()| self.workplace.close_if_empty()));
     }
 }
 
 /// Prints an error of the removal, which cannot be returned.
-fn said(done: Result<(), LabError>) {
+fn print_error(done: Result<(), LabError>) {
     if let Err(why) = done {
         terminal::note(&format!("the lab is not removed: {why}"));
     }

@@ -19,7 +19,7 @@ pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
     let Planned { plan, .. } = Planned::read(&args.file, args.name.clone(), &args.settings, &args.changes)?;
     let workplace = super::workplace_to_make()?;
     let interrupt = Interrupt::listen_saying("stopping: what has been made will be removed")?;
-    let lab = match Lab::make(plan, &|| interrupt.requested()) {
+    let lab = match Lab::create(plan, &|| interrupt.requested()) {
         Ok(lab) => lab,
         Err(why) => {
             workplace.close_if_empty()?;
@@ -78,7 +78,7 @@ impl Planned {
         let automatic = || RateScale::automatic(topology.links().iter().map(|link| link.rate));
         let scale = args.rate_scale.unwrap_or_else(automatic);
         let switch = scenario.as_ref().map(|loaded| loaded.scenario.switch.clone());
-        let defaults = Settings::of_switch(&switch.unwrap_or_default(), scale);
+        let defaults = Settings::from_switch_config(&switch.unwrap_or_default(), scale);
         let settings = Settings {
             mtu_bytes: args.mtu.unwrap_or(defaults.mtu_bytes),
             super_packets: args.super_packets.map_or(defaults.super_packets, SuperPackets::from),

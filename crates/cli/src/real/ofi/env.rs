@@ -42,7 +42,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
     };
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let mut lines =
-        args.shell.export("FI_PROVIDER_PATH", &with_others(&folder, variable("FI_PROVIDER_PATH"))?);
+        args.shell.export("FI_PROVIDER_PATH", &search_path(&folder, variable("FI_PROVIDER_PATH"))?);
     lines.push_str(&args.shell.export("FI_PROVIDER", "pathweave"));
     let key = args.key.clone().or_else(|| variable("PATHWEAVE_KEY_FILE").map(PathBuf::from));
     if let Some(key) = key {
@@ -65,7 +65,7 @@ pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
 
 /// Returns the search path with the folder first, before those that the variable already contains. The variable
 /// replaces libfabric's own path.
-fn with_others(folder: &Path, set: Option<OsString>) -> Result<String, Failure> {
+fn search_path(folder: &Path, set: Option<OsString>) -> Result<String, Failure> {
     let folder = text(folder)?;
     if folder.contains(':') {
         return Err(Failure::Input(format!(
@@ -95,12 +95,12 @@ mod tests {
 
     #[test]
     fn folders_that_are_there_stay_and_none_comes_twice() {
-        let with = |set: Option<&str>| with_others(Path::new("/p"), set.map(OsString::from)).unwrap();
+        let with = |set: Option<&str>| search_path(Path::new("/p"), set.map(OsString::from)).unwrap();
         assert_eq!(with(None), "/p");
         assert_eq!(with(Some("/a:/b")), "/p:/a:/b");
         assert_eq!(with(Some("@/a")), "@/p:/a");
         assert_eq!(with(Some("/a:/p")), "/a:/p");
         assert_eq!(with(Some("@/p")), "@/p");
-        assert!(with_others(Path::new("/p:q"), None).is_err());
+        assert!(search_path(Path::new("/p:q"), None).is_err());
     }
 }

@@ -14,7 +14,7 @@ use pathweave_bypass::dpdk::{Local, Vdev};
 use pathweave_perf::{Check, ClientOptions, Directions, Kind, MAX_DEPTH, Op, ServerOptions, Service, Test};
 
 use crate::failure::Failure;
-use crate::options::Talk;
+use crate::options::OutputOptions;
 
 /// Default port of `pathweave perf server`, the same as that of the RDMA perftests.
 pub(crate) const DEFAULT_PORT: u16 = 18_515;
@@ -117,7 +117,7 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
     pub(crate) timeout: std::time::Duration,
     #[command(flatten)]
-    pub(crate) talk: Talk,
+    pub(crate) talk: OutputOptions,
 }
 
 /// Options of the device at one end of a measurement.

@@ -46,11 +46,11 @@ fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     if let Some(shown) = shown.filter(|_| !args.talk.quiet) {
         terminal::out(&shown);
     }
-    if let Some(complaint) = report.complaint {
+    if let Some(complaint) = report.error {
         terminal::note(&format!("error: {complaint}"));
         return Ok(Outcome::Unfinished);
     }
-    match report.wrong {
+    match report.wrong_messages {
         Some(wrong) => Err(Failure::Internal(wrong)),
         None if report.ended == Ended::Interrupted => Ok(Outcome::Interrupted),
         None => Ok(Outcome::Done),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use pathweave_perf::{Health, Progress};
 
-use crate::options::{Bar, Talk};
+use crate::options::{OutputOptions, ProgressBarMode};
 use crate::progress::clock;
 use crate::terminal;
 
@@ -30,11 +30,11 @@ enum Show {
 }
 
 impl Live {
-    pub(crate) fn new(talk: &Talk) -> Self {
+    pub(crate) fn new(talk: &OutputOptions) -> Self {
         let bar = match talk.progress {
-            Bar::Always => Some(ProgressDrawTarget::term_like(Box::new(console::Term::stderr()))),
-            Bar::Auto if std::io::stderr().is_terminal() => Some(ProgressDrawTarget::stderr()),
-            Bar::Auto | Bar::Never => None,
+            ProgressBarMode::Always => Some(ProgressDrawTarget::term_like(Box::new(console::Term::stderr()))),
+            ProgressBarMode::Auto if std::io::stderr().is_terminal() => Some(ProgressDrawTarget::stderr()),
+            ProgressBarMode::Auto | ProgressBarMode::Never => None,
         };
         let show = match (talk.quiet, bar) {
             (true, _) => Show::Silent,

@@ -47,7 +47,7 @@ struct Queue {
 
 /// Decision for an arriving packet and for the packets held until now, with their egress ports.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Verdict {
+pub(super) struct ArrivalDecision {
     /// True if the packet is held. Otherwise it leaves.
     pub(super) hold: bool,
     /// Held packets that leave before it.
@@ -85,7 +85,7 @@ impl Destination {
         now: Time,
         config: &ConWeaveConfig,
         stats: &mut ForwardingStats,
-    ) -> Verdict {
+    ) -> ArrivalDecision {
         let key = FlowKey::from_header(header);
         let fresh = || Flow {
             key,
@@ -99,10 +99,10 @@ impl Destination {
         };
         let Some(flow) = self.flows.get_or_insert(key, now, fresh) else {
             stats.untracked_packets += 1;
-            return Verdict::default();
+            return ArrivalDecision::default();
         };
         flow.active = now;
-        let mut verdict = Verdict::default();
+        let mut verdict = ArrivalDecision::default();
         if tag.epoch < flow.epoch {
             // The packet belongs to a former epoch.
             return verdict;
@@ -170,7 +170,7 @@ impl Destination {
     }
 
     /// Removes the packet held last, because it did not fit in the buffer.
-    pub(super) fn let_go_last(&mut self, key: FlowKey) {
+    pub(super) fn drop_last_held(&mut self, key: FlowKey) {
         if let Some(queue) = self.queues.get_mut(&key) {
             queue.packets.pop();
         }

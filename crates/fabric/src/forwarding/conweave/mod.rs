@@ -128,7 +128,7 @@ impl Balance for ConWeave {
                 return self.arrive(at, header);
             }
         }
-        Action::Forward(at.onward(header))
+        Action::Forward(at.default_port(header))
     }
 
     /// Returns the time at which a switch must flush held packets.
@@ -157,7 +157,7 @@ impl Balance for ConWeave {
     }
 
     fn lost_instead_of_held(&mut self, switch: u32, header: &Header) {
-        self.destinations[switch as usize].let_go_last(FlowKey::from_header(header));
+        self.destinations[switch as usize].drop_last_held(FlowKey::from_header(header));
     }
 
     fn hand_over(&mut self, header: &Header) -> Option<Note> {
@@ -215,7 +215,7 @@ impl ConWeave {
         let Some(leaving) = leaving else {
             self.stats.untracked_packets += 1;
             self.set_tag(header, Tag::UNTRACKED);
-            return at.onward(header);
+            return at.default_port(header);
         };
         let (way, flag) = (leaving.port, leaving.flag);
         self.set_tag(
@@ -244,7 +244,7 @@ impl ConWeave {
 
     /// Handles a packet at the leaf of its receiver.
     fn arrive(&mut self, at: &mut impl SwitchView, header: &Header) -> Action {
-        let (egress, now, switch) = (at.onward(header), at.now(), at.switch());
+        let (egress, now, switch) = (at.default_port(header), at.now(), at.switch());
         let tag = self.tags.get(header.content()).copied().unwrap_or(Tag::UNTRACKED);
         if tag.epoch == 0 {
             return Action::Forward(egress);
@@ -274,7 +274,7 @@ impl ConWeave {
             self.messages.discard(slot);
             return;
         }
-        let egress = at.onward(&back);
+        let egress = at.default_port(&back);
         at.outbox().made.push((egress, back.with_ingress(egress)));
     }
 

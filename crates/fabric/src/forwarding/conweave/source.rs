@@ -213,7 +213,7 @@ mod tests {
                 .expect("there is room")
         }
 
-        fn hear(&mut self, kind: Kind, epoch: u32, uplink: u16, at_us: u64) {
+        fn receive(&mut self, kind: Kind, epoch: u32, uplink: u16, at_us: u64) {
             let message = Message { kind, key: key(), epoch, uplink, leaf: 5 };
             self.source.on_message(&message, us(at_us), Duration::from_us(16));
         }
@@ -226,14 +226,14 @@ mod tests {
         assert_eq!((first.flag, first.rerouted), (Flag::Probe, false));
         leaf.source.expect_reply(key(), us(10));
         assert_eq!(leaf.depart(1).flag, Flag::Data);
-        leaf.hear(Kind::Reply, first.epoch, 0, 9);
+        leaf.receive(Kind::Reply, first.epoch, 0, 9);
         let next = leaf.depart(20);
         assert_eq!((next.flag, next.port), (Flag::Probe, first.port));
         assert!(next.epoch > first.epoch);
         // A reply to the old epoch has no effect, and neither has one that is late.
         leaf.source.expect_reply(key(), us(30));
-        leaf.hear(Kind::Reply, first.epoch, 0, 25);
-        leaf.hear(Kind::Reply, next.epoch, 0, 30);
+        leaf.receive(Kind::Reply, first.epoch, 0, 25);
+        leaf.receive(Kind::Reply, next.epoch, 0, 30);
         assert_eq!(leaf.depart(29).flag, Flag::Data);
     }
 
@@ -243,7 +243,7 @@ mod tests {
         let first = leaf.depart(0);
         leaf.source.expect_reply(key(), us(10));
         // The other uplink is the only one that is not paused.
-        leaf.hear(Kind::Notify, first.epoch, (first.port - 10) as u16, 5);
+        leaf.receive(Kind::Notify, first.epoch, (first.port - 10) as u16, 5);
         let tail = leaf.depart(11);
         assert_eq!((tail.flag, tail.rerouted, tail.port), (Flag::Tail, false, first.port));
         let behind = leaf.depart(12);
@@ -252,10 +252,10 @@ mod tests {
         // Both draws may be the old uplink, which is paused. Then the flow stays.
         assert_eq!(u64::from(behind.port != first.port), leaf.stats.reroutes);
         // Only a CLEAR of this epoch ends it.
-        leaf.hear(Kind::Reply, first.epoch, 0, 13);
-        leaf.hear(Kind::Clear, first.epoch + 1, 0, 14);
+        leaf.receive(Kind::Reply, first.epoch, 0, 13);
+        leaf.receive(Kind::Clear, first.epoch + 1, 0, 14);
         assert!(leaf.depart(15).rerouted);
-        leaf.hear(Kind::Clear, first.epoch, 0, 16);
+        leaf.receive(Kind::Clear, first.epoch, 0, 16);
         let next = leaf.depart(17);
         assert_eq!((next.flag, next.rerouted, next.port), (Flag::Probe, false, behind.port));
     }
@@ -270,7 +270,7 @@ mod tests {
         }
         for _ in 0..50 {
             at_us += 400;
-            leaf.hear(Kind::Notify, 0, 1, at_us - 10);
+            leaf.receive(Kind::Notify, 0, 1, at_us - 10);
             assert_eq!(leaf.depart(at_us).port, 10, "paused for 16 us");
         }
         let ports: Vec<PortId> = (1..50).map(|round| leaf.depart(at_us + 400 * round).port).collect();

@@ -14,7 +14,7 @@ use crate::abi::errno::{FI_EINVAL, FI_EOPNOTSUPP};
 use crate::abi::fid::Ep;
 use crate::endpoint::{Amo, AtomicFetch, Wanted, flags};
 use crate::getinfo::IOV_LIMIT;
-use crate::guard::{Answer, Errno, count, refused, status};
+use crate::guard::{Errno, FiResult, count, refused, status};
 
 pub(super) static ATOMIC_OPS: OpsAtomic = OpsAtomic {
     size: size_of::<OpsAtomic>(),
@@ -33,12 +33,12 @@ pub(super) static ATOMIC_OPS: OpsAtomic = OpsAtomic {
     compwritevalid,
 };
 
-fn kind_of(datatype: u32) -> Answer<AtomicType> {
+fn kind_of(datatype: u32) -> FiResult<AtomicType> {
     AtomicType::ALL.get(datatype as usize).copied().ok_or(Errno(FI_EOPNOTSUPP))
 }
 
 /// Returns the operation of a number. The engine's operations are in libfabric's order, without products.
-fn op_of(op: u32) -> Answer<AtomicOp> {
+fn op_of(op: u32) -> FiResult<AtomicOp> {
     let index = match op {
         0..FI_PROD => op,
         FI_PROD => return Err(Errno(FI_EOPNOTSUPP)),
@@ -54,7 +54,7 @@ fn op_of(op: u32) -> Answer<AtomicOp> {
 ///
 /// Returns FI_EOPNOTSUPP if the operation does not exist for this type, and FI_EINVAL for contradictory
 /// flags.
-pub(crate) fn valid(datatype: u32, op: u32, flags: u64) -> Answer<(usize, usize)> {
+pub(crate) fn valid(datatype: u32, op: u32, flags: u64) -> FiResult<(usize, usize)> {
     let form = match (flags & FI_FETCH_ATOMIC != 0, flags & FI_COMPARE_ATOMIC != 0) {
         (false, false) => AtomicForm::Plain,
         (true, false) => AtomicForm::Fetch,
@@ -83,7 +83,7 @@ impl Values {
     /// # Safety
     ///
     /// The values stay valid until the operation is done.
-    unsafe fn spans(self, size: usize) -> Answer<Spans> {
+    unsafe fn spans(self, size: usize) -> FiResult<Spans> {
         let bytes = |values: usize| {
             let all = values.checked_mul(size);
             all.ok_or_else(|| refused(FI_EINVAL, format_args!("{values} values of {size} bytes")))

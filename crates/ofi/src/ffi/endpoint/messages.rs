@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use libc::iovec;
-use pathweave_tagged::Want;
+use pathweave_tagged::MatchOn;
 
 use super::super::handles::EpHandle;
 use super::super::memory::{Spans, one, several};
@@ -13,7 +13,7 @@ use crate::abi::fabric::*;
 use crate::abi::fid::Ep;
 use crate::abi::tagged::{MsgTagged, OpsTagged};
 use crate::endpoint::{Incoming, MessageKind, Outgoing, Wanted, flags};
-use crate::guard::{Answer, count};
+use crate::guard::{FiResult, count};
 
 pub(super) static MSG_OPS: OpsMsg = OpsMsg {
     size: size_of::<OpsMsg>(),
@@ -62,7 +62,7 @@ struct Envelope {
 /// # Safety
 ///
 /// `ep` is an endpoint of this provider. The bytes stay valid until the send is done.
-unsafe fn post_send(ep: *mut Ep, bytes: Answer<Spans>, envelope: Envelope) -> isize {
+unsafe fn post_send(ep: *mut Ep, bytes: FiResult<Spans>, envelope: Envelope) -> isize {
     count(|| {
         // SAFETY: guaranteed by the caller.
         let endpoint = unsafe { EpHandle::here(ep) }?;
@@ -80,7 +80,7 @@ unsafe fn post_send(ep: *mut Ep, bytes: Answer<Spans>, envelope: Envelope) -> is
 /// Parameters of a receive, except its bytes.
 struct Wish {
     from: u64,
-    want: Want,
+    want: MatchOn,
     flags: Flags,
     context: *mut c_void,
 }
@@ -88,7 +88,7 @@ struct Wish {
 /// # Safety
 ///
 /// `ep` is an endpoint of this provider. The bytes stay valid until the receive is done.
-unsafe fn post_receive(ep: *mut Ep, bytes: Answer<Spans>, wish: Wish) -> isize {
+unsafe fn post_receive(ep: *mut Ep, bytes: FiResult<Spans>, wish: Wish) -> isize {
     count(|| {
         // SAFETY: guaranteed by the caller.
         let endpoint = unsafe { EpHandle::here(ep) }?;
@@ -122,11 +122,11 @@ fn data_of(data: u64, flags: u64) -> Option<u64> {
 }
 
 fn any(from: u64, context: *mut c_void) -> Wish {
-    Wish { from, want: Want::Message, flags: Flags::Default, context }
+    Wish { from, want: MatchOn::Message, flags: Flags::Default, context }
 }
 
 fn with_tag(from: u64, tag: u64, ignore: u64, context: *mut c_void) -> Wish {
-    Wish { want: Want::Tagged { tag, ignore }, ..any(from, context) }
+    Wish { want: MatchOn::Tagged { tag, ignore }, ..any(from, context) }
 }
 
 // The functions below have the parameters that the manual documents. Each one forwards them.

@@ -19,7 +19,7 @@ use crate::abi::errno::*;
 use crate::abi::fabric::*;
 use crate::endpoint::{BoundCounter, BoundQueue, Endpoint, New, Selection};
 use crate::getinfo::{ALL, RX_OP_FLAGS, TX_OP_FLAGS};
-use crate::guard::{Answer, Errno, count, refused, status};
+use crate::guard::{Errno, FiResult, count, refused, status};
 
 static OPS: Ops = Ops { close, bind, control, ..unsupported::OPS };
 
@@ -105,7 +105,7 @@ unsafe extern "C" fn close(fid: *mut Fid) -> c_int {
 /// # Safety
 ///
 /// `other` points to a fid of the class that it states.
-unsafe fn bind_to(new: &mut New, other: *mut Fid, flags: u64) -> Answer {
+unsafe fn bind_to(new: &mut New, other: *mut Fid, flags: u64) -> FiResult {
     // SAFETY: guaranteed by the caller.
     unsafe {
         match class_of(other)? {

@@ -13,7 +13,7 @@ use crate::abi::fabric::FI_REMOTE_CQ_DATA;
 use crate::abi::fid::Ep;
 use crate::abi::rma::{MsgRma, OpsRma, RmaIov};
 use crate::endpoint::{Rma, RmaKind, Wanted, flags};
-use crate::guard::{Answer, count, refused};
+use crate::guard::{FiResult, count, refused};
 
 pub(super) static RMA_OPS: OpsRma = OpsRma {
     size: size_of::<OpsRma>(),
@@ -39,7 +39,7 @@ struct Far {
 /// # Safety
 ///
 /// `ep` is an endpoint of this provider. The bytes stay valid until the operation is done.
-unsafe fn post(ep: *mut Ep, kind: RmaKind, bytes: Answer<Spans>, far: Far, wanted: Wanted) -> isize {
+unsafe fn post(ep: *mut Ep, kind: RmaKind, bytes: FiResult<Spans>, far: Far, wanted: Wanted) -> isize {
     count(|| {
         // SAFETY: guaranteed by the caller.
         let endpoint = unsafe { EpHandle::here(ep) }?;

@@ -11,7 +11,7 @@ use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
 use crate::cc::host_scaling::HostScaling;
-use crate::fluid::{Control, Controls, Recovery};
+use crate::fluid::{ControlModel, HasControlModel, RateRecovery};
 use crate::{Adapt, HostEnv};
 
 /// Lowest line rate for which the presets are given (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are for
@@ -20,12 +20,13 @@ const LINE: Rate = Rate::from_gbps(25);
 /// Longest idle round-trip time of the network in which HPCC's values were simulated (SIGCOMM 2019, section 5.1).
 const ROUND_TRIP: Duration = Duration::from_us(12);
 
-impl Controls for DcqcnConfig {
-    fn control(&self) -> Control {
+impl HasControlModel for DcqcnConfig {
+    fn control(&self) -> ControlModel {
         let p = self.params();
         let forgets = Duration::from_ps((p.alpha_timer.as_ps() as f64 / p.gain) as u64);
-        let recovery = Recovery { interval: p.rate_timer, forgets, ..Recovery::BY_TIMER };
-        Control { recovery: Some(recovery), ..Control::BY_NOTIFICATIONS }
+        let recovery =
+            RateRecovery { interval: p.rate_timer, estimate_decay: forgets, ..RateRecovery::BY_TIMER };
+        ControlModel { recovery: Some(recovery), ..ControlModel::BY_NOTIFICATIONS }
     }
 }
 
@@ -64,7 +65,7 @@ mod tests {
     use super::*;
     use crate::cc::{CongestionControl, Permit};
     use crate::testing::Host;
-    use crate::{Egress, Leg, PolicyEnv, Sent, Want};
+    use crate::{Egress, MeasuredSection, PolicyEnv, SendRequest, Sent};
 
     const PACKET: u32 = 1_500;
 
@@ -76,7 +77,7 @@ mod tests {
             mtu_wire_bytes: PACKET,
             mtu_payload_bytes: 1_400,
             paths: 1,
-            measured: Leg::with_rtt(base_rtt),
+            measured: MeasuredSection::with_rtt(base_rtt),
             edge: None,
         }
     }
@@ -131,7 +132,7 @@ mod tests {
     fn shares(config: &DcqcnConfig, line: Rate) -> Vec<f64> {
         let mut cc = Dcqcn::new(config, &env(line));
         let (sends, takes) = (line.time_for(PACKET.into()), line.scale(0.1).time_for(PACKET.into()));
-        let want = Want {
+        let want = SendRequest {
             psn: 0,
             payload_bytes: 1_400,
             wire_bytes: PACKET,

@@ -18,7 +18,7 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit};
-use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 pub use params::{DcqcnConfig, DcqcnParams, Field, Reaction};
 pub use presets::{DcqcnPreset, PresetInfo, presets};
@@ -267,7 +267,7 @@ impl Dcqcn {
 impl CongestionControl for Dcqcn {
     crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         self.advance(now);
         if !fits(want, self.window_bytes()) {
             return Permit::Blocked;

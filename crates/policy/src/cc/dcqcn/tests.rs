@@ -16,7 +16,7 @@ fn env() -> PolicyEnv {
         mtu_wire_bytes: 1_250,
         mtu_payload_bytes: 1_172,
         paths: 4,
-        measured: crate::Leg::with_rtt(Duration::from_us(10)),
+        measured: crate::MeasuredSection::with_rtt(Duration::from_us(10)),
         edge: None,
     }
 }
@@ -63,8 +63,8 @@ fn sent(wire_bytes: u32) -> Sent {
     }
 }
 
-fn want(inflight_packets: u32) -> Want {
-    Want {
+fn want(inflight_packets: u32) -> SendRequest {
+    SendRequest {
         psn: 0,
         payload_bytes: 1_172,
         wire_bytes: 1_250,

@@ -29,7 +29,7 @@ pub(super) struct Acked {
 
 /// The window and the state that controls it. Sizes are bytes on the wire; delays are in picoseconds.
 #[derive(Clone, Debug)]
-pub(super) struct Law {
+pub(super) struct Controller {
     window: u64,
     in_flight: u64,
     base_rtt: Duration,
@@ -83,7 +83,7 @@ struct Params {
     byte_ps: f64,
 }
 
-impl Law {
+impl Controller {
     pub(super) fn new(config: &NsccConfig, env: &PolicyEnv) -> Self {
         let network_rtt = config.network_rtt.unwrap_or(env.base_rtt);
         let byte_ps = 8e12 / env.line_rate.as_bps().max(1) as f64;
@@ -91,7 +91,7 @@ impl Law {
         let target = config.delay_target.unwrap_or(TARGET) * network_rtt.as_ps() as f64;
         let scale = bdp / REFERENCE_BDP_BYTES;
         let mss = f64::from(env.mtu_payload_bytes);
-        let mut law = Law {
+        let mut law = Controller {
             window: 0,
             in_flight: 0,
             base_rtt: network_rtt,
@@ -338,7 +338,7 @@ impl Law {
 }
 
 #[cfg(test)]
-impl Law {
+impl Controller {
     /// Sets the window, as if its last check and step had been at `now`.
     pub(super) fn at(mut self, window: u64, now: Time) -> Self {
         self.window = window;

@@ -26,12 +26,12 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::check;
-use crate::fluid::{Control, Controls};
+use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, Member, PolicyCx, PolicyEnv,
-    SendWindow, Sent, Want, WhenFull,
+    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, FullBufferAction, HostDelay, HostEnv, PolicyCx,
+    PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
 };
-use law::{Acked, Law};
+use law::{Acked, Controller};
 
 /// Parameters of [`Nscc`]. Increases are given for 100 Gb/s and 12 us; in other networks they scale with the
 /// bandwidth-delay product.
@@ -148,15 +148,15 @@ const TARGET: f64 = 1.0;
 const COLLAPSE_DELAY: f64 = 4.0;
 const NO_DELAY: f64 = f64::INFINITY;
 
-impl Controls for NsccConfig {
-    fn control(&self) -> Control {
-        Control::BY_DELAY
+impl HasControlModel for NsccConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_DELAY
     }
 }
 
 impl Adapt for NsccConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-        if fabric.when_full == WhenFull::Trim {
+        if fabric.when_full == FullBufferAction::Trim {
             self.delay_target.get_or_insert(TARGET_WITH_TRIMS);
             if self.profile == NsccProfile::Ue10 {
                 self.collapse_delay.get_or_insert(NO_DELAY);
@@ -167,7 +167,7 @@ impl Adapt for NsccConfig {
         HostDelay::InRoundTrip
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.max_bdp *= host.held_bdps;
+        self.max_bdp *= host.max_inflight_bdps;
     }
 }
 
@@ -217,7 +217,7 @@ struct Pending {
 /// State of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Nscc {
-    law: Law,
+    law: Controller,
     pending: Option<Pending>,
     line: Rate,
     mtu_bytes: u64,
@@ -227,7 +227,7 @@ impl Nscc {
     /// Creates the state of one queue pair, with its largest window.
     pub fn new(config: &NsccConfig, env: &PolicyEnv) -> Self {
         Nscc {
-            law: Law::new(config, env),
+            law: Controller::new(config, env),
             pending: None,
             line: env.line_rate,
             mtu_bytes: u64::from(env.mtu_wire_bytes),
@@ -262,11 +262,11 @@ impl Nscc {
 
 impl CongestionControl for Nscc {
     crate::ignores!(on_close, on_timer);
-    fn on_open(&mut self, now: Time, _member: &Member, _cx: &mut PolicyCx<'_>) {
+    fn on_open(&mut self, now: Time, _member: &QueuePairId, _cx: &mut PolicyCx<'_>) {
         self.law.begin(now);
     }
     #[inline]
-    fn permit(&mut self, _now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         self.settle();
         if super::window::fits(want, self.law.window_bytes()) { Permit::Now } else { Permit::Blocked }
     }
@@ -284,7 +284,7 @@ impl CongestionControl for Nscc {
             }
             // The packet that triggered this acknowledgement was reported before: it measures nothing, but its mark
             // counts.
-            FeedbackKind::Heard { marked } => self.heard(now, 0, None, marked),
+            FeedbackKind::Duplicate { marked } => self.heard(now, 0, None, marked),
             FeedbackKind::Trimmed { at, .. } => {
                 self.settle();
                 self.law.on_trim(now, bytes, feedback.rtt, at);

@@ -5,7 +5,7 @@ use pathweave_units::{PathId, Rate, TrimmedAt};
 
 use super::*;
 use crate::testing::{Host, Scenario, random_operations};
-use crate::{Leg, Memo};
+use crate::{MeasuredSection, Memo};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -13,21 +13,21 @@ fn env(base_rtt: Duration, mtu_payload_bytes: u32) -> PolicyEnv {
     PolicyEnv {
         line_rate: Rate::from_gbps(100),
         base_rtt,
-        measured: Leg::with_rtt(base_rtt),
+        measured: MeasuredSection::with_rtt(base_rtt),
         mtu_payload_bytes,
         mtu_wire_bytes: mtu_payload_bytes + 64,
         ..Scenario::steady().env
     }
 }
 
-fn law() -> Law {
-    Law::new(&NsccConfig::default(), &env(US(12), 4_096))
+fn law() -> Controller {
+    Controller::new(&NsccConfig::default(), &env(US(12), 4_096))
 }
 
 /// Returns the state in uet-htsim's network at 100 Gb/s: 14.0227 us.
-fn htsim() -> Law {
+fn htsim() -> Controller {
     let config = NsccConfig { delay_target: Some(TARGET_WITH_TRIMS), ..NsccConfig::default() };
-    Law::new(&config, &env(Duration::from_ps(14_022_720), 4_086))
+    Controller::new(&config, &env(Duration::from_ps(14_022_720), 4_086))
 }
 
 /// Returns an acknowledgement of `bytes` bytes whose packet met a queue of this delay.
@@ -95,7 +95,7 @@ fn where_nothing_queues_for_a_window_it_grows_by_a_quarter() {
 fn marked_above_the_target_it_shrinks_once_a_round_trip() {
     for (average_us, left) in [(24, 60_000), (48, 50_000)] {
         let config = NsccConfig { delay_gain: 1e-12, ..NsccConfig::default() };
-        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
         law.set_average(US(average_us));
         law.on_ack(Time::from_us(1_001), &acked(4_160, US(13), true));
         // 1 - 0.8 x 12/24; 1 - 0.8 x 36/48 would be less than half.
@@ -169,7 +169,7 @@ fn a_trim_costs_its_bytes() {
 fn a_trim_at_the_last_hop_may_be_left_to_the_receiver() {
     let config = NsccConfig { last_hop_trims: LastHopTrims::Spare, ..NsccConfig::default() };
     for (at, window) in [(TrimmedAt::LastHop, 100_000), (TrimmedAt::OnTheWay, 95_850)] {
-        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
         law.on_sent(4_150);
         law.on_trim(Time::from_us(1_001), 4_150, US(13), at);
         assert_eq!((law.window_bytes(), law.in_flight_bytes()), (window, 0), "{at:?}");
@@ -180,7 +180,7 @@ fn a_trim_at_the_last_hop_may_be_left_to_the_receiver() {
 fn profiles_differ_in_losses_and_in_what_was_not_measured() {
     for (profile, window) in [(NsccProfile::Htsim, 100_000), (NsccProfile::Ue10, 95_850)] {
         let config = NsccConfig { profile, ..NsccConfig::default() };
-        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
         law.on_loss(4_150);
         assert_eq!(law.window_bytes(), window);
         law.on_ack(Time::from_us(1_001), &Acked { bytes: 40_000, rtt: None, marked: false });
@@ -195,7 +195,7 @@ fn profiles_differ_in_losses_and_in_what_was_not_measured() {
 fn profiles_differ_in_the_instant_at_which_quick_adapt_is_due() {
     for (profile, window) in [(NsccProfile::Htsim, 100_614), (NsccProfile::Ue10, 20_000)] {
         let config = NsccConfig { profile, ..NsccConfig::default() };
-        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
         law.set_achieved(20_000, 60_000);
         law.on_ack(Time::from_us(1_024), &acked(0, US(49), true));
         assert_eq!(law.window_bytes(), window, "{profile:?}");
@@ -208,7 +208,7 @@ fn profiles_differ_in_the_instant_at_which_quick_adapt_is_due() {
 fn profiles_differ_in_when_time_begins() {
     for (profile, step) in [(NsccProfile::Htsim, 614), (NsccProfile::Ue10, 0)] {
         let config = NsccConfig { profile, ..NsccConfig::default() };
-        let mut law = Law::new(&config, &env(US(12), 4_096));
+        let mut law = Controller::new(&config, &env(US(12), 4_096));
         law.begin(Time::from_us(1_000));
         law.on_timeout(125_000);
         assert_eq!(law.window_bytes(), 100_000);
@@ -224,7 +224,7 @@ fn profiles_differ_in_when_time_begins() {
 #[test]
 fn profiles_differ_in_delay_alone_where_switches_trim() {
     let fabric = FabricEnv {
-        when_full: WhenFull::Trim,
+        when_full: FullBufferAction::Trim,
         longest_path: None,
         line_rate: Rate::from_gbps(100),
         port_rate: Rate::from_gbps(100),
@@ -237,7 +237,7 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
     {
         let mut config = NsccConfig { profile, collapse_delay: delay, ..NsccConfig::default() };
         config.adapt_to_fabric(&fabric);
-        let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+        let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
         law.set_achieved(20_000, 60_000);
         // The target is 9 us.
         law.on_ack(Time::from_us(1_025), &acked(0, US(45), false));
@@ -250,13 +250,13 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
 #[test]
 fn the_median_of_the_last_four_delays_may_count() {
     let config = NsccConfig { median_packets: Some(4), delay_gain: 1.0, ..NsccConfig::default() };
-    let mut law = Law::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
+    let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
     for (delay_us, counts_us) in [(6, 6), (11, 6), (1, 6), (8, 6), (9, 8), (10, 8)] {
         law.on_ack(Time::from_us(1_001), &acked(0, US(delay_us), false));
         close(law.average_ps(), f64::from(counts_us) * 1e6);
     }
     // Half of a window of three packets is one packet.
-    let mut law = Law::new(&config, &env(US(12), 4_096)).at(12_500, Time::from_us(1_000));
+    let mut law = Controller::new(&config, &env(US(12), 4_096)).at(12_500, Time::from_us(1_000));
     for delay_us in [6, 11, 1] {
         law.on_ack(Time::from_us(1_001), &acked(0, US(delay_us), false));
         close(law.average_ps(), delay_us as f64 * 1e6);
@@ -318,7 +318,7 @@ fn an_acknowledgement_of_what_was_told_before_counts_with_its_mark() {
         nscc.law = law().at(100_000, Time::from_us(1_000));
         nscc.law.set_average(US(24));
         let now = Time::from_us(1_013);
-        nscc.on_feedback(now, &feedback(FeedbackKind::Heard { marked }, US(13)), &mut host.cx());
+        nscc.on_feedback(now, &feedback(FeedbackKind::Duplicate { marked }, US(13)), &mut host.cx());
         nscc.settle();
         // Without a measurement the average stays. It is twice the target: 1 - 0.8 x 12/24, plus the constant step of
         // a round trip.
@@ -336,7 +336,7 @@ fn random_operations_break_no_invariant() {
         let profile = [NsccProfile::Htsim, NsccProfile::Ue10][seed as usize % 2];
         let config = NsccConfig { max_bdp, profile, ..NsccConfig::default() };
         assert_eq!(config.validate(), Ok(()));
-        random_operations(seed, 2_000, &scenario_env, |env, rng| crate::Split {
+        random_operations(seed, 2_000, &scenario_env, |env, rng| crate::SplitPolicy {
             cc: Nscc::new(&config, env),
             picker: PickerConfig::Rps.build(env, rng),
         });

@@ -13,7 +13,7 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::window::fits;
 use super::{CongestionControl, Permit};
-use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sent, Want};
+use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 pub use params::{TimelyConfig, TimelyParams, TimelyPreset};
 
@@ -111,7 +111,7 @@ impl Timely {
 impl CongestionControl for Timely {
     crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
-    fn permit(&mut self, now: Time, want: &Want, _cx: &mut PolicyCx<'_>) -> Permit {
+    fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         if !fits(want, self.window_bytes) {
             return Permit::Blocked;
         }
@@ -135,7 +135,7 @@ impl CongestionControl for Timely {
             FeedbackKind::Ack { timed: true, .. } if now.saturating_since(self.updated) >= feedback.rtt => {
                 self.update(now, feedback.rtt);
             }
-            FeedbackKind::Midway => self.update(now, feedback.rtt),
+            FeedbackKind::EdgeRtt => self.update(now, feedback.rtt),
             _ => {}
         }
     }

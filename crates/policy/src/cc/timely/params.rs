@@ -5,7 +5,7 @@ use pathweave_units::{Duration, Rate};
 use crate::cc::Window;
 use crate::cc::host_scaling::HostScaling;
 use crate::error::check;
-use crate::fluid::{Control, Controls};
+use crate::fluid::{ControlModel, HasControlModel};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// Line rate of the paper's values (SIGCOMM 2015, section 6).
@@ -168,9 +168,9 @@ impl TimelyParams {
     }
 }
 
-impl Controls for TimelyConfig {
-    fn control(&self) -> Control {
-        Control::BY_NOTIFICATIONS
+impl HasControlModel for TimelyConfig {
+    fn control(&self) -> ControlModel {
+        ControlModel::BY_NOTIFICATIONS
     }
 }
 
@@ -187,8 +187,8 @@ impl Adapt for TimelyConfig {
         (self.t_low, self.t_high) =
             (Some(params.t_low + host.host_delay), Some(params.t_high + host.host_delay));
         self.window = Some(match params.window {
-            Window::Unlimited => Window::Bdp(host.held_bdps),
-            Window::Bdp(factor) => Window::Bdp(factor * host.held_bdps),
+            Window::Unlimited => Window::Bdp(host.max_inflight_bdps),
+            Window::Bdp(factor) => Window::Bdp(factor * host.max_inflight_bdps),
             packets @ Window::Packets(_) => packets,
         });
     }

@@ -1,6 +1,6 @@
 use super::*;
 use crate::testing::Host;
-use crate::{Egress, Leg, Memo};
+use crate::{Egress, MeasuredSection, Memo};
 use alloc::string::ToString;
 use pathweave_units::PathId;
 
@@ -14,7 +14,7 @@ fn timely(config: TimelyConfig) -> Timely {
         mtu_wire_bytes: 1_048,
         mtu_payload_bytes: 1_000,
         paths: 1,
-        measured: Leg { base_rtt: US(8), links: 4 },
+        measured: MeasuredSection { base_rtt: US(8), links: 4 },
         edge: None,
     };
     Timely::new(&config, &env)
@@ -99,8 +99,8 @@ fn one_update_a_round_trip_but_one_for_each_echo() {
     assert!((once - 60.0 * GBPS).abs() < 1.0); // 1 - 0.8 x (1 - 500 / 1000)
     ack(&mut timely, 3_999, 1_000);
     assert_eq!(timely.bps, once, "sent before the last update");
-    feed(&mut timely, FeedbackKind::Midway, 4_000, US(1_000));
-    feed(&mut timely, FeedbackKind::Midway, 4_005, US(1_000));
+    feed(&mut timely, FeedbackKind::EdgeRtt, 4_000, US(1_000));
+    feed(&mut timely, FeedbackKind::EdgeRtt, 4_005, US(1_000));
     assert!((timely.bps - once * 0.6 * 0.6).abs() < 1.0);
 }
 
@@ -108,7 +108,7 @@ fn one_update_a_round_trip_but_one_for_each_echo() {
 fn the_rate_has_a_floor_and_paces() {
     let mut timely = timely(TimelyConfig::default());
     for n in 0..200 {
-        feed(&mut timely, FeedbackKind::Midway, n, US(5_000));
+        feed(&mut timely, FeedbackKind::EdgeRtt, n, US(5_000));
     }
     assert_eq!(timely.rate(Time::ZERO), Some(Rate::from_gbps(1)));
     let sent = Sent {
@@ -120,7 +120,7 @@ fn the_rate_has_a_floor_and_paces() {
         retransmit: false,
         inflight_packets: 1,
     };
-    let want = Want {
+    let want = SendRequest {
         psn: 1,
         payload_bytes: 1_000,
         wire_bytes: 1_048,

@@ -18,7 +18,7 @@ pub enum Choice {
 /// destination the sum of all its weights. A draw therefore reads one number per level, and an update adds a
 /// difference to one number per level. Integers do not drift.
 #[derive(Clone, Debug)]
-pub struct Chooser {
+pub struct PathSampler {
     /// Bits of a path number.
     levels: u32,
     scales: Box<[Scale]>,
@@ -30,13 +30,13 @@ pub struct Chooser {
     left_sums: Box<[u64]>,
 }
 
-impl Chooser {
+impl PathSampler {
     /// Creates the table without any weight, for `destinations` destinations of `paths` paths each. Panics unless
     /// `paths` is a power of two.
     pub fn new(destinations: usize, paths: usize) -> Self {
         assert!(paths.is_power_of_two(), "{paths} paths: a power of two");
         let flat = Scale { factor: 0, reference: Ticks::new(0) };
-        Chooser {
+        PathSampler {
             levels: paths.ilog2(),
             scales: vec![flat; destinations].into_boxed_slice(),
             totals: vec![0; destinations].into_boxed_slice(),
@@ -132,8 +132,8 @@ mod tests {
     use proptest::prelude::*;
     use std::vec::Vec;
 
-    fn chooser(paths: usize, scale: Scale) -> Chooser {
-        let mut chooser = Chooser::new(1, paths);
+    fn chooser(paths: usize, scale: Scale) -> PathSampler {
+        let mut chooser = PathSampler::new(1, paths);
         chooser.set_scale(0, scale);
         chooser
     }
@@ -273,7 +273,7 @@ mod tests {
             factor in 0u32..1 << 18,
         ) {
             let paths = 1 << levels;
-            let mut chooser = Chooser::new(destinations, paths);
+            let mut chooser = PathSampler::new(destinations, paths);
             for destination in 0..destinations {
                 chooser.set_scale(destination, Scale { factor, reference: Ticks::new(10_000) });
             }

@@ -7,18 +7,18 @@ use super::Ticks;
 
 /// The measured delays of all paths of all destinations.
 #[derive(Clone, Debug)]
-pub struct Extremes {
+pub struct DelayRange {
     /// Bits of a path number.
     levels: u32,
     delays: Box<[Option<Ticks>]>,
 }
 
-impl Extremes {
+impl DelayRange {
     /// Creates the table without any delay, for `destinations` destinations of `paths` paths each. Panics unless
     /// `paths` is a power of two.
     pub fn new(destinations: usize, paths: usize) -> Self {
         assert!(paths.is_power_of_two(), "{paths} paths: a power of two");
-        Extremes { levels: paths.ilog2(), delays: vec![None; destinations * paths].into_boxed_slice() }
+        DelayRange { levels: paths.ilog2(), delays: vec![None; destinations * paths].into_boxed_slice() }
     }
 
     /// Sets the delay of a path; `None` if it is down or has not been measured. Returns the shortest and the longest
@@ -37,7 +37,7 @@ mod tests {
 
     #[test]
     fn what_is_unknown_does_not_count() {
-        let mut extremes = Extremes::new(2, 4);
+        let mut extremes = DelayRange::new(2, 4);
         let [three, five, nine] = [3, 5, 9].map(Ticks::new);
         assert_eq!(extremes.set(1, 0, Some(five)), Some((five, five)));
         assert_eq!(extremes.set(1, 3, Some(nine)), Some((five, nine)));

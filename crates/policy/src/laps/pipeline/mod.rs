@@ -13,20 +13,20 @@
 //! The model has no clock: each operation sees the effect of all operations before it. The circuit defines how many
 //! clock cycles each operation takes.
 
-mod answers;
 mod chooser;
 mod extremes;
 mod paths;
 mod rate;
+mod receiver;
 mod rings;
 mod ticks;
 mod weight;
 
-pub use answers::{Answer, Answers, Arrivals, WINDOW};
-pub use chooser::{Choice, Chooser};
-pub use extremes::Extremes;
-pub use paths::{LOOKED_AT, PathEntry, Paths};
-pub use rate::{Cut, PathDelays, RateEntry, Rates};
-pub use rings::{InFlight, Rings};
+pub use chooser::{Choice, PathSampler};
+pub use extremes::DelayRange;
+pub use paths::{EXAMINED_PATHS, PathEntry, Paths};
+pub use rate::{DecreaseRule, PathDelays, RateEntry, Rates};
+pub use receiver::{AckResult, Arrivals, Receiver, WINDOW};
+pub use rings::{InFlight, InFlightRings};
 pub use ticks::Ticks;
 pub use weight::{EXP2, FULL_WEIGHT, MAX_FACTOR, Scale, weight};

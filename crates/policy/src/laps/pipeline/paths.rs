@@ -6,7 +6,7 @@ use alloc::vec;
 use super::Ticks;
 
 /// Number of paths that a choice examines, one of each memory bank.
-pub const LOOKED_AT: usize = 4;
+pub const EXAMINED_PATHS: usize = 4;
 
 /// State of one path. Instants are the low 32 bits of ticks, which wrap after 4.4 s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -52,7 +52,10 @@ impl Paths {
     /// Creates all paths, down, for `destinations` destinations of `paths` paths each. Panics unless `paths` is a
     /// power of two and at least [`LOOKED_AT`].
     pub fn new(destinations: usize, paths: usize) -> Self {
-        assert!(paths.is_power_of_two() && paths >= LOOKED_AT, "{paths} paths: a power of two, 4 at least");
+        assert!(
+            paths.is_power_of_two() && paths >= EXAMINED_PATHS,
+            "{paths} paths: a power of two, 4 at least"
+        );
         let entries = vec![PathEntry::default(); destinations * paths].into_boxed_slice();
         Paths { levels: paths.ilog2(), entries }
     }
@@ -72,7 +75,7 @@ impl Paths {
     }
 
     /// Sets whether a path may be used, and its estimated delay, as the host reports them.
-    pub fn told(&mut self, now: u32, destination: usize, path: usize, up: bool, delay: Ticks) {
+    pub fn set_path(&mut self, now: u32, destination: usize, path: usize, up: bool, delay: Ticks) {
         let entry = self.entry_mut(destination, path);
         entry.up = up;
         entry.set(now, delay, false);
@@ -80,9 +83,9 @@ impl Paths {
 
     /// Called before a packet leaves. Returns the first silent path among the four from `first` on. The caller probes
     /// that path; its delay counts as double until the probe returns.
-    pub fn look(&mut self, now: u32, destination: usize, first: usize) -> Option<usize> {
+    pub fn probe_candidate(&mut self, now: u32, destination: usize, first: usize) -> Option<usize> {
         let paths = 1 << self.levels;
-        let mut looked = (0..LOOKED_AT).map(|i| (first + i) % paths);
+        let mut looked = (0..EXAMINED_PATHS).map(|i| (first + i) % paths);
         let silent = looked.find(|&path| self.entry(destination, path).is_silent(now))?;
         let entry = self.entry_mut(destination, silent);
         entry.set(now, entry.real.doubled(), false);
@@ -108,28 +111,30 @@ mod tests {
     #[test]
     fn a_silent_path_is_probed_and_counts_double() {
         let mut paths = Paths::new(2, 8);
-        paths.told(0, 1, 6, true, Ticks::new(10));
+        paths.set_path(0, 1, 6, true, Ticks::new(10));
         paths.measured(0, 1, 6, Ticks::new(10));
-        assert_eq!(paths.look(20, 1, 4), None);
-        assert_eq!(paths.look(21, 1, 7), None, "6 is not among 7, 0, 1, 2");
+        assert_eq!(paths.probe_candidate(20, 1, 4), None);
+        assert_eq!(paths.probe_candidate(21, 1, 7), None, "6 is not among 7, 0, 1, 2");
         let mut probed = std::vec![];
         for now in 21..200 {
-            probed.extend(paths.look(now, 1, 4).map(|path| (now, path, paths.entry(1, 6).real.get())));
+            probed.extend(
+                paths.probe_candidate(now, 1, 4).map(|path| (now, path, paths.entry(1, 6).real.get())),
+            );
         }
         assert_eq!(probed, [(21, 6, 20), (62, 6, 40), (143, 6, 80)]);
         assert!(!paths.entry(1, 6).measured);
         paths.measured(200, 1, 6, Ticks::new(12));
-        assert_eq!((paths.look(224, 1, 6), paths.look(225, 1, 3)), (None, Some(6)));
+        assert_eq!((paths.probe_candidate(224, 1, 6), paths.probe_candidate(225, 1, 3)), (None, Some(6)));
     }
 
     #[test]
     fn what_is_down_is_not_probed_and_four_are_looked_at_around_the_end() {
         let mut paths = Paths::new(1, 8);
-        assert_eq!(paths.look(1_000, 0, 0), None);
-        paths.told(0, 0, 1, true, Ticks::new(1));
-        assert_eq!(paths.look(1_000, 0, 6), Some(1));
-        paths.told(0, 0, 1, false, Ticks::new(1));
-        assert_eq!(paths.look(2_000, 0, 6), None);
+        assert_eq!(paths.probe_candidate(1_000, 0, 0), None);
+        paths.set_path(0, 0, 1, true, Ticks::new(1));
+        assert_eq!(paths.probe_candidate(1_000, 0, 6), Some(1));
+        paths.set_path(0, 0, 1, false, Ticks::new(1));
+        assert_eq!(paths.probe_candidate(2_000, 0, 6), None);
     }
 
     proptest! {
@@ -138,7 +143,7 @@ mod tests {
         #[test]
         fn instants_may_wrap(start in any::<u32>(), sweeps in prop::collection::vec(1u32..1 << 30, 1..20), real in 0u64..1 << 24) {
             let mut paths = Paths::new(1, 4);
-            paths.told(start, 0, 2, true, Ticks::new(real));
+            paths.set_path(start, 0, 2, true, Ticks::new(real));
             prop_assert!(!paths.entry(0, 2).is_silent(start));
             let mut now = start.wrapping_add(2 * real as u32);
             prop_assert!(!paths.entry(0, 2).is_silent(now));

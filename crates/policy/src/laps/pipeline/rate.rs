@@ -10,7 +10,7 @@ const STAGES: u8 = 5;
 
 /// Target of a decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum DecreaseRule {
     /// Half the rate.
     Half,
     /// Half the rate, but not below the line rate times threshold / fastest delay.
@@ -53,17 +53,17 @@ impl RateEntry {
 /// The flows of a host.
 #[derive(Clone, Debug)]
 pub struct Rates {
-    line: u64,
+    line_rate: u64,
     floor: u64,
-    cut: Cut,
+    cut: DecreaseRule,
     flows: Box<[RateEntry]>,
 }
 
 impl Rates {
     /// Creates `flows` flows on links of rate `line`, each at that rate. No rate falls below `floor`.
-    pub fn new(flows: usize, line: u64, floor: u64, cut: Cut) -> Self {
+    pub fn new(flows: usize, line: u64, floor: u64, cut: DecreaseRule) -> Self {
         assert!((1..1 << 40).contains(&line) && floor <= line, "line {line}, floor {floor}");
-        Rates { line, floor, cut, flows: vec![RateEntry::at(line); flows].into_boxed_slice() }
+        Rates { line_rate: line, floor, cut, flows: vec![RateEntry::at(line); flows].into_boxed_slice() }
     }
 
     /// Returns the state of a flow.
@@ -73,7 +73,7 @@ impl Rates {
 
     /// Begins a flow, at the line rate.
     pub fn open(&mut self, flow: usize) {
-        self.flows[flow] = RateEntry::at(self.line);
+        self.flows[flow] = RateEntry::at(self.line_rate);
     }
 
     /// Updates the rate of a flow on an acknowledgement.
@@ -84,9 +84,9 @@ impl Rates {
         if delays.fastest > delays.threshold {
             if now >= entry.next_decrease {
                 let share = match self.cut {
-                    Cut::Half => 0,
-                    Cut::ToShare => {
-                        let line = u128::from(self.line) * u128::from(delays.threshold.get());
+                    DecreaseRule::Half => 0,
+                    DecreaseRule::ToShare => {
+                        let line = u128::from(self.line_rate) * u128::from(delays.threshold.get());
                         (line / u128::from(delays.fastest.get())) as u64
                     }
                 };
@@ -98,7 +98,7 @@ impl Rates {
             }
         } else if now >= entry.next_increase {
             if entry.stage >= STAGES {
-                entry.expected = (entry.expected * 2).min(self.line);
+                entry.expected = (entry.expected * 2).min(self.line_rate);
             }
             entry.stage = (entry.stage + 1).min(STAGES + 1);
             entry.current = entry.current.midpoint(entry.expected);
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn a_cut_and_what_follows_worked_out_by_hand() {
-        let mut rates = Rates::new(1, 64 * GBPS, 640_000_000, Cut::Half);
+        let mut rates = Rates::new(1, 64 * GBPS, 640_000_000, DecreaseRule::Half);
         rates.acknowledged(100, 0, delays(12, 20, 9));
         assert_eq!((rates.entry(0).current, rates.entry(0).next_decrease), (32 * GBPS, 140));
         rates.acknowledged(139, 0, delays(12, 20, 9));
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(rises, [48, 56, 60, 62, 63, 63]);
         assert_eq!(rates.entry(0).expected, 64 * GBPS);
 
-        let mut rates = Rates::new(1, 64 * GBPS, 640_000_000, Cut::ToShare);
+        let mut rates = Rates::new(1, 64 * GBPS, 640_000_000, DecreaseRule::ToShare);
         for now in [0, 40] {
             rates.acknowledged(now, 0, delays(12, 20, 9));
             assert_eq!(rates.entry(0).current, 48 * GBPS);
@@ -151,7 +151,7 @@ mod tests {
             line in 1u64..1 << 40,
             share in 1u64..200,
             steps in prop::collection::vec((0u64..100_000, 0u64..50_000, 0u64..50_000, 1u64..20_000), 1..100),
-            cut in prop::sample::select(std::vec![Cut::Half, Cut::ToShare]),
+            cut in prop::sample::select(std::vec![DecreaseRule::Half, DecreaseRule::ToShare]),
         ) {
             let mut rates = Rates::new(1, line, line / share.max(2), cut);
             let (mut now, mut last_cut): (u64, Option<(u64, u64)>) = (0, None);

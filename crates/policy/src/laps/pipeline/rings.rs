@@ -18,15 +18,15 @@ pub struct InFlight {
 
 /// Rings of the paths of a host. All share one pool of entries.
 #[derive(Clone, Debug)]
-pub struct Rings {
+pub struct InFlightRings {
     rings: Box<[VecDeque<InFlight>]>,
     free: usize,
 }
 
-impl Rings {
+impl InFlightRings {
     /// Creates empty rings for `paths` paths, those of all destinations together, and for `entries` packets.
     pub fn new(paths: usize, entries: usize) -> Self {
-        Rings { rings: vec![VecDeque::new(); paths].into_boxed_slice(), free: entries }
+        InFlightRings { rings: vec![VecDeque::new(); paths].into_boxed_slice(), free: entries }
     }
 
     /// Records that a packet leaves on a path. Returns false if no entry is free; the packet must then wait.
@@ -40,7 +40,7 @@ impl Rings {
 
     /// Processes an acknowledgement that echoes the stamp of a packet of this path. Packets sent there earlier are
     /// lost and returned. If no packet in flight has the stamp, the older ones are lost; if all are newer, none is.
-    pub fn heard(&mut self, path: usize, echo: u64) -> Vec<InFlight> {
+    pub fn on_ack(&mut self, path: usize, echo: u64) -> Vec<InFlight> {
         let ring = &mut self.rings[path];
         let older = ring.iter().take_while(|packet| packet.stamp < echo).count();
         let lost: Vec<InFlight> = ring.drain(..older).collect();
@@ -75,25 +75,25 @@ mod tests {
 
     #[test]
     fn what_was_sent_before_on_a_path_is_lost() {
-        let mut rings = Rings::new(2, 6);
+        let mut rings = InFlightRings::new(2, 6);
         for stamp in [10, 20, 30, 40] {
             assert!(rings.sent(1, InFlight { queue_pair: 7, psn: stamp as u32, stamp }));
         }
         assert!(rings.sent(0, InFlight { queue_pair: 7, psn: 5, stamp: 5 }));
-        assert_eq!(stamps(&rings.heard(1, 30)), [10, 20]);
-        assert_eq!(stamps(&rings.heard(1, 30)), [0; 0], "again");
-        assert_eq!(stamps(&rings.heard(1, 35)), [0; 0], "of nothing that is under way");
+        assert_eq!(stamps(&rings.on_ack(1, 30)), [10, 20]);
+        assert_eq!(stamps(&rings.on_ack(1, 30)), [0; 0], "again");
+        assert_eq!(stamps(&rings.on_ack(1, 35)), [0; 0], "of nothing that is under way");
         assert_eq!(rings.free(), 4);
         assert_eq!(stamps(&rings.expired(1)), [40]);
-        assert_eq!(stamps(&rings.heard(1, 40)), [0; 0], "late");
+        assert_eq!(stamps(&rings.on_ack(1, 40)), [0; 0], "late");
         assert_eq!((stamps(&rings.expired(0)), rings.free()), (vec![5], 6));
     }
 
     #[test]
     fn a_full_pool_takes_nothing_until_something_leaves() {
-        let mut rings = Rings::new(1, 1);
+        let mut rings = InFlightRings::new(1, 1);
         let packet = |stamp| InFlight { queue_pair: 0, psn: 0, stamp };
         assert!(rings.sent(0, packet(1)) && !rings.sent(0, packet(2)));
-        assert!(rings.heard(0, 1).is_empty() && rings.sent(0, packet(3)));
+        assert!(rings.on_ack(0, 1).is_empty() && rings.sent(0, packet(3)));
     }
 }

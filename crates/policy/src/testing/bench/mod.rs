@@ -17,8 +17,8 @@ use super::host::Host;
 use super::report::{Report, SenderReport};
 use super::scenario::{AcksTell, Change, Overtaken, Scenario};
 use crate::{
-    ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Member, Memo, PathState, PathView, Policy,
-    PolicyEnv, Want,
+    ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyEnv,
+    QueuePairId, SendRequest,
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -129,7 +129,7 @@ impl<'a, P: Policy> Bench<'a, P> {
             let mut host = Host::with_stream(scenario.seed, index as u64);
             let mut policy = Checked::new(make(&scenario.env, &mut host.rng), &scenario.env);
             policy.context = format!("seed {}, sender {index}", scenario.seed);
-            let member = Member { qp: QpNum(2), peer: HostId(index as u32) };
+            let member = QueuePairId { qp: QpNum(2), peer: HostId(index as u32) };
             policy.on_open(Time::ZERO, &member, &mut host.cx());
             bench.senders.push(Sender {
                 policy,
@@ -219,7 +219,7 @@ impl<'a, P: Policy> Bench<'a, P> {
                     self.feed(now, index, kind, psn, flying, 0);
                 }
                 let copy = Flying::other(path, sent_at);
-                self.feed(now, index, FeedbackKind::Heard { marked }, psn, copy, one_way_ps);
+                self.feed(now, index, FeedbackKind::Duplicate { marked }, psn, copy, one_way_ps);
             }
             Event::Sample => {
                 if let Some(rate) = sender.policy.rate(now) {
@@ -279,7 +279,7 @@ impl<'a, P: Policy> Bench<'a, P> {
         }
         if let Some(flying) = echo {
             self.senders[index].told.remove(&psn);
-            self.feed(now, index, FeedbackKind::Echo, psn, flying, one_way_ps);
+            self.feed(now, index, FeedbackKind::PathSample, psn, flying, one_way_ps);
         }
         self.overtake(now, index, psn);
     }
@@ -318,9 +318,9 @@ impl<'a, P: Policy> Bench<'a, P> {
         let measured = matches!(
             kind,
             FeedbackKind::Ack { timed: true, .. }
-                | FeedbackKind::Heard { .. }
+                | FeedbackKind::Duplicate { .. }
                 | FeedbackKind::Trimmed { .. }
-                | FeedbackKind::Echo
+                | FeedbackKind::PathSample
         );
         let sender = &mut self.senders[index];
         let feedback = Feedback {
@@ -357,7 +357,7 @@ impl<'a, P: Policy> Bench<'a, P> {
             Change::Notices(notices) => {
                 for index in 0..self.senders.len() {
                     let of = Flying::other(PathId(0), now);
-                    self.feed(now, index, FeedbackKind::Notices(notices), 0, of, 0);
+                    self.feed(now, index, FeedbackKind::NoticeFlow(notices), 0, of, 0);
                     self.drain(now, index);
                 }
                 return;
@@ -395,7 +395,7 @@ impl<'a, P: Policy> Bench<'a, P> {
             if ready_at > now {
                 return self.wake(index, ready_at);
             }
-            let want = Want {
+            let want = SendRequest {
                 psn,
                 payload_bytes: scenario.env.mtu_payload_bytes,
                 wire_bytes: scenario.env.mtu_wire_bytes,

@@ -5,10 +5,17 @@ use pathweave_wire::Control;
 
 use super::super::channel::Passage;
 use super::{Bench, Event, Flying};
-use crate::{Outgoing, Policy, Sent, Treatment, Want};
+use crate::{ControlClass, Outgoing, Policy, SendRequest, Sent};
 
 impl<P: Policy> Bench<'_, P> {
-    pub(super) fn transmit(&mut self, now: Time, index: usize, want: &Want, attempt: u32, path: PathId) {
+    pub(super) fn transmit(
+        &mut self,
+        now: Time,
+        index: usize,
+        want: &SendRequest,
+        attempt: u32,
+        path: PathId,
+    ) {
         let sender = &mut self.senders[index];
         if attempt > 0 {
             sender.resend.pop_front();
@@ -82,10 +89,10 @@ impl<P: Policy> Bench<'_, P> {
         let first = sender.flying.keys().next().copied().unwrap_or(sender.next_psn);
         let mut cx = sender.host.cx();
         let Outgoing { control, treatment } =
-            sender.policy.compose(now, path, first..sender.next_psn, &mut cx);
+            sender.policy.make_control(now, path, first..sender.next_psn, &mut cx);
         match treatment {
-            Treatment::AsData => sender.report.notices += 1,
-            Treatment::AsUnmarkedData | Treatment::AsAcknowledgement => sender.report.probes += 1,
+            ControlClass::AsData => sender.report.notices += 1,
+            ControlClass::AsUnmarkedData | ControlClass::AsAcknowledgement => sender.report.probes += 1,
         }
         if let Some((passage, back, _)) = self.cross(now, path, 84)
             && let Some(answer) = control.answer(passage.arrives, passage.marked)

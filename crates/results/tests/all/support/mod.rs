@@ -175,7 +175,7 @@ fn activities(run: &mut RunResult, hosts: u32) {
     };
     let label = |activity: &str, part: Option<String>, collective: Option<CollectiveLabel>| ActivityLabel {
         activity: activity.to_owned(),
-        part,
+        object: part,
         parallelism: collective.map(|_| Parallelism::Data),
         collective,
     };

@@ -2,8 +2,8 @@
 
 use serde_json::Value as Json;
 
-use super::super::{Diagnostic, FieldPath, Node, Value, nearest};
-use super::{Fields, Walk, branches};
+use super::super::{Diagnostic, FieldPath, Node, Value, closest_name};
+use super::{Fields, SchemaChecker, branches};
 
 /// Returns the texts that a schema lists as constants.
 pub(super) fn names(schema: &Json) -> Vec<&str> {
@@ -32,7 +32,7 @@ fn summary(schema: &Json) -> Option<&str> {
     Some(text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'))
 }
 
-impl<'a> Walk<'a> {
+impl<'a> SchemaChecker<'a> {
     /// Checks a struct.
     pub(super) fn object(&mut self, schema: &'a Json, node: &'a Node, path: &FieldPath) {
         let Value::Table(table) = &node.value else {
@@ -97,7 +97,7 @@ impl<'a> Walk<'a> {
                     return Some(branch);
                 }
                 Diagnostic::new(path.key(tag), format!("unknown {} \"{text}\"", described(tag, path)))
-                    .suggest(nearest(text, allowed.iter().copied()))
+                    .suggest(closest_name(text, allowed.iter().copied()))
             }
             Some(other) => {
                 let message = format!("`{}` cannot be {}", path.key(tag), other.type_name());
@@ -126,7 +126,7 @@ impl<'a> Walk<'a> {
         let allowed: Vec<&str> = fields.known.keys().copied().collect();
         let finding = Diagnostic::new(field, format!("unknown field `{name}` in {place}"))
             .at(child.key.clone().or(child.span.clone()))
-            .suggest(nearest(name, allowed.iter().copied()))
+            .suggest(closest_name(name, allowed.iter().copied()))
             .help(format!("fields here: {}", allowed.join(", ")));
         self.report(finding);
     }

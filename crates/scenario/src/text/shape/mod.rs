@@ -13,38 +13,38 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde_json::Value as Json;
 
-use super::{Diagnostic, FieldPath, Node, Value, nearest};
+use super::{Diagnostic, FieldPath, Node, Value, closest_name};
 
 /// Schema against which trees are checked.
-pub(crate) struct Shape {
+pub(crate) struct SchemaCheck {
     root: Json,
 }
 
-impl Shape {
+impl SchemaCheck {
     /// Creates the shape of `T`.
     pub(crate) fn for_type<T: JsonSchema>() -> Self {
-        Shape { root: schemars::schema_for!(T).to_value() }
+        SchemaCheck { root: schemars::schema_for!(T).to_value() }
     }
     /// Creates the shape that a schema describes.
     #[cfg(test)]
     pub(crate) fn from_schema(root: Json) -> Self {
-        Shape { root }
+        SchemaCheck { root }
     }
     /// Returns all mismatches in `node`.
     pub(crate) fn check(&self, node: &Node) -> Vec<Diagnostic> {
-        let mut walk = Walk { root: &self.root, tree: node, found: Vec::new() };
+        let mut walk = SchemaChecker { root: &self.root, tree: node, found: Vec::new() };
         walk.value(&self.root, node, &FieldPath::root());
         walk.found
     }
 }
 
-struct Walk<'a> {
+struct SchemaChecker<'a> {
     root: &'a Json,
     tree: &'a Node,
     found: Vec<Diagnostic>,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> SchemaChecker<'a> {
     /// Follows references.
     fn resolve(&self, mut schema: &'a Json) -> &'a Json {
         while let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         if let (Value::Text(text), false) = (&node.value, names.is_empty()) {
             let finding = Diagnostic::new(path.clone(), format!("unknown name \"{text}\" for `{path}`"))
                 .allowed(format!("allowed: {}", names.join(", ")))
-                .suggest(nearest(text, names.iter().copied()));
+                .suggest(closest_name(text, names.iter().copied()));
             return self.report(finding);
         }
         let mut allowed: Vec<String> = branches

@@ -5,10 +5,10 @@ use std::str::FromStr;
 use pathweave_units::{Bytes, Duration, ParseUnitError, Rate};
 use serde_json::Value as Json;
 
-use super::super::{Diagnostic, FieldPath, Node, Value, nearest};
-use super::{Walk, allowed_types, fields, fits, type_name};
+use super::super::{Diagnostic, FieldPath, Node, Value, closest_name};
+use super::{SchemaChecker, allowed_types, fields, fits, type_name};
 
-impl<'a> Walk<'a> {
+impl<'a> SchemaChecker<'a> {
     /// Checks a quantity with a unit. The quantity's own type parses it, so the reason of the error is exact.
     pub(super) fn quantity(&mut self, units: &str, schema: &'a Json, node: &Node, path: &FieldPath) {
         fn parse<T: FromStr<Err = ParseUnitError>>(text: &str) -> Option<ParseUnitError> {
@@ -46,7 +46,7 @@ impl<'a> Walk<'a> {
                     let finding =
                         Diagnostic::new(path.clone(), format!("unknown name \"{text}\" for `{path}`"))
                             .allowed(format!("allowed: {}", names.join(", ")))
-                            .suggest(nearest(text, names.iter().copied()));
+                            .suggest(closest_name(text, names.iter().copied()));
                     self.report(finding);
                 }
             }

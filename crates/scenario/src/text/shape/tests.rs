@@ -79,7 +79,7 @@ enum Either {
 
 fn findings(text: &str) -> Vec<String> {
     let tree = parse_document(&Source::new("a.toml", text)).unwrap();
-    let shape = Shape::for_type::<Document>();
+    let shape = SchemaCheck::for_type::<Document>();
     let found = shape.check(&tree);
     // The shape accepts exactly the documents that serde accepts.
     assert_eq!(found.is_empty(), tree.to_toml().try_into::<Document>().is_ok(), "{found:?}");

@@ -9,10 +9,12 @@ use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_results::{FlowRecord, FlowSink, FlowStatus, RunResult};
 use pathweave_sim::{
-    InProcess, NamedScheme, Quiet, RankSimulation, Ranks, SimSpec, Simulation, StopConfig, Verb, check,
+    InProcess, NamedScheme, NoMonitor, RankSimulation, Ranks, SimSpec, Simulation, StopConfig, Verb, check,
     profile, run,
 };
-use pathweave_topo::{Build, FatTree, LeafSpine, Link, NodeId, PathSets, Routing, Star, Topology, Wanted};
+use pathweave_topo::{
+    Build, FatTree, LeafSpine, Link, NodeId, PathSets, RequestedPairs, Routing, Star, Topology,
+};
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
 use pathweave_wire::{Body, Data, Operation, RdData, Segment};
 use pathweave_workload::{GraphBuilder, MessageGraph, NewMessage, Stream};
@@ -125,7 +127,7 @@ pub(crate) fn impair(spec: &mut SimSpec, probability: f64, corrupt: bool) {
 /// record assumes full packets on one path in order. With several paths a short last packet may overtake others, and
 /// queue pairs that share a message cut it into smaller packets, which pass hops faster.
 pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
-    let routing = Routing::whole(&spec.topology);
+    let routing = Routing::all_links_up(&spec.topology);
     let path =
         profile(&spec.topology, &routing, HostId(flow.src_host), HostId(flow.dst_host)).expect("a path");
     let parts = u64::from(spec.schemes[usize::from(flow.scheme)].scheme.queue_pairs).min(flow.size_bytes);
@@ -206,7 +208,7 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
 
 /// Runs a spec, checks the invariants of its result, and checks that neither threads nor ranks affect it.
 pub(crate) fn play(spec: &SimSpec) -> RunResult {
-    let result = run(spec, &mut Quiet).expect("a valid spec");
+    let result = run(spec, &mut NoMonitor).expect("a valid spec");
     same_with_threads(spec, &result);
     same_with_ranks(spec, &result);
     same_when_flows_leave(spec, &result);
@@ -226,7 +228,7 @@ pub(crate) fn play(spec: &SimSpec) -> RunResult {
 /// Repeats the run with three threads and compares all observations.
 fn same_with_threads(spec: &SimSpec, alone: &RunResult) {
     let threads = NonZeroU16::new(3);
-    let together = run(&SimSpec { threads, ..spec.clone() }, &mut Quiet).expect("a valid spec");
+    let together = run(&SimSpec { threads, ..spec.clone() }, &mut NoMonitor).expect("a valid spec");
     same(spec, alone, together, "three threads");
 }
 
@@ -239,7 +241,7 @@ fn same_with_ranks(spec: &SimSpec, alone: &RunResult) {
             scope.spawn(move || {
                 let threads = NonZeroU16::new(if rank.own() == 0 { 2 } else { 1 });
                 let spec = SimSpec { threads, ..spec.clone() };
-                RankSimulation::new(&spec, &mut rank).expect("a valid spec").run(&mut Quiet)
+                RankSimulation::new(&spec, &mut rank).expect("a valid spec").run(&mut NoMonitor)
             })
         };
         let running: Vec<_> = ranks.into_iter().map(start).collect();
@@ -255,7 +257,7 @@ fn same_when_flows_leave(spec: &SimSpec, kept: &RunResult) {
     let spec = SimSpec { threads: NonZeroU16::new(3), ..spec.clone() };
     let mut sink = Records::default();
     let simulation = Simulation::new(&spec).expect("a valid spec");
-    let mut together = simulation.recorded_by(Some(&mut sink)).run(&mut Quiet);
+    let mut together = simulation.recorded_by(Some(&mut sink)).run(&mut NoMonitor);
     assert!(together.flows.is_empty());
     together.flows = sink.0;
     same(&spec, kept, together, "records that leave");
@@ -351,7 +353,7 @@ pub(crate) fn finish(spec: &SimSpec) -> RunResult {
 /// Makes the sources choose among all shortest paths.
 pub(crate) fn sourced(mut spec: SimSpec) -> SimSpec {
     let config = pathweave_topo::PathSetConfig::AllShortest(pathweave_topo::AllShortest::default());
-    let sets = PathSets::build(&config, &spec.topology, Path::new("."), Wanted::All);
+    let sets = PathSets::build(&config, &spec.topology, Path::new("."), RequestedPairs::All);
     spec.routing = pathweave_sim::RouteChoice::Sources(std::sync::Arc::new(sets.expect("there are paths")));
     spec
 }

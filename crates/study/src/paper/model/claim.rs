@@ -6,7 +6,7 @@ use pathweave_results::Quantity;
 use serde::Deserialize;
 use toml::Value;
 
-use super::{Only, Role};
+use super::{OnlySize, Role};
 
 /// Published result that is compared with ours.
 #[derive(Clone, Debug, Deserialize)]
@@ -55,7 +55,7 @@ pub struct Claim {
     /// Format in which the number is shown.
     pub show: Show,
     /// Size at which the claim is judged. Default: both.
-    pub only: Option<Only>,
+    pub only: Option<OnlySize>,
     /// True for a second reading of a claim that is listed already. It is judged and shown, but does not count in the
     /// standing of the figure.
     #[serde(default)]
@@ -164,10 +164,10 @@ impl Show {
         match self {
             Show::Ratio => format!("{value:.2}x"),
             Show::Percent => format!("{:.1} %", value * 100.0),
-            Show::Time => Quantity::TimeNs.show(value),
-            Show::Rate => Quantity::RateBps.show(value),
+            Show::Time => Quantity::TimeNs.format(value),
+            Show::Rate => Quantity::RateBps.format(value),
             Show::Bytes => format!("{value:.0} B"),
-            Show::Plain => Quantity::Plain.show(value),
+            Show::Plain => Quantity::Plain.format(value),
         }
     }
 }

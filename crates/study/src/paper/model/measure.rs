@@ -38,10 +38,10 @@ fn one() -> f64 {
     1.0
 }
 
-/// Quantity from which a measure is computed.
+/// Metric from which a measure is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Of {
+pub enum Metric {
     /// Completion time of each flow, until its last byte is delivered.
     Fct,
     /// Time of each flow until the sender has its last acknowledgement.
@@ -137,8 +137,8 @@ pub enum Stat {
 pub struct Measure {
     /// Name of the measure. Plots and claims refer to it.
     pub name: String,
-    /// Quantity from which the number is computed.
-    pub of: Of,
+    /// Metric from which the number is computed.
+    pub of: Metric,
     /// Statistic over the values. Default: the mean.
     #[serde(default)]
     pub stat: Stat,

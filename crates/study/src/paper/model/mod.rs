@@ -191,7 +191,7 @@ pub struct Panel {
     /// Permitted use of the panel's results when defaults are chosen.
     pub role: Option<Role>,
     /// Size at which the panel runs. Default: both.
-    pub only: Option<Only>,
+    pub only: Option<OnlySize>,
     /// Names of curves that this panel leaves out.
     #[serde(default)]
     pub without: Vec<String>,
@@ -214,7 +214,7 @@ pub struct Panel {
 
 impl Panel {
     /// Returns true if `name` is the panel's name, its heading or one of its tags.
-    pub fn answers_to(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         self.name == name || self.group == name || self.tags.iter().any(|tag| tag == name)
     }
 }
@@ -243,7 +243,7 @@ impl Role {
 /// Single size at which a panel runs or a claim is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Only {
+pub enum OnlySize {
     /// Only with `--quick`.
     Quick,
     /// Only with `--full`.
@@ -289,7 +289,7 @@ pub struct Sweep {
 }
 
 /// Returns a value as text, strings without their quotes.
-pub(crate) fn plain(value: &Value) -> String {
+pub(crate) fn value_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),

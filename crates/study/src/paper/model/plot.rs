@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::Of;
+use super::Metric;
 
 /// Description of the picture.
 #[derive(Clone, Debug, Deserialize)]
@@ -10,8 +10,8 @@ use super::Of;
 pub struct Plot {
     /// Kind of picture.
     pub kind: PlotKind,
-    /// Quantity whose distribution a `cdf` shows.
-    pub of: Option<Of>,
+    /// Metric whose distribution a `cdf` shows.
+    pub of: Option<Metric>,
     /// Measure that `lines` and `bars` show.
     pub measure: Option<String>,
     /// Further measures for `lines` and `bars`. Each gets pictures of its own.

@@ -3,8 +3,8 @@
 
 use pathweave_units::{PathId, QpNum, Time, TrimmedAt};
 use pathweave_wire::{
-    Ack, Body, Cause, Control, CreditNumber, Data, Ecn, EthernetRoute, Missing, Nack, NackReason, Notices,
-    Operation, RdData, Route, Segment, emit, entropy_port,
+    Ack, Body, Control, CreditNumber, Data, Ecn, EthernetAddresses, FrameAddressing, Missing, MissingCause,
+    Nack, NackReason, NoticePermission, Operation, RdData, Segment, emit, entropy_port,
 };
 use proptest::prelude::*;
 
@@ -64,8 +64,8 @@ fn data(near: u64) -> impl Strategy<Value = Body> {
     )
 }
 
-fn notices(sack: u64) -> Notices {
-    if sack & 1 == 0 { Notices::Welcome } else { Notices::Paused }
+fn notices(sack: u64) -> NoticePermission {
+    if sack & 1 == 0 { NoticePermission::Welcome } else { NoticePermission::Paused }
 }
 
 fn body(near: u64) -> impl Strategy<Value = Body> {
@@ -119,7 +119,7 @@ fn body(near: u64) -> impl Strategy<Value = Body> {
             Body::Control(Control::NoticeReply { sent_at, received_at, marked })
         }),
         1 => (psn(near), any::<u64>(), any::<bool>()).prop_map(|(first, missing, late)| {
-            let cause = if late { Cause::Late } else { Cause::Lost };
+            let cause = if late { MissingCause::Late } else { MissingCause::Lost };
             Body::Missing(Missing { first, missing: missing | 1, cause })
         }),
         1 => time().prop_map(|sent_at| Body::Control(Control::Probe { sent_at })),
@@ -146,12 +146,12 @@ pub(crate) fn segment() -> impl Strategy<Value = (Segment, u64)> {
     })
 }
 
-pub(crate) fn route() -> impl Strategy<Value = Route> {
+pub(crate) fn route() -> impl Strategy<Value = FrameAddressing> {
     let ecn = prop::sample::select(vec![Ecn::NotCapable, Ecn::Capable0, Ecn::Capable1, Ecn::Experienced]);
     let ethernet = prop::option::of(any::<([u8; 6], [u8; 6])>());
     (ethernet, any::<([u8; 4], [u8; 4], u16, u8)>(), 0..64u8, ecn).prop_map(
-        |(ethernet, (src, dst, src_port, ttl), dscp, ecn)| Route {
-            ethernet: ethernet.map(|(dst, src)| EthernetRoute { dst, src }),
+        |(ethernet, (src, dst, src_port, ttl), dscp, ecn)| FrameAddressing {
+            ethernet: ethernet.map(|(dst, src)| EthernetAddresses { dst, src }),
             src_ip: src.into(),
             dst_ip: dst.into(),
             src_port,
@@ -173,7 +173,7 @@ pub(crate) fn payload(segment: &Segment) -> Vec<u8> {
 }
 
 /// The frame of a segment.
-pub(crate) fn frame(segment: &Segment, route: &Route) -> Vec<u8> {
+pub(crate) fn frame(segment: &Segment, route: &FrameAddressing) -> Vec<u8> {
     let mut out = vec![0xee; 2048];
     let len = emit(segment, route, &payload(segment), &mut out).expect("the segment fits a frame");
     assert!(out[len..].iter().all(|b| *b == 0xee), "wrote beyond the frame");
@@ -182,8 +182,8 @@ pub(crate) fn frame(segment: &Segment, route: &Route) -> Vec<u8> {
 }
 
 /// Addresses of the hand-checked frames: 10.1.2.3 to 10.4.5.6, without Ethernet.
-pub(crate) fn plain_route() -> Route {
-    Route {
+pub(crate) fn plain_route() -> FrameAddressing {
+    FrameAddressing {
         ethernet: None,
         src_ip: [10, 1, 2, 3].into(),
         dst_ip: [10, 4, 5, 6].into(),

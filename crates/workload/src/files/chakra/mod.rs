@@ -70,7 +70,7 @@ pub struct ChakraNode {
     /// Name of the node.
     pub name: String,
     /// Action of the node.
-    pub act: ChakraAct,
+    pub action: ChakraAction,
     /// Nodes that must end before this one. They are its data and control dependencies, or for PyTorch its
     /// data dependencies only, because control dependencies are calls there.
     pub deps: Vec<u64>,
@@ -78,7 +78,7 @@ pub struct ChakraNode {
 
 /// Action of a node of a trace.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ChakraAct {
+pub enum ChakraAction {
     /// Metadata; takes no time.
     Nothing,
     /// Computes, or moves memory.
@@ -115,7 +115,7 @@ pub enum ChakraAct {
         /// Size as the trace counts it, bytes.
         bytes: u64,
         /// Ranks that take part.
-        among: ChakraAmong,
+        ranks: ChakraRanks,
         /// Label of the connections that carry the collective; `None` if the trace does not state it.
         connection: Option<u32>,
     },
@@ -147,7 +147,7 @@ impl ChakraOperation {
 
 /// Set of ranks of a collective.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ChakraAmong {
+pub enum ChakraRanks {
     /// All ranks of the trace.
     All,
     /// The ranks of a process group.
@@ -164,7 +164,7 @@ pub struct ChakraReader<R> {
     /// Index of the record that is read next.
     next: u64,
     buffer: Vec<u8>,
-    control: Control,
+    control: ControlDeps,
     /// Names of attributes that the reader does not know.
     unknown: BTreeSet<String>,
     /// Number of communication nodes that represent host calls. The kernels that communicate are separate
@@ -174,7 +174,7 @@ pub struct ChakraReader<R> {
 
 /// Meaning of control dependencies in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Control {
+enum ControlDeps {
     /// Nodes that must end before.
     Dependencies,
     /// The call that a node is a part of. That call may end after the node, or be missing from the file.
@@ -190,7 +190,7 @@ impl<R: BufRead> ChakraReader<R> {
             file: file.to_owned(),
             next: 0,
             buffer: Vec::new(),
-            control: Control::Dependencies,
+            control: ControlDeps::Dependencies,
             unknown: BTreeSet::new(),
             host_calls: 0,
         };
@@ -202,7 +202,7 @@ impl<R: BufRead> ChakraReader<R> {
         let attributes = Attributes(&header.attr);
         // PyTorch's converter leaves the version empty and writes an attribute instead.
         if header.version.is_empty() {
-            reader.control = Control::Calls;
+            reader.control = ControlDeps::Calls;
         }
         let version =
             if header.version.is_empty() { attributes.text("schema") } else { Some(&*header.version) };
@@ -287,12 +287,12 @@ impl<R: BufRead> ChakraReader<R> {
             }
         }
         let mut deps = node.data_deps;
-        if self.control == Control::Dependencies {
+        if self.control == ControlDeps::Dependencies {
             deps.extend(node.ctrl_deps);
         }
         deps.sort_unstable();
         deps.dedup();
-        Ok(Some(ChakraNode { record: self.next, id: node.id, name: node.name, act, deps }))
+        Ok(Some(ChakraNode { record: self.next, id: node.id, name: node.name, action: act, deps }))
     }
 }
 
@@ -330,7 +330,7 @@ pub(crate) fn short(name: &str) -> String {
     name.chars().take(60).collect()
 }
 
-fn act_of(node: &Node) -> Result<ChakraAct, String> {
+fn act_of(node: &Node) -> Result<ChakraAction, String> {
     let attributes = Attributes(&node.attr);
     let number = |name: &str| {
         let value =
@@ -346,26 +346,26 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
     match kind {
         1 if node.name.contains("process_group:init") => {
             let values = node.inputs.as_ref().map_or("", |inputs| &inputs.values);
-            groups::parse(values).map(ChakraAct::Groups)
+            groups::parse(values).map(ChakraAction::Groups)
         }
-        1 => Ok(ChakraAct::Nothing),
+        1 => Ok(ChakraAction::Nothing),
         2..=4 => {
             let duration = duration_of(node, &attributes)?;
             let operations =
                 if duration == Duration::ZERO && kind == 4 { number("num_ops").unwrap_or(0) } else { 0 };
-            Ok(ChakraAct::Compute { duration, operations })
+            Ok(ChakraAction::Compute { duration, operations })
         }
         5 | 6 if attributes.number(peer_of(kind)).is_none() => Err(format!(
             "attribute \"{}\" is missing or no number: the converter of PyTorch traces leaves it out, so that nobody knows the other rank",
             peer_of(kind)
         )),
-        5 => Ok(ChakraAct::Send {
+        5 => Ok(ChakraAction::Send {
             to: rank("comm_dst")?,
             bytes: number("comm_size")?,
             tag: tag(),
             connection: connection_of(&attributes)?,
         }),
-        6 => Ok(ChakraAct::Receive { from: rank("comm_src")?, bytes: number("comm_size")?, tag: tag() }),
+        6 => Ok(ChakraAction::Receive { from: rank("comm_src")?, bytes: number("comm_size")?, tag: tag() }),
         7 => {
             let operation = match number("comm_type")? {
                 0 | 9 => ChakraOperation::Algorithm(Operation::AllReduce),
@@ -392,7 +392,7 @@ fn act_of(node: &Node) -> Result<ChakraAct, String> {
                 Some(Stream::Shared(connection)) => Some(connection),
                 None => None,
             };
-            Ok(ChakraAct::Collective { operation, bytes, among: among(&attributes)?, connection })
+            Ok(ChakraAction::Collective { operation, bytes, ranks: among(&attributes)?, connection })
         }
         other => Err(format!("type = {other}: expected 1 (metadata) to 7 (collective)")),
     }
@@ -434,16 +434,16 @@ fn peer_of(kind: i32) -> &'static str {
 }
 
 /// Returns the ranks of a collective. Older generators name the group in `comm_group`.
-fn among(attributes: &Attributes<'_>) -> Result<ChakraAmong, String> {
+fn among(attributes: &Attributes<'_>) -> Result<ChakraRanks, String> {
     let group = ["pg_name", "comm_group"].into_iter().find_map(|name| {
         let number = || attributes.number(name).map(|number| number.to_string());
         attributes.text(name).filter(|text| !text.is_empty()).map(str::to_owned).or_else(number)
     });
     let dimensions = attributes.bools("involved_dim").filter(|involved| involved.contains(&false));
     match (group, dimensions) {
-        (Some(group), None) => Ok(ChakraAmong::Group(group)),
-        (None, Some(involved)) => Ok(ChakraAmong::Dimensions(involved.to_vec())),
-        (None, None) => Ok(ChakraAmong::All),
+        (Some(group), None) => Ok(ChakraRanks::Group(group)),
+        (None, Some(involved)) => Ok(ChakraRanks::Dimensions(involved.to_vec())),
+        (None, None) => Ok(ChakraRanks::All),
         (Some(group), Some(involved)) => {
             Err(format!("involved_dim = {involved:?} of group \"{}\": expected one of both", short(&group)))
         }
@@ -543,9 +543,9 @@ pub(crate) mod tests {
         let bytes = include_bytes!("../../../../../scenarios/chakra-ring/custom_allreduce.0.et");
         let nodes = read(bytes).unwrap();
         assert_eq!(nodes.len(), 35);
-        assert_eq!(nodes[0].act, ChakraAct::Send { to: 1, bytes: 131_072, tag: 0, connection: None });
-        assert_eq!(nodes[1].act, ChakraAct::Receive { from: 7, bytes: 131_072, tag: 0 });
-        assert_eq!(nodes[2].act, ChakraAct::Compute { duration: Duration::from_us(7), operations: 0 });
+        assert_eq!(nodes[0].action, ChakraAction::Send { to: 1, bytes: 131_072, tag: 0, connection: None });
+        assert_eq!(nodes[1].action, ChakraAction::Receive { from: 7, bytes: 131_072, tag: 0 });
+        assert_eq!(nodes[2].action, ChakraAction::Compute { duration: Duration::from_us(7), operations: 0 });
         assert_eq!((nodes[2].record, &nodes[2].deps[..]), (3, &[nodes[1].id][..]));
     }
 
@@ -557,16 +557,16 @@ pub(crate) mod tests {
             .node(3, 7, &[2], &[("comm_type", 7), ("comm_size", 64)], 0)
             .node(4, 7, &[3], &[("comm_type", 9)], 0);
         let nodes = read(&bytes.0).unwrap();
-        let acts: Vec<_> = nodes.iter().map(|n| n.act.clone()).collect();
-        let collective = |operation, bytes| ChakraAct::Collective {
+        let acts: Vec<_> = nodes.iter().map(|n| n.action.clone()).collect();
+        let collective = |operation, bytes| ChakraAction::Collective {
             operation: ChakraOperation::Algorithm(operation),
             bytes,
-            among: ChakraAmong::All,
+            ranks: ChakraRanks::All,
             connection: None,
         };
         let expected = [
-            ChakraAct::Nothing,
-            ChakraAct::Compute { duration: Duration::ZERO, operations: 500 },
+            ChakraAction::Nothing,
+            ChakraAction::Compute { duration: Duration::ZERO, operations: 500 },
             collective(Operation::ReduceScatter, 64),
             collective(Operation::AllReduce, 0),
         ];
@@ -647,11 +647,11 @@ pub(crate) mod tests {
         ];
         bytes.full((3, "ncclDevKernel_AllReduce", 7), &[2], &kernel, 40, "");
         let mut reader = ChakraReader::new(&bytes.0[..], "t.0.et").unwrap();
-        let acts: Vec<_> = reader.by_ref().map(|node| node.unwrap().act).collect();
-        assert_eq!(acts[0], ChakraAct::Compute { duration: Duration::from_us(15), operations: 0 });
-        let among = ChakraAmong::Group("3".to_owned());
+        let acts: Vec<_> = reader.by_ref().map(|node| node.unwrap().action).collect();
+        assert_eq!(acts[0], ChakraAction::Compute { duration: Duration::from_us(15), operations: 0 });
+        let ranks = ChakraRanks::Group("3".to_owned());
         let operation = ChakraOperation::Algorithm(Operation::AllReduce);
-        assert_eq!(acts[1], ChakraAct::Collective { operation, bytes: 8, among, connection: None });
+        assert_eq!(acts[1], ChakraAction::Collective { operation, bytes: 8, ranks, connection: None });
         assert_eq!(
             (reader.host_calls(), reader.unknown().iter().collect::<Vec<_>>()),
             (1, vec![&"odd".to_owned()])
@@ -665,7 +665,7 @@ pub(crate) mod tests {
         let act = |kind: i32, attributes: &[(&str, Value<'_>)]| {
             let mut bytes = Writer::new("1.0.0");
             bytes.full((1, "n", kind), &[], attributes, 0, "");
-            read(&bytes.0).map(|nodes| nodes[0].act.clone())
+            read(&bytes.0).map(|nodes| nodes[0].action.clone())
         };
         let of_kind = |kind: i32| match kind {
             5 => [("comm_dst", 1), ("comm_size", 8)],

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::schema::{Attribute, GlobalMetadata, Inputs, Node, attribute::Value};
 use super::{
-    CONNECTION, ChakraAct, ChakraAmong, ChakraGroup, ChakraNode, ChakraOperation, DURATION, OWN, PS_PER_US,
-    VERSIONS, rounded_micros,
+    CONNECTION, ChakraAction, ChakraGroup, ChakraNode, ChakraOperation, ChakraRanks, DURATION, OWN,
+    PS_PER_US, VERSIONS, rounded_micros,
 };
 use crate::builder::Stream;
 use crate::collective::Operation;
@@ -20,9 +20,9 @@ pub fn write_chakra_rank(rank: u32, nodes: &[ChakraNode]) -> Vec<u8> {
     let mut file = Vec::new();
     put(&mut file, &GlobalMetadata { version: VERSIONS[0].to_owned(), attr: Vec::new() });
     for node in nodes {
-        let (kind, duration, attr) = parts(rank, &node.act);
-        let inputs = match &node.act {
-            ChakraAct::Groups(groups) => Some(Inputs { values: groups_text(groups) }),
+        let (kind, duration, attr) = parts(rank, &node.action);
+        let inputs = match &node.action {
+            ChakraAction::Groups(groups) => Some(Inputs { values: groups_text(groups) }),
             _ => None,
         };
         let node = Node {
@@ -53,7 +53,7 @@ fn put(file: &mut Vec<u8>, record: &impl prost::Message) {
 }
 
 /// Returns type, duration and attributes of a node, in the widths that Chakra's feeder expects.
-fn parts(rank: u32, act: &ChakraAct) -> (i32, Duration, Vec<Attribute>) {
+fn parts(rank: u32, act: &ChakraAction) -> (i32, Duration, Vec<Attribute>) {
     let attribute = |name: &str, value: Value| Attribute { name: name.to_owned(), value: Some(value) };
     let of_rank = |rank: u32| Value::Int32(i32::try_from(rank).expect("a rank is below 2^22"));
     let size = |bytes: u64| attribute("comm_size", Value::Int64(i64::try_from(bytes).unwrap_or(i64::MAX)));
@@ -69,8 +69,8 @@ fn parts(rank: u32, act: &ChakraAct) -> (i32, Duration, Vec<Attribute>) {
         ]
     };
     match *act {
-        ChakraAct::Nothing | ChakraAct::Groups(_) => (1, Duration::ZERO, Vec::new()),
-        ChakraAct::Compute { duration, operations } => {
+        ChakraAction::Nothing | ChakraAction::Groups(_) => (1, Duration::ZERO, Vec::new()),
+        ChakraAction::Compute { duration, operations } => {
             let mut attr = vec![of_gpu()];
             if !duration.as_ps().is_multiple_of(PS_PER_US) {
                 attr.push(attribute(DURATION, Value::Uint64(duration.as_ps())));
@@ -80,7 +80,7 @@ fn parts(rank: u32, act: &ChakraAct) -> (i32, Duration, Vec<Attribute>) {
             }
             (4, duration, attr)
         }
-        ChakraAct::Send { to, bytes, tag, connection } => {
+        ChakraAction::Send { to, bytes, tag, connection } => {
             let mut attr = message(rank, to, bytes, tag);
             attr.extend(connection.map(|connection| {
                 let number = match connection {
@@ -91,14 +91,14 @@ fn parts(rank: u32, act: &ChakraAct) -> (i32, Duration, Vec<Attribute>) {
             }));
             (5, Duration::ZERO, attr)
         }
-        ChakraAct::Receive { from, bytes, tag } => (6, Duration::ZERO, message(from, rank, bytes, tag)),
-        ChakraAct::Collective { operation, bytes, ref among, connection } => {
+        ChakraAction::Receive { from, bytes, tag } => (6, Duration::ZERO, message(from, rank, bytes, tag)),
+        ChakraAction::Collective { operation, bytes, ranks: ref among, connection } => {
             let mut attr =
                 vec![of_gpu(), attribute("comm_type", Value::Int64(comm_type(operation))), size(bytes)];
             match among {
-                ChakraAmong::All => {}
-                ChakraAmong::Group(name) => attr.push(attribute("pg_name", Value::Text(name.clone()))),
-                ChakraAmong::Dimensions(involved) => {
+                ChakraRanks::All => {}
+                ChakraRanks::Group(name) => attr.push(attribute("pg_name", Value::Text(name.clone()))),
+                ChakraRanks::Dimensions(involved) => {
                     let values = involved.clone();
                     attr.push(attribute("involved_dim", Value::Bools(super::schema::BoolList { values })));
                 }

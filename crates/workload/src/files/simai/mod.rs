@@ -46,7 +46,7 @@ pub struct SimAiFile {
     /// Bytes that a GPU sends to the next stage for each microbatch.
     pub pp_comm: u64,
     /// Recomputed ranges of layers: forward passes that the backward pass repeats.
-    pub again: Vec<Again>,
+    pub recompute: Vec<Recompute>,
     /// Layers of all microbatches, one microbatch after the other.
     pub layers: Vec<SimAiLayer>,
     /// Notes for the user on parts of the file that are not used.
@@ -65,7 +65,7 @@ impl SimAiFile {
 /// A range of forward passes that the backward pass repeats (activation recomputation), because only the
 /// input of the first one was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Again {
+pub struct Recompute {
     /// First layer of the range, from 0.
     pub checkpoint: usize,
     /// Layer after the last one of the range. The range is repeated before this layer's input gradients.

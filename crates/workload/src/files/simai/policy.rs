@@ -1,8 +1,8 @@
 //! First line of a workload file: a policy and its settings.
 
-use pathweave_units::{did_you_mean, nearest};
+use pathweave_units::{closest_name, suggestion};
 
-use super::{Again, SimAiFile, SimAiLayer};
+use super::{Recompute, SimAiFile, SimAiLayer};
 
 /// Parallelism policy of ASTRA-sim 1.0: the order of the work of an iteration, and the GPUs that communicate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Spans {
                 "HYBRID_MODEL_DATA" => of(Some(Span::OuterTp), Some(Span::InnerDp)),
                 other => {
                     let known = ["DATA", "MODEL", "HYBRID_DATA_MODEL", "HYBRID_MODEL_DATA"];
-                    let hint = did_you_mean(nearest(other, known));
+                    let hint = suggestion(closest_name(other, known));
                     let shown: String = other.chars().take(40).collect();
                     return Err(format!("policy = {shown}: expected {}{hint}", known.join(", ")));
                 }
@@ -197,7 +197,7 @@ impl Policy {
         }
         let names = POLICIES.map(|(name, _)| name);
         let shown: String = name.chars().take(60).collect();
-        let hint = did_you_mean(nearest(&shown, names));
+        let hint = suggestion(closest_name(&shown, names));
         Err(format!("policy = {shown}: expected one of {}{hint}", names.join(", ")))
     }
 }
@@ -246,7 +246,7 @@ impl Settings {
             let key = word.trim_end_matches(':');
             if !KEYS.contains(&key) {
                 let shown: String = key.chars().take(40).collect();
-                return Err(format!("unknown setting \"{shown}\"{}", did_you_mean(nearest(&shown, KEYS))));
+                return Err(format!("unknown setting \"{shown}\"{}", suggestion(closest_name(&shown, KEYS))));
             }
             let value = words.next().ok_or_else(|| format!("{key}: its value is missing"))?;
             found.policy.check_has(key)?;
@@ -299,7 +299,7 @@ impl Settings {
                 layers.len().saturating_sub(1)
             ));
         }
-        let mut file = SimAiFile { policy, again: self.again(layers.len())?, ..self.file };
+        let mut file = SimAiFile { policy, recompute: self.again(layers.len())?, ..self.file };
         if policy == Policy::Micro && layers.len() > 1 {
             file.notes.push(
                 "the collectives of MICRO run one after the other; ASTRA-sim runs the first alone".into(),
@@ -310,7 +310,7 @@ impl Settings {
 
     /// Returns the ranges of repeated forward passes. The range before a layer begins at the last checkpoint
     /// before it.
-    fn again(&self, layers: usize) -> Result<Vec<Again>, String> {
+    fn again(&self, layers: usize) -> Result<Vec<Recompute>, String> {
         if self.policy != Policy::TransformerAgain {
             return match self.checkpoints.is_empty() && self.initiates.is_empty() {
                 true => Ok(Vec::new()),
@@ -331,7 +331,7 @@ impl Settings {
         let mut before = self.initiates.clone();
         before.sort_unstable();
         before.dedup();
-        let mut again: Vec<Again> = Vec::new();
+        let mut again: Vec<Recompute> = Vec::new();
         for before in before {
             let kept = self.checkpoints.iter().copied().filter(|&layer| layer < before).max();
             let Some(checkpoint) = kept else {
@@ -345,7 +345,7 @@ impl Settings {
                     "checkpoint_initiates has layers {b} and {before}: expected a checkpoint at {b} or between them, not {c}"
                 ));
             }
-            again.push(Again { checkpoint, before });
+            again.push(Recompute { checkpoint, before });
         }
         Ok(again)
     }

@@ -102,8 +102,8 @@ fn forward_passes_are_done_again_from_the_last_checkpoint() {
     let layers = "l -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n".repeat(28);
     let head = "HYBRID_TRANSFORMER_FWD_IN_BCKWD\tmodel_parallel_NPU_group: 16 checkpoints: 3 0 9 18 checkpoint_initiates: 3 26 17 8";
     let file = parse_simai(&format!("{head}\n28\t\t\n{layers}"), "gpt3.txt").unwrap();
-    let again = [(0, 8), (9, 17), (18, 26)].map(|(checkpoint, before)| Again { checkpoint, before });
-    assert_eq!((file.tp, file.again.as_slice()), (Some(16), &again[..]));
+    let again = [(0, 8), (9, 17), (18, 26)].map(|(checkpoint, before)| Recompute { checkpoint, before });
+    assert_eq!((file.tp, file.recompute.as_slice()), (Some(16), &again[..]));
 }
 
 #[test]

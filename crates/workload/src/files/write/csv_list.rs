@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Time};
 
 use super::decimal;
 use crate::files::csv_list::MOMENTS;
-use crate::files::{After, FlowFile, FlowRecord};
+use crate::files::{FlowDependency, FlowFile, FlowRecord};
 use crate::graph::Moment;
 
 /// A column: its name, a predicate that tells if a flow needs it, and its value.
@@ -72,7 +72,7 @@ fn after_moments(flow: &FlowRecord) -> String {
     if !has_completions(flow) {
         return String::new();
     }
-    let name = |after: &After| {
+    let name = |after: &FlowDependency| {
         MOMENTS.iter().find(|(_, moment)| *moment == after.moment).expect("all moments have names").0
     };
     flow.after.iter().map(name).collect::<Vec<_>>().join(" ")

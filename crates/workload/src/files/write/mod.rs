@@ -60,7 +60,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::files::{After, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
+    use crate::files::{FlowDependency, HtsimDialect, Ns3Dialect, parse_csv, parse_htsim_cm, parse_ns3};
     use crate::graph::Moment;
 
     fn flow(src: u64, dst: u64, size_bytes: u64, start_ps: u64) -> FlowRecord {
@@ -73,7 +73,8 @@ mod tests {
 
     /// A chain on one connection: `b` 70 ns after `a`, and `c` 5 ns after both.
     fn chain() -> FlowFile {
-        let after = |id: &str, ns| After { delay: Duration::from_ns(ns), ..After::from(id) };
+        let after =
+            |id: &str, ns| FlowDependency { delay: Duration::from_ns(ns), ..FlowDependency::from(id) };
         let named = |id: &str, flow: FlowRecord| FlowRecord { id: Some(id.to_owned()), ..flow };
         list(vec![
             named("a", flow(0, 1, 100, 1_500)),
@@ -112,7 +113,7 @@ mod tests {
         let mut lost = Vec::new();
         let id = |id: &str, flow: FlowRecord| FlowRecord { id: Some(id.to_owned()), ..flow };
         let after = |ids: &[&str], flow: FlowRecord| FlowRecord {
-            after: ids.iter().map(|&id| After::from(id)).collect(),
+            after: ids.iter().map(|&id| FlowDependency::from(id)).collect(),
             ..flow
         };
         let flows = list(vec![
@@ -121,7 +122,7 @@ mod tests {
             id("1", after(&["b", "7"], flow(1, 0, 20, 0))),
             after(&["7", "b"], flow(1, 2, 30, 0)),
             FlowRecord {
-                after: vec![After { moment: Moment::Completion, ..After::from("1") }],
+                after: vec![FlowDependency { moment: Moment::Completion, ..FlowDependency::from("1") }],
                 ..flow(1, 3, 40, 0)
             },
         ]);
@@ -215,14 +216,14 @@ mod tests {
         #[test]
         fn triggers_are_read_again(levels in prop::collection::vec((1usize..4, any::<bool>(), any::<bool>()), 1..6)) {
             let mut flows: Vec<FlowRecord> = Vec::new();
-            let mut below: Vec<After> = Vec::new();
+            let mut below: Vec<FlowDependency> = Vec::new();
             for &(width, multishot, acked) in &levels {
                 let mut these = Vec::new();
                 let width = if multishot && !below.is_empty() { width.min(below.len()) } else { width };
                 for n in 1..=width {
                     let id = (flows.len() * 3 + 2).to_string();
                     let moment = if acked { Moment::Completion } else { Moment::Delivery };
-                    these.push(After { moment, ..After::from(id.as_str()) });
+                    these.push(FlowDependency { moment, ..FlowDependency::from(id.as_str()) });
                     let needs = (multishot && n < below.len()).then_some(n as u32);
                     flows.push(FlowRecord { id: Some(id), after: below.clone(), needs, ..flow(0, 1, 5, 0) });
                 }

@@ -5,10 +5,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::error::{FileError, WorkloadError};
-use crate::sink::Sink;
+use crate::sink::WorkloadBuilder;
 
 /// Returns the files of a trace by rank: the name for error messages, and the path.
-pub(super) fn of_trace(out: &Sink<'_>, trace: &str) -> Result<Vec<(String, PathBuf)>, WorkloadError> {
+pub(super) fn of_trace(
+    out: &WorkloadBuilder<'_>,
+    trace: &str,
+) -> Result<Vec<(String, PathBuf)>, WorkloadError> {
     let path = out.env.base_dir.join(trace);
     let is_folder = path.is_dir();
     let folder = if is_folder { path.clone() } else { path.parent().map(PathBuf::from).unwrap_or_default() };

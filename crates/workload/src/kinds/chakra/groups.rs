@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::error::{FileError, WorkloadError};
-use crate::files::{ChakraAmong, ChakraGroup, short};
-use crate::sink::Sink;
+use crate::files::{ChakraGroup, ChakraRanks, short};
+use crate::sink::WorkloadBuilder;
 
 /// Largest size of a file of process groups, bytes.
 const MAX_GROUPS: u64 = 64 << 20;
@@ -35,7 +35,7 @@ pub(super) struct Groups {
 impl Groups {
     /// Makes groups from a JSON file, if given, and dimensions of these sizes.
     pub(super) fn new(
-        out: &Sink<'_>,
+        out: &WorkloadBuilder<'_>,
         file: Option<&str>,
         dims: &[u32],
         ranks: usize,
@@ -44,7 +44,7 @@ impl Groups {
         if !dims.is_empty() && product != Some(ranks as u32) {
             let allowed =
                 format!("expected sizes of dimensions whose product is {ranks}, the ranks of the trace");
-            return out.bad("dims", format!("{dims:?}"), allowed);
+            return out.field_error("dims", format!("{dims:?}"), allowed);
         }
         let of_file = match file {
             Some(file) => Some(parse(&out.read_at_most(file, MAX_GROUPS)?, file, ranks)?),
@@ -70,7 +70,7 @@ impl Groups {
                 }
             };
             if let Some(beyond) = members.iter().find(|&&member| member >= self.ranks) {
-                let allowed = crate::error::ranks_are(self.ranks.into());
+                let allowed = crate::error::valid_ranks(self.ranks.into());
                 return Err(format!("process group \"{}\": rank {beyond}: {allowed}", short(&name)));
             }
             self.of_rank.insert((rank, name), members);
@@ -79,14 +79,14 @@ impl Groups {
     }
 
     /// Returns the group of a collective of this rank.
-    pub(super) fn of(&self, rank: u32, among: &ChakraAmong) -> Result<Group, String> {
+    pub(super) fn of(&self, rank: u32, among: &ChakraRanks) -> Result<Group, String> {
         match among {
-            ChakraAmong::All => Ok(Group { name: None, members: self.all() }),
-            ChakraAmong::Group(name) => {
+            ChakraRanks::All => Ok(Group { name: None, members: self.all() }),
+            ChakraRanks::Group(name) => {
                 let members = self.named(rank, name)?;
                 Ok(Group { name: Some(name.clone()), members })
             }
-            ChakraAmong::Dimensions(involved) => {
+            ChakraRanks::Dimensions(involved) => {
                 let members = self.along(rank, involved)?;
                 Ok(Group { name: None, members })
             }
@@ -152,7 +152,7 @@ fn parse(text: &str, file: &str, ranks: usize) -> Result<ProcessGroups, FileErro
             (None, _) => "no ranks".to_owned(),
             (_, Some(twice)) => format!("rank {} is in it twice", twice[0]),
             (Some(&last), None) if last as usize >= ranks => {
-                format!("rank {last}: {}", crate::error::ranks_are(ranks as u64))
+                format!("rank {last}: {}", crate::error::valid_ranks(ranks as u64))
             }
             _ => continue,
         };

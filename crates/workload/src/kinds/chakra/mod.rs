@@ -1,8 +1,8 @@
 //! Execution traces of Chakra as a workload.
 
+mod convert;
 mod files;
 mod groups;
-mod play;
 #[cfg(test)]
 mod tests;
 
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::ranks::{LARGER_TOPOLOGY, hosts_of_ranks};
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
-use crate::sink::{Generate, NamedFile, Sink};
+use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
 /// An execution trace of MLCommons Chakra (schema 0.0.4 or 1.0.0), with one file per rank, as a graph of
 /// messages and computations.
@@ -50,14 +50,14 @@ pub struct Chakra {
 }
 
 impl Generate for Chakra {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         if let Some(peak) = self.peak_tflops.filter(|peak| !(*peak > 0.0 && peak.is_finite())) {
-            return out.bad("peak_tflops", peak, "expected a number above 0");
+            return out.field_error("peak_tflops", peak, "expected a number above 0");
         }
         let files = files::of_trace(out, &self.trace)?;
         let hosts = hosts_of_ranks(out, &self.hosts, files.len(), LARGER_TOPOLOGY)?;
         let groups = groups::Groups::new(out, self.process_groups.as_deref(), &self.dims, files.len())?;
-        play::play(self, out, &files, &hosts, groups)
+        convert::play(self, out, &files, &hosts, groups)
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {

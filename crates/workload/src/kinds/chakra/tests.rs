@@ -186,7 +186,7 @@ fn a_trace_may_list_its_groups_itself() {
     assert_eq!(pairs(&workload), [(0, 1), (1, 0), (1, 2), (2, 3), (3, 0), (3, 2)]);
     // Two pairs and the group of all have a job each, within the trace.
     let jobs = workload.graph.jobs();
-    assert_eq!((jobs.len(), jobs.iter().filter(|job| job.part_of.is_some()).count()), (4, 3));
+    assert_eq!((jobs.len(), jobs.iter().filter(|job| job.parent.is_some()).count()), (4, 3));
     write(false);
     let error = built(&folder, chakra("t"), 4).unwrap_err();
     assert!(

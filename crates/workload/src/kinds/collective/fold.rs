@@ -5,7 +5,7 @@
 //! symmetry if the network is unchanged by it, and the algorithm distinguishes ranks only by their order
 //! around a ring.
 
-use pathweave_topo::{Symmetry, Topology};
+use pathweave_topo::{Automorphism, Topology};
 use pathweave_units::HostId;
 
 use crate::collective::Plan;
@@ -50,7 +50,7 @@ pub(super) fn find(
                 moved[host as usize] = to[(rank + by_ranks) % size];
             }
         }
-        Symmetry::of_hosts(topology, &moved)
+        Automorphism::of_hosts(topology, &moved)
     };
     let of_groups = smallest_step(groups.len(), |by| exchange(by, 0));
     let of_ranks =

@@ -6,7 +6,7 @@ use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use self::fold::Alike;
-use super::members::{Placement, listed_or_groups};
+use super::placement::{Placement, configured_groups};
 use crate::algorithm::Algorithm;
 use crate::builder::Draft;
 use crate::collective::{Operation, Plan, Ranks, chunk, eight};
@@ -14,7 +14,7 @@ use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::fold::Fold;
 use crate::graph::JobId;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 /// Groups of hosts that run a collective, as NCCL and MPI do. Each round of each group is a job. Results
 /// state its algorithm bandwidth and bus bandwidth as nccl-tests define them.
@@ -77,16 +77,16 @@ fn one() -> u32 {
 }
 
 impl Generate for Collective {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         if self.repetitions == 0 {
-            return out.bad("repetitions", 0, "expected 1 or more");
+            return out.field_error("repetitions", 0, "expected 1 or more");
         }
-        let groups = listed_or_groups(out, &self.groups, self.group_size, self.placement)?;
+        let groups = configured_groups(out, &self.groups, self.group_size, self.placement)?;
         let (mut expected, mut all) = (0.0, Counts::default());
         for group in &groups {
             let plan = self.plan(group.len());
             if let Err((field, value, allowed)) = plan.check() {
-                return out.bad(field, value, allowed);
+                return out.field_error(field, value, allowed);
             }
             expected += (plan.messages() + 2.0 * group.len() as f64) * f64::from(self.repetitions);
         }
@@ -140,7 +140,7 @@ impl Collective {
             ranks,
             size: self.size.get(),
             chunk: self.chunk.get(),
-            local: self.local_size as usize,
+            ranks_per_server: self.local_size as usize,
         }
     }
 
@@ -148,7 +148,7 @@ impl Collective {
     /// graph. `expected` is the number of messages and computations of all ranks.
     fn alike(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         groups: &[Vec<u32>],
         expected: f64,
     ) -> Result<Option<Alike>, WorkloadError> {
@@ -161,7 +161,7 @@ impl Collective {
     /// in the first round. Returns those tasks for the next round.
     fn round(
         &self,
-        out: &mut Sink<'_>,
+        out: &mut WorkloadBuilder<'_>,
         group: Group<'_>,
         round: u32,
         ready: &[Option<Draft>],

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::SimAi;
-use super::layout::Layout;
+use super::layout::GroupLayout;
 use super::order::{self, Step, Until};
 use super::play::plan;
 use crate::builder::{MAX_DEPENDENCIES, MAX_TASKS};
@@ -11,7 +11,7 @@ use crate::counts::Counts;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiComm, SimAiFile, SimAiLayer};
 use crate::fold::Fold;
-use crate::sink::Sink;
+use crate::sink::WorkloadBuilder;
 
 /// Collectives that have been counted: operation, number of ranks, tasks and dependencies on the graph, and
 /// the number of transfers that later tasks wait for. Layers repeat a few of them.
@@ -20,7 +20,7 @@ type Known = Vec<(SimAiComm, usize, Counts, u64)>;
 /// Counter of a job's tasks, for the GPUs that are simulated.
 pub(super) struct Counter<'a> {
     config: &'a SimAi,
-    layout: &'a Layout,
+    layout: &'a GroupLayout,
     /// Number of GPUs that each simulated GPU represents.
     order: u64,
     known: Known,
@@ -30,12 +30,12 @@ pub(super) struct Counter<'a> {
 /// largest graph.
 pub(super) fn is_large(
     counter: &mut Counter<'_>,
-    out: &Sink<'_>,
+    out: &WorkloadBuilder<'_>,
     file: &SimAiFile,
     batches: &[Range<usize>],
 ) -> Result<bool, WorkloadError> {
-    let mut each = counter.around();
-    each.add(counter.passes().times(batches.len() as u64 - 1));
+    let mut each = counter.per_iteration_extra();
+    each.add(counter.stage_transfers().times(batches.len() as u64 - 1));
     for step in batches.iter().flat_map(|layers| both_ways(file, layers)) {
         if let Step::Start(work, _) = step
             && let Some(comm) = work.of(file).comm
@@ -60,20 +60,20 @@ pub(super) fn is_large(
 /// which field to reduce.
 pub(super) fn check(
     mut counter: Counter<'_>,
-    out: &Sink<'_>,
+    out: &WorkloadBuilder<'_>,
     file: &SimAiFile,
     (batches, order): (&[Range<usize>], usize),
 ) -> Result<Counts, WorkloadError> {
     let Counter { config, layout, .. } = counter;
     counter.order = order as u64;
     let mut fitting = None;
-    let mut each = counter.around();
+    let mut each = counter.per_iteration_extra();
     for (number, layers) in batches.iter().enumerate() {
         for step in both_ways(file, layers) {
             each.add(counter.step(out, file, step)?);
         }
         if number > 0 {
-            each.add(counter.passes());
+            each.add(counter.stage_transfers());
             if fits(counter.all(each)) {
                 fitting = Some(number);
             }
@@ -99,8 +99,12 @@ pub(super) fn check(
         config.iterations
     );
     match fitting {
-        Some(most) => out.bad("microbatches", microbatches, format!("expected at most {most}: {found}")),
-        None => out.bad("gpus", layout.gpus(), format!("expected fewer, or fewer iterations: {found}")),
+        Some(most) => {
+            out.field_error("microbatches", microbatches, format!("expected at most {most}: {found}"))
+        }
+        None => {
+            out.field_error("gpus", layout.gpus(), format!("expected fewer, or fewer iterations: {found}"))
+        }
     }
 }
 
@@ -115,7 +119,7 @@ fn fits(counts: Counts) -> bool {
 
 impl<'a> Counter<'a> {
     /// Makes a counter without counts, for a workload that is not folded.
-    pub(super) fn new(config: &'a SimAi, layout: &'a Layout) -> Self {
+    pub(super) fn new(config: &'a SimAi, layout: &'a GroupLayout) -> Self {
         Counter { config, layout, order: 1, known: Known::new() }
     }
 
@@ -143,28 +147,33 @@ impl<'a> Counter<'a> {
     }
 
     /// Returns the counts of `each` computations per GPU. Each computation waits for the GPU's previous task.
-    fn steps(&self, each: u64) -> Counts {
+    fn computations(&self, each: u64) -> Counts {
         let all = each * self.gpus();
         Counts { messages: 0, computations: all, dependencies: all }
     }
 
     /// Returns the counts of the task that ends an iteration at each GPU.
-    fn around(&self) -> Counts {
-        self.steps(1)
+    fn per_iteration_extra(&self) -> Counts {
+        self.computations(1)
     }
 
     /// Returns the counts of a microbatch's transfers between stages, forward and backward. There is one
     /// message per GPU of a stage; it waits for its sender's previous task, and its receiver's next task
     /// waits for it.
-    fn passes(&self) -> Counts {
+    fn stage_transfers(&self) -> Counts {
         let stages = self.layout.pp as u64;
         Counts { messages: 1, computations: 1, dependencies: 3 }
             .times(2 * (stages - 1) * self.gpus() / stages)
     }
 
-    fn step(&mut self, out: &Sink<'_>, file: &SimAiFile, step: Step) -> Result<Counts, WorkloadError> {
+    fn step(
+        &mut self,
+        out: &WorkloadBuilder<'_>,
+        file: &SimAiFile,
+        step: Step,
+    ) -> Result<Counts, WorkloadError> {
         let (work, mut counts) = match step {
-            Step::Compute(_) => return Ok(self.steps(1)),
+            Step::Compute(_) => return Ok(self.computations(1)),
             Step::Start(work, _) | Step::Await(work) => (work, Counts::default()),
         };
         let Some(comm) = work.of(file).comm else { return Ok(counts) };
@@ -177,7 +186,7 @@ impl<'a> Counter<'a> {
         // A computation waits for it: either the next one, or the update of the weights, for which the end of
         // the iteration waits.
         if matches!(step, Step::Await(_) | Step::Start(_, Until::TheEnd)) {
-            counts.add(self.steps(1));
+            counts.add(self.computations(1));
             counts.dependencies += through;
         }
         Ok(counts)
@@ -186,7 +195,7 @@ impl<'a> Counter<'a> {
     /// Counts a collective in all groups of all stages. Returns `None` if every group has one member.
     fn collective(
         &mut self,
-        out: &Sink<'_>,
+        out: &WorkloadBuilder<'_>,
         layer: &SimAiLayer,
         comm: SimAiComm,
     ) -> Result<Option<(Counts, u64)>, WorkloadError> {

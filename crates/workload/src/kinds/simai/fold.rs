@@ -6,27 +6,27 @@
 
 use std::ops::Range;
 
-use pathweave_topo::{Symmetry, Topology};
+use pathweave_topo::{Automorphism, Topology};
 use pathweave_units::HostId;
 
 use super::SimAi;
-use super::layout::Layout;
+use super::layout::GroupLayout;
 use super::play::plan;
 use crate::files::{SimAiComm, SimAiFile, Span};
 use crate::fold::{Folding, smallest_step};
 
 /// GPUs that are simulated. Each represents the GPUs that are symmetric to it.
-pub(super) struct Alike {
+pub(super) struct Representatives {
     /// Representative of each GPU.
     representative: Vec<usize>,
     /// Number of GPUs that each simulated GPU represents.
     order: usize,
 }
 
-impl Alike {
+impl Representatives {
     /// Returns the trivial case, in which each GPU represents itself only.
     pub(super) fn none(gpus: usize) -> Self {
-        Alike { representative: (0..gpus).collect(), order: 1 }
+        Representatives { representative: (0..gpus).collect(), order: 1 }
     }
     pub(super) fn order(&self) -> usize {
         self.order
@@ -34,40 +34,40 @@ impl Alike {
     pub(super) fn representative(&self, gpu: usize) -> usize {
         self.representative[gpu]
     }
-    pub(super) fn is_played(&self, gpu: usize) -> bool {
+    pub(super) fn is_simulated(&self, gpu: usize) -> bool {
         self.representative[gpu] == gpu
     }
 }
 
 /// A permutation of all GPUs.
 #[derive(Clone, Copy)]
-enum Move {
+enum Rotation {
     /// Moves each tensor rank by this many ranks within its group.
     Tensor(usize),
     /// Moves each replica by this many expert-parallel groups.
     Data(usize),
 }
 
-impl Move {
-    fn gpu(self, layout: &Layout, gpu: usize) -> usize {
-        let Layout { tp, ep, dp, .. } = *layout;
+impl Rotation {
+    fn gpu(self, layout: &GroupLayout, gpu: usize) -> usize {
+        let GroupLayout { tp, ep, dp, .. } = *layout;
         let (tensor, data, stage) = (gpu % tp, gpu / tp % dp, gpu / tp / dp);
         let (tensor, data) = match self {
-            Move::Tensor(by) => ((tensor + by) % tp, data),
-            Move::Data(by) => (tensor, (data + by * ep) % dp),
+            Rotation::Tensor(by) => ((tensor + by) % tp, data),
+            Rotation::Data(by) => (tensor, (data + by * ep) % dp),
         };
         tensor + tp * (data + dp * stage)
     }
 
     /// Returns the number of ranks by which the move rotates those groups of a span that it maps to
     /// themselves. Returns `None` if it reorders their ranks.
-    fn rotates(self, layout: &Layout, span: Span) -> Option<usize> {
+    fn rotates(self, layout: &GroupLayout, span: Span) -> Option<usize> {
         match (self, span) {
-            (Move::Tensor(by), Span::Tp | Span::InnerDp) => Some(by),
-            (Move::Tensor(by), Span::AllTp | Span::AllDp) => (layout.dp == 1).then_some(by),
-            (Move::Data(by), Span::Dp | Span::OuterTp) => Some(by * layout.ep),
-            (Move::Data(by), Span::DpEp) => Some(by),
-            (Move::Data(by), Span::AllTp | Span::AllDp) => Some(by * layout.ep * layout.tp),
+            (Rotation::Tensor(by), Span::Tp | Span::InnerDp) => Some(by),
+            (Rotation::Tensor(by), Span::AllTp | Span::AllDp) => (layout.dp == 1).then_some(by),
+            (Rotation::Data(by), Span::Dp | Span::OuterTp) => Some(by * layout.ep),
+            (Rotation::Data(by), Span::DpEp) => Some(by),
+            (Rotation::Data(by), Span::AllTp | Span::AllDp) => Some(by * layout.ep * layout.tp),
             _ => Some(0),
         }
     }
@@ -78,10 +78,10 @@ impl Move {
 pub(super) fn find(
     config: &SimAi,
     topology: &Topology,
-    (file, layout): (&SimAiFile, &Layout),
+    (file, layout): (&SimAiFile, &GroupLayout),
     hosts: &[u32],
     batches: &[Range<usize>],
-) -> Result<(Alike, Folding), String> {
+) -> Result<(Representatives, Folding), String> {
     let comms: Vec<SimAiComm> = batches
         .iter()
         .flat_map(|layers| &file.layers[layers.clone()])
@@ -89,7 +89,7 @@ pub(super) fn find(
         .flatten()
         .filter(|comm| layout.ranks(comm.over) > 1)
         .collect();
-    let is_alike = |by: Move| {
+    let is_alike = |by: Rotation| {
         let unchanged = |comm: &SimAiComm| {
             let ranks = layout.ranks(comm.over);
             by.rotates(layout, comm.over)
@@ -102,11 +102,11 @@ pub(super) fn find(
         for (gpu, &host) in hosts.iter().enumerate() {
             moved[host as usize] = hosts[by.gpu(layout, gpu)];
         }
-        Symmetry::of_hosts(topology, &moved)
+        Automorphism::of_hosts(topology, &moved)
     };
     let (tp, blocks) = (layout.tp, layout.dp / layout.ep);
-    let tensor = smallest_step(tp, |by| is_alike(Move::Tensor(by)));
-    let data = smallest_step(blocks, |by| is_alike(Move::Data(by)));
+    let tensor = smallest_step(tp, |by| is_alike(Rotation::Tensor(by)));
+    let data = smallest_step(blocks, |by| is_alike(Rotation::Data(by)));
     if tensor.is_none() && data.is_none() {
         let why = "no exchange of tensor ranks or of data-parallel replicas leaves both the network and all collectives as they are";
         return Err(why.to_owned());
@@ -123,6 +123,6 @@ pub(super) fn find(
         representative[host as usize] = HostId(hosts[of_gpu(gpu)]);
     }
     let symmetries = [tensor, data].into_iter().flatten().map(|(_, symmetry)| symmetry).collect();
-    let alike = Alike { representative: (0..layout.gpus()).map(of_gpu).collect(), order };
+    let alike = Representatives { representative: (0..layout.gpus()).map(of_gpu).collect(), order };
     Ok((alike, Folding { representative, symmetries, order: order as u32 }))
 }

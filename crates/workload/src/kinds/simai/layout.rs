@@ -5,14 +5,14 @@ use crate::files::Span;
 /// Sizes of groups. GPU = tensor rank + TP x (data rank + DP x stage). If data-parallel ranks are adjacent,
 /// `tp` is the number of data-parallel ranks and `dp` that of tensor ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::kinds) struct Layout {
+pub(in crate::kinds) struct GroupLayout {
     pub(in crate::kinds) tp: usize,
     pub(in crate::kinds) ep: usize,
     pub(in crate::kinds) dp: usize,
     pub(in crate::kinds) pp: usize,
 }
 
-impl Layout {
+impl GroupLayout {
     pub(in crate::kinds) fn gpus(&self) -> usize {
         self.tp * self.dp * self.pp
     }
@@ -33,7 +33,7 @@ impl Layout {
     }
     /// Returns the groups of a stage.
     pub(in crate::kinds) fn groups(&self, span: Span, stage: usize) -> Vec<Vec<usize>> {
-        let Layout { tp, ep, dp, .. } = *self;
+        let GroupLayout { tp, ep, dp, .. } = *self;
         let gpu = |t: usize, d: usize| t + tp * (d + dp * stage);
         // Data ranks of each group. These groups exist for each tensor rank.
         let data: Vec<Vec<usize>> = match span {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn sixteen_gpus_by_hand() {
-        let layout = Layout { tp: 2, ep: 2, dp: 4, pp: 2 };
+        let layout = GroupLayout { tp: 2, ep: 2, dp: 4, pp: 2 };
         assert_eq!((layout.gpus(), layout.stage(1)), (16, 8..16));
         assert_eq!(layout.groups(Span::Tp, 1), [[8, 9], [10, 11], [12, 13], [14, 15]]);
         assert_eq!(layout.groups(Span::Dp, 0), [[0, 2, 4, 6], [1, 3, 5, 7]]);

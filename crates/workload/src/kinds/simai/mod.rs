@@ -1,11 +1,11 @@
 //! Workload files of SimAI as a workload.
 
+mod builtin;
 mod count;
 mod fold;
 mod layout;
 mod order;
 mod play;
-mod shipped;
 #[cfg(test)]
 mod tests;
 
@@ -15,10 +15,10 @@ use super::ranks::hosts_of_ranks;
 use crate::collective::Algorithms;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{Groups, Policy, SimAiFile, parse_simai};
-use crate::sink::{Generate, NamedFile, Sink};
+use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
-pub(super) use self::layout::Layout;
-pub use self::shipped::{BuiltinSimAi, builtin_simai};
+pub use self::builtin::{BuiltinSimAi, builtin_simai};
+pub(super) use self::layout::GroupLayout;
 
 /// Training as SimAI and ASTRA-sim 1.0 describe it: layers with computations and collectives among tensor-,
 /// expert- and data-parallel groups. Each iteration is a job.
@@ -80,10 +80,10 @@ fn whole() -> f64 {
 }
 
 impl Generate for SimAi {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         self.check(out)?;
-        let file = if shipped::is_name(&self.file) {
-            parse_simai(shipped::text(&self.file)?, &self.file)?
+        let file = if builtin::is_name(&self.file) {
+            parse_simai(builtin::text(&self.file)?, &self.file)?
         } else {
             parse_simai(&out.read(&self.file)?, &self.file)?
         };
@@ -95,15 +95,15 @@ impl Generate for SimAi {
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
-        if shipped::is_name(&self.file) { Vec::new() } else { vec![("file", &mut self.file)] }
+        if builtin::is_name(&self.file) { Vec::new() } else { vec![("file", &mut self.file)] }
     }
 }
 
 /// Declares the workload that `file` returns for the layout. `config` must state all groups and GPUs itself.
 pub(super) fn play_file(
     config: &SimAi,
-    out: &mut Sink<'_>,
-    file: impl FnOnce(Layout) -> SimAiFile,
+    out: &mut WorkloadBuilder<'_>,
+    file: impl FnOnce(GroupLayout) -> SimAiFile,
 ) -> Result<(), WorkloadError> {
     config.check(out)?;
     let layout = config.layout(out, &SimAiFile { policy: Policy::WeightsFirst, ..SimAiFile::default() })?;
@@ -111,27 +111,32 @@ pub(super) fn play_file(
 }
 
 impl SimAi {
-    fn check(&self, out: &Sink<'_>) -> Result<(), WorkloadError> {
+    fn check(&self, out: &WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         if self.iterations == 0 {
-            return out.bad("iterations", 0, "expected 1 or more");
+            return out.field_error("iterations", 0, "expected 1 or more");
         }
         if !(self.scale > 0.0 && self.scale <= 1.0) {
-            return out.bad("scale", self.scale, "expected a factor above 0 and at most 1");
+            return out.field_error("scale", self.scale, "expected a factor above 0 and at most 1");
         }
         Ok(())
     }
 
-    fn play(&self, out: &mut Sink<'_>, file: &SimAiFile, layout: &Layout) -> Result<(), WorkloadError> {
+    fn play(
+        &self,
+        out: &mut WorkloadBuilder<'_>,
+        file: &SimAiFile,
+        layout: &GroupLayout,
+    ) -> Result<(), WorkloadError> {
         let hosts = hosts_of_ranks(out, &self.hosts, layout.gpus(), FEWER_GPUS)?;
         let batches = self.batches(out, file, layout)?;
         play::play(self, out, file, layout, &hosts, &batches)
     }
 
     /// Returns the sizes of the groups.
-    fn layout(&self, out: &Sink<'_>, file: &SimAiFile) -> Result<Layout, WorkloadError> {
+    fn layout(&self, out: &WorkloadBuilder<'_>, file: &SimAiFile) -> Result<GroupLayout, WorkloadError> {
         for (field, value) in [("tp", self.tp), ("ep", self.ep), ("pp", self.pp), ("gpus", self.gpus)] {
             if value == Some(0) {
-                return out.bad(field, 0, "expected 1 or more");
+                return out.field_error(field, 0, "expected 1 or more");
             }
         }
         let gpus = self.gpus.or(file.all_gpus).unwrap_or(out.env.hosts);
@@ -141,7 +146,11 @@ impl SimAi {
                 .into_iter()
                 .find(|(_, value)| value.is_some_and(|v| v > 1));
             if let Some((field, Some(value))) = given {
-                return out.bad(field, value, format!("expected 1: the file is {}", file.policy.name()));
+                return out.field_error(
+                    field,
+                    value,
+                    format!("expected 1: the file is {}", file.policy.name()),
+                );
             }
         }
         let (ep, pp) = (self.ep.or(file.ep).unwrap_or(1), self.pp.or(file.pp).unwrap_or(1));
@@ -150,20 +159,25 @@ impl SimAi {
         if !gpus.is_multiple_of(each) {
             let allowed =
                 format!("expected a multiple of {each}, which is TP {tp} x PP {pp}; these may be set, too");
-            return out.bad("gpus", gpus, allowed);
+            return out.field_error("gpus", gpus, allowed);
         }
         let dp = gpus / each;
         if !dp.is_multiple_of(ep) {
             let allowed =
                 format!("expected a number that divides the {dp} data-parallel replicas of {gpus} GPUs");
-            return out.bad("ep", ep, allowed);
+            return out.field_error("ep", ep, allowed);
         }
         let (tp, dp) = if groups == Groups::Outer { (dp, tp) } else { (tp, dp) };
-        Ok(Layout { tp: tp as usize, ep: ep as usize, dp: dp as usize, pp: pp as usize })
+        Ok(GroupLayout { tp: tp as usize, ep: ep as usize, dp: dp as usize, pp: pp as usize })
     }
 
     /// Returns the number of GPUs in a model-parallel group.
-    fn model_parallel(&self, out: &Sink<'_>, file: &SimAiFile, gpus: u32) -> Result<u32, WorkloadError> {
+    fn model_parallel(
+        &self,
+        out: &WorkloadBuilder<'_>,
+        file: &SimAiFile,
+        gpus: u32,
+    ) -> Result<u32, WorkloadError> {
         let fixed = match file.policy.groups() {
             Groups::Data => 1,
             Groups::Model => gpus,
@@ -180,7 +194,7 @@ impl SimAi {
         };
         match self.tp {
             Some(tp) if tp != fixed => {
-                out.bad("tp", tp, format!("expected {fixed}: the file is {}", file.policy.name()))
+                out.field_error("tp", tp, format!("expected {fixed}: the file is {}", file.policy.name()))
             }
             _ => Ok(fixed),
         }
@@ -189,9 +203,9 @@ impl SimAi {
     /// Returns the layers before the first microbatch, and then those of each microbatch.
     fn batches(
         &self,
-        out: &Sink<'_>,
+        out: &WorkloadBuilder<'_>,
         file: &SimAiFile,
-        layout: &Layout,
+        layout: &GroupLayout,
     ) -> Result<Vec<std::ops::Range<usize>>, WorkloadError> {
         let mut starts: Vec<usize> =
             (0..file.layers.len()).filter(|&i| file.layers[i].name == "embedding_layer").collect();
@@ -211,7 +225,7 @@ impl SimAi {
         let wanted = self.microbatches.map_or(starts.len(), |wanted| wanted as usize);
         if wanted == 0 || wanted > starts.len() {
             let allowed = format!("expected 1 to {}, those of the file", starts.len());
-            return out.bad("microbatches", wanted, allowed);
+            return out.field_error("microbatches", wanted, allowed);
         }
         starts.push(file.layers.len());
         let before = 0..starts[0];

@@ -70,7 +70,7 @@ impl Steps<'_> {
     }
 
     /// Awaits a collective that was started with [`Until::Awaited`].
-    fn join(&mut self, layer: usize, phase: Phase) {
+    fn await_collective(&mut self, layer: usize, phase: Phase) {
         let work = Work { layer, phase };
         if self.steps.contains(&Step::Start(work, Until::Awaited)) {
             self.steps.push(Step::Await(work));
@@ -78,13 +78,13 @@ impl Steps<'_> {
     }
 
     /// Adds a computation, and its collective with a wait for it.
-    fn whole(&mut self, layer: usize, phase: Phase) {
+    fn compute_and_wait(&mut self, layer: usize, phase: Phase) {
         self.compute(layer, phase);
-        self.exchange(layer, phase);
+        self.collective_and_wait(layer, phase);
     }
 
     /// Starts the collective of a phase and waits for it at once, if it has one.
-    fn exchange(&mut self, layer: usize, phase: Phase) {
+    fn collective_and_wait(&mut self, layer: usize, phase: Phase) {
         let work = Work { layer, phase };
         if work.of(self.file).comm.is_some() {
             self.steps.extend([Step::Start(work, Until::Awaited), Step::Await(work)]);
@@ -108,10 +108,10 @@ pub(super) fn forward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
                 let until = if layer == 0 { Until::Awaited } else { Until::TheEnd };
                 out.start(layer, Phase::Forward, until);
                 if layer == last_bottom {
-                    out.join(0, Phase::Forward);
+                    out.await_collective(0, Phase::Forward);
                 }
             }
-            _ => out.whole(layer, Phase::Forward),
+            _ => out.compute_and_wait(layer, Phase::Forward),
         }
     }
     out.steps
@@ -123,17 +123,17 @@ pub(super) fn backward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
     for layer in layers.rev() {
         match file.policy {
             Policy::DistributedInference => {}
-            Policy::Micro => out.exchange(layer, Phase::WeightGrad),
+            Policy::Micro => out.collective_and_wait(layer, Phase::WeightGrad),
             Policy::Transformer | Policy::TransformerAgain => {
-                if let Some(again) = file.again.iter().find(|again| again.before == layer) {
-                    (again.checkpoint..layer).for_each(|layer| out.whole(layer, Phase::Forward));
+                if let Some(again) = file.recompute.iter().find(|again| again.before == layer) {
+                    (again.checkpoint..layer).for_each(|layer| out.compute_and_wait(layer, Phase::Forward));
                 }
-                out.whole(layer, Phase::InputGrad);
+                out.compute_and_wait(layer, Phase::InputGrad);
                 out.weight_gradients(layer);
             }
             Policy::WeightsFirst => {
                 out.weight_gradients(layer);
-                out.whole(layer, Phase::InputGrad);
+                out.compute_and_wait(layer, Phase::InputGrad);
             }
             // The input of the first layer needs no gradients.
             Policy::Data => {
@@ -148,12 +148,12 @@ pub(super) fn backward(file: &SimAiFile, layers: Range<usize>) -> Vec<Step> {
                     out.start(layer, Phase::InputGrad, Until::Awaited);
                 }
                 out.weight_gradients(layer);
-                out.join(layer, Phase::InputGrad);
+                out.await_collective(layer, Phase::InputGrad);
             }
             Policy::Dlrm { last_bottom, gradients } => {
                 out.weight_gradients(layer);
                 if layer == 0 && gradients == EmbeddingGradients::Awaited {
-                    out.join(0, Phase::InputGrad);
+                    out.await_collective(0, Phase::InputGrad);
                 }
                 if layer > 0 {
                     out.compute(layer, Phase::InputGrad);

@@ -6,8 +6,8 @@ use std::ops::Range;
 use pathweave_units::{Bytes, Duration};
 
 use super::count::Counter;
-use super::fold::Alike;
-use super::layout::Layout;
+use super::fold::Representatives;
+use super::layout::GroupLayout;
 use super::order::{self, Phase, Step, Until, Work};
 use super::{SimAi, count, fold};
 use crate::builder::{Draft, Stream};
@@ -15,7 +15,7 @@ use crate::collective::{Plan, Ranks, Through};
 use crate::error::WorkloadError;
 use crate::files::{SimAiComm, SimAiFile, Span};
 use crate::graph::{JobId, Moment, Parallelism};
-use crate::sink::Sink;
+use crate::sink::WorkloadBuilder;
 
 /// Label of connections between stages. Connections of collectives have the number of their span.
 const STAGES: u32 = 4;
@@ -23,23 +23,23 @@ const STAGES: u32 = 4;
 /// State of the conversion of one iteration.
 struct Play<'a, 's> {
     config: &'a SimAi,
-    out: &'a mut Sink<'s>,
+    out: &'a mut WorkloadBuilder<'s>,
     file: &'a SimAiFile,
-    layout: &'a Layout,
+    layout: &'a GroupLayout,
     hosts: &'a [u32],
-    alike: &'a Alike,
+    alike: &'a Representatives,
     job: JobId,
     /// Last task of each GPU; `None` at the begin.
     last: Vec<Option<Draft>>,
     /// Overlapping work of each GPU that the end of the iteration waits for.
-    beside: Vec<Vec<Draft>>,
+    overlapping: Vec<Vec<Draft>>,
 }
 
 pub(super) fn play(
     config: &SimAi,
-    out: &mut Sink<'_>,
+    out: &mut WorkloadBuilder<'_>,
     file: &SimAiFile,
-    layout: &Layout,
+    layout: &GroupLayout,
     hosts: &[u32],
     batches: &[Range<usize>],
 ) -> Result<(), WorkloadError> {
@@ -52,7 +52,17 @@ pub(super) fn play(
     for number in 0..config.iterations {
         let job = out.next_job(format_args!("iteration {number}"), &mut before)?;
         let beside = vec![Vec::new(); layout.gpus()];
-        let mut play = Play { config, out: &mut *out, file, layout, hosts, alike: &alike, job, last, beside };
+        let mut play = Play {
+            config,
+            out: &mut *out,
+            file,
+            layout,
+            hosts,
+            alike: &alike,
+            job,
+            last,
+            overlapping: beside,
+        };
         play.iteration(batches)?;
         last = play.last;
     }
@@ -62,11 +72,11 @@ pub(super) fn play(
 /// Returns the GPUs to simulate, and records the representatives in the graph if it is folded.
 fn alike(
     config: &SimAi,
-    out: &mut Sink<'_>,
-    (file, layout, counter): (&SimAiFile, &Layout, &mut Counter<'_>),
+    out: &mut WorkloadBuilder<'_>,
+    (file, layout, counter): (&SimAiFile, &GroupLayout, &mut Counter<'_>),
     hosts: &[u32],
     batches: &[Range<usize>],
-) -> Result<Alike, WorkloadError> {
+) -> Result<Representatives, WorkloadError> {
     let topology = out.may_fold(|| count::is_large(counter, out, file, batches))?;
     let alike = match topology {
         Some(topology) => {
@@ -75,7 +85,7 @@ fn alike(
         }
         None => None,
     };
-    Ok(alike.unwrap_or_else(|| Alike::none(layout.gpus())))
+    Ok(alike.unwrap_or_else(|| Representatives::none(layout.gpus())))
 }
 
 pub(super) fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
@@ -99,7 +109,7 @@ impl Play<'_, '_> {
             let steps = order::forward(self.file, layers.clone());
             for stage in 0..stages {
                 if number > 0 && stage > 0 {
-                    self.pass(stage - 1, stage)?;
+                    self.send_to_stage(stage - 1, stage)?;
                 }
                 self.steps(&steps, stage)?;
             }
@@ -108,14 +118,14 @@ impl Play<'_, '_> {
             let steps = order::backward(self.file, layers.clone());
             for stage in (0..stages).rev() {
                 if number > 0 && stage + 1 < stages {
-                    self.pass(stage + 1, stage)?;
+                    self.send_to_stage(stage + 1, stage)?;
                 }
                 self.steps(&steps, stage)?;
             }
         }
         for gpu in self.played(0..self.layout.gpus()) {
             let end = self.compute(gpu, Duration::ZERO)?;
-            for task in std::mem::take(&mut self.beside[gpu]) {
+            for task in std::mem::take(&mut self.overlapping[gpu]) {
                 self.out.after(end, task)?;
             }
         }
@@ -169,14 +179,14 @@ impl Play<'_, '_> {
         for (gpu, reduced) in all {
             let update = self.task(gpu, update)?;
             self.after_all(update, &reduced)?;
-            self.beside[gpu].push(update);
+            self.overlapping[gpu].push(update);
         }
         Ok(())
     }
 
     /// Returns the simulated GPUs of a range.
     fn played(&self, gpus: Range<usize>) -> Vec<usize> {
-        gpus.filter(|&gpu| self.alike.is_played(gpu)).collect()
+        gpus.filter(|&gpu| self.alike.is_simulated(gpu)).collect()
     }
 
     /// Declares a collective in every group of a stage. It starts after the last tasks of its GPUs. Returns
@@ -189,7 +199,7 @@ impl Play<'_, '_> {
     ) -> Result<Vec<(usize, Through)>, WorkloadError> {
         let mut all = Vec::new();
         for gpus in self.layout.groups(comm.over, stage) {
-            if gpus.len() < 2 || !gpus.iter().any(|&gpu| self.alike.is_played(gpu)) {
+            if gpus.len() < 2 || !gpus.iter().any(|&gpu| self.alike.is_simulated(gpu)) {
                 continue;
             }
             let plan = plan(self.config, comm, gpus.len());
@@ -212,18 +222,18 @@ impl Play<'_, '_> {
             let ranks =
                 Ranks { members: &hosts, alike: alike.as_deref(), ready: &ready, stream, job: self.job };
             let through = plan.put(self.out, ranks)?;
-            all.extend(gpus.into_iter().zip(through).filter(|(gpu, _)| self.alike.is_played(*gpu)));
+            all.extend(gpus.into_iter().zip(through).filter(|(gpu, _)| self.alike.is_simulated(*gpu)));
         }
         Ok(all)
     }
 
     /// Declares a message from every GPU of a stage to its counterpart in another stage. The counterpart
     /// continues after it.
-    fn pass(&mut self, from: usize, to: usize) -> Result<(), WorkloadError> {
+    fn send_to_stage(&mut self, from: usize, to: usize) -> Result<(), WorkloadError> {
         let bytes = (self.file.pp_comm as f64 * self.config.scale + 0.5) as u64;
-        self.out.doing_among(Parallelism::Pipeline, "send", format_args!("stage {from} to {to}"));
+        self.out.label_parallelism(Parallelism::Pipeline, "send", format_args!("stage {from} to {to}"));
         for (src, dst) in self.layout.stage(from).zip(self.layout.stage(to)) {
-            if !self.alike.is_played(src) {
+            if !self.alike.is_simulated(src) {
                 continue;
             }
             let pair = (self.hosts[src], self.hosts[dst]);

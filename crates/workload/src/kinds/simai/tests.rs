@@ -140,7 +140,7 @@ fn the_mixture_of_experts_on_few_gpus() {
 
 #[test]
 fn what_it_takes_is_known_before_it_is_made() {
-    let layout = |tp, ep, dp, pp| Layout { tp, ep, dp, pp };
+    let layout = |tp, ep, dp, pp| GroupLayout { tp, ep, dp, pp };
     let whole = simai("scenarios/simai-moe/moe-9216gpu.txt");
     for (gpus, tp, ep, pp, microbatches, iterations) in
         [(32, 2, 4, 2, 1, 1), (32, 2, 8, 1, 2, 2), (24, 1, 2, 3, 3, 1), (16, 4, 1, 2, 1, 1)]
@@ -160,7 +160,7 @@ fn what_it_takes_is_known_before_it_is_made() {
         let env =
             WorkloadEnv { base_dir: samples().to_owned(), ..WorkloadEnv::new(gpus, Rate::from_gbps(8)) };
         let mut builder = crate::GraphBuilder::new(gpus);
-        let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
+        let out = WorkloadBuilder::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
         let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
         let batches = config.batches(&out, &file, &layout).unwrap();
         let counts = count::check(count::Counter::new(&config, &layout), &out, &file, (&batches, 1)).unwrap();
@@ -266,7 +266,7 @@ fn all_policies_are_counted_before_they_are_made() {
         let file = parse_simai(text, "w.txt").unwrap();
         let env = WorkloadEnv::new(4, Rate::from_gbps(8));
         let mut builder = crate::GraphBuilder::new(4);
-        let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
+        let out = WorkloadBuilder::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
         let layout = config.layout(&out, &file).unwrap();
         let batches = config.batches(&out, &file, &layout).unwrap();
         let counts = count::check(count::Counter::new(&config, &layout), &out, &file, (&batches, 1)).unwrap();
@@ -291,10 +291,10 @@ fn a_job_that_no_graph_can_have_whole_is_large() {
         microbatches: Some(1),
         ..simai("scenarios/simai-moe/moe-9216gpu.txt")
     };
-    let layout = Layout { tp: 8, ep: 8_192, dp: 8_192, pp: 1 };
+    let layout = GroupLayout { tp: 8, ep: 8_192, dp: 8_192, pp: 1 };
     let env = WorkloadEnv { base_dir: samples().to_owned(), ..WorkloadEnv::new(65_536, Rate::from_gbps(8)) };
     let mut builder = crate::GraphBuilder::new(65_536);
-    let out = Sink::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
+    let out = WorkloadBuilder::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
     let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
     let batches = config.batches(&out, &file, &layout).unwrap();
     let mut counter = count::Counter::new(&config, &layout);

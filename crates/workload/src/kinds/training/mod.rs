@@ -12,12 +12,12 @@ pub use self::models::Model;
 
 use self::buckets::{Bucket, Bucketing};
 use self::models::Layer;
-use super::members::{Placement, groups};
+use super::placement::{Placement, groups};
 use super::ring::Ring;
 use crate::builder::Draft;
 use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 /// Groups of hosts that each train a network with data parallelism. Each iteration of each group is a job.
 ///
@@ -86,13 +86,13 @@ fn whole() -> f64 {
 }
 
 impl Generate for Training {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         self.train(out, &self.model.layers())
     }
 }
 
 impl Training {
-    fn train(&self, out: &mut Sink<'_>, layers: &[Layer]) -> Result<(), WorkloadError> {
+    fn train(&self, out: &mut WorkloadBuilder<'_>, layers: &[Layer]) -> Result<(), WorkloadError> {
         self.check(out)?;
         let (forward, backward) = self.model.passes();
         let (forward, backward) = (self.forward.unwrap_or(forward), self.backward.unwrap_or(backward));
@@ -106,7 +106,7 @@ impl Training {
         let n = groups[0].len() as u32;
         let smallest = steps.iter().map(|s| s.size).min().expect("a network has gradients");
         if smallest.get() < u64::from(n) {
-            return out.bad(
+            return out.field_error(
                 "scale",
                 self.scale,
                 format!("leaves a bucket of {smallest}; a ring of {n} needs {n}B"),
@@ -128,15 +128,15 @@ impl Training {
         Ok(())
     }
 
-    fn check(&self, out: &Sink<'_>) -> Result<(), WorkloadError> {
+    fn check(&self, out: &WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         if self.iterations == 0 {
-            return out.bad("iterations", 0, "expected 1 or more");
+            return out.field_error("iterations", 0, "expected 1 or more");
         }
         if !(1..=8).contains(&self.bytes_per_parameter) {
-            return out.bad("bytes_per_parameter", self.bytes_per_parameter, "expected 1 to 8");
+            return out.field_error("bytes_per_parameter", self.bytes_per_parameter, "expected 1 to 8");
         }
         if !(self.scale > 0.0 && self.scale <= 1.0) {
-            return out.bad("scale", self.scale, "expected a factor above 0 and at most 1");
+            return out.field_error("scale", self.scale, "expected a factor above 0 and at most 1");
         }
         Ok(())
     }
@@ -171,7 +171,7 @@ fn steps(buckets: &[Bucket], backward: Duration, scale: f64) -> Vec<Step> {
 /// Declares one iteration of one group. `last` holds the last messages of the previous iteration; it is empty
 /// in the first. Returns the last messages of this one.
 fn iteration(
-    out: &mut Sink<'_>,
+    out: &mut WorkloadBuilder<'_>,
     ring: Ring<'_>,
     forward: Duration,
     steps: &[Step],
@@ -181,7 +181,7 @@ fn iteration(
     let mut last = last.to_vec();
     // Last computation of each host.
     let mut computed = Vec::with_capacity(ring.members.len());
-    out.doing_only("forward");
+    out.label_activity("forward");
     for (i, &host) in ring.members.iter().enumerate() {
         let pass = out.compute(host, forward, job)?;
         if !last.is_empty() {

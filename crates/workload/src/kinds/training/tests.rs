@@ -37,7 +37,7 @@ fn tiny(last_layer: u64, iterations: u32, scale: f64) -> MessageGraph {
     };
     let env = WorkloadEnv::new(2, Rate::from_gbps(8));
     let mut builder = GraphBuilder::new(2);
-    let mut sink = Sink::new(&env, &mut builder, "training", None, None, Duration::ZERO).unwrap();
+    let mut sink = WorkloadBuilder::new(&env, &mut builder, "training", None, None, Duration::ZERO).unwrap();
     config.train(&mut sink, &layers).unwrap();
     builder.finish().unwrap()
 }

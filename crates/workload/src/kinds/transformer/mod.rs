@@ -10,11 +10,11 @@ use serde::{Deserialize, Serialize};
 pub use self::models::{FeedForward, TransformerModel};
 
 use self::models::Shape;
-use self::plan::Layers;
+use self::plan::LayerBuilder;
 use super::simai::{SimAi, play_file};
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
-use crate::sink::{Generate, Sink};
+use crate::sink::{Generate, WorkloadBuilder};
 
 /// Training of a transformer with tensor, expert, data and pipeline parallelism. Each iteration is a job.
 ///
@@ -139,7 +139,7 @@ fn tflops() -> f64 {
 }
 
 impl Generate for Transformer {
-    fn generate(&self, out: &mut Sink<'_>) -> Result<(), WorkloadError> {
+    fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let shape = self.shape(out)?;
         self.check(out, &shape)?;
         let played = SimAi {
@@ -154,21 +154,23 @@ impl Generate for Transformer {
             scale: self.scale,
             iterations: self.iterations,
         };
-        play_file(&played, out, |layout| Layers { config: self, shape, layout }.file())
+        play_file(&played, out, |layout| LayerBuilder { config: self, shape, layout }.file())
     }
 }
 
 impl Transformer {
     /// Returns the parameters of the model, overridden by the fields that are set.
-    fn shape(&self, out: &Sink<'_>) -> Result<Shape, WorkloadError> {
+    fn shape(&self, out: &WorkloadBuilder<'_>) -> Result<Shape, WorkloadError> {
         let model = self.model.map(TransformerModel::shape);
         let number = |field, own: Option<u32>, of_model: fn(&Shape) -> u32, default: Option<u32>| match own
             .or(model.as_ref().map(of_model))
             .or(default)
         {
-            Some(0) => out.bad(field, 0, "expected 1 or more"),
+            Some(0) => out.field_error(field, 0, "expected 1 or more"),
             Some(number) => Ok(number),
-            None => out.bad(field, "nothing", "say it, or name a published model: model = \"llama-3-8b\""),
+            None => {
+                out.field_error(field, "nothing", "say it, or name a published model: model = \"llama-3-8b\"")
+            }
         };
         let heads = number("heads", self.heads, |s| s.heads, None)?;
         Ok(Shape {
@@ -190,7 +192,7 @@ impl Transformer {
         })
     }
 
-    fn check(&self, out: &Sink<'_>, shape: &Shape) -> Result<(), WorkloadError> {
+    fn check(&self, out: &WorkloadBuilder<'_>, shape: &Shape) -> Result<(), WorkloadError> {
         for (field, value) in [
             ("micro_batch", self.micro_batch),
             ("microbatches", self.microbatches),
@@ -199,21 +201,25 @@ impl Transformer {
             ("pp", self.pp),
         ] {
             if value == 0 {
-                return out.bad(field, 0, "expected 1 or more");
+                return out.field_error(field, 0, "expected 1 or more");
             }
         }
         for (field, value) in
             [("bytes_per_value", self.bytes_per_value), ("bytes_per_gradient", self.bytes_per_gradient)]
         {
             if !(1..=8).contains(&value) {
-                return out.bad(field, value, "expected 1 to 8");
+                return out.field_error(field, value, "expected 1 to 8");
             }
         }
         if !(self.tflops > 0.0 && self.tflops <= 1e6) {
-            return out.bad("tflops", self.tflops, "expected a number above 0 and at most 1000000");
+            return out.field_error("tflops", self.tflops, "expected a number above 0 and at most 1000000");
         }
         if shape.top_k > shape.experts {
-            return out.bad("top_k", shape.top_k, format!("expected 1 to {}, the experts", shape.experts));
+            return out.field_error(
+                "top_k",
+                shape.top_k,
+                format!("expected 1 to {}, the experts", shape.experts),
+            );
         }
         for (field, value, whole, of) in [
             ("heads", shape.heads, shape.hidden, "hidden size"),
@@ -225,7 +231,7 @@ impl Transformer {
             if !whole.is_multiple_of(value) {
                 let near = nearest_divisor(whole, value);
                 let allowed = format!("expected a divisor of the {whole} {of}, such as {near}");
-                return out.bad(field, value, allowed);
+                return out.field_error(field, value, allowed);
             }
         }
         Ok(())

@@ -6,13 +6,13 @@ use super::models::Shape;
 use super::{Optimizer, Transformer};
 use crate::collective::Operation;
 use crate::files::{Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span};
-use crate::kinds::simai::Layout;
+use crate::kinds::simai::GroupLayout;
 
 /// Properties that all layers have in common.
-pub(super) struct Layers<'a> {
+pub(super) struct LayerBuilder<'a> {
     pub(super) config: &'a Transformer,
     pub(super) shape: Shape,
-    pub(super) layout: Layout,
+    pub(super) layout: GroupLayout,
 }
 
 /// Returns a collective, or `None` if it has no bytes.
@@ -22,7 +22,7 @@ fn comm(operation: Operation, over: Span, bytes: u64) -> Option<SimAiComm> {
 
 const NOTHING: SimAiPhase = SimAiPhase { compute: Duration::ZERO, comm: None };
 
-impl Layers<'_> {
+impl LayerBuilder<'_> {
     fn tokens(&self) -> u64 {
         u64::from(self.shape.sequence) * u64::from(self.config.micro_batch)
     }
@@ -43,7 +43,7 @@ impl Layers<'_> {
     /// Returns the iteration in the form of a workload file.
     pub(super) fn file(&self) -> SimAiFile {
         let batches = self.config.microbatches;
-        let mut layers = self.around();
+        let mut layers = self.outer_layers();
         for batch in 0..batches {
             layers.push(layer("embedding_layer", NOTHING, NOTHING));
             for _ in 0..self.shape.layers / self.layout.pp as u32 {
@@ -71,7 +71,7 @@ impl Layers<'_> {
 
     /// Returns the layers before the first microbatch, which the backward pass reaches last. Forward they
     /// gather the weights, and backward they reduce the gradients of the embedding.
-    fn around(&self) -> Vec<SimAiLayer> {
+    fn outer_layers(&self) -> Vec<SimAiLayer> {
         let (shape, stages) = (&self.shape, self.layout.pp as u64);
         let of_stage = |each: u64| each * u64::from(shape.layers) / stages / self.tp();
         let embedding = 2 * shape.embedding() / stages / self.tp();
@@ -112,11 +112,11 @@ impl Layers<'_> {
         };
         let mut attention = self.compute("attention", self.shape.attention_flops() * tokens);
         attention.weight_grad.comm = gradients(Span::Dp, self.shape.attention());
-        self.shared("attention", attention, self.activations(), out);
+        self.tensor_parallel("attention", attention, self.activations(), out);
         let mut feed_forward = self.compute("feed-forward", self.shape.feed_forward_flops() * tokens);
         if self.shape.experts == 1 {
             feed_forward.weight_grad.comm = gradients(Span::Dp, self.shape.expert());
-            self.shared("feed-forward", feed_forward, self.activations(), out);
+            self.tensor_parallel("feed-forward", feed_forward, self.activations(), out);
             return;
         }
         let experts = u64::from(self.shape.experts) / self.layout.ep as u64;
@@ -128,14 +128,14 @@ impl Layers<'_> {
             ..NOTHING
         };
         out.push(layer("dispatch", exchanged, exchanged));
-        self.shared("experts", feed_forward, copies, out);
+        self.tensor_parallel("experts", feed_forward, copies, out);
         out.push(layer("combine", exchanged, exchanged));
     }
 
     /// Adds a computation that a tensor-parallel group shares. Its input is all-gathered and its output
     /// reduce-scattered, and their gradients take the opposite operations (Korthikanti et al., "Reducing
     /// activation recomputation in large transformer models", 2022, section 4.2.2).
-    fn shared(&self, name: &str, computed: SimAiLayer, bytes: u64, out: &mut Vec<SimAiLayer>) {
+    fn tensor_parallel(&self, name: &str, computed: SimAiLayer, bytes: u64, out: &mut Vec<SimAiLayer>) {
         if self.layout.tp == 1 {
             out.push(computed);
             return;

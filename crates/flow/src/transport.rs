@@ -1,0 +1,474 @@
+//! Transport of a message. Its parts wait in the lane of a queue pair in the order of posting and are served one
+//! after the other. Long parts become flows of the solver; short ones are sent at once.
+
+use pathweave_execution::{ConnId, MessagePart, PartCompletion, QueuePairs, SenderCounters, shares};
+use pathweave_results::FlowRecord;
+use pathweave_sim::PathUse;
+use pathweave_transport::Status;
+use pathweave_units::{Duration, HostId, PathId, Spread, Time, mix64};
+use pathweave_workload::{Moment, TaskId};
+
+use crate::agenda::Event;
+use crate::engine::Engine;
+use crate::gauge::collision_wait;
+use crate::lane::{Part, SendQueue, Service, SinglePath};
+use crate::model::Collides;
+use crate::recovery::RateControl;
+use crate::sizes::Size;
+use crate::solver::{FlowId, Use};
+
+/// Largest size on the wire, in bytes, of a message that is sent before any feedback arrives.
+const SHORT_MESSAGE_BYTES: u64 = 30_000;
+
+/// Time in which hosts that choose uncongested paths find them, in idle one-way times of a path. A round trip is two
+/// of these.
+const PATH_SEARCH_TIMES: f64 = 8.0;
+/// Largest relative deviation of the wait of a message's last packet from the mean. Fitted to the 99th percentile of
+/// messages in rings, and to the mean of halving and doubling, for several schemes.
+const SPREAD_OF_WAITS: f64 = 0.3;
+
+/// Maps 64 random bits to a number from 0 to 1.
+fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 / (1u64 << 53) as f64
+}
+
+impl Engine<'_> {
+    fn ends(&self, message: u32) -> (HostId, HostId) {
+        let message = &self.spec.graph.messages()[message as usize];
+        (message.src, message.dst)
+    }
+
+    /// Posts a message.
+    pub(crate) fn post(&mut self, now: Time, flow: u32) {
+        let message = self.spec.graph.messages()[flow as usize];
+        let conn = self.execution.connections.of(flow);
+        let record = FlowRecord { start_ps: now.as_ps(), ..self.execution.record(flow) };
+        if self.execution.connections[conn].queue_pairs.is_empty() && !self.open(conn) {
+            return self.execution.unreachable(now, record);
+        }
+        let lanes = self.execution.connections[conn].queue_pairs.len();
+        let first = self.execution.connections[conn].queue_pairs[0];
+        let pair = self.lanes[first as usize].pair;
+        // If a message is divided, its parts take different paths.
+        let single = self.lanes[first as usize].used();
+        let used = if lanes == 1 { single } else { PathUse::All };
+        let Some(whole) = self.size(pair, used, message.size.get()) else {
+            return self.execution.unreachable(now, record);
+        };
+        let size = whole.0;
+        let acknowledged = self.ack_delay(pair);
+        let record = FlowRecord {
+            ideal_fct_ps: size.ideal.as_ps(),
+            ideal_acked_ps: Some((size.ideal + acknowledged).as_ps()),
+            ..record
+        };
+        let parts = shares(message.size.get(), lanes);
+        self.execution.posted(record, parts.len() as u16);
+        self.execution.expected(flow, parts.len() as u16);
+        for (MessagePart { len, .. }, number) in parts.zip(0..) {
+            let lane = self.execution.connections[conn].queue_pairs[usize::from(number)];
+            let (part, at) = (Part { message: flow, number, bytes: len }, &mut self.lanes[lane as usize]);
+            if !at.is_idle(now) {
+                at.waiting.push_back(part);
+                self.serve_next(now, lane);
+            } else if let Some(sized) = if lanes == 1 { Some(whole) } else { self.size(pair, single, len) } {
+                self.serve(now, lane, part, sized);
+            }
+        }
+    }
+
+    /// Creates the lanes of a connection. Returns false if the receiver is unreachable.
+    fn open(&mut self, conn: ConnId) -> bool {
+        let connection = &self.execution.connections[conn];
+        let (src, dst, group) = (connection.src, connection.dst, connection.group);
+        let spread = self.models[group.index()].spread;
+        let pair = self.network.pair(spread, src, dst);
+        if self.network.pairs[pair as usize].profile.is_none() {
+            return false;
+        }
+        let queue_pairs = self.spec.scheme_of(group).scheme.queue_pairs;
+        let mut lanes = QueuePairs::with_capacity(usize::from(queue_pairs));
+        for index in 0..queue_pairs {
+            let single = if spread.is_single() {
+                let Some(mut chooser) = self.network.routes.chooser(conn, index, group, (src, dst)) else {
+                    return false;
+                };
+                let (path, route) = (PathId(0), Vec::new());
+                Some(match spread {
+                    Spread::OnePath => {
+                        let path = chooser.next_path();
+                        let route = self.network.route(src, dst, path);
+                        SinglePath { path, route, chooser: None }
+                    }
+                    _ => SinglePath { path, route, chooser: Some(Box::new(chooser)) },
+                })
+            } else {
+                None
+            };
+            let number = self.free_lanes.pop().unwrap_or_else(|| {
+                self.lanes.push(SendQueue::default());
+                self.lanes.len() as u32 - 1
+            });
+            let lane = &mut self.lanes[number as usize];
+            lane.conn = conn;
+            lane.pair = pair;
+            lane.single = single;
+            lane.pace = RateControl::default();
+            lane.free_at = Time::ZERO;
+            lanes.push(number);
+        }
+        self.execution.connections[conn].queue_pairs = lanes;
+        true
+    }
+
+    fn profile(&self, pair: u32) -> Option<u32> {
+        self.network.pairs[pair as usize].profile
+    }
+
+    /// Returns the size of a message between the hosts of a pair, over one path or all, and the rate of these paths.
+    fn size(&mut self, pair: u32, used: PathUse, bytes: u64) -> Option<(Size, f64)> {
+        let number = self.profile(pair)?;
+        Some((self.sizes.of(number, used, bytes), self.sizes.line_rate(number, used)))
+    }
+
+    /// Returns the time that an acknowledgement takes back to the sender.
+    fn ack_delay(&self, pair: u32) -> Duration {
+        self.profile(pair).map_or(Duration::ZERO, |number| self.sizes.back(number))
+    }
+
+    /// Serves the next waiting parts of a lane while the lane is free.
+    pub(crate) fn serve_next(&mut self, now: Time, lane: u32) {
+        loop {
+            let at = &mut self.lanes[lane as usize];
+            if at.serving.is_some() || at.waits_until_free || at.waiting.is_empty() {
+                return;
+            }
+            if at.free_at > now {
+                at.waits_until_free = true;
+                let free_at = at.free_at;
+                return self.agenda.push(free_at, Event::LaneFree(lane));
+            }
+            let part = at.waiting.pop_front().expect("it is not empty");
+            let (pair, used) = (at.pair, at.used());
+            if let Some(sized) = self.size(pair, used, part.bytes) {
+                self.serve(now, lane, part, sized);
+            }
+        }
+    }
+
+    /// Serves a part of the given size.
+    fn serve(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
+        let (src, dst) = self.ends(part.message);
+        if let Some(single) = &mut self.lanes[lane as usize].single
+            && let Some(chooser) = &mut single.chooser
+        {
+            single.path = chooser.next_path();
+            single.route = self.network.route(src, dst, single.path);
+        }
+        self.find_uses(lane, (src, dst));
+        if size.wire <= SHORT_MESSAGE_BYTES {
+            self.serve_short(now, lane, part, (size, line));
+        } else {
+            self.serve_long(now, lane, part, (size, line));
+        }
+    }
+
+    /// Stores in `uses` the resources that the messages of a lane use.
+    fn find_uses(&mut self, lane: u32, ends: (HostId, HostId)) {
+        let at = &self.lanes[lane as usize];
+        match &at.single {
+            Some(single) => self.network.of_route(&single.route, &mut self.uses),
+            None => self.network.sprayed(at.pair, ends, &mut self.uses),
+        }
+    }
+
+    fn serve_long(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
+        let pair = self.lanes[lane as usize].pair;
+        let group = self.spec.graph.messages()[part.message as usize].group.0;
+        let every = self.models[usize::from(group)].packets_an_ack;
+        let wire = size.wire as f64;
+        let acks = (size.packets.div_ceil(every) * u64::from(self.sizes.ack_bytes())) as f64 / wire;
+        for &Use { resource, share } in &self.uses {
+            if self.network.at_switch[resource as usize] {
+                let capacity = self.network.capacity[resource as usize];
+                let queue = &mut self.queues[resource as usize];
+                queue.advance(now, capacity, &self.law);
+                queue.long_message(wire * share, capacity, &self.law);
+            }
+        }
+        let recovery = self.models[usize::from(group)].recovery.filter(|_| !self.validity.open);
+        let pace = &mut self.lanes[lane as usize].pace;
+        let limit = recovery.map_or(line, |recovery| pace.advance(now, line, &recovery));
+        let flow = self.solver.add(&self.uses, limit, acks);
+        if recovery.is_some() {
+            self.recovering.begins(flow, pace);
+        }
+        if self.services.len() <= flow as usize {
+            self.services.resize(flow as usize + 1, None);
+        }
+        let gauges = self.network.pairs[pair as usize].gauges;
+        self.services[flow as usize] = Some(Service {
+            remaining_bytes: wire,
+            rate: 0.0,
+            since: now,
+            efficiency: self.efficiency(lane),
+            gauges,
+            group,
+            lane,
+            remembered_rate: line,
+            limited_since: Time::MAX,
+            max_rate: line,
+            part,
+            wire,
+            began: now,
+            base: size.base,
+            crossed: self.crossed_bytes(now, pair, gauges),
+            pair,
+            acks,
+            ledger_bytes: 0.0,
+        });
+        self.lanes[lane as usize].serving = Some(flow);
+    }
+
+    /// Returns the fraction of a lane's bytes that arrives. It is 0 on a path that leads nowhere, and below 1 if
+    /// sprayed packets meet a dead link.
+    pub(crate) fn efficiency(&self, lane: u32) -> f64 {
+        let at = &self.lanes[lane as usize];
+        match &at.single {
+            Some(single) if single.route.is_empty() => 0.0,
+            Some(_) => 1.0,
+            None => 1.0 - self.network.pairs[at.pair as usize].lost_fraction,
+        }
+    }
+
+    /// Returns the bytes that have crossed the links of the sender's and of the receiver's switch, and the part of
+    /// them that the pair has sent.
+    fn crossed_bytes(&self, now: Time, pair: u32, gauges: Option<(u32, u32)>) -> [f64; 3] {
+        let Some((from, to)) = gauges else { return [0.0; 3] };
+        let of_pair = self.levels_of_pairs[pair as usize].crossed(now);
+        [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now), of_pair]
+    }
+
+    /// Sends a short message whole at line rate. It waits in the queue of its own host and in those of switches. Only
+    /// the longer of both waits counts: a message delayed at the host reaches the switches later.
+    fn serve_short(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
+        let wire = size.wire as f64;
+        let (mut at_host, mut at_switches) = (0.0f64, 0.0);
+        let pair = &self.network.pairs[self.lanes[lane as usize].pair as usize];
+        let single = self.lanes[lane as usize].single.is_some();
+        for &Use { resource, share } in &self.uses {
+            let capacity = self.network.capacity[resource as usize];
+            let queue = &mut self.queues[resource as usize];
+            queue.advance(now, capacity, &self.law);
+            if self.network.at_switch[resource as usize] {
+                let (users, services) = (self.solver.users(resource), &self.services);
+                let left = users
+                    .filter_map(|flow| services[flow as usize].as_ref())
+                    .map(|service| service.remaining_bytes);
+                let bytes = queue.bytes(left);
+                let between = pair.between.iter().find(|between| between.resource == resource);
+                let crosses = if single { 1.0 } else { between.map_or(share, |between| between.all) };
+                if capacity > 0.0 {
+                    at_switches += crosses * bytes / capacity;
+                }
+                self.validity.short_message_met(bytes);
+            } else if capacity > 0.0 {
+                at_host = at_host.max(queue.burst() / capacity);
+            }
+            queue.short_message(wire * share);
+            self.shorts.add(now, resource, wire * share);
+        }
+        let efficiency = self.efficiency(lane);
+        let (src, dst) = self.ends(part.message);
+        let acks = f64::from(self.sizes.ack_bytes()) / wire;
+        self.ledger.add(&self.network, &self.lanes[lane as usize], (src, dst), (wire, acks));
+        if let Some((from, to)) = pair.gauges {
+            self.levels[from as usize][0].add(wire);
+            self.levels[to as usize][1].add(wire);
+            self.levels_of_pairs[self.lanes[lane as usize].pair as usize].add(wire);
+        }
+        self.lanes[lane as usize].free_at = now + Duration::from_ps((wire / line).ceil() as u64);
+        if efficiency == 0.0 {
+            // The message is lost. The model retransmits it when a path leads to the receiver again.
+            self.validity.lost();
+            self.lanes[lane as usize].free_at = now;
+            return self.wait_for_route(lane, part);
+        }
+        let wait = Duration::from_ps(at_host.max(at_switches) as u64);
+        self.schedule_arrival(now, lane, part, now + size.ideal + wait);
+    }
+
+    /// Makes a short message wait for a path to its receiver.
+    fn wait_for_route(&mut self, lane: u32, part: Part) {
+        let at = &mut self.lanes[lane as usize];
+        at.waiting.push_front(part);
+        at.waits_until_free = true;
+    }
+
+    /// Schedules the arrival of a part at time `at`, and its acknowledgement. Both are certain. If no task waits for
+    /// them, they are recorded at once; otherwise they become events.
+    fn schedule_arrival(&mut self, now: Time, lane: u32, part: Part, at: Time) {
+        debug_assert!(at >= now);
+        let SendQueue { pair, conn, .. } = self.lanes[lane as usize];
+        let (message, acked) = (part.message, at + self.ack_delay(pair));
+        let whole = self.execution.connections[conn].queue_pairs.len() == 1;
+        let graph = &self.spec.graph;
+        let awaited = |moment| {
+            graph.has_dependencies() && graph.notified_tasks(TaskId(message), moment).next().is_some()
+        };
+        let ahead = whole && acked <= self.deadline.0 && !awaited(Moment::Completion);
+        if ahead && !awaited(Moment::Delivery) {
+            self.events += 1;
+            self.on_delivered(at, message, part.number);
+        } else {
+            self.agenda.push(at, Event::Delivered { message, part: part.number });
+        }
+        if ahead {
+            self.events += 1;
+            self.recorded_until = self.recorded_until.max(acked);
+            self.on_acknowledged(acked, message);
+        } else {
+            self.agenda.push(acked, Event::Acknowledged { message });
+        }
+    }
+
+    /// Ends the service of a part that has left its sender completely.
+    pub(crate) fn finish(&mut self, now: Time, flow: FlowId) {
+        let mut service = self.services[flow as usize].take().expect("a flow that ends is in service");
+        service.advance(now);
+        self.completions.remove(flow);
+        self.solver.remove(flow);
+        let Service { part, lane, gauges, pair, wire, rate, .. } = service;
+        let mut wait = 0.0;
+        if let Some((from, to)) = gauges {
+            self.levels[from as usize][0].change(now, -rate);
+            self.levels[to as usize][1].change(now, -rate);
+            self.levels_of_pairs[pair as usize].change(now, -rate);
+            let model = self.models[usize::from(service.group)];
+            let after = self.crossed_bytes(now, pair, gauges);
+            let links = [(from, 0), (to, 1)].map(|(class, way): (u32, usize)| {
+                (self.network.gauges[class as usize], after[way] - service.crossed[way])
+            });
+            let span = (now.as_ps() - service.began.as_ps()) as f64;
+            if model.collides != Collides::Never {
+                let packet = f64::from(self.sizes.packet_bytes());
+                let [_, all, ours] = [0, 1, 2].map(|way| after[way] - service.crossed[way]);
+                let ordered = if all > 0.0 { ours / all } else { 0.0 };
+                wait = collision_wait(span, packet, links, ordered);
+                if model.collides == Collides::AtFirst {
+                    let most = PATH_SEARCH_TIMES * service.base.as_ps() as f64;
+                    wait *= (most / span).min(1.0).sqrt();
+                }
+                wait *= self.wait_factor(part);
+                if model.recovery.is_some() {
+                    self.validity.sprayed_at_random(wire, span, links);
+                }
+            }
+            if model.spread.is_by_capacity() {
+                self.validity.sprayed(wire, span, links);
+            }
+        }
+        self.count(&service, wire - service.ledger_bytes);
+        self.lanes[lane as usize].serving = None;
+        self.schedule_arrival(now, lane, part, now + service.base + Duration::from_ps(wait as u64));
+        self.serve_next(now, lane);
+    }
+
+    /// Returns the random factor on the wait of a part. Representatives of a folded graph have none, as it would
+    /// apply to all hosts that they represent.
+    fn wait_factor(&self, part: Part) -> f64 {
+        if self.spec.graph.folding().is_some() {
+            return 1.0;
+        }
+        let number = mix64(self.spec.seed ^ mix64(u64::from(part.message) << 16 | u64::from(part.number)));
+        1.0 + SPREAD_OF_WAITS * (2.0 * unit(number) - 1.0)
+    }
+
+    /// Adds bytes of a service to the ledger.
+    fn count(&mut self, service: &Service, bytes: f64) {
+        let ends = self.ends(service.part.message);
+        self.ledger.add(&self.network, &self.lanes[service.lane as usize], ends, (bytes, service.acks));
+    }
+
+    /// Adds to the ledger what all services have sent so far.
+    pub(crate) fn count_all(&mut self, now: Time) {
+        for flow in 0..self.services.len() {
+            if let Some(mut service) = self.services[flow] {
+                service.advance(now);
+                let bytes = service.wire - service.remaining_bytes - service.ledger_bytes;
+                service.ledger_bytes += bytes;
+                self.count(&service, bytes);
+                self.services[flow] = Some(service);
+            }
+        }
+    }
+
+    pub(crate) fn on_delivered(&mut self, now: Time, message: u32, part: u16) {
+        let conn = self.execution.connections.of(message);
+        let size = self.spec.graph.messages()[message as usize].size.get();
+        let bytes = match self.execution.connections[conn].queue_pairs.len() {
+            // Queue pairs are gone if all acknowledgements were recorded in advance.
+            0 | 1 => size,
+            lanes => shares(size, lanes).nth(usize::from(part)).map_or(0, |share| share.len),
+        };
+        if self.execution.part_delivered(now, message, bytes) {
+            self.schedule_steps();
+        }
+    }
+
+    pub(crate) fn on_acknowledged(&mut self, now: Time, message: u32) {
+        if self.execution.part_completed(now, message, Status::Success) == PartCompletion::NotYet {
+            return;
+        }
+        self.execution.ended(now, message);
+        self.schedule_steps();
+        if self.execution.release_connection(message, SenderCounters::default()) {
+            let conn = self.execution.connections.of(message);
+            let lanes = std::mem::take(&mut self.execution.connections[conn].queue_pairs);
+            for lane in lanes {
+                self.lanes[lane as usize].single = None;
+                self.free_lanes.push(lane);
+            }
+        }
+    }
+
+    /// Handles a change of routes or links. Every message in service continues over the new network.
+    pub(crate) fn rebuild(&mut self, now: Time) {
+        self.count_all(now);
+        self.ledger.flush(&mut self.network);
+        let flows: Vec<FlowId> = (0..self.services.len() as FlowId)
+            .filter(|&flow| self.services[flow as usize].is_some())
+            .collect();
+        for &flow in &flows {
+            self.solver.move_to(flow, &[]);
+        }
+        self.network.rebuild(&mut self.solver);
+        self.on_network();
+        for lane in 0..self.lanes.len() {
+            let Some(mut single) = self.lanes[lane].single.take() else { continue };
+            let connection = &self.execution.connections[self.lanes[lane].conn];
+            single.route = self.network.route(connection.src, connection.dst, single.path);
+            self.lanes[lane].single = Some(single);
+        }
+        for flow in flows {
+            let mut service = self.services[flow as usize].expect("it was there");
+            let lane = service.lane;
+            self.find_uses(lane, self.ends(service.part.message));
+            service.efficiency = self.efficiency(lane);
+            if service.efficiency < 1.0 {
+                self.validity.lost();
+            }
+            self.services[flow as usize] = Some(service);
+            let uses = std::mem::take(&mut self.uses);
+            self.solver.move_to(flow, &uses);
+            self.uses = uses;
+        }
+        for lane in 0..self.lanes.len() as u32 {
+            let at = &mut self.lanes[lane as usize];
+            if at.waits_until_free && at.free_at <= now {
+                at.waits_until_free = false;
+                self.serve_next(now, lane);
+            }
+        }
+    }
+}

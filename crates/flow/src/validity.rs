@@ -1,0 +1,205 @@
+//! Detection of runs outside the model's validated range.
+
+use std::collections::HashMap;
+
+use pathweave_sim::SimSpec;
+use pathweave_units::{Duration, Time};
+
+use crate::model::Model;
+use crate::network::SwitchLinks;
+use crate::solver::ResourceId;
+
+/// Number of senders to one port, each limited by it, beyond which the traffic is an incast. The model then gets its
+/// end right, but not the order in which flows end.
+const MOST_SENDERS: u32 = 24;
+/// Ratio of the demand on a port to its capacity beyond which the port counts as crowded.
+const CROWDED: f64 = 2.0;
+/// Time for which a link of single paths may be crowded.
+const CROWDED_FOR: Duration = Duration::from_ms(1);
+/// Utilisation beyond which links of sprayed flows count as full.
+const FULL: f64 = 0.97;
+/// Share of bytes or messages beyond which an effect counts.
+const MIN_COUNTED_SHARE: f64 = 0.01;
+/// Number of queue pairs per message from which on rate controls by notifications disturb each other.
+const MANY_QUEUE_PAIRS: u16 = 8;
+
+/// Largest number of messages of a run without dependencies in which each message counts. In larger runs with many
+/// begin times, the model is valid in the mean.
+pub const MAX_SMALL_RUN_MESSAGES: usize = 5_000;
+/// Utilisation of links beyond which randomly sprayed packets meet queues that mark.
+const MARKING: f64 = 0.4;
+/// Ratio of the idle path times of flows at one port beyond which delay means something different to each of them.
+const UNEQUAL: f64 = 1.5;
+
+/// Observations of a run that bear on the validity of the model.
+#[derive(Debug)]
+pub(crate) struct ValidityChecks {
+    /// True if tasks wait for messages, or if there are so few messages that each counts.
+    each_counts: bool,
+    /// True if no task waits for messages, and messages begin at many times. Rate controls are then modelled in the
+    /// mean.
+    pub(crate) open: bool,
+    /// True if tasks wait for messages and a host receives from several others. Their packets meet there as soon as
+    /// they are out of step.
+    drifts: bool,
+    /// True if some rate control increases by timers.
+    by_timers: bool,
+    /// True if such a rate control was limited.
+    slowed: bool,
+    /// Bytes that were randomly sprayed under a rate control by notifications, and the part of them that crossed
+    /// links with marking.
+    at_random: f64,
+    marked: f64,
+    shared: bool,
+    unequal: bool,
+    single_paths: bool,
+    divided: bool,
+    pause_above: f64,
+    incast: bool,
+    crowded_since: HashMap<ResourceId, Time>,
+    crowded: bool,
+    lost: bool,
+    short_messages: u64,
+    met_pauses: u64,
+    sprayed: f64,
+    sprayed_full: f64,
+}
+
+impl ValidityChecks {
+    pub(crate) fn new(spec: &SimSpec, models: &[Model]) -> Self {
+        let messages = spec.graph.messages();
+        let closed = spec.graph.has_dependencies();
+        let open = !closed && messages.iter().any(|message| message.start != messages[0].start);
+        let divided = |(group, model): (&pathweave_sim::GroupSpec, &Model)| {
+            let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
+            model.recovery.is_some() && scheme.queue_pairs >= MANY_QUEUE_PAIRS
+        };
+        let pfc = &spec.switch.pfc;
+        let mut senders = vec![None; spec.topology.hosts() as usize];
+        let mut several = |message: &pathweave_workload::Message| {
+            let sender = *senders[message.dst.index()].get_or_insert(message.src);
+            sender != message.src
+        };
+        ValidityChecks {
+            open,
+            each_counts: closed || messages.len() <= MAX_SMALL_RUN_MESSAGES,
+            drifts: closed && messages.iter().any(&mut several),
+            by_timers: models.iter().any(|model| model.recovery.is_some()),
+            slowed: false,
+            at_random: 0.0,
+            marked: 0.0,
+            shared: false,
+            unequal: false,
+            single_paths: models.iter().any(|model| model.spread.is_single()),
+            divided: open && spec.groups.iter().zip(models).any(divided),
+            // The threshold of an otherwise empty buffer.
+            pause_above: if pfc.enabled {
+                spec.switch.buffer.get() as f64 * pfc.alpha / (1.0 + pfc.alpha)
+            } else {
+                f64::INFINITY
+            },
+            incast: false,
+            crowded_since: HashMap::new(),
+            crowded: false,
+            lost: false,
+            short_messages: 0,
+            met_pauses: 0,
+            sprayed: 0.0,
+            sprayed_full: 0.0,
+        }
+    }
+
+    /// Records that a switch port limits `limited` flows, whose demand is `demand` times its capacity.
+    pub(crate) fn record_port(&mut self, now: Time, resource: ResourceId, limited: u32, demand: f64) {
+        let crowded = limited > 0 && demand > CROWDED;
+        self.incast |= crowded && limited > MOST_SENDERS;
+        if limited >= 2 {
+            self.slowed |= self.by_timers;
+            self.shared |= self.single_paths;
+        }
+        if !self.single_paths || self.crowded {
+            return;
+        }
+        if crowded {
+            self.crowded_since.entry(resource).or_insert(now);
+        } else if let Some(since) = self.crowded_since.remove(&resource) {
+            self.crowded |= now - since > CROWDED_FOR;
+        }
+    }
+
+    /// Records the bytes that a short message found queued at a port.
+    pub(crate) fn short_message_met(&mut self, bytes: f64) {
+        self.short_messages += 1;
+        self.met_pauses += u64::from(bytes > self.pause_above);
+    }
+
+    /// Records the loss of a message.
+    pub(crate) fn lost(&mut self) {
+        self.lost = true;
+    }
+
+    /// Returns true if [`paths`](Marks::paths) still needs to be called.
+    pub(crate) fn compares_paths(&self) -> bool {
+        !self.unequal && self.each_counts
+    }
+
+    /// Records the idle times of the paths of flows that share a port.
+    pub(crate) fn paths(&mut self, bases: impl Iterator<Item = u64>) {
+        let (mut least, mut most) = (u64::MAX, 0);
+        bases.for_each(|base| (least, most) = (least.min(base), most.max(base)));
+        self.unequal |= most as f64 > UNEQUAL * least as f64;
+    }
+
+    /// Records a message that was randomly sprayed under a rate control by notifications.
+    pub(crate) fn sprayed_at_random(&mut self, bytes: f64, span: f64, links: [(SwitchLinks, f64); 2]) {
+        let full = links.iter().any(|(gauge, crossed)| *crossed > MARKING * gauge.capacity * span);
+        self.at_random += bytes;
+        self.marked += if full { bytes } else { 0.0 };
+    }
+
+    /// Records a message that was sprayed for `span` picoseconds. `links` has the bytes that crossed the links of
+    /// both switches in that time.
+    pub(crate) fn sprayed(&mut self, bytes: f64, span: f64, links: [(SwitchLinks, f64); 2]) {
+        let full = links.iter().any(|(gauge, crossed)| *crossed > FULL * gauge.capacity * span);
+        self.sprayed += bytes;
+        self.sprayed_full += if full { bytes } else { 0.0 };
+    }
+
+    /// Returns the reasons, in words, why a run that ended at `end` is outside the validated range.
+    pub(crate) fn reasons(&self, end: Time) -> Vec<String> {
+        let still = self.crowded_since.values().any(|&since| end.saturating_since(since) > CROWDED_FOR);
+        let paused = self.met_pauses as f64 > MIN_COUNTED_SHARE * self.short_messages as f64;
+        let full = self.sprayed_full > MIN_COUNTED_SHARE * self.sprayed;
+        let seen = [
+            (
+                self.incast,
+                "more than 24 hosts send to one at once: the last ends as it should, the others need not",
+            ),
+            (
+                self.crowded || still,
+                "flows of single paths share a link that could carry less than half of them, for more than 1 ms",
+            ),
+            (self.divided, "messages over 8 queue pairs or more come at random under DCQCN or TIMELY"),
+            (full, "links between switches are more than 97 % full under a scheme that avoids full ones"),
+            (
+                self.each_counts && (self.slowed || self.marked > MIN_COUNTED_SHARE * self.at_random),
+                "rates that are cut by notifications get faster by timers, and what waits for them is late",
+            ),
+            (
+                self.each_counts && self.shared,
+                "flows of single paths meet, and what waits for them begins later each time",
+            ),
+            (
+                self.drifts,
+                "several hosts send to one in turn: packets get out of step and meet there, flows stay in step",
+            ),
+            (
+                self.unequal,
+                "flows of unlike idle times share a port: rate controls by delay do not share it evenly",
+            ),
+            (paused, "queues reach the threshold at which switches pause their senders"),
+            (self.lost, "messages are lost on links that fail; hosts would send them again after a timeout"),
+        ];
+        seen.into_iter().filter(|(seen, _)| *seen).map(|(_, reason)| reason.to_owned()).collect()
+    }
+}

@@ -1,0 +1,383 @@
+//! Settings without an effect in this scenario, or for which its schemes are not made. They are accepted, because a
+//! file may prepare for values of a sweep or the command line. Each of them is reported in a note.
+
+use std::collections::BTreeSet;
+
+use pathweave_fabric::config::{SwitchConfig, Thresholds};
+use pathweave_policy::cc::CcConfig;
+use pathweave_policy::fluid::ControlModel;
+use pathweave_policy::{
+    CnpMode, DatagramConfig, DlbfConfig, OnSwitch, PolicyConfig, Ports, Recovery, Reordering, ReportPolicy,
+    Scheme, Service, SplitConfig, UdmpConfig, UdmpVariant,
+};
+use pathweave_topo::{RoutingConfig, Topology};
+use pathweave_units::{Bytes, Duration, Rate};
+use pathweave_workload::MessageGraph;
+use serde::Serialize;
+
+use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
+use crate::text::value_of;
+
+/// Fields of UDMP that do not exist in the published algorithm.
+const REPAIRED: [&str; 8] = [
+    "queue_target_rtts",
+    "queue_gain",
+    "increase_step",
+    "step_limit",
+    "pool_bdp",
+    "idle_pool_bdp",
+    "inflight_bdp",
+    "near",
+];
+
+/// Returns a note, with the reason, for each setting that differs from its default and has no effect.
+pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGraph) -> Vec<String> {
+    let mut notes = Notes(Vec::new());
+    let schemes: Vec<_> = scenario.schemes().collect();
+    notes.of_run(scenario, graph);
+    notes.of_switches(scenario, topology);
+    let network = &scenario.network;
+    if network.source_route.is_some() && !matches!(scenario.routing, RoutingConfig::Source(_)) {
+        notes.add("network", &["source_route"], "packets carry a route only with routing.kind = \"source\"");
+    }
+    if network.task_notification.is_some() && !graph.needs_notifications() {
+        let why = "no task waits for what ends at a third host, or for a barrier";
+        notes.add("network", &["task_notification"], why);
+    }
+    let datagrams = schemes.iter().any(|(_, named)| matches!(named.scheme.service, Service::Datagram(_)));
+    if !datagrams {
+        let usual = NetworkConfig::default().side_channel;
+        let changed = changed(&network.side_channel, &usual);
+        notes.add("network.side_channel", &refs(&changed), "no scheme in use sends datagrams");
+    }
+    let has_edges = topology.sites().is_some_and(|sites| !sites.external().is_empty());
+    for (path, named) in &schemes {
+        notes.of_scheme(&path.to_string(), &named.scheme);
+        notes.of_trimming(&path.to_string(), &named.scheme, &scenario.switch, topology);
+        if has_edges
+            && scenario.switch.external.nsf.is_none()
+            && matches!(named.scheme.policy, PolicyConfig::Reflex(_))
+        {
+            notes.0.push(format!(
+                "{path}.policy hears of no edge: external switches answer only with switch.external.nsf, so flows between \
+                 sites have its congestion control alone; Reflex is switch.external = {{ nsf = {{}}, ndt = {{}} }}"
+            ));
+        }
+    }
+    notes.0
+}
+
+struct Notes(Vec<String>);
+
+impl Notes {
+    fn add(&mut self, table: &str, fields: &[&str], why: &str) {
+        self.0.extend(fields.iter().map(|field| format!("{table}.{field} has no effect: {why}")));
+    }
+
+    fn of_run(&mut self, scenario: &Scenario, graph: &MessageGraph) {
+        let run = &scenario.run;
+        let calibrates = run.calibrate == Calibrate::Prefix;
+        match run.fidelity {
+            Fidelity::Packet if run.calibrate != Calibrate::Auto => {
+                self.add(
+                    "run",
+                    &["calibrate"],
+                    "run.fidelity is \"packet\", and only runs of flows are measured",
+                );
+            }
+            Fidelity::Packet => {}
+            Fidelity::Flow => {
+                if calibrates && graph.folding().is_some() {
+                    let why = "each rank stands for others, and of these no packets can be run";
+                    self.add("run", &["calibrate"], why);
+                }
+                // Threads and partition apply to the packets that calibrate the flows.
+                if !calibrates {
+                    let why = "run.fidelity is \"flow\", and flows are run by one thread";
+                    if run.partition.is_some() {
+                        self.add("run", &["partition"], why);
+                    }
+                    if run.threads.is_some_and(|threads| threads > 1) {
+                        self.add("run", &["threads"], why);
+                    }
+                }
+            }
+        }
+    }
+
+    fn of_switches(&mut self, scenario: &Scenario, topology: &Topology) {
+        let (switch, usual) = (&scenario.switch, SwitchConfig::default());
+        if !switch.pfc.enabled {
+            let changed = changed(&switch.pfc, &usual.pfc);
+            self.add("switch.pfc", &refs(&without(&changed, "enabled")), "switch.pfc.enabled is false");
+        }
+        if !switch.ecn.enabled {
+            let changed = changed(&switch.ecn, &usual.ecn);
+            self.add("switch.ecn", &refs(&without(&changed, "enabled")), "switch.ecn.enabled is false");
+        }
+        if !switch.trim.enabled {
+            let changed = changed(&switch.trim, &usual.trim);
+            self.add("switch.trim", &refs(&without(&changed, "enabled")), "switch.trim.enabled is false");
+        }
+        if topology.sites().is_none_or(|sites| sites.external().is_empty()) {
+            let changed = changed(&switch.external, &usual.external);
+            self.add("switch.external", &refs(&changed), "the topology has no external switches");
+        }
+        let asked = match switch.forwarding.kind {
+            Some(kind) => BTreeSet::from([kind.name().to_owned()]),
+            None => {
+                let of_schemes = scenario.schemes().filter_map(|(_, named)| named.scheme.forwarding);
+                of_schemes.filter_map(|kind| Some(value_of(&kind).as_str()?.to_owned())).collect()
+            }
+        };
+        for table in changed(&switch.forwarding, &usual.forwarding) {
+            let serves = |kind: &str| kind == table || table == "wcmp" && kind == "weighted-rps";
+            if table != "kind" && !asked.iter().any(|kind| serves(kind)) {
+                let why = format!("neither switch.forwarding.kind nor a scheme asks for \"{table}\"");
+                self.add("switch.forwarding", &[&table], &why);
+            }
+        }
+    }
+
+    /// Reports switches that trim together with schemes that are not made for trimming.
+    fn of_trimming(&mut self, path: &str, scheme: &Scheme, switch: &SwitchConfig, topology: &Topology) {
+        if !switch.trim.enabled {
+            return;
+        }
+        if scheme.recovery.goes_back() && !matches!(scheme.service, Service::Datagram(_)) {
+            self.0.push(format!(
+                "{path}.recovery is \"go_back_n\" and switch.trim.enabled: for each packet that is trimmed, all behind it are \
+                 sent again; it is made for switches that pause (switch.pfc)"
+            ));
+        }
+        let by_marks =
+            [ControlModel::BY_MARKS, ControlModel::BY_NOTIFICATIONS].contains(&scheme.as_fluid().control);
+        // The fluid model of Timely is that of marks, but Timely reacts to delay.
+        let is_timely =
+            matches!(&scheme.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(_), .. }));
+        if by_marks && !is_timely && switch.ecn.enabled && marks_nothing(switch, topology) {
+            self.0.push(format!(
+                "{path} slows down for marks, and there are none: switch.ecn.kmin = {} is not below switch.trim.queue = {}, \
+                 beyond which packets are trimmed",
+                switch.ecn.kmin, switch.trim.queue
+            ));
+        }
+    }
+
+    fn of_scheme(&mut self, path: &str, scheme: &Scheme) {
+        let within = |below: &str| format!("{path}.{below}");
+        if let Service::Datagram(datagrams) = &scheme.service {
+            let why = "datagrams are not acknowledged one by one; what repairs them is service.repair";
+            if scheme.acks.every_packets != 1 {
+                self.add(&within("acks"), &["every_packets"], why);
+            }
+            if scheme.acks.every_bytes.is_some() {
+                self.add(&within("acks"), &["every_bytes"], why);
+            }
+            if scheme.recovery != Recovery::GoBackN {
+                self.add(path, &["recovery"], why);
+            }
+            if scheme.ports == Ports::Distinct {
+                self.add(path, &["ports"], "a datagram queue pair has the same ports for all its peers");
+            }
+            let split = match &scheme.policy {
+                PolicyConfig::Split(SplitConfig { cc, .. }) => Some(cc),
+                _ => None,
+            };
+            if !matches!(split, Some(CcConfig::Dcqcn(_))) {
+                let why = "without congestion control \"dcqcn\" nobody is notified of marks";
+                if scheme.cnp.mode != CnpMode::Off {
+                    self.add(&within("cnp"), &["mode"], why);
+                }
+                if datagrams.slows != DatagramConfig::default().slows {
+                    self.add(&within("service"), &["slows"], why);
+                }
+            }
+        } else if scheme.acks.every_packets != 1 && scheme.acks.every_bytes.is_some() {
+            self.add(&within("acks"), &["every_packets"], "bytes count where acks.every_bytes is given");
+        }
+        if scheme.cnp.mode == CnpMode::Off && scheme.cnp.interval > Duration::ZERO {
+            self.add(&within("cnp"), &["interval"], "cnp.mode is \"off\"");
+        }
+        let every = scheme.acks.every_packets;
+        if every > 1 && matches!(scheme.policy, PolicyConfig::Udmp(_) | PolicyConfig::Mprdma(_)) {
+            self.0.push(format!(
+                "{path}.acks.every_packets is {every}: the policy lets a packet leave for each acknowledgement that arrives, \
+                 and where packets are lost it waits for those that never come; it is made for 1"
+            ));
+        }
+        if let PolicyConfig::Dlbf(DlbfConfig { on_switch: OnSwitch::Wait, gap_margin, .. }) = &scheme.policy {
+            let why = "policy.on_switch is \"wait\": nothing is copied";
+            if *gap_margin != DlbfConfig::default().gap_margin {
+                self.add(&within("policy"), &["gap_margin"], why);
+            }
+            let usual = ReportPolicy::default().copy_marks;
+            if matches!(&scheme.reordering, Reordering::Reported(report) if report.copy_marks != usual) {
+                self.add(&within("reordering"), &["copy_marks"], why);
+            }
+        }
+        if let PolicyConfig::Udmp(udmp) = &scheme.policy {
+            let changed = changed(udmp, &UdmpConfig::default());
+            let (others, why): (&[&str], _) = match udmp.variant {
+                UdmpVariant::Published => (&REPAIRED, "variant \"published\" has no such parameter"),
+                UdmpVariant::Repaired => (&["kick_after"], "variant \"repaired\" has no such parameter"),
+            };
+            let idle: Vec<&str> =
+                others.iter().copied().filter(|other| changed.iter().any(|it| it == other)).collect();
+            self.add(&within("policy"), &idle, why);
+        }
+    }
+}
+
+/// Returns true if all ports trim packets before they mark any, at every link rate.
+fn marks_nothing(switch: &SwitchConfig, topology: &Topology) -> bool {
+    let at =
+        |bytes: Bytes, of: Rate, rate: Rate| bytes.get() as f64 * rate.as_bps() as f64 / of.as_bps() as f64;
+    topology.links().iter().all(|link| {
+        let kmin = match switch.ecn.thresholds {
+            Thresholds::ByRate => at(switch.ecn.kmin, switch.ecn.reference_rate, link.rate),
+            Thresholds::Fixed => switch.ecn.kmin.get() as f64,
+        };
+        kmin >= at(switch.trim.queue, switch.trim.reference_rate, link.rate)
+    })
+}
+
+/// Returns the fields of a table that differ from those of another table.
+fn changed(table: &impl Serialize, usual: &impl Serialize) -> Vec<String> {
+    let (table, usual) = (value_of(table), value_of(usual));
+    let fields =
+        |value: &toml::Value| value.as_table().into_iter().flatten().map(|(name, _)| name.clone()).collect();
+    let (names, gone): (Vec<String>, Vec<String>) = (fields(&table), fields(&usual));
+    let gone = gone.into_iter().filter(|name| table.get(name).is_none());
+    names.into_iter().filter(|name| table.get(name) != usual.get(name)).chain(gone).collect()
+}
+
+fn without(fields: &[String], name: &str) -> Vec<String> {
+    fields.iter().filter(|field| *field != name).cloned().collect()
+}
+
+fn refs(fields: &[String]) -> Vec<&str> {
+    fields.iter().map(String::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::load::{Changes, Loaded};
+
+    fn notes(scheme: &str, set: &[&str]) -> Vec<String> {
+        notes_on("{ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2 }", scheme, set)
+    }
+
+    fn notes_on(topology: &str, scheme: &str, set: &[&str]) -> Vec<String> {
+        let text = format!(
+            "scheme = \"{scheme}\"\ntopology = {topology}\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n"
+        );
+        let set = set.iter().map(|&text| text.to_owned()).collect();
+        let loaded = Loaded::parse(&text, "a.toml", ".", &Changes { set, ..Changes::default() });
+        let prepared =
+            loaded.and_then(|loaded| loaded.prepare()).unwrap_or_else(|why| panic!("{scheme}: {why}"));
+        // Notes on latency are expected with messages of one packet.
+        prepared.notes.into_iter().filter(|note| !note.starts_with("latency rules")).collect()
+    }
+
+    #[test]
+    fn reflex_without_edges_is_not_reflex() {
+        let two_sites = "{ preset = \"reflex-32\" }";
+        let [note] = &notes_on(two_sites, "reflex-swift", &[])[..] else { panic!("one note") };
+        assert!(note.contains("hears of no edge") && note.contains("nsf = {}, ndt = {}"), "{note}");
+        assert!(notes_on(two_sites, "reflex-swift", &["switch.external.nsf={}"]).is_empty());
+        assert!(notes("reflex-swift", &[]).is_empty(), "one site has no flows to hear an edge for");
+    }
+
+    #[test]
+    fn what_is_ignored_is_said() {
+        let one = |scheme, set: &[&str], note: &str| assert_eq!(notes(scheme, set), [note]);
+        one(
+            "erd",
+            &["scheme.acks.every_packets=4"],
+            "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; what repairs them is \
+             service.repair",
+        );
+        one(
+            "erd",
+            &["scheme.acks.every_bytes=16KB"],
+            "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; what repairs them is \
+             service.repair",
+        );
+        one(
+            "uet-nscc",
+            &["scheme.acks.every_packets=4"],
+            "scheme.acks.every_packets has no effect: bytes count where acks.every_bytes is given",
+        );
+        one(
+            "rps",
+            &["switch.forwarding.conga.gap=9us"],
+            "switch.forwarding.conga has no effect: neither switch.forwarding.kind nor a scheme asks for \"conga\"",
+        );
+        one(
+            "rps",
+            &["network.source_route=hops"],
+            "network.source_route has no effect: packets carry a route only with routing.kind = \"source\"",
+        );
+        one(
+            "rps",
+            &["switch.pfc.enabled=false", "switch.pfc.alpha=0.5"],
+            "switch.pfc.alpha has no effect: switch.pfc.enabled is false",
+        );
+        one(
+            "dlbf",
+            &["scheme.policy.gap_margin=1us"],
+            "scheme.policy.gap_margin has no effect: policy.on_switch is \"wait\": nothing is copied",
+        );
+        one(
+            "udmp-published",
+            &["scheme.policy.near=0.1"],
+            "scheme.policy.near has no effect: variant \"published\" has no such parameter",
+        );
+        one(
+            "udmp",
+            &["scheme.acks.every_packets=8"],
+            "scheme.acks.every_packets is 8: the policy lets a packet leave for each acknowledgement that arrives, and where \
+             packets are lost it waits for those that never come; it is made for 1",
+        );
+        one(
+            "rps",
+            &["run.calibrate=prefix"],
+            "run.calibrate has no effect: run.fidelity is \"packet\", and only runs of flows are measured",
+        );
+        one(
+            "rps",
+            &["run.fidelity=flow", "run.threads=4"],
+            "run.threads has no effect: run.fidelity is \"flow\", and flows are run by one thread",
+        );
+        assert_eq!(notes("rps", &["run.fidelity=flow", "run.calibrate=prefix"]), [""; 0]);
+        assert_eq!(notes("conga", &["switch.forwarding.conga.gap=9us"]), [""; 0]);
+        assert_eq!(notes("rps", &["routing=source", "network.source_route=hops"]), [""; 0]);
+    }
+
+    /// Default thresholds at 100 Gb/s: packets are trimmed at 178,450 B and marked at 400 KB. Both scale with the
+    /// rate of the link.
+    #[test]
+    fn schemes_that_switches_which_trim_are_not_made_for() {
+        let trims = ["switch.trim.enabled=true", "switch.pfc.enabled=false"];
+        let goes_back = "scheme.recovery is \"go_back_n\" and switch.trim.enabled: for each packet that is trimmed, all behind it \
+                         are sent again; it is made for switches that pause (switch.pfc)";
+        let unmarked = "scheme slows down for marks, and there are none: switch.ecn.kmin = 400KB is not below switch.trim.queue = \
+                        178450B, beyond which packets are trimmed";
+        assert_eq!(notes("ecmp", &trims), [goes_back, unmarked]);
+        assert_eq!(notes("timely", &trims), [goes_back]);
+        assert_eq!(notes("rps", &trims), [unmarked]);
+        assert_eq!(notes("weave", &trims), [""; 0]);
+        let low = [trims[0], trims[1], "switch.ecn.kmin=20KB", "switch.ecn.kmax=80KB"];
+        assert_eq!(notes("ecmp", &low), [goes_back]);
+        let nothing_trims = ["switch.pfc.enabled=false"];
+        assert_eq!(notes("ecmp", &nothing_trims), [""; 0]);
+    }
+
+    #[test]
+    fn no_listed_scheme_sets_what_it_ignores() {
+        for info in pathweave_policy::schemes() {
+            assert_eq!(notes(info.name, &[]), [""; 0], "{}", info.name);
+        }
+    }
+}
