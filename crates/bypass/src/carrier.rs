@@ -104,7 +104,7 @@ pub fn open(config: DeviceConfig, carrier: &Carrier) -> Result<Opened, CarrierEr
                 local: *local,
                 gateway: *gateway,
                 mtu_bytes: *mtu_bytes,
-                huge_pages: huge_pages.clone(),
+                huge_pages: *huge_pages,
             })?;
             (Device::with_backend(config, port.backend)?, Some(port.description))
         }

@@ -264,7 +264,7 @@ impl<'a> Network<'a> {
         (0..).zip(&*by_port).for_each(|(port, bytes)| sums[ports.representative(port) as usize] += bytes);
         let whole = (0..).zip(by_port);
         whole.for_each(|(port, bytes)| {
-            *bytes = sums[ports.representative(port) as usize] / ports.capacity_factor(port)
+            *bytes = sums[ports.representative(port) as usize] / ports.capacity_factor(port);
         });
     }
 

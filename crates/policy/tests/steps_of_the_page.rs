@@ -5,7 +5,7 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Crates from which the policy crate is built.
-const CRATES: [&str; 4] = ["units", "hardware", "wire", "policy"];
+const CRATES: [&str; 3] = ["units", "wire", "policy"];
 
 /// A block of code in the page, and its place in the crate.
 #[derive(Debug)]

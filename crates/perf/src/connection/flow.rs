@@ -130,7 +130,7 @@ impl Flow {
             let turn = || connection.turn();
             match self.tally.test.op {
                 Op::Send | Op::Write => {
-                    self.tally.pattern.fill(&self.local_buffers, start, len, number, turn)?
+                    self.tally.pattern.fill(&self.local_buffers, start, len, number, turn)?;
                 }
                 Op::Read => self.tally.pattern.fill_inverted(&self.local_buffers, start, len, slot, turn)?,
             }
