@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo module profile dist release test lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
+.PHONY: help build demo module profile dist release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ test: bare smoke ## All tests.
 	$(MAKE) test-web
 	$(MAKE) site
 	.ci/hardware
+
+quick: ## Formatting, lints and tests of the crates with changes that are not committed.
+	.ci/quick
 
 lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python package.
 	.ci/language

@@ -24,6 +24,7 @@ from ._pathweave import (
     Sweep,
     Table,
     __version__,
+    check_control,
     check_picker,
     presets,
     schema,
@@ -31,6 +32,7 @@ from ._pathweave import (
     topologies,
     workloads,
 )
+from ._control import CongestionControl
 from ._picker import Picker
 from ._run import run
 from ._sweep import SweepResult, sweep
@@ -51,6 +53,8 @@ __all__ = [
     "SweepResult",
     "Table",
     "__version__",
+    "CongestionControl",
+    "check_control",
     "check_picker",
     "compare",
     "model",

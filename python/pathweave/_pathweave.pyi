@@ -9,6 +9,7 @@ import pandas
 import polars
 import pyarrow
 
+from ._control import ControlLike
 from ._picker import PickerLike
 from ._plot import Plot
 
@@ -27,6 +28,7 @@ __all__ = [
     "SweepRun",
     "Table",
     "__version__",
+    "check_control",
     "check_picker",
     "comparison_table",
     "presets",
@@ -184,14 +186,15 @@ def run(
     threads: int | None = None,
     cores: int | None = None,
     picker: PickerLike | None = None,
+    control: ControlLike | None = None,
 ) -> RunResult: ...
 
 @final
 class QueuePair:
-    """The queue pair a picker belongs to."""
+    """The queue pair that a picker or a congestion control belongs to."""
 
     seed: int
-    """Seed for what is random in this picker, 64 bits: another one for each queue pair, the same in each run."""
+    """Seed for what is random in this picker (0 for a control), 64 bits: another one for each queue pair, the same in each run."""
     paths: int
     """Paths it may choose from: 0 to `paths - 1`."""
     line_rate_bps: int
@@ -263,6 +266,14 @@ class Path:
     """Rate of its slowest link, bits per second."""
     links: int | None
     """Links from host to host."""
+
+def check_control(control: ControlLike, seeds: int = 12) -> None:
+    """Puts a congestion control through the situations and random operations that every one of the engine passes.
+
+    Raises:
+        AssertionError: It breaks the contract, or sends other packets with the same seed.
+        Exception: What the control itself raises.
+    """
 
 def check_picker(picker: PickerLike, seeds: int = 12) -> None:
     """Puts a picker through what every picker of the engine passes, without a network.

@@ -8,6 +8,7 @@ from typing import Any
 
 from . import _pathweave
 from ._pathweave import Cancel, Progress, RunResult, Scenario
+from ._control import ControlLike
 from ._picker import PickerLike
 from ._progress import Bar
 from ._table import Root, plain
@@ -36,14 +37,15 @@ def run_shown(
     threads: int | None,
     cores: int | None = None,
     picker: PickerLike | None = None,
+    control: ControlLike | None = None,
 ) -> RunResult:
     """Runs a scenario that is ready, and shows its progress as asked for; `label` is what a bar is called."""
     if callable(progress):
-        return _pathweave.run(scenario, progress, cancel, threads, cores, picker)
+        return _pathweave.run(scenario, progress, cancel, threads, cores, picker, control)
     if not progress:
-        return _pathweave.run(scenario, None, cancel, threads, cores, picker)
+        return _pathweave.run(scenario, None, cancel, threads, cores, picker, control)
     with Bar(label) as bar:
-        result = _pathweave.run(scenario, bar.update, cancel, threads, cores, picker)
+        result = _pathweave.run(scenario, bar.update, cancel, threads, cores, picker, control)
         # A run that was cancelled stays where it is.
         if result.ended != "interrupted":
             bar.show(1.0, result.ended.replace("_", " "))
@@ -58,6 +60,7 @@ def run(
     scheme: str | None = None,
     fidelity: Fidelity | None = None,
     picker: PickerLike | None = None,
+    control: ControlLike | None = None,
     threads: int | None = None,
     progress: ProgressLike = True,
     cancel: Cancel | None = None,
@@ -73,17 +76,19 @@ def run(
             said here, `run.fidelity` of the scenario.
         picker: A subclass of `Picker` that chooses the path of each packet, in place of the pickers that the scenario's
             schemes have; or another callable that takes a `QueuePair` and returns a `Picker`.
+        control: A subclass of `CongestionControl` that limits the window or rate of each queue pair, in place of the
+            congestion controls that the scenario's schemes have; or another callable that returns one.
         threads: Threads that run it side by side. Results do not depend on it. Unless said here or by `run.threads` of
-            the scenario: as many as there are processors, but no more than one for 64 hosts. With `picker`: one.
+            the scenario: as many as there are processors, but no more than one for 64 hosts. With `picker` or `control`: one.
         progress: A bar (True), nothing (False), or a function called with a `Progress` ten times a second.
         cancel: Ends the run from another thread; the result is then marked interrupted.
 
     Raises:
         ScenarioError: The scenario cannot run; its text shows every mistake with its line.
-        ValueError: A scheme decides rate and path together, so `picker` has no place in it; or `pick` returned a path
-            that cannot be used.
-        TypeError: `picker` is not what it should be.
-        Exception: What the picker or the progress function raises ends the run and comes out as it is.
+        ValueError: A scheme decides rate and path together, so `picker` or `control` has no place in it; or `pick`
+            returned a path that cannot be used, or a control set a limit that is none.
+        TypeError: `picker` or `control` is not what it should be.
+        Exception: What the picker, the control or the progress function raises ends the run and comes out as it is.
         KeyboardInterrupt: On Ctrl-C. The simulation stops within a tenth of a second.
 
     The interpreter's lock is released while the simulation runs, so several runs may go on in threads.
@@ -92,4 +97,4 @@ def run(
     changes = [*set, *([] if fidelity is None else [f'run.fidelity="{fidelity}"'])]
     if changes or seed is not None or scheme is not None:
         scenario = scenario.with_(set=changes, seed=seed, scheme=scheme)
-    return run_shown(scenario, scheme or scenario.name, progress, cancel, threads, picker=picker)
+    return run_shown(scenario, scheme or scenario.name, progress, cancel, threads, picker=picker, control=control)

@@ -78,6 +78,7 @@ mod schemes;
 mod service;
 pub mod shared;
 mod split;
+pub mod supplied;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod udmp;

@@ -1,4 +1,4 @@
-//! All policies, behind one type without virtual calls.
+//! All policies, behind one type. Policies of this crate are dispatched without virtual calls.
 //!
 //! A coupled policy (one that decides rate and path together) is one file, `src/<name>.rs`. It holds its state, its
 //! `Config` with [`Adapt`], `validate()` and `build(&self, &PolicyEnv, &mut Rng)`, its scenarios and its tests. It is
@@ -10,7 +10,7 @@ use core::ops::Range;
 
 use pathweave_units::{PathId, Rate, Rng, Time};
 
-use crate::cc::AnyCc;
+use crate::cc::{AnyCc, CcConfig};
 use crate::dlbf::{Dlbf, DlbfConfig};
 use crate::fluid::{AsFluid, Fluid};
 use crate::laps::{Laps, LapsConfig};
@@ -20,6 +20,7 @@ use crate::picker::{AnyPicker, PickerConfig};
 use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{SplitConfig, SplitPolicy};
+use crate::supplied::{ExternalPolicy, PolicyFactory};
 use crate::udmp::{Udmp, UdmpConfig};
 use crate::weave::{Weave, WeaveConfig};
 use crate::{
@@ -35,61 +36,102 @@ macro_rules! policies {
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[allow(clippy::large_enum_variant, reason = "a scenario has a handful of them")]
-        pub enum PolicyConfig { $( $(#[$doc])* $name($config) ),* }
+        pub enum PolicyConfig {
+            $( $(#[$doc])* $name($config), )*
+            /// A policy supplied by the program; no scenario can name it.
+            #[cfg_attr(feature = "serde", serde(skip))]
+            Supplied(PolicyFactory),
+        }
 
-        /// Any policy, dispatched without a virtual call.
+        /// Any policy; those of this crate are dispatched without a virtual call.
         // The tag comes first, next to the fields that the policy uses most.
         #[derive(Clone, Debug)]
         #[repr(u8)]
-        pub enum AnyPolicy { $( $(#[$doc])* $name($state) ),* }
+        pub enum AnyPolicy {
+            $( $(#[$doc])* $name($state), )*
+            /// A policy supplied by the program, dispatched by a virtual call.
+            Supplied(ExternalPolicy),
+        }
 
         impl PolicyConfig {
             /// Returns an error that names the first invalid field.
             pub fn validate(&self) -> Result<(), ConfigError> {
-                match self { $( PolicyConfig::$name(config) => config.validate() ),* }
+                match self {
+                    $( PolicyConfig::$name(config) => config.validate(), )*
+                    PolicyConfig::Supplied(config) => config.validate(),
+                }
             }
             /// Builds the policy of one direction of one queue pair. `rng` is the queue pair's stream, the same that
             /// every later call gets.
             pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> AnyPolicy {
-                match self { $( PolicyConfig::$name(config) => AnyPolicy::$name(config.build(env, rng)) ),* }
+                match self { $( PolicyConfig::$name(config) => AnyPolicy::$name(config.build(env, rng)), )*
+                    PolicyConfig::Supplied(factory) => AnyPolicy::Supplied(factory.build(env, rng)),
+                }
             }
         }
 
         impl AsFluid for PolicyConfig {
             fn as_fluid(&self) -> Fluid {
-                match self { $( PolicyConfig::$name(config) => config.as_fluid() ),* }
+                match self {
+                    $( PolicyConfig::$name(config) => config.as_fluid(), )*
+                    PolicyConfig::Supplied(config) => config.as_fluid(),
+                }
             }
         }
 
         impl Adapt for PolicyConfig {
             fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-                match self { $( PolicyConfig::$name(config) => config.adapt_to_fabric(fabric) ),* }
+                match self {
+                    $( PolicyConfig::$name(config) => config.adapt_to_fabric(fabric), )*
+                    PolicyConfig::Supplied(config) => config.adapt_to_fabric(fabric),
+                }
             }
             fn uses_longest_path(&self) -> bool {
-                match self { $( PolicyConfig::$name(config) => config.uses_longest_path() ),* }
+                match self {
+                    $( PolicyConfig::$name(config) => config.uses_longest_path(), )*
+                    PolicyConfig::Supplied(config) => config.uses_longest_path(),
+                }
             }
             fn host_delay(&self) -> HostDelay {
-                match self { $( PolicyConfig::$name(config) => config.host_delay() ),* }
+                match self {
+                    $( PolicyConfig::$name(config) => config.host_delay(), )*
+                    PolicyConfig::Supplied(config) => config.host_delay(),
+                }
             }
             fn adapt_to_host(&mut self, host: &HostEnv) {
-                match self { $( PolicyConfig::$name(config) => config.adapt_to_host(host) ),* }
+                match self {
+                    $( PolicyConfig::$name(config) => config.adapt_to_host(host), )*
+                    PolicyConfig::Supplied(config) => config.adapt_to_host(host),
+                }
             }
         }
 
         impl Policy for AnyPolicy {
             fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_open(now, member, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_open(now, member, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_open(now, member, cx),
+                }
             }
             fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_close(cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_close(cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_close(cx),
+                }
             }
             #[inline]
             fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
-                match self { $( AnyPolicy::$name(policy) => policy.poll_send(now, want, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.poll_send(now, want, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.poll_send(now, want, cx),
+                }
             }
             #[inline]
             fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-                match self { $( AnyPolicy::$name(policy) => policy.on_sent(now, sent, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_sent(now, sent, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_sent(now, sent, cx),
+                }
             }
             fn make_control(
                 &mut self,
@@ -98,7 +140,10 @@ macro_rules! policies {
                 in_flight: Range<u64>,
                 cx: &mut PolicyCx<'_>,
             ) -> Outgoing {
-                match self { $( AnyPolicy::$name(policy) => policy.make_control(now, path, in_flight, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.make_control(now, path, in_flight, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.make_control(now, path, in_flight, cx),
+                }
             }
             fn on_copy_sent(
                 &mut self,
@@ -108,33 +153,60 @@ macro_rules! policies {
                 wire_bytes: u32,
                 cx: &mut PolicyCx<'_>,
             ) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_copy_sent(now, psn, path, wire_bytes, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_copy_sent(now, psn, path, wire_bytes, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_copy_sent(now, psn, path, wire_bytes, cx),
+                }
             }
             #[inline]
             fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_feedback(now, feedback, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_feedback(now, feedback, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_feedback(now, feedback, cx),
+                }
             }
             fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_control(now, feedback, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_control(now, feedback, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_control(now, feedback, cx),
+                }
             }
             fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_paths(now, paths, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_paths(now, paths, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_paths(now, paths, cx),
+                }
             }
             fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyPolicy::$name(policy) => policy.on_timer(now, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.on_timer(now, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.on_timer(now, cx),
+                }
             }
             #[inline]
             fn next_timer(&self) -> Option<Time> {
-                match self { $( AnyPolicy::$name(policy) => policy.next_timer() ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.next_timer(), )*
+                    AnyPolicy::Supplied(policy) => policy.next_timer(),
+                }
             }
             fn rate(&self, now: Time) -> Option<Rate> {
-                match self { $( AnyPolicy::$name(policy) => policy.rate(now) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.rate(now), )*
+                    AnyPolicy::Supplied(policy) => policy.rate(now),
+                }
             }
             fn window(&self) -> Option<SendWindow> {
-                match self { $( AnyPolicy::$name(policy) => policy.window() ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.window(), )*
+                    AnyPolicy::Supplied(policy) => policy.window(),
+                }
             }
             fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-                match self { $( AnyPolicy::$name(policy) => policy.path_beyond_window(now, want, cx) ),* }
+                match self {
+                    $( AnyPolicy::$name(policy) => policy.path_beyond_window(now, want, cx), )*
+                    AnyPolicy::Supplied(policy) => policy.path_beyond_window(now, want, cx),
+                }
             }
         }
     };
@@ -167,6 +239,16 @@ impl PolicyConfig {
     /// Returns true if the policy depends on feedback by packets, which a model without packets does not have.
     pub fn is_about_feedback(&self) -> bool {
         matches!(self, PolicyConfig::Reflex(_))
+    }
+
+    /// Returns the congestion control; `None` if rate and path are one decision.
+    pub fn cc_mut(&mut self) -> Option<&mut CcConfig> {
+        match self {
+            PolicyConfig::Split(config) => Some(&mut config.cc),
+            PolicyConfig::Dlbf(config) => Some(&mut config.cc),
+            PolicyConfig::Reflex(config) => Some(&mut config.cc),
+            _ => None,
+        }
     }
 
     /// Returns the path picker; `None` if rate and path are one decision.

@@ -1,9 +1,9 @@
-//! Check of the picker contract, for pickers written in Python.
+//! Checks of the contracts of pickers and congestion controls, for those written in Python.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use pathweave_policy::cc::{CcConfig, UnlimitedConfig};
+use pathweave_policy::cc::{CcConfig, CcFactory, UnlimitedConfig};
 use pathweave_policy::picker::{PickerConfig, PickerFactory};
 use pathweave_policy::testing::{Report, Scenario, random_operations};
 use pathweave_policy::{MeasuredSection, PolicyEnv, SplitConfig};
@@ -11,6 +11,7 @@ use pathweave_units::Duration;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 
+use crate::control::PythonControls;
 use crate::picker::{FirstException, PythonPickers};
 
 /// Number of operations in each random sequence.
@@ -28,12 +29,43 @@ pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64
     let supply = PickerFactory::new(Arc::new(PythonPickers::new(picker, Arc::clone(&trouble))?));
     let cc = CcConfig::None(UnlimitedConfig::default());
     let policy = SplitConfig { cc, picker: PickerConfig::Supplied(supply) };
+    let odd = "the picker took other paths with the same seed; what is random must come from `self.random`";
+    check(py, &policy, &trouble, seeds, odd)
+}
+
+/// Checks that a congestion control fulfils the contract of congestion controls, as [`check_picker`] does for
+/// pickers.
+///
+/// Raises `AssertionError` if the control breaks the contract or is not reproducible, and any exception that the
+/// control raises.
+#[pyfunction]
+#[pyo3(signature = (control, seeds = 12))]
+pub(crate) fn check_control(py: Python<'_>, control: &Bound<'_, PyAny>, seeds: u64) -> PyResult<()> {
+    let trouble = Arc::new(FirstException::default());
+    let factory = CcFactory::new(Arc::new(PythonControls::new(control, Arc::clone(&trouble))?));
+    let policy = SplitConfig { cc: CcConfig::Supplied(factory), picker: PickerConfig::Rps };
+    check(
+        py,
+        &policy,
+        &trouble,
+        seeds,
+        "the control sent other packets with the same seed; it must not be random",
+    )
+}
+
+/// Runs the situations of the policy bench and random operations. `odd` says what is wrong if a run does not repeat.
+fn check(
+    py: Python<'_>,
+    policy: &SplitConfig,
+    trouble: &FirstException,
+    seeds: u64,
+    odd: &str,
+) -> PyResult<()> {
     let checked = py.detach(|| {
         for (situation, scenario) in Scenario::all() {
-            let run = || guarded(&trouble, situation, || scenario.run(|env, rng| policy.build(env, rng)));
+            let run = || guarded(trouble, situation, || scenario.run(|env, rng| policy.build(env, rng)));
             if observable(&run()?) != observable(&run()?) {
-                let why = "took other paths with the same seed; what is random must come from `self.random`";
-                return Err(PyAssertionError::new_err(format!("situation {situation:?}: the picker {why}")));
+                return Err(PyAssertionError::new_err(format!("situation {situation:?}: {odd}")));
             }
         }
         for seed in 0..seeds {
@@ -41,7 +73,7 @@ pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64
             let edge = (seed % 2 == 1).then_some(MeasuredSection::with_rtt(Duration::from_us(4)));
             let env = PolicyEnv { edge, ..Scenario::steady().env };
             let run = || random_operations(seed, STEPS, &env, |env, rng| policy.build(env, rng));
-            guarded(&trouble, &format!("random operations, seed {seed}"), run)?;
+            guarded(trouble, &format!("random operations, seed {seed}"), run)?;
         }
         Ok(())
     });

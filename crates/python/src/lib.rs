@@ -3,6 +3,7 @@
 
 mod catalogue;
 mod contract;
+mod control;
 mod error;
 mod picker;
 mod program;
@@ -21,7 +22,7 @@ mod _pathweave {
     #[pymodule_export]
     use crate::catalogue::{presets, schema, schemes, topologies, workloads};
     #[pymodule_export]
-    use crate::contract::check_picker;
+    use crate::contract::{check_control, check_picker};
     #[pymodule_export]
     use crate::error::ScenarioError;
     #[pymodule_export]

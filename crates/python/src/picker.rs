@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-use crate::signals::{self, Packet, QueuePair};
+use crate::signals::{self, Half, Packet, QueuePair};
 
 /// First exception that a picker of a run has raised. After it pickers are no longer called, and the run ends.
 #[derive(Debug, Default)]
@@ -23,9 +23,19 @@ pub(crate) struct FirstException {
 
 impl FirstException {
     /// Stores the exception if it is the first one.
-    fn store_first(&self, error: PyErr) {
+    pub(crate) fn store_first(&self, error: PyErr) {
         self.raised.lock().expect("nobody panics while holding it").get_or_insert(error);
         self.is_any.store(true, Ordering::Release);
+    }
+    /// Stores the exception if it is the first one, with a note that names its source and the simulated time.
+    pub(crate) fn store_first_at(&self, error: PyErr, source: &str, now: Time) {
+        Python::attach(|py| {
+            let when =
+                format!("raised by {source} after {:.3} us of simulated time", now.as_ps() as f64 / 1e6);
+            // If the exception does not accept a note, it is reported without one.
+            let _ = error.value(py).call_method1("add_note", (when,));
+        });
+        self.store_first(error);
     }
     /// Returns true if an exception was raised.
     pub(crate) fn is_set(&self) -> bool {
@@ -35,6 +45,36 @@ impl FirstException {
     pub(crate) fn take(&self) -> Option<PyErr> {
         self.raised.lock().expect("nobody panics while holding it").take()
     }
+}
+
+/// Returns the name of a class or function. A `functools.partial` has the name of the function it wraps.
+pub(crate) fn name_of_factory(make: &Bound<'_, PyAny>) -> Option<String> {
+    let named = make.getattr("func").unwrap_or_else(|_| make.clone());
+    named.getattr("__name__").and_then(|name| name.extract()).ok()
+}
+
+/// Returns the method of `object`, or `None` if it is inherited from `base`.
+pub(crate) fn overridden(
+    object: &Bound<'_, PyAny>,
+    base: &Bound<'_, PyAny>,
+    name: &str,
+) -> PyResult<Option<Py<PyAny>>> {
+    let method = object.getattr(name)?;
+    let inherited = object.get_type().getattr(name)?.is(&base.getattr(name)?);
+    Ok((!inherited).then(|| method.unbind()))
+}
+
+/// Converts the result of `on_sent` to a memo.
+pub(crate) fn memo_of(returned: &Bound<'_, PyAny>) -> PyResult<u32> {
+    if returned.is_none() {
+        return Ok(0);
+    }
+    returned.extract().map_err(|_| {
+        let most = u32::MAX;
+        PyValueError::new_err(format!(
+            "on_sent returned {returned}; expected None or an integer from 0 to {most}"
+        ))
+    })
 }
 
 /// Replaces the path pickers of all schemes in a run. Returns a note for the user.
@@ -81,14 +121,8 @@ impl PythonPickers {
             );
             return Err(PyTypeError::new_err(why));
         }
-        // A `functools.partial` has the name of the function it wraps.
-        let named = make.getattr("func").unwrap_or_else(|_| make.clone());
-        let name = named.getattr("__name__").and_then(|name| name.extract());
-        Ok(PythonPickers {
-            name: name.unwrap_or_else(|_| "picker".to_owned()),
-            make: make.clone().unbind(),
-            trouble,
-        })
+        let name = name_of_factory(make).unwrap_or_else(|| "picker".to_owned());
+        Ok(PythonPickers { name, make: make.clone().unbind(), trouble })
     }
 
     fn try_make(&self, env: &PolicyEnv, seed: u64) -> PyResult<Callable> {
@@ -142,11 +176,7 @@ impl Callable {
             );
             return Err(PyTypeError::new_err(why));
         }
-        let own = |name: &str| {
-            let method = picker.getattr(name)?;
-            let inherited = picker.get_type().getattr(name)?.is(&base.getattr(name)?);
-            Ok::<_, PyErr>((!inherited).then(|| method.unbind()))
-        };
+        let own = |name: &str| overridden(&picker, &base, name);
         let (on_sent, on_feedback, on_paths) = (own("on_sent")?, own("on_feedback")?, own("on_paths")?);
         let pick = picker.getattr("pick")?.unbind();
         Ok(Callable { pick, on_sent, on_feedback, on_paths, object: picker.unbind() })
@@ -163,7 +193,6 @@ struct PythonPicker {
     usable: Py<PyTuple>,
     /// PSN and path of the packet that waits for its port. Python is called once per packet, because a picker may
     /// change its state when it picks.
-    /// its state when it picks.
     picked: Cell<Option<(u64, PathId)>>,
     trouble: Arc<FirstException>,
 }
@@ -186,11 +215,7 @@ impl PythonPicker {
         };
         Python::attach(|py| {
             call(py, callable).unwrap_or_else(|error| {
-                let when =
-                    format!("raised by a picker after {:.3} us of simulated time", now.as_ps() as f64 / 1e6);
-                // If the exception does not accept a note, it is reported without one.
-                let _ = error.value(py).call_method1("add_note", (when,));
-                self.trouble.store_first(error);
+                self.trouble.store_first_at(error, "a picker", now);
                 fallback
             })
         })
@@ -234,23 +259,17 @@ impl PathPicker for PythonPicker {
         self.picked.set(None);
         self.call_python(now, 0, |py, callable| {
             let Some(on_sent) = &callable.on_sent else { return Ok(0) };
-            let memo = on_sent.bind(py).call1((now.as_ps(), sent.path.0, Packet::sent(sent)))?;
-            if memo.is_none() {
-                return Ok(0);
-            }
-            memo.extract().map_err(|_| {
-                PyValueError::new_err(format!(
-                    "on_sent returned {memo}; expected None or an integer from 0 to {}",
-                    u32::MAX
-                ))
-            })
+            memo_of(&on_sent.bind(py).call1((now.as_ps(), sent.path.0, Packet::sent(sent)))?)
         })
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
         self.call_python(now, (), |py, callable| {
             let Some(on_feedback) = &callable.on_feedback else { return Ok(()) };
-            on_feedback.bind(py).call1((now.as_ps(), signals::Feedback::new(feedback))).map(drop)
+            on_feedback
+                .bind(py)
+                .call1((now.as_ps(), signals::Feedback::new(feedback, Half::Picker)))
+                .map(drop)
         });
     }
 

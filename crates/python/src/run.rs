@@ -11,6 +11,7 @@ use pathweave_sim::{Monitor, MonitorDecision, SimSpec, Snapshot};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::control::{self, PythonControls};
 use crate::error::scenario_error;
 use crate::picker::{self, FirstException, PythonPickers};
 use crate::result::RunResult;
@@ -108,14 +109,16 @@ impl Monitor for Watcher<'_> {
 /// Runs a scenario to its end. Other Python threads continue meanwhile.
 ///
 /// `threads` is the number of threads; it does not affect the results. By default it is that of the scenario, or else
-/// `cores` or the number of cores of the machine, limited so that each has enough hosts. With a picker, which takes
-/// the interpreter's lock, the default is one. `progress` is called with a `Progress` ten times a second. Ctrl-C
+/// `cores` or the number of cores of the machine, limited so that each has enough hosts. With a picker or control,
+/// which take the interpreter's lock, the default is one. `progress` is called with a `Progress` ten times a second. Ctrl-C
 /// raises `KeyboardInterrupt`. Exceptions of the callback or of a picker are passed on.
 ///
 /// `picker` is called with the `QueuePair` of each queue pair and returns its path picker, which replaces the pickers
-/// of the scenario's schemes. Raises `ValueError` if a scheme has no separate picker.
+/// of the scenario's schemes; `control` does the same for congestion controls. Raises `ValueError` if a scheme decides
+/// rate and path together.
 #[pyfunction]
-#[pyo3(signature = (scenario, progress = None, cancel = None, threads = None, cores = None, picker = None))]
+#[pyo3(signature = (scenario, progress = None, cancel = None, threads = None, cores = None, picker = None, control = None))]
+#[allow(clippy::too_many_arguments, reason = "the keyword arguments of Python's function")]
 pub(crate) fn run(
     py: Python<'_>,
     scenario: &Scenario,
@@ -124,6 +127,7 @@ pub(crate) fn run(
     threads: Option<u16>,
     cores: Option<u16>,
     picker: Option<&Bound<'_, PyAny>>,
+    control: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<RunResult> {
     let (threads, cores) = (positive("threads", threads)?, positive("cores", cores)?);
     let mut prepared = scenario.prepare(py)?;
@@ -132,7 +136,11 @@ pub(crate) fn run(
         let pickers = PythonPickers::new(make, Arc::clone(&trouble))?;
         prepared.notes.push(picker::replace_pickers(&mut prepared.spec, pickers)?);
     }
-    let spec = match (threads, picker) {
+    if let Some(make) = control {
+        let controls = PythonControls::new(make, Arc::clone(&trouble))?;
+        prepared.notes.push(control::replace_controls(&mut prepared.spec, controls)?);
+    }
+    let spec = match (threads, picker.or(control)) {
         (Some(threads), _) => SimSpec { threads: Some(threads), ..prepared.spec },
         (None, Some(_)) => prepared.spec,
         (None, None) => prepared.spec.on_cores(cores.unwrap_or_else(all_cores)),

@@ -1,13 +1,13 @@
-//! Data passed to pickers written in Python.
+//! Data passed to pickers and congestion controls written in Python.
 
 use pathweave_policy as policy;
 use pathweave_policy::{FeedbackKind, PathState, PathView, PolicyEnv, SendRequest, Sent};
 use pyo3::prelude::*;
 
-/// Queue pair to which a picker belongs.
+/// Queue pair to which a picker or congestion control belongs.
 #[pyclass(frozen, get_all, module = "pathweave._pathweave")]
 pub(crate) struct QueuePair {
-    /// Seed for random decisions of this picker. It differs between queue pairs, and is the same in each run with the
+    /// Seed for random decisions of this picker, 0 for a congestion control. It differs between queue pairs, and is the same in each run with the
     /// same seed.
     seed: u64,
     /// Number of paths. They are numbered from 0 to `paths - 1`.
@@ -102,8 +102,18 @@ pub(crate) struct Feedback {
     memo: u32,
 }
 
+/// Part of a packet's memo.
+#[derive(Clone, Copy)]
+pub(crate) enum Half {
+    /// Memo of the congestion control.
+    Cc,
+    /// Memo of the path picker.
+    Picker,
+}
+
 impl Feedback {
-    pub(crate) fn new(feedback: &policy::Feedback) -> Self {
+    /// Converts feedback. `half` is the part of the memo that belongs to the receiver of the feedback.
+    pub(crate) fn new(feedback: &policy::Feedback, half: Half) -> Self {
         let (kind, marked, measured, of_packet) = match feedback.kind {
             FeedbackKind::Ack { timed, marked } => ("ack", marked, timed, true),
             FeedbackKind::Cnp => ("cnp", true, false, false),
@@ -126,7 +136,10 @@ impl Feedback {
             wire_bytes: feedback.wire_bytes,
             inflight_packets: feedback.inflight_packets,
             backlogged: feedback.backlogged,
-            memo: feedback.memo.picker_half(),
+            memo: match half {
+                Half::Cc => feedback.memo.cc_half(),
+                Half::Picker => feedback.memo.picker_half(),
+            },
         }
     }
 }

@@ -75,7 +75,7 @@ pub(super) enum MessageError {
     #[error("handshake message type is {0}; allowed are 1 to 6")]
     Type(u8),
     /// The answer uses a version that this end did not use.
-    #[error("handshake version is {0}, expected 1")]
+    #[error("handshake version is {0}, expected {expected}", expected = crate::layout::VERSION)]
     Version(u8),
     /// A reserved byte is not zero.
     #[error("a reserved byte is {0:#04x}, expected 0")]

@@ -12,6 +12,7 @@ mod mswift;
 mod nscc;
 mod smartt;
 mod strack;
+mod supplied;
 mod swift;
 mod timely;
 mod unlimited;
@@ -27,6 +28,7 @@ use crate::{
 
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
 pub use nscc::{LastHopTrims, NsccProfile};
+pub use supplied::{CcFactory, ExternalCc, MakeCc, ProgramCc};
 pub use swift::{HopScaling, IncreaseOver, SwiftHops};
 pub use timely::{TimelyParams, TimelyPreset};
 pub use window::Window;
@@ -83,11 +85,20 @@ macro_rules! congestion_controls {
         #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        pub enum CcConfig { $( $(#[$doc])* $name($config) ),* }
+        pub enum CcConfig {
+            $( $(#[$doc])* $name($config), )*
+            /// A congestion control supplied by the program; no scenario can name it.
+            #[cfg_attr(feature = "serde", serde(skip))]
+            Supplied(CcFactory),
+        }
 
-        /// Any congestion control, dispatched without a virtual call.
+        /// Any congestion control; those of this crate are dispatched without a virtual call.
         #[derive(Clone, Debug)]
-        pub enum AnyCc { $( $(#[$doc])* $name($state) ),* }
+        pub enum AnyCc {
+            $( $(#[$doc])* $name($state), )*
+            /// A congestion control supplied by the program, dispatched by a virtual call.
+            Supplied(ExternalCc),
+        }
 
         impl CcConfig {
             /// Returns each congestion control by its name in this enum, with its defaults.
@@ -97,7 +108,10 @@ macro_rules! congestion_controls {
             }
             /// Returns an error that names the first invalid field.
             pub fn validate(&self) -> Result<(), ConfigError> {
-                match self { $( CcConfig::$name(config) => config.validate() ),* }
+                match self {
+                    $( CcConfig::$name(config) => config.validate(), )*
+                    CcConfig::Supplied(config) => config.validate(),
+                }
             }
             /// Returns true if the congestion control has a window ([`CongestionControl::window`]).
             pub fn has_window(&self) -> bool {
@@ -114,62 +128,106 @@ macro_rules! congestion_controls {
             }
             /// Builds the congestion control of one queue pair.
             pub fn build(&self, env: &PolicyEnv) -> AnyCc {
-                match self { $( CcConfig::$name(config) => AnyCc::$name(<$state>::new(config, env)) ),* }
+                match self { $( CcConfig::$name(config) => AnyCc::$name(<$state>::new(config, env)), )*
+                    CcConfig::Supplied(factory) => AnyCc::Supplied(ExternalCc::new(factory, env)),
+                }
             }
         }
 
         impl HasControlModel for CcConfig {
             fn control(&self) -> ControlModel {
-                match self { $( CcConfig::$name(config) => config.control() ),* }
+                match self {
+                    $( CcConfig::$name(config) => config.control(), )*
+                    CcConfig::Supplied(config) => config.control(),
+                }
             }
         }
 
         impl Adapt for CcConfig {
             fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-                match self { $( CcConfig::$name(config) => config.adapt_to_fabric(fabric) ),* }
+                match self {
+                    $( CcConfig::$name(config) => config.adapt_to_fabric(fabric), )*
+                    CcConfig::Supplied(config) => config.adapt_to_fabric(fabric),
+                }
             }
             fn uses_longest_path(&self) -> bool {
-                match self { $( CcConfig::$name(config) => config.uses_longest_path() ),* }
+                match self {
+                    $( CcConfig::$name(config) => config.uses_longest_path(), )*
+                    CcConfig::Supplied(config) => config.uses_longest_path(),
+                }
             }
             fn host_delay(&self) -> HostDelay {
-                match self { $( CcConfig::$name(config) => config.host_delay() ),* }
+                match self {
+                    $( CcConfig::$name(config) => config.host_delay(), )*
+                    CcConfig::Supplied(config) => config.host_delay(),
+                }
             }
             fn adapt_to_host(&mut self, host: &HostEnv) {
-                match self { $( CcConfig::$name(config) => config.adapt_to_host(host) ),* }
+                match self {
+                    $( CcConfig::$name(config) => config.adapt_to_host(host), )*
+                    CcConfig::Supplied(config) => config.adapt_to_host(host),
+                }
             }
         }
 
         impl CongestionControl for AnyCc {
             fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyCc::$name(cc) => cc.on_open(now, member, cx) ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.on_open(now, member, cx), )*
+                    AnyCc::Supplied(cc) => cc.on_open(now, member, cx),
+                }
             }
             fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyCc::$name(cc) => cc.on_close(cx) ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.on_close(cx), )*
+                    AnyCc::Supplied(cc) => cc.on_close(cx),
+                }
             }
             #[inline]
             fn permit(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Permit {
-                match self { $( AnyCc::$name(cc) => cc.permit(now, want, cx) ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.permit(now, want, cx), )*
+                    AnyCc::Supplied(cc) => cc.permit(now, want, cx),
+                }
             }
             #[inline]
             fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-                match self { $( AnyCc::$name(cc) => cc.on_sent(now, sent, cx) ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.on_sent(now, sent, cx), )*
+                    AnyCc::Supplied(cc) => cc.on_sent(now, sent, cx),
+                }
             }
             #[inline]
             fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyCc::$name(cc) => cc.on_feedback(now, feedback, cx) ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.on_feedback(now, feedback, cx), )*
+                    AnyCc::Supplied(cc) => cc.on_feedback(now, feedback, cx),
+                }
             }
             fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-                match self { $( AnyCc::$name(cc) => cc.on_timer(now, cx) ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.on_timer(now, cx), )*
+                    AnyCc::Supplied(cc) => cc.on_timer(now, cx),
+                }
             }
             #[inline]
             fn next_timer(&self) -> Option<Time> {
-                match self { $( AnyCc::$name(cc) => cc.next_timer() ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.next_timer(), )*
+                    AnyCc::Supplied(cc) => cc.next_timer(),
+                }
             }
             fn rate(&self, now: Time) -> Option<Rate> {
-                match self { $( AnyCc::$name(cc) => cc.rate(now) ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.rate(now), )*
+                    AnyCc::Supplied(cc) => cc.rate(now),
+                }
             }
             fn window(&self) -> Option<SendWindow> {
-                match self { $( AnyCc::$name(cc) => cc.window() ),* }
+                match self {
+                    $( AnyCc::$name(cc) => cc.window(), )*
+                    AnyCc::Supplied(cc) => cc.window(),
+                }
             }
         }
     };

@@ -55,7 +55,7 @@ impl PartialEq for PickerFactory {
     }
 }
 
-/// A queue pair's picker that a [`Supply`] has created.
+/// A queue pair's picker that a [`PickerFactory`] has created.
 #[derive(Debug)]
 pub struct ExternalPicker(Box<dyn ProgramPicker>);
 

@@ -1,7 +1,7 @@
 //! Collectives as transfers: sender, receiver, blocks, and the transfers that must have arrived before.
 //!
 //! An algorithm depends only on ranks and blocks. It declares its transfers on a [`Medium`]. In a run, the
-//! medium is the graph of messages ([`Wires`]). In tests, it is a set of ranks that move and add up real
+//! medium is the graph of messages ([`GraphMedium`]). In tests, it is a set of ranks that move and add up real
 //! blocks, in any order that the dependencies allow.
 
 mod all_to_all;

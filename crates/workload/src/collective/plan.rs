@@ -87,6 +87,19 @@ pub(crate) struct Plan {
 pub(crate) type BadPlan = (&'static str, String, String);
 
 impl Plan {
+    /// Creates the plan of a ring all-reduce of a vector.
+    pub(crate) fn ring_all_reduce(ranks: usize, size: Bytes) -> Self {
+        let (operation, algorithm) = (Operation::AllReduce, Algorithm::Ring);
+        Plan {
+            operation,
+            algorithm,
+            ranks,
+            size: size.get(),
+            chunk: super::chunk().get(),
+            ranks_per_server: super::eight() as usize,
+        }
+    }
+
     pub(crate) fn check(&self) -> Result<(), BadPlan> {
         let Plan { operation, algorithm, ranks, size, chunk, ranks_per_server: local } = *self;
         let known = operation.algorithms();

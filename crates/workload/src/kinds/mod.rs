@@ -12,7 +12,6 @@ mod pipeline;
 mod placement;
 mod poisson;
 mod ranks;
-mod ring;
 mod ring_all_reduce;
 mod simai;
 mod training;

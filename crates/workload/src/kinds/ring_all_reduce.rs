@@ -3,18 +3,17 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::placement::{Placement, groups};
-use super::ring::Ring;
-use crate::builder::Draft;
+use super::collective::Collective;
+use super::placement::Placement;
 use crate::error::WorkloadError;
-use crate::graph::JobId;
 use crate::sink::{Generate, WorkloadBuilder};
 
-/// Groups of n hosts add up a vector in 2 (n - 1) steps around a ring. Each round of each ring is a job.
+/// Groups of n hosts add up a vector in 2 (n - 1) steps around a ring. Each round of each ring is a job. A short
+/// form of `collective` with `operation = "all-reduce"` and `algorithm = "ring"`.
 ///
-/// The vector is divided into n chunks. In step s, member i sends chunk i - s (modulo n) to member i + 1,
-/// once it has received that chunk in step s - 1. Half of the steps reduce, the other half distribute the
-/// result.
+/// The vector is divided into n parts. Half of the steps reduce: in step s, member i sends part i - s - 1
+/// (modulo n) to member i + 1, once it has received that part and added its own. The other half distribute
+/// the result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RingAllReduce {
@@ -41,54 +40,9 @@ fn one() -> u32 {
 
 impl Generate for RingAllReduce {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
-        if self.repetitions == 0 {
-            return out.field_error("repetitions", 0, "expected 1 or more");
-        }
-        let n = self.group_size.unwrap_or(out.env.hosts);
-        if self.size.get() < u64::from(n) {
-            return out.field_error(
-                "size",
-                self.size,
-                format!("expected at least {n} bytes, one for each host of a ring"),
-            );
-        }
-        let rings = f64::from(out.env.hosts / n.max(1));
-        out.check_count(rings * Ring::messages(n) * f64::from(self.repetitions))?;
-        for (index, members) in groups(out, self.group_size, self.placement)?.iter().enumerate() {
-            let (mut ready, mut before): (Vec<Draft>, _) = (Vec::new(), None);
-            for round in 0..self.repetitions {
-                let job = out.next_job(format_args!("ring {index}, round {round}"), &mut before)?;
-                ready = self.round(out, job, members, round, &ready)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-impl RingAllReduce {
-    /// Declares one round. `ready` holds the tasks after which each member may begin; it is empty in the
-    /// first round. Returns those tasks for the next round.
-    fn round(
-        &self,
-        out: &mut WorkloadBuilder<'_>,
-        job: JobId,
-        members: &[u32],
-        round: u32,
-        ready: &[Draft],
-    ) -> Result<Vec<Draft>, WorkloadError> {
-        let ring = Ring { members };
-        out.collective(format_args!("round {round}"), ring.steps(self.size, None));
-        let last = ring.all_reduce(out, self.size, ready, job)?;
-        out.doing("compute", format_args!("round {round}"));
-        let mut done = Vec::new();
-        if round + 1 < self.repetitions || self.compute > Duration::ZERO {
-            for (i, &host) in members.iter().enumerate() {
-                let task = out.compute(host, self.compute, job)?;
-                ring.join(out, task, i, &last)?;
-                done.push(task);
-            }
-        }
-        Ok(done)
+        let RingAllReduce { size, group_size, placement, repetitions, compute } = *self;
+        let collective = Collective { group_size, placement, repetitions, compute, ..Collective::ring(size) };
+        collective.generate(out)
     }
 }
 
@@ -133,11 +87,11 @@ mod tests {
         assert_eq!(graph.messages().len(), 24);
         assert!(graph.computes().is_empty());
         assert_eq!(graph.total_bytes(), 2 * 3 * 4002);
-        // A chunk travels around the ring: host 2 sends chunk 2, then host 3 sends it, and so on.
+        // A chunk travels around the ring: host 2 sends chunk 1, then host 3 sends it, and so on.
         let starts: Vec<usize> = (0..24).filter(|&i| graph.predecessors(TaskId(i as u32)) == 0).collect();
         assert_eq!(starts, [0, 1, 2, 3]);
         for (host, &first) in starts.iter().enumerate() {
-            let size = if host < 2 { 1001 } else { 1000 };
+            let size = if host == 1 || host == 2 { 1001 } else { 1000 };
             let expected: Vec<_> = (0..6).map(|step| ((host as u32 + step) % 4, size)).collect();
             assert_eq!(chain_from(&graph, first), expected);
         }

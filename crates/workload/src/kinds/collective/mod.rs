@@ -133,6 +133,23 @@ struct Group<'a> {
 }
 
 impl Collective {
+    /// Creates one ring all-reduce of all hosts.
+    pub(super) fn ring(size: Bytes) -> Self {
+        Collective {
+            operation: Operation::AllReduce,
+            algorithm: Some(Algorithm::Ring),
+            size,
+            group_size: None,
+            placement: Placement::default(),
+            groups: Vec::new(),
+            local_size: eight(),
+            chunk: chunk(),
+            repetitions: 1,
+            compute: Duration::ZERO,
+            compute_when: ComputeWhen::After,
+        }
+    }
+
     fn plan(&self, ranks: usize) -> Plan {
         Plan {
             operation: self.operation,
@@ -251,23 +268,6 @@ mod tests {
         // On an infinitely fast network, only the computation remains.
         assert_eq!(JobSpans::from_graph(&hidden).span(JobId(1)), Duration::from_us(7));
         assert_eq!(JobSpans::from_graph(&beside).span(JobId(0)), Duration::from_us(2));
-    }
-
-    #[test]
-    fn it_is_the_ring_all_reduce_that_has_always_been_there() {
-        use crate::kinds::RingAllReduce;
-        let ring = RingAllReduce {
-            size: Bytes::new(4000),
-            group_size: None,
-            placement: Placement::Consecutive,
-            repetitions: 1,
-            compute: Duration::ZERO,
-        };
-        let (old, new) =
-            (graph_of(4, Traffic::RingAllReduce(ring)), graph(4, collective(Operation::AllReduce, 4000)));
-        assert_eq!(old.messages().len(), new.messages().len());
-        assert_eq!(job_ends(&old), job_ends(&new));
-        assert_eq!(old.total_bytes(), new.total_bytes());
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub use self::models::Model;
 use self::buckets::{Bucket, Bucketing};
 use self::models::Layer;
 use super::placement::{Placement, groups};
-use super::ring::Ring;
 use crate::builder::Draft;
+use crate::collective::{Plan, Ranks, Through};
 use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
 use crate::sink::{Generate, WorkloadBuilder};
@@ -114,15 +114,15 @@ impl Training {
         }
         // A forward pass, and for each bucket a ring and two computations per host.
         let hosts = f64::from(n);
-        let each = hosts + (Ring::messages(n) + 2.0 * hosts) * steps.len() as f64;
+        let each = hosts
+            + (Plan::ring_all_reduce(n as usize, smallest).messages() + 2.0 * hosts) * steps.len() as f64;
         out.check_count(groups.len() as f64 * each * f64::from(self.iterations))?;
 
         for (index, members) in groups.iter().enumerate() {
-            let ring = Ring { members };
             let (mut last, mut before) = (Vec::new(), None);
             for number in 0..self.iterations {
                 let job = out.next_job(format_args!("ring {index}, iteration {number}"), &mut before)?;
-                last = iteration(out, ring, forward.scale(self.scale), &steps, &last, job)?;
+                last = iteration(out, members, forward.scale(self.scale), &steps, &last, job)?;
             }
         }
         Ok(())
@@ -168,46 +168,54 @@ fn steps(buckets: &[Bucket], backward: Duration, scale: f64) -> Vec<Step> {
         .collect()
 }
 
-/// Declares one iteration of one group. `last` holds the last messages of the previous iteration; it is empty
-/// in the first. Returns the last messages of this one.
+/// Declares one iteration of one group. `last` holds the messages of each host in the last reduction of the
+/// previous iteration; it is empty in the first. Returns those of this iteration.
 fn iteration(
     out: &mut WorkloadBuilder<'_>,
-    ring: Ring<'_>,
+    members: &[u32],
     forward: Duration,
     steps: &[Step],
-    last: &[Draft],
+    last: &[Through],
     job: JobId,
-) -> Result<Vec<Draft>, WorkloadError> {
+) -> Result<Vec<Through>, WorkloadError> {
     let mut last = last.to_vec();
     // Last computation of each host.
-    let mut computed = Vec::with_capacity(ring.members.len());
+    let mut computed = Vec::with_capacity(members.len());
     out.label_activity("forward");
-    for (i, &host) in ring.members.iter().enumerate() {
+    for (i, &host) in members.iter().enumerate() {
         let pass = out.compute(host, forward, job)?;
-        if !last.is_empty() {
-            ring.join(out, pass, i, &last)?;
+        if let Some(last) = last.get(i) {
+            join(out, pass, last)?;
         }
         computed.push(pass);
     }
     for (number, step) in steps.iter().enumerate() {
-        let mut ready = Vec::with_capacity(ring.members.len());
+        let mut ready = Vec::with_capacity(members.len());
         out.doing("backward", format_args!("to bucket {number}"));
-        for (i, &host) in ring.members.iter().enumerate() {
+        for (i, &host) in members.iter().enumerate() {
             let gradients = out.compute(host, step.compute, job)?;
             out.after(gradients, computed[i])?;
             computed[i] = gradients;
             if number == 0 {
-                ready.push(gradients);
+                ready.push(Some(gradients));
                 continue;
             }
             // Its predecessors are the gradients and the end of the previous bucket.
             let begin = out.compute(host, Duration::ZERO, job)?;
             out.after(begin, gradients)?;
-            ring.join(out, begin, i, &last)?;
-            ready.push(begin);
+            join(out, begin, &last[i])?;
+            ready.push(Some(begin));
         }
-        out.collective(format_args!("bucket {number}"), ring.steps(step.size, Some(Parallelism::Data)));
-        last = ring.all_reduce(out, step.size, &ready, job)?;
+        let plan = Plan::ring_all_reduce(members.len(), step.size);
+        out.collective(format_args!("bucket {number}"), plan.steps(Some(Parallelism::Data)));
+        last = plan.put(out, Ranks { members, alike: None, ready: &ready, stream: 0, job })?;
+        // Around a ring, the last message that a host sends and the last that it receives end last.
+        last.iter_mut().for_each(|part| drop(part.drain(..part.len() - 2)));
     }
     Ok(last)
+}
+
+/// Makes `task` wait for the end of its host's part of a reduction.
+fn join(out: &mut WorkloadBuilder<'_>, task: Draft, part: &Through) -> Result<(), WorkloadError> {
+    part.iter().try_for_each(|&(message, moment)| out.after_moment(task, message, moment))
 }
