@@ -155,7 +155,7 @@ impl MemoryBudget {
         Ok((spec, taken))
     }
 
-    /// Reserves memory for a drafted run like [`Room::prepare`], without building the run.
+    /// Reserves memory for a drafted run like [`MemoryBudget::prepare`], without building the run.
     pub(crate) fn reserve(
         &self,
         drafted: &Prepared,

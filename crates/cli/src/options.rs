@@ -10,6 +10,10 @@ use crate::memory::MemoryBudget;
 /// Changes of a scenario made on the command line.
 #[derive(Args, Debug, Default)]
 pub(crate) struct Changes {
+    #[allow(
+        rustdoc::broken_intra_doc_links,
+        reason = "the text is help, and the brackets are part of a field's name"
+    )]
     /// Set a field: topology.pods=4, workload[0].size=2MB, run.until=5ms. Values are TOML; strings need no quotes
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,

@@ -10,7 +10,7 @@ pub(crate) fn shift(messages: usize) -> u32 {
 }
 
 /// Returns the number of messages that leave together in a run of `messages` messages, see
-/// [`Execution::leave`](crate::Execution::leave).
+/// [`Execution::leave`](crate::Execution::retire_chunk).
 pub fn messages_in_a_chunk(messages: usize) -> usize {
     1 << shift(messages)
 }

@@ -61,7 +61,7 @@ pub enum PartCompletion {
 /// # Calls
 ///
 /// Nothing happens without a call. The caller takes the tasks without predecessors when their time comes
-/// ([`Execution::root_before`]), and the steps that become known ([`Execution::news`]). It runs each step at its host
+/// ([`Execution::root_before`]), and the steps that become known ([`Execution::next_step`]). It runs each step at its host
 /// and time with [`Execution::step`]. It posts the messages that begin, and reports their progress:
 ///
 /// 1. At the sender: [`Execution::posted`], with the record as far as it is known and the number of parts
@@ -71,16 +71,16 @@ pub enum PartCompletion {
 ///    [`Execution::received`], with the receiver's counters if there are any.
 /// 3. At the sender: [`Execution::part_completed`] for each part that has completed. A part that could not be posted
 ///    completes with [`Status::Flushed`]. After the last part: [`Execution::ended`] and, for messages with queue
-///    pairs of their own connection, [`Execution::done_with`], with the sender's counters.
+///    pairs of their own connection, [`Execution::release_connection`], with the sender's counters.
 ///
-/// Each of these calls may add steps to [`Execution::news`]. A host can be driven alone for as long as a notification
+/// Each of these calls may add steps to [`Execution::next_step`]. A host can be driven alone for as long as a notification
 /// takes: within that time no event of one host affects another, so the order in which hosts are driven does not
 /// matter. When all hosts have been driven up to the same instant, [`Execution::settle_barriers`] runs the steps that
 /// concern several of them.
 ///
 /// ```
 /// # use std::sync::Arc;
-/// # use pathweave_execution::{Completed, Connections, Execution, GroupSpec, ReceiverTally, SenderTally, shares};
+/// # use pathweave_execution::{Connections, Execution, GroupSpec, PartCompletion, ReceiverCounters, SenderCounters, shares};
 /// # use pathweave_policy::Service;
 /// # use pathweave_transport::Status;
 /// # use pathweave_units::{Bytes, Duration, HostId, Time};
@@ -101,10 +101,10 @@ pub enum PartCompletion {
 ///     execution.expected(flow, parts);
 /// }
 /// assert!(execution.part_delivered(Time::from_us(8), 0, 3));
-/// execution.received(0, ReceiverTally::default());
-/// assert_eq!(execution.part_completed(Time::from_us(9), 0, Status::Success), Completed::Acknowledged);
+/// execution.received(0, ReceiverCounters::default());
+/// assert_eq!(execution.part_completed(Time::from_us(9), 0, Status::Success), PartCompletion::Acknowledged);
 /// execution.ended(Time::from_us(9), 0);
-/// assert!(execution.done_with(0, SenderTally::default()), "it was the last of its connection");
+/// assert!(execution.release_connection(0, SenderCounters::default()), "it was the last of its connection");
 /// assert_eq!(execution.over_since(), Some(Time::from_us(9)));
 /// assert_eq!(execution.flow_records()[0].finish_ps, Some(8_000_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -158,7 +158,7 @@ impl<Q> Execution<Q> {
     /// Each host is driven in the execution of its part, with [`Execution::step`] for steps that become known in
     /// another part. When all parts have been driven up to the same instant, the first takes the barriers of the
     /// others ([`Execution::take_barriers`], [`Execution::add_barrier`]) and settles them. At the end the first
-    /// merges the state of the others ([`Execution::join`]).
+    /// merges the state of the others ([`Execution::merge`]).
     #[must_use]
     pub fn with_part(mut self, part: Part) -> Self {
         self.tasks.restrict_to(part);
@@ -204,7 +204,7 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// Returns the number of chunks of messages. Chunks leave one by one, in order ([`Execution::leave`]).
+    /// Returns the number of chunks of messages. Chunks leave one by one, in order ([`Execution::retire_chunk`]).
     pub fn chunks(&self) -> usize {
         self.sending.chunks()
     }
@@ -223,7 +223,7 @@ impl<Q> Execution<Q> {
         true
     }
 
-    /// Returns the time of the next step that the caller cannot take from [`Execution::news`]: a task without
+    /// Returns the time of the next step that the caller cannot take from [`Execution::next_step`]: a task without
     /// predecessors, or a barrier.
     #[inline]
     pub fn next(&self) -> Option<Time> {

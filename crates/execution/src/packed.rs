@@ -22,7 +22,7 @@ struct PackedState {
 }
 
 impl<Q> Execution<Q> {
-    /// Writes the state of this part's hosts to `out`, for [`Execution::join_packed`].
+    /// Writes the state of this part's hosts to `out`, for [`Execution::merge_packed`].
     ///
     /// # Errors
     /// Writing to `out` failed.

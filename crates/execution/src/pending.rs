@@ -30,7 +30,7 @@ pub struct Outstanding {
 }
 
 impl Outstanding {
-    /// The neutral element of [`Outstanding::and`].
+    /// The neutral element of [`Outstanding::merged`].
     pub const NONE: Outstanding = Outstanding { left: 0, last_end: Time::ZERO };
 
     /// Adds the work of another part.

@@ -3,7 +3,7 @@
 //!
 //! Every part is a complete [`Fabric`], built alike, in which only the part's own nodes are active. A packet on the
 //! link into a node of another part is handed over before that part needs it, because a window ends before the packet
-//! arrives. If the other part is in another process, [`Crossings`] are serialized.
+//! arrives. If the other part is in another process, [`PartTransfer`] are serialized.
 
 use borsh::BorshDeserialize;
 use pathweave_units::Time;

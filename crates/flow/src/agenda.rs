@@ -98,7 +98,7 @@ impl EventQueue {
         due.into_iter().chain(later).min()
     }
 
-    /// Removes the event that [`first`](Agenda::first) returned.
+    /// Removes the event that [`first`](EventQueue::first) returned.
     pub(crate) fn pop(&mut self, code: u64) {
         if self.due.peek() == Some(&Reverse(code)) {
             self.due.pop();

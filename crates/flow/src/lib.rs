@@ -8,7 +8,7 @@
 //! collisions of sprayed packets, and rate controls that recover slowly.
 //!
 //! Timing of the workload, connections, routes, hashes and random paths are those of the packet engine; `sim`
-//! provides them in [`Ways`](pathweave_sim::Ways). `docs/flow-fidelity.md` states with measurements where the model
+//! provides them in [`Ways`](pathweave_sim::PacketFreeNetwork). `docs/flow-fidelity.md` states with measurements where the model
 //! is valid.
 
 mod agenda;

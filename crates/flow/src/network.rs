@@ -46,7 +46,7 @@ pub(crate) struct Pair {
     pub(crate) lost_fraction: f64,
     /// Index into [`Network::profiles`] of the hops when idle. `None` if there is no route.
     pub(crate) profile: Option<u32>,
-    /// Indices of the [`Gauge`]s of both classes, if the hosts have one port each, at different switches.
+    /// Indices of the [`SwitchLinks`]s of both classes, if the hosts have one port each, at different switches.
     pub(crate) gauges: Option<(u32, u32)>,
 }
 

@@ -138,7 +138,7 @@ impl ValidityChecks {
         self.lost = true;
     }
 
-    /// Returns true if [`paths`](Marks::paths) still needs to be called.
+    /// Returns true if [`paths`](ValidityChecks::paths) still needs to be called.
     pub(crate) fn compares_paths(&self) -> bool {
         !self.unequal && self.each_counts
     }

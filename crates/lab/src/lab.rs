@@ -99,7 +99,7 @@ pub struct Removed {
 impl Lab {
     /// Creates a lab. After an error, or once `stop` returns true, everything that was created is removed.
     ///
-    /// The process needs the privileges to administer networks and mounts; see [`Workplace`](crate::Workplace).
+    /// The process needs the privileges to administer networks and mounts; see [`Workplace`](crate::LabNamespaces).
     pub fn create(plan: Plan, stop: &dyn Fn() -> bool) -> Result<Lab, LabError> {
         let CreatedLab { notes, programs } = create::make(&plan, stop)?;
         Ok(Lab {

@@ -1,19 +1,19 @@
 //! Small real network on one Linux machine, created from a topology of the simulator.
 //!
-//! A [`Plan`] describes a lab as data. [`Lab::make`] creates it from network namespaces, veth pairs, token buckets
+//! A [`Plan`] describes a lab as data. [`Lab::create`] creates it from network namespaces, veth pairs, token buckets
 //! and routes, or removes everything again if a step fails. A lab describes itself in labels on its devices, so
 //! [`Lab::open`], [`Lab::all`] and [`Lab::remove`] work in any process, and after a crash. [`run()`] sends a
 //! scenario's traffic through it with the real datapath.
 //!
 //! ```no_run
-//! use pathweave_lab::{Lab, LinkState, Plan, Settings, Workplace};
+//! use pathweave_lab::{Lab, LinkState, Plan, Settings, LabNamespaces};
 //! use pathweave_topo::{Build, LeafSpine};
 //!
 //! // Root works in the machine's own list of namespaces; others need a workplace first.
-//! Workplace::enter()?;
+//! LabNamespaces::enter()?;
 //! let topology = LeafSpine::new(2, 2, 2).build(".".as_ref())?;
 //! let plan = Plan::new("demo".parse()?, topology, Settings::new("1/1000".parse()?))?;
-//! let mut lab = Lab::make(plan, &|| false)?;
+//! let mut lab = Lab::create(plan, &|| false)?;
 //!
 //! let host = lab.node("host0")?;
 //! let address = lab.plan().node(host).address;

@@ -15,7 +15,7 @@ pub(crate) enum Level {
     Info,
 }
 
-/// Messages that [`say_once`] has written. The set is bounded.
+/// Messages that [`log_once`] has written. The set is bounded.
 static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 const MOST_REMEMBERED: usize = 256;
 

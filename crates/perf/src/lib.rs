@@ -1,6 +1,6 @@
 //! Measures the datapath between two hosts: bandwidth, message rate, latency, CPU time, and the traffic of each path.
 //!
-//! A client ([`measure`]) requests one measurement after the other from a server ([`serve`]). [`survey`] probes the
+//! A client ([`measure`]) requests one measurement after the other from a server ([`serve`]). [`survey()`] probes the
 //! paths to a server. The client, the report and the server's part in a measurement (`end.rs`) are common to both
 //! services of the datapath. The modules `connection` and `datagram` hold the parts that differ: set-up, control
 //! messages and counters. The program that runs a measurement receives its progress through a [`Console`], and can

@@ -48,7 +48,7 @@ impl AckClock {
         u32::from(self.pending)
     }
     /// Returns the path of the next released packet: the oldest release whose NIC port is free. If no such port is
-    /// free, the oldest release moves to the equivalent path at a free port ([`PathSet::settle`]).
+    /// free, the oldest release moves to the equivalent path at a free port ([`PathSet::move_to_free_port`]).
     #[inline]
     pub fn next(&self, egress: Egress) -> Option<PathId> {
         let oldest = (self.pending > 0).then(|| self.ring[usize::from(self.head)].path)?;
@@ -73,7 +73,7 @@ impl AckClock {
     pub fn commit_random_path(&mut self, rng: &mut Rng) {
         self.spray = self.paths.draw(rng);
     }
-    /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
+    /// Returns the path, moved to a free NIC port if possible ([`PathSet::move_to_free_port`]).
     #[inline]
     pub fn move_to_free_port(&self, path: PathId, egress: Egress) -> PathId {
         self.paths.move_to_free_port(path, egress)

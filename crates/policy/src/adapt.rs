@@ -21,7 +21,7 @@ pub enum FullBufferAction {
 pub struct FabricEnv<'a> {
     /// Behaviour of its switches when their buffers are full.
     pub when_full: FullBufferAction,
-    /// Path on which a full packet takes longest when idle, if known. Computed only if [`Adapt::wants_longest_path`]
+    /// Path on which a full packet takes longest when idle, if known. Computed only if [`Adapt::uses_longest_path`]
     /// returns true.
     pub longest_path: Option<&'a PathView>,
     /// Rate of all ports of a host together.

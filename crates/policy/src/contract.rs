@@ -57,7 +57,7 @@ pub enum Grant {
 pub struct Memo(pub u64);
 
 impl Memo {
-    /// Creates the memo of a packet whose rate and path are decided separately ([`Split`](crate::Split)): each part
+    /// Creates the memo of a packet whose rate and path are decided separately ([`Split`](crate::SplitPolicy)): each part
     /// has one half.
     #[inline]
     pub const fn of_halves(cc: u32, picker: u32) -> Self {
@@ -90,7 +90,7 @@ pub struct Sent {
     pub wire_bytes: u32,
     /// True if the packet is a retransmission.
     pub retransmit: bool,
-    /// Data packets in flight, counted as in [`Want`], including this one as a full packet.
+    /// Data packets in flight, counted as in [`SendRequest`], including this one as a full packet.
     pub inflight_packets: u32,
 }
 
@@ -159,7 +159,7 @@ pub struct Feedback {
     pub rtt: Duration,
     /// Receiver's timestamp minus sender's timestamp, in picoseconds; meaningful up to a constant clock offset.
     pub one_way_ps: i64,
-    /// Data packets in flight after this feedback, counted as in [`Want`].
+    /// Data packets in flight after this feedback, counted as in [`SendRequest`].
     pub inflight_packets: u32,
     /// True if the queue pair still has data to send (new or to retransmit).
     pub backlogged: bool,
@@ -197,7 +197,7 @@ pub struct ControlFeedback {
     /// Replier's timestamp minus sender's timestamp, in picoseconds; meaningful up to a constant clock offset. Zero
     /// if there is none.
     pub one_way_ps: i64,
-    /// Data packets in flight, counted as in [`Want`].
+    /// Data packets in flight, counted as in [`SendRequest`].
     pub inflight_packets: u32,
     /// True if the queue pair still has data to send (new or to retransmit).
     pub backlogged: bool,
@@ -307,7 +307,7 @@ pub struct PolicyEnv {
     /// Section of the network that round-trip times measure: to the peer and back, unless a policy defines it
     /// otherwise.
     pub measured: MeasuredSection,
-    /// Section to the switch that replies for the network behind it ([`FeedbackKind::Midway`]), if there is one.
+    /// Section to the switch that replies for the network behind it ([`FeedbackKind::EdgeRtt`]), if there is one.
     pub edge: Option<MeasuredSection>,
 }
 

@@ -98,7 +98,7 @@ const fn nth(mut bits: u64, n: u32) -> u8 {
 
 /// The NIC ports by which a packet may leave now.
 ///
-/// A policy that spreads packets grants a path whose port is free, if possible: [`Egress::settle`] moves a path to
+/// A policy that spreads packets grants a path whose port is free, if possible: [`Egress::move_to_free_port`] moves a path to
 /// the same inner path at a free port. A granted path whose port is busy waits for that port; policies that keep
 /// packets in order rely on this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

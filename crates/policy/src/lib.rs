@@ -1,5 +1,5 @@
 //! Congestion control and multipath: *may a packet leave now, and on which path?* This is one question, because in
-//! UDMP, LAPS and MP-RDMA congestion control and load balancing are one decision. [`Split`] composes the two where
+//! UDMP, LAPS and MP-RDMA congestion control and load balancing are one decision. [`SplitPolicy`] composes the two where
 //! they are independent.
 //!
 //! A [`Policy`] belongs to one direction of one queue pair. The endpoint calls [`Policy::poll_send`] before a packet
@@ -8,7 +8,7 @@
 //!
 //! - [`PolicyConfig`] is the factory, [`AnyPolicy`] its product; [`registry`] explains how to add a policy.
 //! - Eight policies decide rate and path together: [`Udmp`], [`MpRdma`], [`Mrc`], [`Dlbf`], [`Reps`], [`Reflex`],
-//!   [`laps`] and [`Weave`]. The first two share [`ack_clock`] and [`ooo`].
+//!   [`laps`] and [`Weave`]. The first two share [`ack_clock`] and [`late_acks`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` combines freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] lists the named ones.
 //! - [`credit`] holds receiver credit, for schemes that use it.
@@ -16,7 +16,7 @@
 //! - `testing` (feature `testing`) runs policies without a network.
 //!
 //! ```
-//! use pathweave_policy::{Egress, Grant, Leg, Policy, PolicyCx, PolicyEnv, Shared, Want, find_scheme};
+//! use pathweave_policy::{Egress, Grant, MeasuredSection, Policy, PolicyCx, PolicyEnv, Shared, SendRequest, find_scheme};
 //! use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 //!
 //! let scheme = (find_scheme("rps").unwrap().make)();
@@ -26,12 +26,12 @@
 //!     mtu_wire_bytes: 4_178,
 //!     mtu_payload_bytes: 4_096,
 //!     paths: 16,
-//!     measured: Leg { base_rtt: Duration::from_us(12), links: 4 },
+//!     measured: MeasuredSection { base_rtt: Duration::from_us(12), links: 4 },
 //!     edge: None,
 //! };
 //! let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());
 //! let mut policy = scheme.policy.build(&env, &mut rng);
-//! let want = Want {
+//! let want = SendRequest {
 //!     psn: 0,
 //!     payload_bytes: 4_096,
 //!     wire_bytes: 4_178,

@@ -1,14 +1,14 @@
 //! State shared by the queue pairs of an endpoint, because the state of a path is the same for all of them.
 //!
-//! Any type that implements [`Store`] can be shared. When a queue pair opens
+//! Any type that implements [`SharedState`] can be shared. When a queue pair opens
 //! ([`Policy::on_open`](crate::Policy::on_open)), its policy joins the store of its configuration. It accesses the
 //! store through the [`StoreId`] that it got, with every call:
 //!
 //! ```text
-//! fn on_open(&mut self, _: Time, member: &Member, cx: &mut PolicyCx<'_>) {
+//! fn on_open(&mut self, _: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
 //!     let id = cx.shared.join(|host: &LapsHost| host.config == self.config, || LapsHost::new(&self.config));
 //!     // State by peer is in a `PeerTable`, by the paths that the queue pair may use.
-//!     self.pair = cx.shared.get(id).pairs.join(member.peer, self.env.paths, || Pair::new(&self.env));
+//!     self.pair = cx.shared.get(id).pairs.join(member.peer, self.env.paths, || PeerPaths::new(&self.env));
 //!     self.store = Some(id);
 //! }
 //! fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
@@ -18,7 +18,7 @@
 //!
 //! A store belongs to one endpoint. If peers are hosts it lives as long as the endpoint, so the state of a path
 //! outlives a queue pair. If peers are connections, the state of a peer is removed with its last queue pair
-//! ([`Peers`]). Nothing is allocated before the first queue pair joins.
+//! ([`PeerKind`]). Nothing is allocated before the first queue pair joins.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -177,13 +177,13 @@ impl Shared {
         self.0.get_or_insert_default().woken.push_back(qp);
     }
 
-    /// Returns true if [`Shared::take_woken`] would return a queue pair.
+    /// Returns true if [`Shared::take_poll_requests`] would return a queue pair.
     #[inline(always)]
     pub fn has_poll_requests(&self) -> bool {
         matches!(&self.0, Some(inner) if !inner.woken.is_empty())
     }
 
-    /// Returns the next queue pair to poll again, in the order of the calls of [`Shared::wake`]. For the endpoint.
+    /// Returns the next queue pair to poll again, in the order of the calls of [`Shared::request_poll`]. For the endpoint.
     pub fn take_poll_requests(&mut self) -> Option<QpNum> {
         self.0.as_mut()?.woken.pop_front()
     }

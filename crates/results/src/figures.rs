@@ -1,5 +1,5 @@
 //! State of flows that summary and report need, so that records can be written out as they become known: sums, exact
-//! columns for distributions, and a sample of whole records. A finished flow takes [`FlowFigures::FINISHED_BYTES`].
+//! columns for distributions, and a sample of whole records. A finished flow takes [`FlowStats::FINISHED_BYTES`].
 
 use std::borrow::Cow;
 use std::cmp::Reverse;

@@ -118,7 +118,7 @@ struct PacketPrefix {
     pauses: f64,
 }
 
-/// Completion times of the same messages with packets and with flows, each sorted. At least [`FEWEST`] of each.
+/// Completion times of the same messages with packets and with flows, each sorted. At least [`MIN_MESSAGES`] of each.
 struct Times {
     packets: Vec<f64>,
     flows: Vec<f64>,
@@ -189,7 +189,7 @@ impl PacketPrefix {
 
 impl Times {
     /// Collects pairs of completion times with packets and with flows, in picoseconds. Returns `None` for fewer than
-    /// [`FEWEST`].
+    /// [`MIN_MESSAGES`].
     fn of(messages: impl Iterator<Item = (u64, u64)>) -> Option<Self> {
         let (mut packets, mut flows): (Vec<f64>, Vec<f64>) =
             messages.map(|(packets, flows)| (packets as f64, flows as f64)).unzip();

@@ -27,7 +27,7 @@ const SAMPLED_MESSAGES: usize = 20_000;
 const MESSAGE_CPU_S: f64 = 3e-6;
 /// CPU seconds of a message if so many connections are open that their state is in no cache.
 const COLD_MESSAGE_CPU_S: f64 = 8e-6;
-/// Number of connections from which [`A_COLD_MESSAGE_S`] applies.
+/// Number of connections from which [`COLD_MESSAGE_CPU_S`] applies.
 const COLD_FROM: f64 = 10_000.0;
 /// CPU seconds of a computation.
 const A_COMPUTATION_S: f64 = 0.5e-6;

@@ -51,7 +51,7 @@ pub(crate) fn encode(addresses: &[SocketAddr]) -> Vec<u8> {
     out
 }
 
-/// Decodes the addresses of an option. [`check`] decides whether they are allowed.
+/// Decodes the addresses of an option. [`validate`] decides whether they are allowed.
 pub(crate) fn decode(content: &[u8]) -> Result<Vec<SocketAddr>, HelloError> {
     let malformed = || HelloError::Addresses(format!("an option of {} bytes", content.len()));
     let (version, list) = content.split_first().ok_or_else(malformed)?;

@@ -74,7 +74,7 @@ impl Admission {
     ///
     /// # Errors
     ///
-    /// As for [`begin`](Admission::begin).
+    /// As for [`begin`](Admission::add_half_open).
     pub fn add_open(&mut self, peer: IpAddr) -> Result<(), Refusal> {
         self.check_limits(peer)?;
         self.total.open += 1;

@@ -34,7 +34,7 @@ pub enum InitiatorEvent {
 ///
 /// It sends datagrams through [`poll_transmit`](Initiator::poll_transmit) and needs a call of
 /// [`on_timer`](Initiator::on_timer) at [`poll_timeout`](Initiator::poll_timeout). Pass it the datagrams that
-/// [`kind_of`](super::kind_of) assigns to its attempt. After each call drain `poll_transmit` and `poll_event`. Each
+/// [`kind_of`](super::recipient_of) assigns to its attempt. After each call drain `poll_transmit` and `poll_event`. Each
 /// retransmission may use another path: the responder identifies the initiator by its address, not by its port.
 ///
 /// Keep the initiator after `Established` until the session has opened a packet. If the Confirm is lost, the

@@ -6,7 +6,7 @@
 //!
 //! - [`ClusterKey`]: the secret that all hosts of a cluster share, and its file.
 //! - [`Initiator`]: requests one connection. [`Responder`]: answers all requests.
-//! - [`Hello`]: an end's description of itself. [`Agreed`]: the parameters that result from two hellos.
+//! - [`Hello`]: an end's description of itself. [`ConnectionParams`]: the parameters that result from two hellos.
 //! - [`Session`]: seals and opens the packets of one connection, and rotates their keys.
 //! - [`Admission`]: limits on connections, in total and for each peer.
 //!
@@ -14,15 +14,15 @@
 //!
 //! # Use in an event loop
 //!
-//! [`kind_of`] returns the recipient of each datagram that arrives:
+//! [`recipient_of`] returns the recipient of each datagram that arrives:
 //!
 //! | kind | recipient |
 //! |---|---|
-//! | [`Kind::ToResponder`] | [`Responder::handle`] |
-//! | [`Kind::ToInitiator`] | [`Initiator::handle`] of that attempt; dropped if there is none |
-//! | [`Kind::Protected`] | [`Session::open`] of that session; if there is none, [`Responder::on_protected`] |
-//! | [`Kind::Plain`] | an insecure session, found by queue pair; never a session with protection |
-//! | [`Kind::Unknown`] | dropped |
+//! | [`Recipient::ToResponder`] | [`Responder::handle`] |
+//! | [`Recipient::ToInitiator`] | [`Initiator::handle`] of that attempt; dropped if there is none |
+//! | [`Recipient::Protected`] | [`Session::open`] of that session; if there is none, [`Responder::on_protected`] |
+//! | [`Recipient::Plain`] | an insecure session, found by queue pair; never a session with protection |
+//! | [`Recipient::Unknown`] | dropped |
 //!
 //! After each call of an initiator or a responder, drain `poll_transmit` and `poll_event`. `poll_timeout` returns the
 //! time for the next `on_timer`. The loop chooses a [`SessionId`] for its end of each connection, unique among its
@@ -66,7 +66,7 @@
 //! let (mut near, mut far) = (None, None);
 //! while near.is_none() || far.is_none() {
 //!     while let Some(datagram) = initiator.poll_transmit() {
-//!         assert_eq!(kind_of(&datagram), Kind::ToResponder);
+//!         assert_eq!(recipient_of(&datagram), Recipient::ToResponder);
 //!         responder.handle(now, client, &datagram);
 //!     }
 //!     while let Some(event) = responder.poll_event() {
@@ -77,7 +77,7 @@
 //!         }
 //!     }
 //!     while let Some((_, datagram)) = responder.poll_transmit() {
-//!         assert_eq!(kind_of(&datagram), Kind::ToInitiator(initiator.attempt()));
+//!         assert_eq!(recipient_of(&datagram), Recipient::ToInitiator(initiator.attempt()));
 //!         initiator.handle(now, &datagram);
 //!     }
 //!     match initiator.poll_event() {
@@ -97,7 +97,7 @@
 //!     let start = near.session.header_len();
 //!     frame[start..start + packet.len()].copy_from_slice(&packet);
 //!     near.session.seal(PathId(n.into()), &mut frame)?;
-//!     assert_eq!(kind_of(&frame), Kind::Protected(SessionId(200)));
+//!     assert_eq!(recipient_of(&frame), Recipient::Protected(SessionId(200)));
 //!
 //!     let opened = far.session.open(now, &mut frame)?;
 //!     assert_eq!(opened.path, Some(PathId(n.into())));

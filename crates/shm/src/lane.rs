@@ -56,7 +56,7 @@ pub enum Received {
     Nothing,
     /// Message with its length in bytes.
     Message(usize),
-    /// Note. It stays in the ring with the [bytes](Lane::bytes) behind it until [`take_note`](Lane::take_note).
+    /// Note. It stays in the ring with the [bytes](ShmChannel::note_bytes) behind it until [`take_note`](ShmChannel::take_note).
     Note(MemoryRequest),
     /// The peer violated the protocol.
     Broken,
@@ -115,7 +115,7 @@ impl ShmChannel {
     /// the messages sent before it takes the lane.
     ///
     /// # Errors
-    /// [`Apart`] if the processes cannot share memory. They then use the network.
+    /// [`CannotShare`] if the processes cannot share memory. They then use the network.
     pub fn offer(to: ListenerName, ticket: Ticket, copies: CopyMethod) -> Result<Self, CannotShare> {
         let (segment, file) = Segment::create()?;
         // Neither side has looked at the lane yet, so both are marked as asleep.
@@ -204,7 +204,7 @@ impl ShmChannel {
         }
     }
 
-    /// Returns the result that [`send`](Lane::send) of a message with `len` bytes would have.
+    /// Returns the result that [`send`](ShmChannel::send) of a message with `len` bytes would have.
     pub fn room(&mut self, len: usize) -> Sent {
         match self.outbound.check_space(len) {
             Pushed::Yes => Sent::Yes,
@@ -341,8 +341,8 @@ impl ShmChannel {
         fence(Ordering::SeqCst);
     }
 
-    /// Returns the number of withdrawals of the peer. Bytes [read](Lane::read) before this call are valid if the peer
-    /// has sent as many [`Note::Withdrawn`], none of them for this memory.
+    /// Returns the number of withdrawals of the peer. Bytes [read](ShmChannel::read) before this call are valid if the peer
+    /// has sent as many [`MemoryRequest::Withdrawn`], none of them for this memory.
     pub fn peer_withdrawals(&self) -> u64 {
         fence(Ordering::SeqCst);
         self.segment.words(self.side.other()).withdrawals.load(Ordering::SeqCst)

@@ -4,9 +4,9 @@
 //!
 //! | module | subject |
 //! |---|---|
-//! | [`Lane`] | shared state of two processes: messages, copies, wake-ups |
-//! | [`Note`] | requests for memory that an end cannot read itself: its bytes go through the lane |
-//! | [`Meeting`] | set-up: a socket over which the memory is handed over |
+//! | [`ShmChannel`] | shared state of two processes: messages, copies, wake-ups |
+//! | [`MemoryRequest`] | requests for memory that an end cannot read itself: its bytes go through the lane |
+//! | [`Listener`] | set-up: a socket over which the memory is handed over |
 //! | [`Watch`] | waiting for wake-ups, new peers and closed peers |
 //!
 //! # Who shares memory
@@ -14,7 +14,7 @@
 //! Processes share memory if they run as one user and see the same abstract socket. This requires the same kernel and
 //! network namespace, so hosts of a lab, or containers with networks of their own, never share. The offering process
 //! presents a [`Ticket`] that it received over a connection which has proved the cluster's key. The kernel vouches
-//! for the user ([`Meeting`]).
+//! for the user ([`Listener`]).
 //!
 //! # Faulty peers
 //!

@@ -99,7 +99,7 @@ impl From<rustix::io::Errno> for CannotShare {
 /// Returns the id of the process at the other end of a socket. 0 for a process without an id in our namespace.
 ///
 /// # Errors
-/// [`Apart::OtherUser`], or an error of the system.
+/// [`CannotShare::OtherUser`], or an error of the system.
 pub(crate) fn process_of(socket: BorrowedFd<'_>) -> Result<i32, CannotShare> {
     let mut found = MaybeUninit::<libc::ucred>::uninit();
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -218,7 +218,7 @@ impl AsFd for PendingPeer {
 /// Connects to a meeting and hands over the memory. Returns the socket and the id of the peer process.
 ///
 /// # Errors
-/// [`Apart`].
+/// [`CannotShare`].
 pub(crate) fn hand_over(
     name: ListenerName,
     ticket: Ticket,

@@ -89,7 +89,7 @@ pub enum MemoryRequest {
         id: u32,
     },
     /// Announces that memory under a key was closed before the peer released it. Bytes that the peer copied from
-    /// there after the [count](crate::Lane::peer_withdrawals) was raised are invalid.
+    /// there after the [count](crate::ShmChannel::peer_withdrawals) was raised are invalid.
     Withdrawn {
         /// Key of the memory.
         key: u64,

@@ -1,7 +1,7 @@
 //! Ring of messages in one direction: one process writes, the other reads.
 //!
 //! A message starts at a 64-byte line with a 64-bit word. The upper half holds its length plus one, and in the
-//! highest bit its kind ([`Sort`]). The lower half holds the number of its line. The writer first copies the bytes
+//! highest bit its kind ([`MessageKind`]). The lower half holds the number of its line. The writer first copies the bytes
 //! behind that word. It then clears the word of the line behind the message; several lines are cleared at a time.
 //! Last it stores the message's own word. The reader looks only at the word of its next line, and therefore sees 0 or
 //! a complete message. A short message transfers a single cache line. The reader publishes its position in a separate

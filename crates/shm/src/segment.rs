@@ -45,7 +45,7 @@ pub(crate) struct CacheAligned<T>(pub(crate) T);
 pub(crate) struct SideState {
     /// Total number of bytes that this side has taken from its ring.
     pub(crate) taken: CacheAligned<AtomicU64>,
-    /// Events for which this side must be woken, because it sleeps ([`MAIL`], [`ROOM`]). 0 while it is awake.
+    /// Events for which this side must be woken, because it sleeps ([`WAKE_ON_MESSAGE`], [`WAKE_ON_SPACE`]). 0 while it is awake.
     pub(crate) asleep: CacheAligned<AtomicU32>,
     /// Address of a random number in this side's memory, and the number, by which the peer finds out whether it can
     /// read it. The address is 0 until it is known.
@@ -59,14 +59,14 @@ pub(crate) struct SideState {
     pub(crate) withdrawals: AtomicU64,
 }
 
-/// Flag in [`Words::asleep`]: a message or note was sent.
+/// Flag in [`SideState::asleep`]: a message or note was sent.
 pub(crate) const WAKE_ON_MESSAGE: u32 = 1;
-/// Flag in [`Words::asleep`]: the peer has taken a note out of its ring, so that there is space for more.
+/// Flag in [`SideState::asleep`]: the peer has taken a note out of its ring, so that there is space for more.
 pub(crate) const WAKE_ON_SPACE: u32 = 2;
 
-/// Value of [`Words::reads`]: the side can read the peer's memory.
+/// Value of [`SideState::reads`]: the side can read the peer's memory.
 pub(crate) const READS: u32 = 1;
-/// Value of [`Words::reads`]: the side cannot read the peer's memory.
+/// Value of [`SideState::reads`]: the side cannot read the peer's memory.
 pub(crate) const READS_NOT: u32 = 2;
 
 const _: () = assert!(2 * size_of::<SideState>() <= WORDS_BYTES);

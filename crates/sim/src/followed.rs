@@ -161,7 +161,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
         told
     }
 
-    /// Samples the followed flows at their receivers, after [`Whole::sample_senders`].
+    /// Samples the followed flows at their receivers, after [`LockedShards::sample_senders`].
     pub(crate) fn sample_receivers(
         &mut self,
         told: impl IntoIterator<Item = SenderReport>,

@@ -59,7 +59,7 @@ impl<'a> RankExchange<'a> {
         self.own() == 0
     }
 
-    /// Sends to each other rank the message that `write` writes for it. Afterwards [`Meeting::answers`] holds the
+    /// Sends to each other rank the message that `write` writes for it. Afterwards [`RankExchange::answers`] holds the
     /// received messages.
     pub(crate) fn exchange(&mut self, mut write: impl FnMut(u16, &mut Vec<u8>)) {
         let own = self.own();

@@ -152,7 +152,7 @@ pub enum RouteChoice {
     /// The senders' switches choose among explicit paths, according to `switch.forwarding`.
     SenderSwitches(Arc<PathSets>),
     /// Each switch chooses among the next hops that explicit paths of the packet's pair of hosts take there. These
-    /// next hops must not form a circle ([`PathSets::next_hops_in_a_circle`]).
+    /// next hops must not form a circle ([`PathSets::find_next_hop_loop`]).
     NextHops(Arc<PathSets>),
 }
 

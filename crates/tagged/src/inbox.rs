@@ -235,7 +235,7 @@ impl Inbox {
         Some((space, turn, unexpected.get(turn)?))
     }
 
-    /// Removes the message that [`look`](Self::look) found.
+    /// Removes the message that [`look`](Self::find_unexpected) found.
     pub(crate) fn take_unexpected(&mut self, space: usize, turn: u64) -> Option<Arrival> {
         let arrival = self.spaces[space].unexpected.take(turn)?;
         self.held -= arrival.held();

@@ -56,13 +56,13 @@
 //! struct Buffers([Vec<u8>; 2]);
 //!
 //! impl Memory for Buffers {
-//!     fn place(&mut self, at: Piece, bytes: &[u8]) {
+//!     fn write(&mut self, at: Piece, bytes: &[u8]) {
 //!         self.0[at.buffer.0 as usize][at.offset as usize..][..bytes.len()].copy_from_slice(bytes);
 //!     }
 //!     fn fetch(&mut self, from: Piece, into: &mut [u8]) {
 //!         into.copy_from_slice(&self.0[from.buffer.0 as usize][from.offset as usize..][..into.len()]);
 //!     }
-//! #   fn keep(&mut self, _: Piece) -> Option<Buffer> { None }
+//! #   fn copy_out(&mut self, _: Piece) -> Option<Buffer> { None }
 //! #   fn release(&mut self, _: Buffer) {}
 //! #   fn register(&mut self, _: Piece, _: Access, _: Option<PeerId>) -> Option<Remote> { None }
 //! #   fn deregister(&mut self, _: u64) {}
@@ -75,7 +75,7 @@
 //!
 //! let send = Send {
 //!     to: of_b, label: Label::Tagged(7), payload: Piece::whole(Buffer(0), 5), data: None, context: 1,
-//!     hold: Hold::UntilDone, done: DoneWhen::Transmitted, report: Report::Entry,
+//!     hold: BufferLifetime::UntilDone, done: DoneWhen::Transmitted, report: Report::Entry,
 //! };
 //! a.post_send(send, &mut memory)?;
 //! assert_eq!(a.poll_action(), Some(Action::Connect { peer: of_b }));
@@ -85,7 +85,7 @@
 //! b.peer_up(of_a, Role::Acceptor, &mut memory);
 //!
 //! let receive = Receive {
-//!     from: None, want: Want::Tagged { tag: 7, ignore: 0 }, into: Piece::whole(Buffer(1), 5), take: Take::One,
+//!     from: None, want: MatchOn::Tagged { tag: 7, ignore: 0 }, into: Piece::whole(Buffer(1), 5), take: ReceiveCount::One,
 //!     report: Report::Entry, context: 2,
 //! };
 //! b.post_receive(receive, &mut memory)?;

@@ -113,7 +113,7 @@ pub trait Memory {
     /// there is no memory for it.
     fn copy_out(&mut self, piece: Piece) -> Option<Buffer>;
 
-    /// Frees a buffer that [`keep`](Self::keep) returned.
+    /// Frees a buffer that [`copy_out`](Self::copy_out) returned.
     fn release(&mut self, buffer: Buffer);
 
     /// Registers a piece for one peer, or for all connected peers. Returns `None` if the transport takes no more

@@ -9,7 +9,7 @@
 //! use pathweave_units::HostId;
 //!
 //! let topology = FatTree::k_ary(4).build(".".as_ref())?;
-//! let routing = Routing::whole(&topology);
+//! let routing = Routing::all_links_up(&topology);
 //! let tor = topology.node_by_name("tor0")?;
 //! // Port 0 and 1 lead to its own hosts, 2 and 3 to the aggregation switches.
 //! assert_eq!(routing.next_hops(tor, HostId(15)).iter().collect::<Vec<_>>(), [2, 3]);

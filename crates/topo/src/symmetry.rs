@@ -51,7 +51,7 @@ impl Automorphism {
         HostId(self.image[host.index()].0)
     }
 
-    /// Returns the image of a port of `node`, which is a port of [`Symmetry::node`].
+    /// Returns the image of a port of `node`, which is a port of [`Automorphism::node`].
     pub fn port(&self, node: NodeId, port: u16) -> u16 {
         self.ports[self.first[node.index()] as usize + usize::from(port)]
     }

@@ -27,7 +27,7 @@ use crate::transmit::{FreePorts, Transmit};
 /// **Packets that may leave now.** Control packets leave before data, even while all ports are busy:
 /// [`has_control`](Transport::has_control) shows if there are any, [`send_control`](Transport::send_control) passes
 /// on the next one. They are of class [`Control`](crate::Class::Control), except probes of loss recovery, which queue
-/// in the network like data. Data leaves by the free NIC ports that the [`Gate`] names:
+/// in the network like data. Data leaves by the free NIC ports that the [`FreePorts`] names:
 /// [`send_data`](Transport::send_data) passes on the next packet that may leave by one of them. The packet is stamped
 /// with `now`, so call it when the packet can really leave.
 ///
@@ -48,7 +48,7 @@ use crate::transmit::{FreePorts, Transmit};
 /// **The side channel** of a service belongs to the driver: a reliable, ordered channel between each two hosts. A
 /// service without one never has a message for it.
 ///
-/// **Memory.** State kept for work in progress ([`held`](Transport::held)) is bounded, whatever the peer does, and
+/// **Memory.** State kept for work in progress ([`held`](Transport::items_in_progress)) is bounded, whatever the peer does, and
 /// released when the work is done.
 ///
 /// # Example
@@ -57,7 +57,7 @@ use crate::transmit::{FreePorts, Transmit};
 ///
 /// ```
 /// use std::collections::VecDeque;
-/// use pathweave_transport::{Gate, Transport, rd::SideMessage};
+/// use pathweave_transport::{FreePorts, Transport, rd::SideMessage};
 /// use pathweave_units::{Duration, HostId, Time};
 /// use pathweave_wire::Segment;
 ///
@@ -66,26 +66,26 @@ use crate::transmit::{FreePorts, Transmit};
 ///     Side(SideMessage),
 /// }
 ///
-/// /// Runs until nothing is under way. Returns when that is, and what each host has told.
+/// /// Runs until nothing is in flight. Returns the time at which that is, and the events of each host.
 /// fn run<T: Transport>(hosts: &mut [T]) -> (Time, Vec<Vec<T::Event>>) {
 ///     let mut now = Time::ZERO;
-///     let mut told: Vec<Vec<T::Event>> = hosts.iter().map(|_| vec![]).collect();
+///     let mut events: Vec<Vec<T::Event>> = hosts.iter().map(|_| vec![]).collect();
 ///     let mut on_the_way = VecDeque::new();
 ///     loop {
 ///         let arrives = now + Duration::from_us(1);
 ///         for (index, host) in hosts.iter_mut().enumerate() {
 ///             let from = HostId(index as u32);
-///             told[index].extend(std::iter::from_fn(|| host.poll_event()));
+///             events[index].extend(std::iter::from_fn(|| host.poll_event()));
 ///             while let Some((to, message)) = host.poll_side() {
 ///                 on_the_way.push_back((arrives, from, to, Input::Side(message)));
 ///             }
-///             while let Some(packet) = host.poll_transmit(now, Gate::OPEN) {
+///             while let Some(packet) = host.poll_transmit(now, FreePorts::OPEN) {
 ///                 on_the_way.push_back((arrives, from, packet.to, Input::Packet(packet.segment)));
 ///             }
 ///         }
 ///         let timers = hosts.iter().filter_map(T::poll_timer);
 ///         let arrival = on_the_way.front().map(|(at, ..)| *at);
-///         let Some(next) = timers.chain(arrival).min() else { return (now, told) };
+///         let Some(next) = timers.chain(arrival).min() else { return (now, events) };
 ///         now = now.max(next);
 ///         hosts.iter_mut().for_each(|host| host.on_timer(now));
 ///         while on_the_way.front().is_some_and(|(at, ..)| *at <= now) {
@@ -100,14 +100,14 @@ use crate::transmit::{FreePorts, Transmit};
 /// }
 ///
 /// // Connections.
-/// # use pathweave_policy::{DatagramConfig, Feedback, Grant, Memo, PathView, Policy, PolicyCx, Sent, Want};
+/// # use pathweave_policy::{DatagramConfig, Feedback, Grant, Memo, PathView, Policy, PolicyCx, Sent, SendRequest};
 /// # use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp};
 /// # use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Event, Op, QpConfig, RecvRequest, WorkRequest};
 /// # use pathweave_units::{PathId, QpNum, Rate};
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
 /// #     pathweave_policy::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
-/// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
+/// #     fn poll_send(&mut self, _: Time, _: &SendRequest, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
 /// #     fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
@@ -123,8 +123,8 @@ use crate::transmit::{FreePorts, Transmit};
 /// hosts[1].connect(b, a)?;
 /// hosts[1].post_recv(b, RecvRequest { wr_id: 7, buffer: Buffer(0), len: 10_000 })?;
 /// hosts[0].post(start, a, WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 10_000 })?;
-/// let (_, told) = run(&mut hosts);
-/// assert!(matches!(told[0][..], [Event::Completion(done)] if done.wr_id == 1));
+/// let (_, events) = run(&mut hosts);
+/// assert!(matches!(events[0][..], [Event::Completion(done)] if done.wr_id == 1));
 ///
 /// // Datagrams.
 /// let peer = |host| PeerId { host: HostId(host), qp: QpNum(1) };
@@ -144,9 +144,9 @@ use crate::transmit::{FreePorts, Transmit};
 /// hosts[0].add_peer(start, peer(1), Duration::from_us(2));
 /// hosts[1].add_peer(start, peer(0), Duration::from_us(2));
 /// hosts[0].post(start, peer(1), 1, 10_000)?;
-/// let (_, told) = run(&mut hosts);
-/// assert!(matches!(told[1][..], [RdEvent::Delivered { bytes: 10_000, .. }]));
-/// assert!(hosts.iter().all(|host| host.held() == 0));
+/// let (_, events) = run(&mut hosts);
+/// assert!(matches!(events[1][..], [RdEvent::Delivered { bytes: 10_000, .. }]));
+/// assert!(hosts.iter().all(|host| host.items_in_progress() == 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait Transport {

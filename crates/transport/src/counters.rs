@@ -129,7 +129,7 @@ pub struct OrderCounters {
     /// Copies sent of packets that may be late.
     pub copies_sent: u64,
     /// Control packets sent among data, such as notices of a change of path
-    /// ([`Treatment::AsData`](pathweave_policy::Treatment::AsData)).
+    /// ([`ControlClass::AsData`](pathweave_policy::ControlClass::AsData)).
     pub notices_sent: u64,
     /// Wire bytes of these copies and control packets.
     pub extra_wire_bytes: u64,

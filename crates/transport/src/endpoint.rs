@@ -42,15 +42,15 @@ const NOBODY: QpNum = QpNum(0);
 /// Two endpoints, joined by a link without delay:
 ///
 /// ```
-/// # use pathweave_policy::{Feedback, Grant, Memo, PathView, Policy, PolicyCx, Sent, Want};
+/// # use pathweave_policy::{Feedback, Grant, Memo, PathView, Policy, PolicyCx, Sent, SendRequest};
 /// # use pathweave_units::{PathId, Rate};
-/// use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Event, Gate, Op, QpConfig, RecvRequest, WorkRequest};
+/// use pathweave_transport::{Buffer, Endpoint, EndpointConfig, Event, FreePorts, Op, QpConfig, RecvRequest, WorkRequest};
 /// use pathweave_units::{HostId, Time};
 ///
 /// # struct Unlimited;
 /// # impl Policy for Unlimited {
 /// #     pathweave_policy::ignores!(on_open, on_close, make_control, on_copy_sent, on_control, window, path_beyond_window);
-/// #     fn poll_send(&mut self, _: Time, _: &Want, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
+/// #     fn poll_send(&mut self, _: Time, _: &SendRequest, _: &mut PolicyCx<'_>) -> Grant { Grant::Send(PathId(0)) }
 /// #     fn on_sent(&mut self, _: Time, _: &Sent, _: &mut PolicyCx<'_>) -> Memo { Memo(0) }
 /// #     fn on_feedback(&mut self, _: Time, _: &Feedback, _: &mut PolicyCx<'_>) {}
 /// #     fn on_paths(&mut self, _: Time, _: &[PathView], _: &mut PolicyCx<'_>) {}
@@ -73,7 +73,7 @@ const NOBODY: QpNum = QpNum(0);
 /// loop {
 ///     let mut quiet = true;
 ///     for host in 0..2 {
-///         while let Some(packet) = hosts[host].poll_transmit(now, Gate::OPEN) {
+///         while let Some(packet) = hosts[host].poll_transmit(now, FreePorts::OPEN) {
 ///             quiet = false;
 ///             let to = packet.to.index();
 ///             if let Some(place) = hosts[to].on_packet(now, HostId(host as u32), &packet.segment, false) {
@@ -210,7 +210,7 @@ impl<P: Policy> Endpoint<P> {
         Ok(())
     }
 
-    /// Returns the queue pair that was entered last since [`act_for`](Endpoint::act_for). If a call has panicked, the
+    /// Returns the queue pair that was entered last since [`act_for`](Endpoint::set_acting_qp). If a call has panicked, the
     /// panic happened in its work.
     pub fn acting(&self) -> Option<QpNum> {
         Some(self.acting).filter(|&acting| acting != NOBODY)

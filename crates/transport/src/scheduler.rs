@@ -22,7 +22,7 @@ pub(crate) enum SchedState {
     Paced,
 }
 
-/// Queues of queue pairs. Each queue pair is in at most one, given by its [`Turn`]. Numbers of destroyed queue pairs
+/// Queues of queue pairs. Each queue pair is in at most one, given by its [`SchedState`]. Numbers of destroyed queue pairs
 /// may linger; they are skipped when they come up.
 #[derive(Debug)]
 #[repr(C)]

@@ -27,7 +27,7 @@ pub fn closest_name<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     best.map(|(_, candidate)| candidate)
 }
 
-/// Returns the end of an error message, with the suggestion of [`nearest`]; empty without a suggestion.
+/// Returns the end of an error message, with the suggestion of [`closest_name`]; empty without a suggestion.
 pub fn suggestion(nearest: Option<&str>) -> String {
     nearest.map_or_else(String::new, |name| format!("; did you mean \"{name}\"?"))
 }

@@ -117,7 +117,7 @@ pub enum SideMessage<R> {
         runs: R,
     },
     /// Receiver: not ready, because it has neither a receive nor buffer space for this message. Packets that it has
-    /// not accepted of this message, and of those posted after it, wait for a [`Side::Ready`].
+    /// not accepted of this message, and of those posted after it, wait for a [`SideMessage::Ready`].
     Wait {
         /// Pair of queue pairs.
         flow: RdFlow,
@@ -140,7 +140,7 @@ pub enum SideMessage<R> {
         /// Pair of queue pairs. The source is the end that sends this message.
         flow: RdFlow,
     },
-    /// Answer to a [`Side::Close`]: nothing is in progress here either, and the state of the peer is released.
+    /// Answer to a [`SideMessage::Close`]: nothing is in progress here either, and the state of the peer is released.
     Closed {
         /// Pair of queue pairs. The source is the end that sends this message.
         flow: RdFlow,
@@ -384,8 +384,8 @@ impl<R: Runs> SideMessage<R> {
     /// Writes the message at the beginning of `out` and returns its length.
     ///
     /// # Panics
-    /// If `out` is shorter than [`encoded_len`](Side::encoded_len), or the runs violate the conditions of
-    /// [`Side::Nack`].
+    /// If `out` is shorter than [`encoded_len`](SideMessage::encoded_len), or the runs violate the conditions of
+    /// [`SideMessage::Nack`].
     pub fn emit(&self, out: &mut [u8]) -> usize {
         match self {
             &SideMessage::Start { flow, msg_id, first_psn, packets, total, again } => {

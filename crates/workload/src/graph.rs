@@ -244,14 +244,16 @@ pub enum Task<'a> {
 /// [`delay_after_deps`] after as many of them have ended as it [`needs`] (all, by default). Each edge names
 /// the [`Moment`] of a message that its task waits for, delivery or completion. A task at the message's
 /// sender waits for the completion in either case, because that is how a sender learns of a delivery
-/// ([`informed`]). Edges carry no data.
+/// ([`notified_tasks`]). Edges carry no data.
 ///
 /// The order of tasks does not depend on the order in which a scenario lists its flows (see
 /// [`GraphBuilder::finish`]). Messages ascend by `start`. A graph without dependencies takes 40 bytes for
 /// each message and nothing else.
 ///
-/// [`delay_after_deps`]: MessageGraph::delay_after_deps [`needs`]: MessageGraph::needs [`informed`]:
-/// MessageGraph::informed [`GraphBuilder::finish`]: crate::GraphBuilder::finish
+/// [`delay_after_deps`]: MessageGraph::delay_after_deps
+/// [`needs`]: MessageGraph::needs
+/// [`notified_tasks`]: MessageGraph::notified_tasks
+/// [`GraphBuilder::finish`]: crate::GraphBuilder::finish
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageGraph {
     pub(crate) hosts: u32,

@@ -17,9 +17,9 @@
 //! while let Some((task, at)) = progress.pop_root(&graph, Time::MAX) {
 //!     progress.begin(&graph, task, at);
 //!     // ... post the message; when it is delivered:
-//!     progress.over(&graph, task, Time::from_us(640));
+//!     progress.task_ended(&graph, task, Time::from_us(640));
 //! }
-//! assert_eq!(progress.left(), 0);
+//! assert_eq!(progress.unfinished(), 0);
 //! assert_eq!(progress.job_end(JobId(0)), Some(Time::from_us(640)));
 //! # Ok::<(), pathweave_workload::WorkloadError>(())
 //! ```

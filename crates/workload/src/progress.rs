@@ -7,15 +7,15 @@ use crate::graph::{JobId, MessageGraph, Task, TaskId};
 /// State of a [`MessageGraph`] in execution.
 ///
 /// The caller takes tasks without predecessors from [`Progress::pop_root`] as their time comes. When a task
-/// ends, the caller calls [`Progress::over`]. For each task that [`MessageGraph::informed`] returns, it calls
-/// [`Progress::told`] when that task's host learns of the end. If `told` returns a time, the caller calls
+/// ends, the caller calls [`Progress::task_ended`]. For each task that [`MessageGraph::notified_tasks`] returns, it calls
+/// [`Progress::predecessor_ended`] when that task's host learns of the end. If `told` returns a time, the caller calls
 /// [`Progress::begin`] at that time. Nothing is scheduled ahead, so a million flows need not be in an event
 /// queue.
 ///
 /// Each number here either belongs to one host, or is a count or an extreme that does not depend on order.
 /// The predecessors of a task belong to the host where it begins, the free time of a core to the core's host.
 /// So hosts can be simulated one by one, each in its own order of time. The fields that span several hosts
-/// ([`Progress::join`]) are serialized from one process to another; the others stay with their host.
+/// ([`Progress::merge`]) are serialized from one process to another; the others stay with their host.
 #[derive(Clone, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
 pub struct Progress {
     /// Number of predecessors of each task whose end the task's host does not know. Empty if there are no

@@ -39,7 +39,7 @@ pub struct CounterValues {
     /// Datagrams that could not be sent and were dropped, because the link was down or the peer's Ethernet address
     /// was not resolved yet.
     pub lost: u64,
-    /// Frames without a valid datagram, in the order of [`Flaw::ALL`].
+    /// Frames without a valid datagram, in the order of [`ParseError::ALL`].
     pub flawed: [u64; ParseError::ALL.len()],
 }
 

@@ -1,4 +1,4 @@
-//! Fault injection around a backend, so that real sockets meet the same [`Weather`] as simulations.
+//! Fault injection around a backend, so that real sockets meet the same [`FaultModel`] as simulations.
 
 use std::io;
 use std::net::SocketAddr;

@@ -2,7 +2,7 @@
 //!
 //! The loop does all work for a connection within [`Service::contain`](crate::event_loop::Service::contain): an
 //! arrival, a timer, a request, a packet that leaves. Code that begins such work names the connection
-//! ([`Endpoint::act_for`](pathweave_transport::Endpoint::act_for)). The endpoint does the same when it goes from one
+//! ([`Endpoint::set_acting_qp`](pathweave_transport::Endpoint::set_acting_qp)). The endpoint does the same when it goes from one
 //! queue pair to another. After a panic, the loop closes the connection at work and drops its state in the endpoint
 //! without using it.
 

@@ -4,11 +4,11 @@
 //! from the address, only Answers and short Asks are sent there. Both have the same size. Three rules bound their
 //! number:
 //!
-//! - For each Ask that comes from the address, three messages are sent to it: the Answer and two Asks ([`Invited`]).
+//! - For each Ask that comes from the address, three messages are sent to it: the Answer and two Asks ([`SolicitedAllowance`]).
 //! - Unsolicited, all connections of the device together send it three Asks, and then one per second. Each Answer
 //!   from there permits three more ([`Unproven`]).
 //! - A connection sends unsolicited Asks to all addresses that its peer lists, but at most three times the bytes that
-//!   the peer has sent, as far as these are counted ([`Purse`]).
+//!   the peer has sent, as far as these are counted ([`AskBudget`]).
 //!
 //! An address therefore receives at most three times the bytes that came from it, three Asks, and one Ask per second.
 //! A peer makes this end send at most three times as much to others as it sends itself, however many addresses it

@@ -38,7 +38,7 @@ pub(crate) enum Ends {
     /// No trailer: the packet is complete as written.
     AsWritten,
     /// A CRC. The writer leaves the tag at the end, with which the CRC is combined. CRCs are computed for several
-    /// packets at a time ([`sum`]).
+    /// packets at a time ([`crc`](crate::crc)).
     Crc,
 }
 

@@ -71,7 +71,7 @@ impl DatagramService {
         }
     }
 
-    /// Returns the [`current`](Core::current) entry of a peer, and moves the room that a message has taken to it.
+    /// Returns the [`current`](DatagramService::current) entry of a peer, and moves the room that a message has taken to it.
     fn current_for_message(&mut self, to: Arc<PeerEntry>) -> Arc<PeerEntry> {
         let current = self.current(to.clone());
         if !Arc::ptr_eq(&current, &to) {

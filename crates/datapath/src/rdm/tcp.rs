@@ -223,7 +223,7 @@ impl SideConnections {
         }
     }
 
-    /// Returns the time at which [`look`](Lines::look) must be called even without events.
+    /// Returns the time at which [`look`](SideConnections::look) must be called even without events.
     pub(super) fn next_timer(&self) -> Option<Time> {
         self.accepts_at
     }

@@ -2,7 +2,7 @@
 //!
 //! A switch with a middlebox processes every packet at its arrival and at the begin of its transmission. It may hold
 //! packets in queues of its own, rewrite them, and emit new ones. The contents of packets are opaque to the fabric; a
-//! middlebox reads and changes them only through a [`Lens`]. Such a switch is simulated strictly in order of time,
+//! middlebox reads and changes them only through a [`ContentAccess`]. Such a switch is simulated strictly in order of time,
 //! with every service as an event. Other switches do not pay for it.
 //!
 //! A new middlebox consists of a file with its algorithm, configuration and counters, a field in [`ExternalConfig`]

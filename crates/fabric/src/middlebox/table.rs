@@ -85,7 +85,7 @@ impl<S: Default> FlowTable<S> {
     pub(crate) fn len(&self) -> u32 {
         self.index.len() as u32
     }
-    /// Returns the number of active flows: those seen since [`FlowTable::fall_asleep`] last returned them.
+    /// Returns the number of active flows: those seen since [`FlowTable::deactivate_next`] last returned them.
     pub(crate) fn active(&self) -> u32 {
         self.active
     }

@@ -53,7 +53,7 @@ pub enum Size {
 #[derive(Debug, Default)]
 pub struct Assembler(Vec<Instruction>);
 
-/// A jump whose target is not set yet ([`Code::land`]).
+/// A jump whose target is not set yet ([`Assembler::set_target`]).
 #[must_use]
 #[derive(Debug)]
 pub struct Jump(usize);

@@ -1,6 +1,6 @@
 //! Small programs for the kernel's virtual machine (RFC 9669): an assembler, maps, loading and attaching.
 //!
-//! Programs here have some dozens of instructions, so [`Code`] assembles them next to their use. Neither a compiler
+//! Programs here have some dozens of instructions, so [`Assembler`] assembles them next to their use. Neither a compiler
 //! for them nor a C library is needed. The kernel's verifier checks each program.
 
 mod call;

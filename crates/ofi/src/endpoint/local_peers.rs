@@ -262,7 +262,7 @@ impl LocalPeers {
         self.keys.get(at).copied()
     }
 
-    /// Takes the next message of a lane into [`mail`](Neighbours::mail).
+    /// Takes the next message of a lane into [`mail`](LocalPeers::mail).
     pub(super) fn receive(&mut self, key: LaneKey) -> Received {
         match self.lanes.get_mut(key.0) {
             Some(LocalPeer { health: Health::Good, lane, .. }) => lane.receive(&mut self.mail),

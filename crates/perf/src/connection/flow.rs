@@ -71,7 +71,7 @@ impl Flow {
     /// Posts all receives.
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn prepare(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         (0..self.tally.test.receives()).try_for_each(|number| self.post_receive(connection, number))
     }
@@ -80,7 +80,7 @@ impl Flow {
     /// waits.
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn refill(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         while let Some(slot) = self.completed_receives.pop() {
             self.post_receive(connection, slot)?;
@@ -103,7 +103,7 @@ impl Flow {
     /// Posts messages until the window is full.
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn post(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         while self.may_post() {
             self.post_one(connection)?;
@@ -122,7 +122,7 @@ impl Flow {
     /// Posts the next message.
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn post_one(&mut self, connection: &Bundle) -> Result<(), MeasureError> {
         let (number, slot) = (self.tally.posted, self.tally.posted % self.tally.test.slots());
         if self.tally.checks() {
@@ -154,7 +154,7 @@ impl Flow {
     /// tests the caller must call [`refill`](Flow::refill).
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn complete(
         &mut self,
         connection: &Bundle,
@@ -273,7 +273,7 @@ impl Flow {
     /// Sends a control message without a text.
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn send_control(&self, connection: &Bundle, word: ControlMessage) -> Result<(), MeasureError> {
         Ok(connection.send_imm(CONTROL, self.empty.all(), word.encode())?)
     }
@@ -292,7 +292,7 @@ impl Flow {
 /// Sends a control message with a text, which is written to the peer's memory.
 ///
 /// # Errors
-/// [`Broken`].
+/// [`MeasureError`].
 pub(crate) fn send_control_with_text(
     connection: &Bundle,
     word: ControlMessage,

@@ -58,7 +58,7 @@ impl ConnectionEnd {
     /// Converts a completion to an event.
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn complete(&mut self, completion: Completion) -> Result<Came<EndReport>, MeasureError> {
         let Some((word, len)) = self.flow.complete(&self.connection, completion)? else {
             return Ok(Came::Done);

@@ -113,7 +113,7 @@ impl DatagramEnd {
     /// Sends a control message.
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`MeasureError`].
     pub(crate) fn tell(&mut self, word: &Word) -> Result<(), MeasureError> {
         let words = Region::from_bytes(&encode(self.token, word))?;
         self.words += 1;

@@ -1,7 +1,7 @@
 //! Path pickers: choose the path of each packet, independent of the rate.
 //!
 //! To add a picker: write a file with it, and add its `mod` line and one line in the list at the end of this file. A
-//! program can also supply its own picker at run time ([`Supply`]).
+//! program can also supply its own picker at run time ([`PickerFactory`]).
 
 mod bitmap;
 mod ecmp;

@@ -112,7 +112,7 @@ impl Penalties {
         self.round.next().path
     }
 
-    /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
+    /// Returns the path, moved to a free NIC port if possible ([`PathSet::move_to_free_port`]).
     pub(super) fn settle(&self, path: PathId, egress: Egress) -> PathId {
         self.round.laps.paths().move_to_free_port(path, egress)
     }

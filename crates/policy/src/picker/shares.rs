@@ -83,7 +83,7 @@ impl Shares {
         }
     }
 
-    /// Returns the path, moved to a free NIC port if possible ([`PathSet::settle`]).
+    /// Returns the path, moved to a free NIC port if possible ([`PathSet::move_to_free_port`]).
     #[inline]
     pub(crate) fn settle(&self, path: PathId, egress: Egress) -> PathId {
         match self {

@@ -34,7 +34,7 @@ pub enum AcksTell {
     /// Only the packet that triggered it.
     OnePacket,
     /// Every packet that has arrived. An earlier acknowledgement, of another path, may have reported the packet that
-    /// triggered it. It is then only a measurement ([`FeedbackKind::Echo`](crate::FeedbackKind::Echo)).
+    /// triggered it. It is then only a measurement ([`FeedbackKind::Echo`](crate::FeedbackKind::PathSample)).
     AllArrived,
 }
 

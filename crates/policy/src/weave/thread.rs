@@ -28,7 +28,7 @@ pub(super) struct PathRing {
     ring: [PathId; ENTRIES],
     head: u8,
     fresh: u8,
-    /// Next random path. Drawn ahead, so that [`Thread::next`] does not change the state.
+    /// Next random path. Drawn ahead, so that [`PathRing::next`] does not change the state.
     spray: PathId,
     paths: Shares,
 }
@@ -58,7 +58,7 @@ impl PathRing {
     pub(super) fn fresh(&self) -> u8 {
         self.fresh
     }
-    /// Records that the packet of [`Thread::next`] has left on this path.
+    /// Records that the packet of [`PathRing::next`] has left on this path.
     #[inline]
     pub(super) fn sent(&mut self, path: PathId, rng: &mut Rng) {
         let Some(taken) = self.kept().position(|at| self.ring[at] == path) else {

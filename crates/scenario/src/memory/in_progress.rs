@@ -126,7 +126,7 @@ fn shared_duration(spec: &SimSpec, message: &Message, round_trip: Duration) -> D
     Duration::from_ps((round_trip + alone).as_ps().saturating_mul(SHARING_FACTOR))
 }
 
-/// Returns the largest number of messages in progress at a time, if each takes [`SHARING`] times as long as alone.
+/// Returns the largest number of messages in progress at a time, if each takes [`SHARING_FACTOR`] times as long as alone.
 /// Messages that wait for others count from their start on.
 fn most_at_once(spec: &SimSpec, round_trip: Duration) -> u64 {
     let graph = &spec.graph;

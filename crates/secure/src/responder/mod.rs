@@ -35,7 +35,7 @@ const MAX_OUTBOX: usize = 1_024;
 /// Responder of handshakes with any number of peers.
 ///
 /// It keeps no state for a peer that has not proven its address by a cookie *and* the cluster key. Until the peer has
-/// proven its address, no answer is longer than its request. Pass it the datagrams that [`kind_of`](super::kind_of)
+/// proven its address, no answer is longer than its request. Pass it the datagrams that [`kind_of`](super::recipient_of)
 /// assigns to it. After each call drain [`poll_transmit`](Responder::poll_transmit) and
 /// [`poll_event`](Responder::poll_event), and call [`on_timer`](Responder::on_timer) at
 /// [`poll_timeout`](Responder::poll_timeout).

@@ -129,7 +129,7 @@ fn strip(claim: &Claim, one: &RecordedVerdict, ours: Option<&RecordedVerdict>) -
 }
 
 const WIDTH: f64 = 300.0;
-/// Horizontal position of no effect. The middle of the published band is at [`PUBLISHED_AT`].
+/// Horizontal position of no effect. The middle of the published band is at [`PUBLISHED_X`].
 const NO_EFFECT_X: f64 = 60.0;
 const PUBLISHED_X: f64 = 170.0;
 
@@ -173,8 +173,8 @@ fn picture(claim: &Claim, one: &RecordedVerdict, ours: Option<&RecordedVerdict>)
     text + "</svg>"
 }
 
-/// Mapping from numbers to positions on a strip. No effect is at [`NONE_AT`], the middle of the published band at
-/// [`PUBLISHED_AT`].
+/// Mapping from numbers to positions on a strip. No effect is at [`NO_EFFECT_X`], the middle of the published band at
+/// [`PUBLISHED_X`].
 struct Scale {
     none: f64,
     by: f64,

@@ -23,7 +23,7 @@ pub(crate) struct Pixels {
 type Drawn = Result<(), DrawingErrorKind<Infallible>>;
 
 impl Pixels {
-    /// Creates a white picture. `None` if it has no area, or is larger than [`FARTHEST`] points.
+    /// Creates a white picture. `None` if it has no area, or is larger than [`MAX_COORDINATE`] points.
     pub(crate) fn new((width, height): (u32, u32)) -> Option<Self> {
         if width.max(height) > MAX_COORDINATE.unsigned_abs() {
             return None;
@@ -67,7 +67,7 @@ const MAX_COORDINATE: i32 = 3_500;
 /// Largest line width in points.
 const MAX_LINE_WIDTH: u32 = 500;
 
-/// Converts points to pixels. Coordinates beyond [`FARTHEST`] are clamped to it, which is outside the picture.
+/// Converts points to pixels. Coordinates beyond [`MAX_COORDINATE`] are clamped to it, which is outside the picture.
 fn zoomed(at: i32) -> f32 {
     at.clamp(-MAX_COORDINATE, MAX_COORDINATE) as f32 * ZOOM as f32
 }

@@ -27,7 +27,7 @@ struct CachedRun {
     engine: String,
     /// Description for people: the first figure, panel, curve, value and seed that requested the run.
     label: String,
-    /// Observations by [`looked_at`] digest. Figures with the same measures and traces share an entry.
+    /// Observations by [`observation_digest`] digest. Figures with the same measures and traces share an entry.
     observed: BTreeMap<String, SerializedObserved>,
 }
 

@@ -33,7 +33,7 @@ pub struct Choice {
     /// Components of the fabric and their cost.
     #[serde(flatten)]
     pub cost: Cost,
-    /// True if it is faster than all cheaper choices of the same fidelity, by more than [`LEVEL`].
+    /// True if it is faster than all cheaper choices of the same fidelity, by more than [`TIE_TOLERANCE`].
     pub best_of_its_cost: bool,
 }
 

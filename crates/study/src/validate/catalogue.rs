@@ -48,7 +48,7 @@ pub struct Case {
 }
 
 impl Catalogue {
-    /// Returns the cases that are embedded in the program. Some can run only after [`Catalogue::lay_out`] has written
+    /// Returns the cases that are embedded in the program. Some can run only after [`Catalogue::write_scenario_files`] has written
     /// the files to which their scenarios refer.
     ///
     /// # Errors

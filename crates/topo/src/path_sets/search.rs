@@ -274,7 +274,7 @@ impl<'a> PathSearch<'a> {
         self.collect_or(|pair| topology.refuse(format!("there is no path {pair}")), find)
     }
 
-    /// Finds all paths like [`Plan::collect`]. `none` returns the error for a pair of edges without a path.
+    /// Finds all paths like [`PathSearch::collect`]. `none` returns the error for a pair of edges without a path.
     pub(super) fn collect_or(
         self,
         none: impl Fn(String) -> TopoError,

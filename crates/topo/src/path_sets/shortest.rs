@@ -62,7 +62,7 @@ impl ShortestPathCounts {
         self.counts[from.index()]
     }
 
-    /// Returns the path of a rank below [`Towards::count`].
+    /// Returns the path of a rank below [`ShortestPathCounts::count`].
     fn path(&self, topology: &Topology, from: NodeId, mut rank: u64) -> Vec<Hop> {
         let (mut path, mut ports, mut node) = (Vec::new(), Vec::new(), from);
         while node != self.dst {

@@ -26,7 +26,7 @@ pub fn ip_packet_len(segment: &Segment) -> usize {
 
 /// Writes `segment` with its payload as a frame at the start of `out`. Returns the length of the frame.
 ///
-/// The frame has no Ethernet FCS, which adapters add. Fields that [`Segment::as_carried`] clears are not written.
+/// The frame has no Ethernet FCS, which adapters add. Fields that [`Segment::normalized`] clears are not written.
 ///
 /// # Errors
 /// If the buffer is too small, the length of the payload differs from the segment's, or a number does not fit its

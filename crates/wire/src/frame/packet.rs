@@ -17,7 +17,7 @@ use core::ops::Deref;
 /// ```
 /// # use pathweave_wire::*; use pathweave_units::*;
 /// let segment = Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(1), pull_target: None, body: Body::Cnp };
-/// let route = Route {
+/// let route = FrameAddressing {
 ///     ethernet: None,
 ///     src_ip: [10, 0, 0, 1].into(),
 ///     dst_ip: [10, 0, 0, 2].into(),

@@ -95,7 +95,7 @@ impl<T: Copy> ProducerRing<T> {
         room(ring)
     }
 
-    /// Adds an entry, which the kernel sees after [`publish`](Producing::publish). Returns false without a free
+    /// Adds an entry, which the kernel sees after [`publish`](ProducerRing::publish). Returns false without a free
     /// entry.
     #[inline]
     pub(super) fn push(&mut self, value: T) -> bool {
@@ -130,7 +130,7 @@ impl<T: Copy> ConsumerRing<T> {
         Ring::map(socket, at, page, size).map(ConsumerRing)
     }
 
-    /// Removes the next entry, if there is one. The kernel may reuse it after [`release`](Consuming::release).
+    /// Removes the next entry, if there is one. The kernel may reuse it after [`release`](ConsumerRing::release).
     #[inline]
     pub(super) fn pop(&mut self) -> Option<T> {
         let ConsumerRing(ring) = self;

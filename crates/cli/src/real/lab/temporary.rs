@@ -19,7 +19,7 @@ pub(crate) fn workplace_to_make() -> Result<LabNamespaces, Failure> {
 }
 
 /// Lab that is removed on drop. The workplace is removed with it if this was its last lab, unless it is
-/// [`Workplace::None`]; then its owner removes it.
+/// [`LabNamespaces::None`]; then its owner removes it.
 pub(crate) struct Temporary {
     lab: Lab,
     workplace: LabNamespaces,

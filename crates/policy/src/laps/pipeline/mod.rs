@@ -3,12 +3,12 @@
 //!
 //! - [`Ticks`]: delays, in units of 1.024 ns.
 //! - [`Scale`] and [`weight`]: the exponential of the softmax as a multiplication, a table and a shift.
-//! - [`Chooser`]: weights of the paths of all destinations, and the draw of a path.
+//! - [`PathSampler`]: weights of the paths of all destinations, and the draw of a path.
 //! - [`Paths`]: the delay of each path, and the paths due for a probe.
-//! - [`Extremes`]: the fastest and slowest path of each destination.
+//! - [`DelayRange`]: the fastest and slowest path of each destination.
 //! - [`Rates`]: the rate of each flow.
-//! - [`Rings`]: the packets in flight on each path, and loss detection.
-//! - [`Answers`]: the packets of each flow that have arrived, and their acknowledgements.
+//! - [`InFlightRings`]: the packets in flight on each path, and loss detection.
+//! - [`Receiver`]: the packets of each flow that have arrived, and their acknowledgements.
 //!
 //! The model has no clock: each operation sees the effect of all operations before it. The circuit defines how many
 //! clock cycles each operation takes.

@@ -50,7 +50,7 @@ pub struct Paths {
 
 impl Paths {
     /// Creates all paths, down, for `destinations` destinations of `paths` paths each. Panics unless `paths` is a
-    /// power of two and at least [`LOOKED_AT`].
+    /// power of two and at least [`EXAMINED_PATHS`].
     pub fn new(destinations: usize, paths: usize) -> Self {
         assert!(
             paths.is_power_of_two() && paths >= EXAMINED_PATHS,
