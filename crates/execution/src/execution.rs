@@ -65,7 +65,7 @@ pub enum PartCompletion {
 /// and time with [`Execution::step`]. It posts the messages that begin, and reports their progress:
 ///
 /// 1. At the sender: [`Execution::posted`], with the record as far as it is known and the number of parts
-///    ([`crate::shares`]), or [`Execution::unreachable`]. At the receiver: [`Execution::expected`], before anything
+///    ([`crate::shares()`]), or [`Execution::unreachable`]. At the receiver: [`Execution::expected`], before anything
 ///    arrives.
 /// 2. At the receiver: [`Execution::part_delivered`] for each part that has arrived. After the last part:
 ///    [`Execution::received`], with the receiver's counters if there are any.

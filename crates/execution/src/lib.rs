@@ -4,7 +4,7 @@
 //! of a message, or the completion of a part at its sender. The execution returns the messages to post next, and
 //! keeps the record of each flow. It decides which tasks of a [`pathweave_workload::MessageGraph`] are free, and when
 //! their hosts know that they are. It also decides which messages share queue pairs ([`Connections`]), how a message
-//! is divided over them ([`shares`]), and which counters count for which message ([`SenderCounters`],
+//! is divided over them ([`shares()`]), and which counters count for which message ([`SenderCounters`],
 //! [`ReceiverCounters`]). The caller defines queue pairs and posts the messages.
 
 mod activities;

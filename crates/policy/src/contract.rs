@@ -358,7 +358,7 @@ pub struct SendWindow {
 /// relevant effect. Only paths that are up are granted while any is up. `Blocked` is never returned with nothing in
 /// flight and no timer.
 ///
-/// No method has a default body. [`ignores!`](crate::ignores) supplies empty ones, and a policy that wraps another
+/// No method has a default body. [`ignores!`](crate::ignores!) supplies empty ones, and a policy that wraps another
 /// forwards every call.
 pub trait Policy {
     /// Called once, before any other call, when the queue pair opens. A policy that shares state with others of the

@@ -1,5 +1,5 @@
 //! Basic types of all other crates: [`Time`] and [`Duration`] in integer picoseconds, [`Rate`] in bits per second,
-//! [`Bytes`], identifiers, seeded random streams, and [`closest_name`], the rule behind every "did you mean".
+//! [`Bytes`], identifiers, seeded random streams, and [`closest_name()`], the rule behind every "did you mean".
 //!
 //! Nothing here reads a clock. Arithmetic is integer and panics on overflow in debug builds. Time never runs
 //! backwards, so subtracting a later [`Time`] from an earlier one panics in every build rather than wrapping.

@@ -47,7 +47,7 @@ pub enum Permit {
 /// Rate or window of one direction of one queue pair. Time never runs backwards.
 ///
 /// Every call passes the random stream of the queue pair and the state shared by the queue pairs of the endpoint
-/// ([`PolicyCx`]), as for a [`Policy`](crate::Policy). No method has a default body; [`ignores!`](crate::ignores)
+/// ([`PolicyCx`]), as for a [`Policy`](crate::Policy). No method has a default body; [`ignores!`](crate::ignores!)
 /// supplies empty ones.
 pub trait CongestionControl {
     /// Called first, when the queue pair opens. Joins the state that is shared with other queue pairs of the

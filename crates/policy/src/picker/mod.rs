@@ -35,7 +35,7 @@ pub use supplied::{ExternalPicker, MakePicker, PickerFactory, ProgramPicker};
 /// Chooses a path for each packet. Starts with all paths of the environment up.
 ///
 /// Every call passes the random stream of the queue pair and the state shared by the queue pairs of the endpoint
-/// ([`PolicyCx`]), as for a [`Policy`](crate::Policy). No method has a default body; [`ignores!`](crate::ignores)
+/// ([`PolicyCx`]), as for a [`Policy`](crate::Policy). No method has a default body; [`ignores!`](crate::ignores!)
 /// supplies empty ones.
 pub trait PathPicker {
     /// Called first, when the queue pair opens. Joins the state that is shared with other queue pairs of the

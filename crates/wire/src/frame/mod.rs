@@ -1,4 +1,4 @@
-//! The byte format: [`emit`] turns a [`Segment`](crate::Segment) into a RoCEv2 frame, and [`Packet`] checks a frame
+//! The byte format: [`emit()`] turns a [`Segment`](crate::Segment) into a RoCEv2 frame, and [`Packet`] checks a frame
 //! and returns the segment. docs/wire.md describes the format.
 
 mod checksum;

@@ -1,4 +1,4 @@
-//! Ethernet, IP and UDP headers around a datagram: written by [`Template`], read by [`parse`].
+//! Ethernet, IP and UDP headers around a datagram: written by [`Template`], read by [`parse()`].
 
 mod checksum;
 mod parse;

@@ -2,7 +2,7 @@
 //! This module is its reference model, and the scheme `laps-hw` runs simulations with it.
 //!
 //! - [`Ticks`]: delays, in units of 1.024 ns.
-//! - [`Scale`] and [`weight`]: the exponential of the softmax as a multiplication, a table and a shift.
+//! - [`Scale`] and [`weight()`]: the exponential of the softmax as a multiplication, a table and a shift.
 //! - [`PathSampler`]: weights of the paths of all destinations, and the draw of a path.
 //! - [`Paths`]: the delay of each path, and the paths due for a probe.
 //! - [`DelayRange`]: the fastest and slowest path of each destination.
