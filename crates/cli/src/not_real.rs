@@ -89,7 +89,7 @@ impl Testbed {
     }
 
     /// Returns the settings, besides the scenario, that measured runs depend on.
-    pub(crate) fn how(&self) -> String {
+    pub(crate) fn settings_text(&self) -> String {
         match *self {}
     }
 
