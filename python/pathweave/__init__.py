@@ -11,6 +11,7 @@ are those of the program `pathweave`; the same scenario and seed give the same d
 
 from . import model
 from ._compare import Comparison, compare
+from ._control import CongestionControl
 from ._pathweave import (
     Cancel,
     Feedback,
@@ -32,7 +33,6 @@ from ._pathweave import (
     topologies,
     workloads,
 )
-from ._control import CongestionControl
 from ._picker import Picker
 from ._run import run
 from ._sweep import SweepResult, sweep
@@ -40,6 +40,7 @@ from ._sweep import SweepResult, sweep
 __all__ = [
     "Cancel",
     "Comparison",
+    "CongestionControl",
     "Feedback",
     "Packet",
     "Path",
@@ -53,7 +54,6 @@ __all__ = [
     "SweepResult",
     "Table",
     "__version__",
-    "CongestionControl",
     "check_control",
     "check_picker",
     "compare",

@@ -194,7 +194,9 @@ class QueuePair:
     """The queue pair that a picker or a congestion control belongs to."""
 
     seed: int
-    """Seed for what is random in this picker (0 for a control), 64 bits: another one for each queue pair, the same in each run."""
+    """Seed for what is random in this picker, 64 bits: another one for each queue pair, the same in each run.
+
+    0 for a control."""
     paths: int
     """Paths it may choose from: 0 to `paths - 1`."""
     line_rate_bps: int

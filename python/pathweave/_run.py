@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _pathweave
-from ._pathweave import Cancel, Progress, RunResult, Scenario
 from ._control import ControlLike
+from ._pathweave import Cancel, Progress, RunResult, Scenario
 from ._picker import PickerLike
 from ._progress import Bar
 from ._table import Root, plain
@@ -79,7 +79,8 @@ def run(
         control: A subclass of `CongestionControl` that limits the window or rate of each queue pair, in place of the
             congestion controls that the scenario's schemes have; or another callable that returns one.
         threads: Threads that run it side by side. Results do not depend on it. Unless said here or by `run.threads` of
-            the scenario: as many as there are processors, but no more than one for 64 hosts. With `picker` or `control`: one.
+            the scenario: as many as there are processors, but no more than one for 64 hosts. With `picker` or
+            `control`: one.
         progress: A bar (True), nothing (False), or a function called with a `Progress` ten times a second.
         cancel: Ends the run from another thread; the result is then marked interrupted.
 
