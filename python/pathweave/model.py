@@ -139,6 +139,7 @@ __all__ = [
     "NextHopsRouting",
     "Nic",
     "NoneCc",
+    "NotificationScope",
     "Nscc",
     "NsccCc",
     "NsccProfile",
@@ -212,7 +213,6 @@ __all__ = [
     "Size",
     "SleekRecovery",
     "Slow",
-    "Slows",
     "SmarttCc",
     "SourceRouting",
     "SplitPolicy",
@@ -254,19 +254,19 @@ __all__ = [
 
 @dataclass(kw_only=True, repr=False)
 class AckPolicy(Table):
-    """When the receiver acknowledges.
+    """Acknowledgements of the receiver.
 
     Args:
-        every_bytes: Absent: packets count. Given: an acknowledgement for so many bytes of new packets, headers and gaps
-            included, whatever `every_packets` says; and at once for the first packet of a queue pair, for marked ones,
-            for what arrives twice or was sent again, for those with which the sender asks, and when such a one stops
-            being ahead of a gap. Senders ask where they may send no more, or have no more (Ultra Ethernet 1.0, section
-            3.6.12).
-        every_packets: Data packets an acknowledgement; 1 is one for each. Acknowledged at once are the last packet of a
-            message, what arrives twice, what was sent again while packets are missing, the packet that proves one lost
-            (`recovery.reorder_packets`), and what completes a message. Packets out of order are not: the
-            acknowledgement tells of 64 of them. Go-back-N refuses these at once.
-        max_delay: A delayed acknowledgement leaves at the latest after this time.
+        every_bytes: Bytes of new packets per acknowledgement, headers and gaps included; overrides `every_packets`.
+            Absent: packets count. Some packets are acknowledged at once: the first of a queue pair, marked packets,
+            duplicates, retransmissions, packets in which the sender requests an acknowledgement, and the packet that
+            closes the gap before such a request. A sender requests an acknowledgement if it may send no more, or has no
+            more to send (Ultra Ethernet 1.0, section 3.6.12).
+        every_packets: Data packets per acknowledgement; 1 acknowledges each packet. Some packets are acknowledged at
+            once: the last of a message, duplicates, retransmissions while packets are missing, the packet that proves
+            another one lost (`recovery.reorder_packets`), and the packet that completes a message. Out-of-order packets
+            are not, because an acknowledgement reports 64 of them. Go-back-N NACKs out-of-order packets at once.
+        max_delay: Longest delay of an acknowledgement.
     """
 
     every_bytes: Size | None = None
@@ -276,17 +276,17 @@ class AckPolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Algorithms(Table):
-    """How the collectives of a trace are done.
+    """Algorithms of the collectives of a trace.
 
     Args:
-        all_gather: All-gather, likewise. Default "ring".
-        all_reduce: All-reduce. Default "ring".
-        all_to_all: All-to-all. Default "direct".
-        broadcast: Broadcast and reduce. Default "ring".
-        chunk: Double binary trees and chains send pieces of at most so many bytes (default 512 KiB, as NCCL).
-        local_size: Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX
-            board).
-        reduce_scatter: Reduce-scatter. Halving and doubling only where the ranks are a power of two. Default "ring".
+        all_gather: Algorithm of all-gathers. `halving-doubling` needs a power of two of ranks. Default "ring".
+        all_reduce: Algorithm of all-reduces. Default "ring".
+        all_to_all: Algorithm of all-to-alls. Default "direct".
+        broadcast: Algorithm of broadcasts and reductions. Default "ring".
+        chunk: Largest piece that double binary trees and chains send, bytes (default 512 KiB, as in NCCL).
+        local_size: Number of consecutive ranks that form a server, for the hierarchical all-reduce (default 8, the GPUs
+            of an HGX board).
+        reduce_scatter: Algorithm of reduce-scatters. `halving-doubling` needs a power of two of ranks. Default "ring".
     """
 
     all_gather: Algorithm | None = None
@@ -300,10 +300,11 @@ class Algorithms(Table):
 
 @dataclass(kw_only=True, repr=False)
 class NoneCc(Table):
-    """No congestion control: as fast as the line allows, or a fixed window.
+    """No congestion control: line rate, or a fixed window.
 
     Args:
-        window: The most a queue pair may have in flight: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
+        window: Largest amount of data in flight of a queue pair: "unlimited" (default), { bdp = 1.0 } or { packets = 64
+            }.
     """
 
     kind: ClassVar[str | None] = "none"
@@ -327,7 +328,8 @@ class DcqcnCc(Table):
         increase_scale: Line rate for which R_AI and R_HAI are given; they grow in proportion. 0bps: they are absolute.
         initial_alpha: Alpha at the first notification, 0 to 1; a cut is by alpha / 2.
         min_rate: The rate never falls below this.
-        preset: Where the values below come from unless set: "hpcc" (default), "paper", "conweave", "laps", "astra".
+        preset: Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "conweave",
+            "laps", "astra".
         rate_timer: T: time of one step of rate increase.
         reaction: When a notification acts: "immediate" or "sampled".
         window: Bound on bytes in flight: "unlimited", { bdp = 1.0 } or { packets = 64 }.
@@ -355,18 +357,18 @@ class DcqcnCc(Table):
 
 @dataclass(kw_only=True, repr=False)
 class DctcpCc(Table):
-    """DCTCP: window-based, driven by the share of marked packets.
+    """DCTCP: window-based, driven by the fraction of marked packets.
 
     Args:
-        gain: g: weight of the newest round in the average share of marked packets (RFC 8257, section 4.2: 1/16).
-            Default 0.0625.
-        increase: Packets added a round trip (1). The study of LAPS has 1 Gb/s a round trip instead: about 1.6 packets
-            of 1,000 bytes at 13 us. Default 1.0.
-        initial: Window at the start: one bandwidth-delay product, as NICs that begin at line rate; Linux has 10
+        gain: g: weight of the newest round in the average fraction of marked packets. Default 1/16 (RFC 8257, section
+            4.2).
+        increase: Packets added per round trip. Default 1. The LAPS study adds 1 Gb/s a round trip instead: about 1.6
+            packets of 1,000 bytes at 13 us.
+        initial: Initial window. Default one bandwidth-delay product, as for NICs that begin at line rate; Linux has 10
             packets.
-        max_bdp: Largest window, in bandwidth-delay products. It must hold what waits at the marking threshold, too.
-            Default 8.0.
-        min_packets: Smallest window, in packets (Linux: 2). Default 2.0.
+        max_bdp: Largest window, in bandwidth-delay products. Default 8. It must also hold the packets queued at the
+            marking threshold.
+        min_packets: Smallest window, in packets. Default 2 (Linux).
     """
 
     kind: ClassVar[str | None] = "dctcp"
@@ -379,15 +381,15 @@ class DctcpCc(Table):
 
 @dataclass(kw_only=True, repr=False)
 class DctcpRateCc(Table):
-    """DCTCP with a rate in place of the window, as simulators of RDMA have it.
+    """DCTCP with a rate instead of the window, as in RDMA simulators.
 
     Args:
-        gain: g: weight of the newest round in the average share of marked packets. Default 1/256 (CONFIG_DCQCN.txt of
-            the study of LAPS, which shares it with DCQCN).
-        increase: Added after a round trip without a mark. Default 1 Gb/s (the same file; HPCC's simulator too).
-        min_rate: The least rate. Default 100 Mb/s (the same file).
-        window: The most that may be in flight. Default one bandwidth-delay product of the pair; the study has the
-            largest one of the fabric.
+        gain: g: weight of the newest round in the average fraction of marked packets. Default 1/256 (CONFIG_DCQCN.txt
+            of the LAPS study, which uses it for DCQCN, too).
+        increase: Rate added after a round trip without a mark. Default 1 Gb/s (the same file, and HPCC's simulator).
+        min_rate: Smallest rate. Default 100 Mb/s (the same file).
+        window: Largest amount of data in flight. Default one bandwidth-delay product of the pair of hosts; the study
+            uses the largest one of the fabric.
     """
 
     kind: ClassVar[str | None] = "dctcp_rate"
@@ -399,12 +401,14 @@ class DctcpRateCc(Table):
 
 @dataclass(kw_only=True, repr=False)
 class MswiftCc(Table):
-    """MSwift: Swift on the median of delays, for packets sprayed over paths; as understood at second hand.
+    """MSwift: Swift on the median of delays, for packets sprayed over paths. Implemented from a second-hand
+    description.
 
     Args:
-        median_windows: The median is that of the delays of so many windows of packets (0.5), at least one packet and at
+        median_windows: Number of windows of packets over whose delays the median is taken, at least one packet and at
             most 1,024. Default 0.5.
-        patience: Acknowledgements in a row over the target before the window shrinks (5; 1: at once). Default 5.
+        patience: Acknowledgements in a row above the target before the window shrinks. Default 5; with 1 it shrinks at
+            once.
         swift: Parameters of Swift.
     """
 
@@ -416,34 +420,34 @@ class MswiftCc(Table):
 
 @dataclass(kw_only=True, repr=False)
 class NsccCc(Table):
-    """NSCC, Ultra Ethernet's: a window in bytes, driven by delay and marks together.
+    """NSCC, that of Ultra Ethernet: a window in bytes, driven by delay and marks together.
 
     Args:
-        apply_packets: Packets acknowledged after which increases are applied (8). Default 8.0.
-        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4;
-            with profile "ue1.0" no delay is where switches trim.
-        collapse_share: Quick adapt: only if less than this share of the largest window came through (0.125). Default
+        apply_packets: Packets acknowledged after which increases are applied. Default 8.
+        collapse_delay: Quick adapt: queueing delay, in targets, above which it counts like a trim. Absent: 4; with
+            profile "ue1.0" and switches that trim, no delay counts like a trim.
+        collapse_share: Quick adapt: fraction of the largest window below which few bytes were acknowledged. Default
             0.125.
-        constant_increase: eta: packets added once a round trip whatever the delay (0.15). Default 0.15.
-        decrease: gamma: decrease for each share of the average delay above the target (0.8). Default 0.8.
-        delay_gain: Weight of the newest queueing delay in its average (0.0125). Default 0.0125.
-        delay_target: Target of the queueing delay, in idle round-trip times. Absent: 0.75 where switches trim,
-            otherwise 1.
-        fair_increase: fi: packets added a round trip when unmarked above the target (5). Default 5.0.
-        fast_delay: Below it nothing queues (1 us, whatever the network). Default "1us".
-        fast_increase: Share of the bytes acknowledged that is added once a window of them has met a delay below
-            `fast_delay` (0.25). Default 0.25.
-        last_hop_trims: Whether what is trimmed at the last hop takes its bytes from the window: "cut" (default) it
-            does; "spare" it does not, where receivers grant credit and see to the last hop themselves.
-        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5). Default 1.5.
-        max_decrease: Most of the window that goes at once (0.5). Default 0.5.
-        median_packets: Most packets of the last half window of which the median queueing delay counts for each one's
-            (MNSCC: 4), as understood at second hand. Absent: each has its own.
-        network_rtt: Round-trip time of the idle network, from which target, largest window and increases are reckoned.
-            Absent: that of the pair of hosts. uet-htsim has that of the longest path of the network for every pair.
-        profile: Where simulator and specification differ. Default "htsim".
-        proportional_increase: alpha: packets added a round trip while nothing queues (4); in proportion to what is left
-            of the target. Default 4.0.
+        constant_increase: eta: packets added once per round trip, whatever the delay. Default 0.15.
+        decrease: gamma: decrease per relative excess of the average delay over the target. Default 0.8.
+        delay_gain: Weight of the newest queueing delay in its average. Default 0.0125.
+        delay_target: Target of the queueing delay, in idle round-trip times. Absent: 0.75 if switches trim, otherwise
+            1.
+        fair_increase: fi: packets added per round trip if unmarked above the target. Default 5.
+        fast_delay: Queueing delay below which nothing counts as queued. Default 1 us, whatever the network.
+        fast_increase: Fraction of the acknowledged bytes that is added once a window of them had a queueing delay below
+            `fast_delay`. Default 0.25.
+        last_hop_trims: Effect of packets trimmed at the last hop. "cut" (default): the window loses their bytes.
+            "spare": it does not, because receivers grant credit and control the last hop themselves.
+        max_bdp: Largest window, in bandwidth-delay products; also the first window. Default 1.5.
+        max_decrease: Largest decrease at once, as a fraction of the window. Default 0.5.
+        median_packets: Largest number of packets of the last half window whose median queueing delay replaces that of
+            each packet (MNSCC: 4, from a second-hand description). Absent: no median.
+        network_rtt: Round-trip time of the idle network, from which target, largest window and increases are computed.
+            Absent: that of the pair of hosts. uet-htsim uses that of the network's longest path for every pair.
+        profile: Rules where simulator and specification differ: "htsim" (default) or "ue1.0".
+        proportional_increase: alpha: packets added per round trip without a queue; below the target in proportion to
+            the rest of it. Default 4.
     """
 
     kind: ClassVar[str | None] = "nscc"
@@ -468,24 +472,24 @@ class NsccCc(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SmarttCc(Table):
-    """SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks; as understood at second hand.
+    """SMaRTT, NSCC's ancestor: a window in bytes, driven by delay and marks. Implemented from a second-hand
+    description.
 
     Args:
-        fair_decrease: Share of the marked bytes that a window of a bandwidth-delay product loses by them (0.5). Default
-            0.5.
-        fair_increase: Bandwidth-delay products added for a window acknowledged without marks (0.02). Default 0.02.
-        fast_delay: Up to it nothing queues (1 us, whatever the network). Default "1us".
-        fast_increase: Packets added for each acknowledged once a window of them has met a delay of at most `fast_delay`
-            (1). Default 1.0.
-        mark_gain: Weight of the newest acknowledgement in the share of marked ones (0.05). Default 0.05.
-        mark_share: Marks shrink the window only while more than this share of acknowledgements has one (0.3). Default
-            0.3.
-        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's). Default 1.5.
-        multiplicative_decrease: Share of the marked bytes that goes for each share of the round-trip time above the
-            target (1). Default 1.0.
-        proportional_increase: Packets added for each packet acknowledged in a round trip, times the share of it that is
-            left of the target (2). Default 2.0.
-        rtt_target: Target of the round-trip time, in idle ones (1.5); quick adapt looks as often. Default 1.5.
+        fair_decrease: Fraction of the marked bytes that a window of one bandwidth-delay product loses. Default 0.5.
+        fair_increase: Bandwidth-delay products added per window acknowledged without marks. Default 0.02.
+        fast_delay: Queueing delay up to which nothing counts as queued. Default 1 us, whatever the network.
+        fast_increase: Packets added per acknowledged packet once a window of them had a queueing delay of at most
+            `fast_delay`. Default 1.
+        mark_gain: Weight of the newest acknowledgement in the fraction of marked ones. Default 0.05.
+        mark_share: Fraction of marked acknowledgements above which marks shrink the window. Default 0.3.
+        max_bdp: Largest window, in bandwidth-delay products; also the first window. Default 1.5 (NSCC).
+        multiplicative_decrease: Fraction of the marked bytes that the window loses per relative excess of the
+            round-trip time over the target. Default 1.
+        proportional_increase: Packets added per acknowledged packet in a round trip, times the relative rest of the
+            target. Default 2.
+        rtt_target: Target of the round-trip time, in idle round-trip times; also the interval of quick adapt. Default
+            1.5.
     """
 
     kind: ClassVar[str | None] = "smartt"
@@ -506,21 +510,21 @@ class StrackCc(Table):
     """STrack: window-based, driven by delay and marks together.
 
     Args:
-        collapse_delay: A queueing delay of this many targets brings the window down to what was acknowledged since the
-            last check, as a loss does. 4, NSCC's; the paper's is not known to us. Default 4.0.
-        constant_increase: eta: packets added a base round-trip time whatever the delay (0.15). Default 0.15.
-        decrease: gamma: decrease for each share of the average delay above the target (0.8). Default 0.8.
-        delay_gain: Weight of the newest queueing delay in its average. 0.0125, NSCC's; the paper's is not known to us.
-            Default 0.0125.
-        delay_target: Target of the queueing delay, in idle round-trip times of the pair of hosts (1). The simulator
-            takes those from the topology; real hosts measure them, the delay of hosts included. Default 1.0.
-        fair_increase: beta: packets added a round trip above `high_delay` (5). Default 5.0.
-        high_delay: Unmarked packets that queue for at least this many targets earn `fair_increase` (3; text and table
-            of the paper have 2 and 3). Default 3.0.
-        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5, NSCC's). Default 1.5.
-        max_decrease: Most of the window that goes at once (0.5). Default 0.5.
-        proportional_increase: alpha: packets added a round trip while nothing queues (4); in proportion to what is left
-            of the target. Default 4.0.
+        collapse_delay: Queueing delay, in targets, that reduces the window to the packets acknowledged since the last
+            check, like a loss. Default 4 (NSCC; the paper's value is unknown to us).
+        constant_increase: eta: packets added per base round-trip time, whatever the delay. Default 0.15.
+        decrease: gamma: decrease per relative excess of the average delay over the target. Default 0.8.
+        delay_gain: Weight of the newest queueing delay in its average. Default 0.0125 (NSCC; the paper's value is
+            unknown to us).
+        delay_target: Target of the queueing delay, in idle round-trip times of the pair of hosts. Default 1. The
+            simulator takes the round-trip time from the topology; real hosts measure it, the delay of hosts included.
+        fair_increase: beta: packets added per round trip above `high_delay`. Default 5.
+        high_delay: Queueing delay, in targets, from which unmarked packets earn `fair_increase`. Default 3; text and
+            table of the paper have 2 and 3.
+        max_bdp: Largest window, in bandwidth-delay products; also the first window. Default 1.5 (NSCC).
+        max_decrease: Largest decrease at once, as a fraction of the window. Default 0.5.
+        proportional_increase: alpha: packets added per round trip without a queue; below the target in proportion to
+            the rest of it. Default 4.
     """
 
     kind: ClassVar[str | None] = "strack"
@@ -541,25 +545,27 @@ class SwiftCc(Table):
     """Swift: window-based, driven by delay against a target.
 
     Args:
-        decrease: beta: decrease for each share of the delay above the target (SIGCOMM 2020: 0.8). Default 0.8.
-        hop_scaling: Makes the target of a base and a term for each hop instead of idle round-trip time and
-            `queue_target`. Absent: the latter. Not used where the number of hops is not known, on real hosts.
-        increase: ai: packets added a round trip (SIGCOMM 2020: 1). Default 1.0.
-        increase_over: Which round trip that is, where delays are measured over a part of the way only. Default "path".
-        max_bdp: Largest window, in bandwidth-delay products; the flow starts with one. Default 2.0.
-        max_decrease: max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5). Default 0.5.
-        min_packets: Smallest window, in packets (SIGCOMM 2020: 0.001). Default 0.001.
-        min_rate: The window never falls below what this rate needs over the idle path. Absent: a thousandth of the
-            line. Over a WAN of a millisecond `min_packets` is a packet a second, from which no window recovers. 0bps:
-            no such floor.
-        queue_target: Queueing delay allowed to a large window. Under spraying it must cover the spread between paths,
-            or every round trip holds a packet above the target. Absent: what 32 full packets take on a port of the
-            host, which is the grain of queues whatever the rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
-        scaling_max_packets: fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100). Default
-            100.0.
-        scaling_min_packets: fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range
-            (SIGCOMM 2020: 0.1). Default 0.1.
-        scaling_range: fs_range: the most that flow scaling adds to the target. Absent: four times the queueing delay
+        decrease: beta: decrease per relative excess of the delay over the target. Default 0.8 (SIGCOMM 2020).
+        hop_scaling: Computes the target from a base and a term for each hop, instead of the idle round-trip time and
+            `queue_target`. Absent: not used. Also not used if the number of hops is unknown, as on real hosts.
+        increase: ai: packets added per round trip. Default 1 (SIGCOMM 2020).
+        increase_over: Round trip in which the window grows by `increase`, if delays are measured over a part of the
+            path only. Default "path".
+        max_bdp: Largest window, in bandwidth-delay products. Default 2. The flow starts with one bandwidth-delay
+            product.
+        max_decrease: max_mdf: largest decrease at once, as a fraction of the window. Default 0.5 (SIGCOMM 2020).
+        min_packets: Smallest window, in packets. Default 0.001 (SIGCOMM 2020).
+        min_rate: Rate that the smallest window supports over the idle path. Absent: a thousandth of the line rate. Over
+            a WAN of a millisecond `min_packets` is a packet per second, from which no window recovers. 0bps: no such
+            bound.
+        queue_target: Queueing delay allowed to a large window. With spraying it must cover the spread between paths, or
+            every round trip contains a packet above the target. Absent: the time of 32 full packets on a port of the
+            host, the scale of random queues at any rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
+        scaling_max_packets: fs_max_cwnd: window, in packets, from which flow scaling adds nothing. Default 100 (SIGCOMM
+            2020).
+        scaling_min_packets: fs_min_cwnd: window, in packets, at and below which flow scaling adds its full range.
+            Default 0.1 (SIGCOMM 2020).
+        scaling_range: fs_range: largest addition of flow scaling to the target. Absent: four times the queueing delay
             allowed to a large window (htsim: five times the base target).
     """
 
@@ -589,7 +595,7 @@ class TimelyCc(Table):
         hyper_factor: Steps an increase adds from then on (hyperactive increase).
         min_rate: The rate never falls below this.
         min_rtt: Round-trip time by which differences are divided to make the gradient.
-        preset: Where the values below come from unless set: "hpcc" (default), "paper", "erpc", "near".
+        preset: Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "erpc", "near".
         step: delta: what an increase adds to the rate.
         step_scale: Line rate for which `step` is given; it grows in proportion. 0bps: it is absolute.
         t_high: T_high: above it the rate always falls.
@@ -617,8 +623,9 @@ class CnpPolicy(Table):
     """Congestion notification point (DCQCN NP).
 
     Args:
-        interval: At most one notification a queue pair in this time (DCQCN's N). Zero: one for every marked packet.
-        mode: Whether notifications are sent.
+        interval: Shortest time between two notifications for a queue pair (DCQCN's N). Zero: one notification for every
+            marked packet.
+        mode: Condition for notifications.
     """
 
     interval: Time | None = None
@@ -628,24 +635,27 @@ class CnpPolicy(Table):
 @dataclass(kw_only=True, repr=False)
 class ConWeave(Table):
     """Parameters of ConWeave. The defaults are those of its authors' simulator (conweave-ns3, run.py) for two tiers and
-    a lossless fabric; for three tiers it has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default` and
+    a lossless fabric. For three tiers that simulator has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default` and
     `idle_after`.
 
     Args:
-        entries: Flows a switch can remember as sender's and as receiver's, a power of two from 4 on. Others are hashed.
-            Default 16,384 (ours).
-        flush_default: That time, from when the first packet is held, where nothing is known of the old way. Default 200
-            us.
-        flush_extra: Held packets leave this long after the time at which the last packet before them was to come.
-            Default 16 us.
-        idle_after: A flow without a packet for longer than this has none under way and may change its way at once.
-            Default 300 us.
-        path_pause: How long a way is left alone after news of congestion. Default 16 us.
-        reorder_queues: Flows whose packets can be held for one port at a time; packets of others pass out of order.
-            Default 31 (ours: all but one of 32 queues of a port).
-        reply_after: Which round trip that is. Where all ways cost the same it hardly matters. Default "way".
-        reply_extra: The answer to a probe is late after an idle round trip and this. Default 4 us: 50 kB at 100 Gb/s.
-        stale_after: The switch of the receiver forgets a flow after this long, if it needs the room. Default 2 ms.
+        entries: Number of flows that a switch can track as the sender's switch, and as many as the receiver's switch. A
+            power of two, at least 4. Packets of further flows are forwarded by hash. Default 16,384 (ours).
+        flush_default: Expected time from the first held packet to the arrival of the TAIL, if no packet of the old path
+            has arrived. Default 200 us.
+        flush_extra: Time by which held packets wait beyond the expected arrival of the TAIL, the last packet before
+            them. Default 16 us.
+        idle_after: Time without a packet after which a flow counts as idle: it has no packet in flight and may change
+            its path at once. Above 0. Default 300 us.
+        path_pause: Time for which a switch avoids a path after a notification of its congestion. Default 16 us.
+        reorder_queues: Number of flows whose packets can be held for one port at a time. Packets of further flows pass
+            out of order. Default 31 (ours: all but one of 32 queues of a port).
+        reply_after: Idle round trip to which `reply_extra` is added: "way" (default) or "shortest". If all paths have
+            the same delay, the two hardly differ.
+        reply_extra: Time beyond the idle round trip after which the reply to a probe is late. Default 4 us: 50 kB at
+            100 Gb/s.
+        stale_after: Time without a packet after which the receiver's switch may reuse the table entry of a flow, above
+            0. Default 2 ms.
     """
 
     entries: int | None = None
@@ -664,22 +674,23 @@ class Conga(Table):
     """Parameters of CONGA.
 
     Args:
-        ageing: A metric not heard of for longer than this counts as 0. Default 10 ms (CONGA, section 3.3).
-        counts: What metrics count: "sent" (default), or "routed", as in conweave-ns3.
-        dre_alpha: The share of the estimate taken away each time. Default 0.125.
-        dre_interval: How often the estimate of a link's load is discounted. Default 20 us, with `dre_alpha` the 160 us
-            over which the CONGA paper averages (section 3.6). The class of conweave-ns3 has 200 us and 0.2, but what it
-            runs (its `network-load-balance.cc`) sets 50 us and 0.2, which is 250 us, and lets figures age for 500 us;
-            the study of LAPS has 200 us and 0.2.
-        entries: Flowlets a leaf can tell apart: entries of its table, a power of two. Default 65,536 (CONGA, section
-            3.4).
-        gap: A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100
-            us, the CONGA paper 500 us).
-        metric_bits: Bits of a congestion metric, 1 to 8. Default 3 (CONGA, section 3.6).
-        samples: Ways looked at for each flowlet, neighbours at a random place in their list; 0: all. Default 0 (CONGA,
-            section 3.5); conweave-ns3 and the study of LAPS have 4.
-        stay: Whether a flowlet takes the way of the one before it unless another is better. Default true (CONGA,
-            section 3.5); in conweave-ns3 and the study of LAPS chance decides among what is equally good.
+        ageing: Time after which a metric that was not updated counts as 0, above 0. Default 10 ms (CONGA, section 3.3).
+        counts: Bytes that the metrics count: "sent" (default), or "routed" as in conweave-ns3.
+        dre_alpha: Share of the estimate that each discount removes, 0.001 to 1. Default 0.125.
+        dre_interval: Interval at which the estimate of a link's load is discounted, above 0. Default 20 us: with the
+            default `dre_alpha` this averages over 160 us, as in the CONGA paper (section 3.6). The class in
+            conweave-ns3 has 200 us and 0.2. Its program `network-load-balance.cc` sets 50 us and 0.2, which averages
+            over 250 us, and ages metrics after 500 us. The study of LAPS has 200 us and 0.2.
+        entries: Number of flowlets that a leaf can distinguish: entries of its table, a power of two. Default 65,536
+            (CONGA, section 3.4).
+        gap: Idle time of a flow after which its next packet begins a flowlet, above 0. Default 50 us (the evaluation of
+            LAPS; that of ConWeave has 100 us, the CONGA paper 500 us).
+        metric_bits: Number of bits of a congestion metric, 1 to 8. Default 3 (CONGA, section 3.6).
+        samples: Number of paths compared for each flowlet, consecutive ones from a random position in the list of
+            paths. 0: all paths. Default 0 (CONGA, section 3.5); conweave-ns3 and the study of LAPS have 4.
+        stay: Keeps a flowlet on the path of the one before it unless another path is better. Default true (CONGA,
+            section 3.5). With false, as in conweave-ns3 and the study of LAPS, the choice among equally good paths is
+            random.
     """
 
     ageing: Time | None = None
@@ -695,29 +706,29 @@ class Conga(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Credit(Table):
-    """Receivers grant credit, and senders send what they have credit for. Default: Ultra Ethernet's receiver-based
-    congestion control (RCCC), as uet-htsim 40ccb05 has it.
+    """Receivers grant credit, and senders send as far as they have credit. Default: Ultra Ethernet's receiver-based
+    congestion control (RCCC), as in uet-htsim 40ccb05.
 
     Args:
-        ask: Whether a sender with credit for several receivers asks each for its share only: "shared" (RCCC) or
-            "whole". Default "shared".
-        cost: What a grant counts for on the link: "granted" (RCCC) what it grants; `{ packet = "38B" }` a full packet
-            and so many bytes, whatever it grants. Default "granted".
-        demand: For what is granted: "target" (RCCC) at most what is missing to the pull target; "full" (EQDS) full
-            grants while anything is missing, and ahead of all others a packet for each one that was trimmed; "arrivals"
-            (NDP) a grant for each packet that arrives, whole or trimmed, as far as the target goes. Default "target".
-        fabric: Whether grants slow down where the fabric, not the receiver's link, is short: "off", or `{ paced = {}
-            }`, which is made for `switch.ecn.last_hop = "leave"`. Default "off".
-        grant: Quanta of a grant, 1 to 65535 (RCCC: 64, which are 16 KiB). Default 64.
-        idle: Whether those who want nothing are granted something while nobody else wants it, up to a window beyond
-            their target: "on" (RCCC, EQDS) or "off". Default "on".
-        pace: Share of the link at which grants are paced, above 0, at most 2 (RCCC: 0.99). Default 0.99.
-        quantum: What a quantum is: `{ bytes = "256B" }` so many bytes on the wire, headers included; "packet" a packet
-            of any size.
-        unused: What of the first window has not left when the receiver is first heard of: "lapses" (RCCC, EQDS), or
-            "stays" (NDP). Default "lapses".
-        window: What leaves unasked when a queue pair is new, the most that is asked for at a time, and the most credit
-            that is kept: `{ bdp = 1.5 }` in bandwidth-delay products (RCCC), or `{ packets = 50 }`.
+        ask: Request of a sender that has credit from several receivers: "shared" (RCCC, default) asks each receiver for
+            its share only, "whole" asks each for all it could use.
+        cost: Bytes of the receiver's link that a grant occupies in pacing: "granted" (RCCC, default) the bytes that it
+            grants; `{ packet = "38B" }` a full packet and the given bytes, whatever it grants.
+        demand: Rule for grants. "target" (RCCC, default): at most what is missing to the pull target. "full" (EQDS):
+            full grants while anything is missing, and first of all one packet for each trimmed one. "arrivals" (NDP):
+            one grant for each packet that arrives, whole or trimmed, up to the pull target.
+        fabric: Reduction of grants if the fabric is the bottleneck and not the receiver's link: "off" (default), or `{
+            paced = {} }`, which is made for `switch.ecn.last_hop = "leave"`.
+        grant: Quanta of a grant, 1 to 65535. Default 64 (RCCC), which are 16 KiB.
+        idle: Grants to senders that want nothing, while no other sender wants credit, up to a window beyond their
+            target: "on" (RCCC, EQDS; default) or "off".
+        pace: Share of the receiver's link at which grants are paced, above 0, at most 2. Default 0.99 (RCCC).
+        quantum: Unit of credit (quantum): `{ bytes = "256B" }` is a number of bytes on the wire, headers included;
+            "packet" is a packet of any size. Default `{ bytes = "256B" }` (RCCC).
+        unused: Treatment of the rest of the first window that has not left when the receiver first responds: "lapses"
+            (RCCC, EQDS; default) or "stays" (NDP).
+        window: Data that a new queue pair sends without credit, and also the largest request and the largest stored
+            credit: `{ bdp = 1.5 }` in bandwidth-delay products (RCCC, default), or `{ packets = 50 }`.
     """
 
     ask: Ask | None = None
@@ -737,9 +748,10 @@ class Drill(Table):
     """Parameters of DRILL.
 
     Args:
-        memory: Best queues remembered from the packets before. Default 1 (DRILL(2,1)). 0 or 1.
-        samples: Queues looked at for each packet, chosen at random. Default 2 (DRILL(2,1), the choice of its paper).
-        variant: Which DRILL: "published" (default), or "conweave-ns3", as that simulator has it.
+        memory: Number of best queues remembered from the packets before, 0 or 1. Default 1 (DRILL(2,1)).
+        samples: Number of queues sampled at random for each packet, 1 to 64. Default 2 (DRILL(2,1), the choice of its
+            paper).
+        variant: Variant of DRILL: "published" (default), or "conweave-ns3", as in that simulator.
     """
 
     memory: int | None = None
@@ -749,19 +761,20 @@ class Drill(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Ecn(Table):
-    """RED on the instantaneous egress queue, marking instead of dropping: below `kmin` never, then linearly up to
-    `pmax` at `kmax`, above `kmax` always (DCQCN, SIGCOMM'15).
+    """RED on the instantaneous egress queue, marking instead of dropping. Packets are never marked up to `kmin`, with a
+    probability that rises linearly to `pmax` from there to `kmax`, and always above `kmax` (DCQCN, SIGCOMM'15).
 
     Args:
-        at: When the queue is looked at. Default on leaving, as HPCC's switch does.
-        enabled: Whether switches mark. Default true.
-        kmax: Upper threshold at `reference_rate`. Default 1600 KB at 100G (HPCC run.py: 16 KB a Gb/s).
-        kmin: Lower threshold at `reference_rate`. Default 400 KB at 100G (HPCC run.py: 4 KB a Gb/s).
-        last_hop: Whether ports that lead to hosts mark, too. Default "mark"; "leave" where receivers grant credit and
-            see to their own link themselves (Ultra Ethernet with RCCC).
-        pmax: Marking probability at `kmax`. Default 0.2 (HPCC run.py).
-        reference_rate: Rate of a port at which `kmin` and `kmax` hold. Default 100 Gb/s.
-        thresholds: Whether ports of other rates scale the thresholds. Default they do.
+        at: Time at which the queue is compared with the thresholds. Default "dequeue", as in HPCC's switch.
+        enabled: Enables marking in switches. Default true.
+        kmax: Upper threshold at `reference_rate`. Default 1600 KB at 100 Gb/s (HPCC run.py: 16 KB a Gb/s).
+        kmin: Lower threshold at `reference_rate`, at most `kmax`. Default 400 KB at 100 Gb/s (HPCC run.py: 4 KB a
+            Gb/s).
+        last_hop: Marking by ports that lead to hosts. Default "mark". "leave" is for receivers that grant credit and
+            manage their own link (Ultra Ethernet with RCCC).
+        pmax: Marking probability at `kmax`, 0 to 1. Default 0.2 (HPCC run.py).
+        reference_rate: Port rate to which `kmin` and `kmax` refer, above 0. Default 100 Gb/s.
+        thresholds: Scaling of the thresholds at ports of other rates. Default "by-rate".
     """
 
     at: MarkAt | None = None
@@ -776,11 +789,11 @@ class Ecn(Table):
 
 @dataclass(kw_only=True, repr=False)
 class External(Table):
-    """External switches: those that join data centres.
+    """External switches, which join data centres.
 
     Args:
-        buffer: Packet memory shared by all ports of an external switch. Default 512 MB: a pause of 500 us at 400 Gb/s
-            is 25 MB, and nothing is paused across the WAN.
+        buffer: Packet memory that all ports of an external switch share, 64 KB to 4.29 GB. Default 512 MB: a pause of
+            500 us at 400 Gb/s is 25 MB, and by default nothing is paused across the WAN.
         ndt: Near-destination throttling. Absent: off.
         nsf: Near-source feedback. Absent: off.
     """
@@ -792,11 +805,11 @@ class External(Table):
 
 @dataclass(kw_only=True, repr=False)
 class PacedFabricControl(Table):
-    """All it grants is paced at a share of its link, which marks and trims lower and their absence raises.
+    """All grants are paced at a share of the link. Marks and trims lower the share, their absence raises it.
 
     Args:
-        paced: How the share of its link follows from what a receiver sees: uet-htsim's control of oversubscribed trees
-            (`oversubscribed_cc`, 40ccb05), whose numbers are the defaults.
+        paced: Control of the share of the link at which a receiver grants: uet-htsim's control of oversubscribed trees
+            (`oversubscribed_cc`, 40ccb05), whose values are the defaults.
     """
 
     paced: FabricPace | None = None
@@ -804,20 +817,20 @@ class PacedFabricControl(Table):
 
 @dataclass(kw_only=True, repr=False)
 class FabricPace(Table):
-    """How the share of its link follows from what a receiver sees: uet-htsim's control of oversubscribed trees
-    (`oversubscribed_cc`, 40ccb05), whose numbers are the defaults.
+    """Control of the share of the link at which a receiver grants: uet-htsim's control of oversubscribed trees
+    (`oversubscribed_cc`, 40ccb05), whose values are the defaults.
 
     Args:
-        decrease: Of the share, for each marked packet in one above `marked` (0.5). Default 0.5.
-        every_rtts: Round trips of the idle network from one change to the next, give or take a quarter at random (1.5).
-            Default 1.5.
-        gain: Weight of the newest in that average (0.5). Default 0.5.
-        increase: Added to the share when there was neither too much marked nor anything trimmed before the last hop
-            (0.01); twice as much each time in a row while nothing at all is marked. Default 0.01.
-        least: The least share, above 0, at most 1: 0.9 over the oversubscription, as uet-htsim takes it (0.225, for
-            4:1). Far below that receivers grant too little: at 0.01 a permutation over 4:1 takes twice as long. Default
-            0.225.
-        marked: Share of marked packets that is still good, averaged (0.3). Default 0.3.
+        decrease: Relative decrease of the share per unit by which the fraction of marked packets exceeds `marked`.
+            Default 0.5.
+        every_rtts: Interval between changes of the share, in round trips of the idle network, varied at random by up to
+            a quarter. Default 1.5.
+        gain: Weight of the newest value in that average. Default 0.5.
+        increase: Increase of the share if the fraction of marked packets is at most `marked` and no packet was trimmed
+            before the last hop. Doubles each time in a row while no packet at all is marked. Default 0.01.
+        least: Smallest share, above 0, at most 1. Default 0.225: 0.9 over the oversubscription of 4:1, as in uet-htsim.
+            A much smaller value grants too little: at 0.01 a permutation over 4:1 takes twice as long.
+        marked: Average fraction of marked packets that is still acceptable. Default 0.3.
     """
 
     decrease: float | None = None
@@ -830,12 +843,12 @@ class FabricPace(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LinkDownFault(Table):
-    """Both directions of a link lose everything, queued or in flight, from `at` on (until `up_at`, if given).
+    """Both directions of a link lose all packets, queued or in flight, from `at` until `up_at`.
 
     Args:
-        at: When.
+        at: Start of the fault.
         link: Link, named by its ends: "tor0-agg1".
-        up_at: When it comes back.
+        up_at: Time at which the link comes back. Absent: never.
     """
 
     kind: ClassVar[str | None] = "link-down"
@@ -846,14 +859,14 @@ class LinkDownFault(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LinkFlapFault(Table):
-    """A link goes down and up again and again.
+    """A link goes down and up repeatedly.
 
     Args:
-        at: First time down.
-        down_for: How long it is down each time.
+        at: Time at which the link goes down first.
+        down_for: Duration of each failure, above 0.
         link: Link, named by its ends.
-        times: How often.
-        up_for: How long it is up in between.
+        times: Number of failures, 1 to 100000.
+        up_for: Time between the end of a failure and the next one, above 0.
     """
 
     kind: ClassVar[str | None] = "link-flap"
@@ -869,10 +882,10 @@ class LinkRateFault(Table):
     """A link runs at another rate.
 
     Args:
-        at: When.
+        at: Start of the fault.
         link: Link, named by its ends.
-        rate: The rate from then on; above 0.
-        until: When the old rate returns.
+        rate: Rate during the fault, above 0.
+        until: Time at which the former rate returns. Absent: never.
     """
 
     kind: ClassVar[str | None] = "link-rate"
@@ -887,10 +900,10 @@ class LinkDelayFault(Table):
     """A link has another propagation delay. Packets on a link never overtake each other.
 
     Args:
-        at: When.
-        delay: The delay from then on.
+        at: Start of the fault.
+        delay: Propagation delay during the fault.
         link: Link, named by its ends.
-        until: When the old delay returns.
+        until: Time at which the former delay returns. Absent: never.
     """
 
     kind: ClassVar[str | None] = "link-delay"
@@ -902,13 +915,13 @@ class LinkDelayFault(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LinkLossFault(Table):
-    """Packets vanish from a link with a probability each (Bernoulli).
+    """Each packet on a link is lost with a fixed probability (Bernoulli).
 
     Args:
         link: Link, named by its ends.
-        probability: Probability a packet, 0 to 1.
-        at: When. Default: from the start.
-        until: When it ends.
+        probability: Probability of the loss of a packet, 0 to 1.
+        at: Start of the fault. Default: the start of the run.
+        until: End of the fault. Absent: never.
     """
 
     kind: ClassVar[str | None] = "link-loss"
@@ -920,13 +933,13 @@ class LinkLossFault(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LinkCorruptionFault(Table):
-    """Packets arrive with a bad checksum with a probability each and are dropped by who receives them.
+    """Each packet on a link arrives with a bad checksum with a fixed probability. The node that receives it drops it.
 
     Args:
         link: Link, named by its ends.
-        probability: Probability a packet, 0 to 1.
-        at: When. Default: from the start.
-        until: When it ends.
+        probability: Probability of the corruption of a packet, 0 to 1.
+        at: Start of the fault. Default: the start of the run.
+        until: End of the fault. Absent: never.
     """
 
     kind: ClassVar[str | None] = "link-corruption"
@@ -941,9 +954,9 @@ class SwitchDownFault(Table):
     """All links of a switch go down.
 
     Args:
-        at: When.
-        switch: Its name.
-        up_at: When it comes back, with empty queues.
+        at: Start of the fault.
+        switch: Name of the switch.
+        up_at: Time at which the switch comes back, with empty queues. Absent: never.
     """
 
     kind: ClassVar[str | None] = "switch-down"
@@ -954,12 +967,12 @@ class SwitchDownFault(Table):
 
 @dataclass(kw_only=True, repr=False)
 class PauseStormFault(Table):
-    """A broken NIC that sends pause frames without end for all data classes of its link.
+    """A broken NIC sends pause frames without end for all data classes of its link.
 
     Args:
-        at: When.
-        host: The host, by name.
-        until: When it stops.
+        at: Start of the fault.
+        host: Name of the host.
+        until: Time at which the pause frames stop. Absent: never.
     """
 
     kind: ClassVar[str | None] = "pause-storm"
@@ -976,13 +989,15 @@ class FlowSpec(Table):
         dst: Receiving host.
         size: Payload, 1 B to 4 GiB.
         src: Sending host.
-        after: Ids of flows that must be over before, as the sender of this one knows: delivered, where it is their
-            receiver; acknowledged, where it is their sender; delivered and a notification later
-            (`network.task_notification`) elsewhere.
-        connection: Flows with the same number between the same hosts share a connection. Default: one of its own.
-        delay: Time from the last of them to this flow. Default "0s".
-        id: A name by which other flows refer to this one.
-        start: Earliest start, since the start of the workload. Default "0s".
+        after: Ids of flows that must end before this one begins. An end counts when the sender of this flow learns of
+            it. If it is the receiver of the other flow, that is the delivery. If it is the sender of the other flow,
+            that is the last acknowledgement. Otherwise it is one notification (`network.task_notification`) after the
+            delivery. Default: none.
+        connection: Number of the connection. Flows with the same number between the same hosts share it. Default: a
+            connection of its own.
+        delay: Delay between the last of these ends and the begin of this flow (default 0).
+        id: Name by which other flows refer to this one. Default: none.
+        start: Earliest start, since the start of the workload (default 0).
     """
 
     dst: int
@@ -997,7 +1012,7 @@ class FlowSpec(Table):
 
 @dataclass(kw_only=True, repr=False)
 class ForwardingConfig(Table):
-    """Load balancing in switches: how one chooses among equal-cost next hops.
+    """Load balancing in switches: the choice among equal-cost next hops.
 
     Args:
         conga: Parameters of "conga".
@@ -1018,7 +1033,7 @@ class ForwardingConfig(Table):
 
 @dataclass(kw_only=True, repr=False)
 class PacketGrantCost(Table):
-    """A full packet and so many bytes.
+    """A full packet and these bytes.
 
     Args:
         packet: a size with its unit, such as "8MB" or "4KiB"
@@ -1032,9 +1047,9 @@ class HopScaling(Table):
     """Topology-based scaling of the target (section 3.2): `base + hops * per_hop`.
 
     Args:
-        base: What every target has. Default 200 ns (Reflex, section II-C).
-        hops: What counts as a hop. The papers do not say. Default "nodes_rt".
-        per_hop: What each hop adds. Default 1 us (Reflex, section II-C).
+        base: Constant part of the target. Default 200 ns (Reflex, section II-C).
+        hops: Definition of a hop, which the papers leave open. Default "nodes_rt".
+        per_hop: Addition for each hop. Default 1 us (Reflex, section II-C).
     """
 
     base: Time | None = None
@@ -1044,11 +1059,11 @@ class HopScaling(Table):
 
 @dataclass(kw_only=True, repr=False)
 class UniformJitter(Table):
-    """Any factor between two is as likely as any other.
+    """A factor from a uniform distribution.
 
     Args:
-        high: The most, at most 1000.
-        low: The least, above 0.
+        high: Largest factor, at most 1000.
+        low: Smallest factor, above 0.
     """
 
     kind: ClassVar[str | None] = "uniform"
@@ -1058,7 +1073,7 @@ class UniformJitter(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LogNormalJitter(Table):
-    """Factors of mean 1 whose logarithm is normal: most computations are a little faster, some much slower.
+    """A factor from a log-normal distribution with mean 1: most computations are a little faster, some are much slower.
 
     Args:
         sigma: Standard deviation of the logarithm, 0 to 2.
@@ -1070,11 +1085,11 @@ class LogNormalJitter(Table):
 
 @dataclass(kw_only=True, repr=False)
 class PausesJitter(Table):
-    """Now and then a computation stops for a while: a collection of garbage, a page fault, a restart of clocks.
+    """Occasional pauses of a computation: a garbage collection, a page fault, a clock change.
 
     Args:
-        lasts: How long.
-        probability: Share of the computations that do, 0 to 1.
+        lasts: Duration of a pause.
+        probability: Probability that a computation pauses, 0 to 1.
     """
 
     kind: ClassVar[str | None] = "pauses"
@@ -1087,10 +1102,10 @@ class LetFlow(Table):
     """Parameters of LetFlow.
 
     Args:
-        entries: Flowlets a switch can tell apart: entries of its table, a power of two. Flows whose hashes meet share a
-            flowlet. Default 65,536 (the LetFlow paper, section 4).
-        gap: A pause longer than this begins a flowlet. Default 50 us (the evaluation of LAPS; that of ConWeave has 100
-            us, the LetFlow paper 500 us for slower networks).
+        entries: Number of flowlets that a switch can distinguish: entries of its table, a power of two. Flows whose
+            hashes collide share a flowlet. Default 65,536 (the LetFlow paper, section 4).
+        gap: Idle time of a flow after which its next packet begins a flowlet, above 0. Default 50 us (the evaluation of
+            LAPS; that of ConWeave has 100 us, the LetFlow paper 500 us for slower networks).
     """
 
     entries: int | None = None
@@ -1103,19 +1118,19 @@ class Scheme(Table):
 
     Args:
         base: Name of the scheme to start from.
-        acks: When the receiver acknowledges.
-        cnp: Whether and when the receiver sends congestion notifications.
-        credit: Receivers grant credit, without which senders send no more than a first window. Absent: they do not.
-        forwarding: Load balancing that the switches of a simulated fabric must do for this scheme. Absent: any; where
-            no scheme and no `switch.forwarding.kind` says otherwise, they hash.
-        name: Name in results. Default: that of `base`, with "*" behind it if anything was changed.
-        paths: Paths (UDP source ports) each queue pair may choose from, for each NIC port that leads to its peer.
-        policy: When a packet may leave, and on which path.
-        ports: Which ports these are.
-        queue_pairs: Queue pairs a message is split over evenly (QP scaling); 1 for everything else.
+        acks: Acknowledgements of the receiver.
+        cnp: Congestion notifications of the receiver.
+        credit: Receiver credit, without which senders send no more than a first window. Absent: no credit.
+        forwarding: Load balancing that the switches of a simulated fabric must perform for this scheme. Absent: no
+            requirement; switches then use `switch.forwarding.kind`, or ECMP hashing if that is absent too.
+        name: Name in results. Default: the name of `base`, followed by "*" if any field was changed.
+        paths: Paths (UDP source ports) that each queue pair may choose from, for each NIC port that leads to its peer.
+        policy: Policy: decides when a packet may leave, and on which path.
+        ports: Choice of these source ports. Default "any".
+        queue_pairs: Queue pairs over which a message is split evenly (QP scaling); 1 in all other schemes.
         recovery: Loss recovery.
-        reordering: What the receiver says of packets that arrive ahead of a gap.
-        service: Whom a queue pair serves: "connection" (default) one process at the other end.
+        reordering: Reports of the receiver about packets that arrive ahead of a gap. Default: none.
+        service: Transport service: the peers that a queue pair serves. Default "connection": one process at the peer.
     """
 
     base: SchemeName | str | None = None
@@ -1138,20 +1153,22 @@ class Ndt(Table):
     """Near-destination throttling.
 
     Args:
-        active_for: A flow is active for this long after its last packet or acknowledgement. More than `max_pause`.
+        active_for: Time after its last packet or acknowledgement for which a flow is active. More than `max_pause`.
             Default 1 ms.
-        alpha: alpha: controlled queues pause while a larger share of the active flows is congested. Default 0.7
-            (Reflex, table I).
-        forget_after: A flow not seen for this long is forgotten. More than `active_for`. Default 10 ms.
-        guards: What keeps the packets of a flow in order when it changes queues. Default "both".
-        max_flows: Flows remembered at most; further ones are not throttled. Default 65536.
-        max_pause: T_maxpause: a pause ends after this time. Default 500 us (Reflex, table I).
-        min_active: No pause with fewer active flows. Default 1, the literal reading: one congested flow out of one is
-            paused. 4 or more keep a few flows from being stopped.
-        threshold: T_dst_thresh: a flow with a longer round trip from here to its receiver is congested. Absent: the
-            idle one and six tenths of it, at least eight packets; on the fabric of Reflex 10 us (table I: 10 us).
-        weight: N_throttle: packets of the normal queue for one of the controlled queue, on each port into the site.
-            Default 8 (Reflex, table I).
+        alpha: alpha: largest share of congested flows among the active flows without a pause. Above it the controlled
+            queues pause. Above 0, at most 1. Default 0.7 (Reflex, table I).
+        forget_after: Time without a packet after which a flow is removed from the table. More than `active_for`.
+            Default 10 ms.
+        guards: Order guards: the rule that keeps a flow's packets in order when it changes queues. Default "both".
+        max_flows: Largest number of flows in the table, 1 to 16777216. Further flows are not throttled. Default 65536.
+        max_pause: T_maxpause: longest duration of a pause, above 0. Default 500 us (Reflex, table I).
+        min_active: Number of active flows below which there is no pause. Default 1, the literal reading: one congested
+            flow out of one is paused. With 4 or more a few flows are not stopped.
+        threshold: T_dst_thresh: round trip from the switch to the receiver above which a flow is congested. Absent: the
+            idle round trip plus six tenths of it or eight packets, whichever is more. On the fabric of Reflex that is
+            10 us (table I: 10 us).
+        weight: N_throttle: number of packets of the normal queue for one of the controlled queue, on each port into the
+            site, 1 to 1000000. Default 8 (Reflex, table I).
     """
 
     active_for: Time | None = None
@@ -1167,25 +1184,26 @@ class Ndt(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Network(Table):
-    """Packets: their size, their headers, and what a sender does about lost ones.
+    """Packets: size, headers, and retransmission.
 
     Args:
-        framing: Header bytes on the wire: "rocev2" counts real RoCEv2 over Ethernet (default), "ns3" what the ns-3 RDMA
-            simulators count, for comparison with their results.
+        framing: Headers that count on the wire: "rocev2" (default) for RoCEv2 over Ethernet, or "ns3" for the headers
+            of the ns-3 RDMA simulators, for comparison with their results.
         mtu: Payload of a full packet, 256 B to 9000 B. Default 4096 B, the largest MTU of InfiniBand verbs.
-        nic: NICs and hosts beyond the link: queue-pair contexts, PCIe, cores. Absent: they cost no time.
+        nic: Costs of NICs and hosts besides the link: queue-pair contexts, PCIe, cores. Default: absent, and they take
+            no time.
         retransmission: Retransmission timer of every queue pair.
-        side_channel: The channel that datagram queue pairs have beside them.
-        source_route: Bytes that packets carry of a route their source has chosen (`routing.kind = "source"`): "none";
-            "anchors", the few switches that pin it, 4 bytes each; "hops", the port at every switch, 2 bytes each;
-            "segments", 16 bytes for every anchor, as in SRv6; each with 8 bytes around them. Default: "hops", and
-            "none" with `framing = "ns3"`.
-        task_notification: How long it takes until a host knows what has ended at another one. The receiver of a message
-            knows of its delivery at once, the sender with the acknowledgement of its last byte; a task elsewhere that
-            waits for either begins this much later, and so does what waits for a barrier. At least the delay of the
-            shortest link. Default 1 us (ours: about a small message within a data centre), or the delay of the shortest
-            link where that is longer.
-        verb: What messages are posted as: "write" (default), as collective libraries do, or "send".
+        side_channel: Reliable side channel of datagram queue pairs.
+        source_route: Encoding of a route that the source has chosen (`routing.kind = "source"`) in each packet. "none"
+            adds no bytes. "anchors" lists the few switches that determine the route, 4 bytes each. "hops" lists the
+            port at every switch, 2 bytes each. "segments" lists every anchor with 16 bytes, as in SRv6. Each list has 8
+            more bytes of header. Default "hops", or "none" with `framing = "ns3"`.
+        task_notification: Time until a host knows that a task has ended at another host. The receiver of a message
+            knows of its delivery at once, the sender with the acknowledgement of its last byte. A task at any other
+            host that waits for the message begins this much later, and so does a task that waits for a barrier. At
+            least the delay of the shortest link. Default 1 us (ours: about a small message within a data centre), or
+            the delay of the shortest link if that is longer.
+        verb: Verb of all messages: "write" (default), as in collective libraries, or "send".
     """
 
     framing: Framing | None = None
@@ -1200,27 +1218,27 @@ class Network(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Nic(Table):
-    """A NIC and the host behind it: what its queue pairs, the bus between the two, and software cost. Only receivers of
-    datagrams have software in the way of their packets; the NIC does the rest by itself.
+    """Costs of a NIC and its host beyond the link: queue-pair contexts, PCIe, and host software. Software costs apply
+    only to receivers of datagrams; the NIC handles all other packets by itself.
 
     Args:
-        entry_bytes: Bytes of a work request or completion that cross with each packet. Default 64 B.
-        packet_cost: Time a core takes for a datagram that is the next of its flow; a core for each queue pair. Default
-            40 ns (ours: two cache misses; the paper has a cost in Fig. 9 but no number).
-        pcie_latency: Time across PCIe, one way. Default 2 us (ERD, section 4).
+        entry_bytes: Bytes of work requests or completions that cross PCIe with each packet. Default 64 B.
+        packet_cost: Time that a core takes for a datagram that is the next of its flow. Each queue pair has its own
+            core. Default 40 ns (ours: two cache misses; ERD shows a cost in Fig. 9 but no number).
+        pcie_latency: One-way latency of PCIe. Default 2 us (ERD, section 4).
         pcie_rate: Rate of PCIe, above 0. Default 256 Gbit/s (ERD, table 2).
-        post_crossings: Crossings before the NIC can send what was posted: 1 (default) if the doorbell carries the work
-            request, 3 if the NIC reads it from memory.
-        qp_fits: Queue-pair contexts in use up to which the NIC sends at line rate: its cache. Default 1000 (ERD, Fig.
-            1a).
-        qp_floor: What is left of its rate then, above 0, at most 1; 1.0: contexts cost nothing. Default 0.5 (ERD, Fig.
-            1a).
-        qp_thrash: Contexts in use from which it is slowest; between the two it slows down with their logarithm. At
-            least `qp_fits`. Default 4000 (our reading of the same figure).
-        reorder_buffer: Payload of datagrams out of order that the NIC can hold: it puts them in order before software
-            sees them, which then pays no `reorder_cost`, and drops what does not fit. Default 0 B: software places
-            them, as ERD does.
-        reorder_cost: What a datagram out of order takes beyond that. Default 60 ns (ours).
+        post_crossings: Number of PCIe crossings between the post of a message and its first transmission, 1 to 16: 1 if
+            the doorbell carries the work request, 3 if the NIC reads it from memory. Default 1.
+        qp_fits: Number of queue-pair contexts in use up to which the NIC sends at line rate: the size of its context
+            cache. Default 1000 (ERD, Fig. 1a).
+        qp_floor: Fraction of line rate that remains with `qp_thrash` contexts or more, above 0, at most 1. 1.0 means
+            that contexts cost nothing. Default 0.5 (ERD, Fig. 1a).
+        qp_thrash: Number of contexts in use from which the NIC is slowest. Between `qp_fits` and this number it slows
+            down with the logarithm of the number. At least `qp_fits`. Default 4000 (our reading of ERD, Fig. 1a).
+        reorder_buffer: Payload of out-of-order datagrams that the NIC can hold. With a buffer, the NIC restores the
+            order before software handles the datagrams, which then costs no `reorder_cost`, and drops datagrams that do
+            not fit. Default 0 B: software places datagrams out of order, as in ERD.
+        reorder_cost: Additional time for a datagram that is out of order. Default 60 ns (ours).
     """
 
     entry_bytes: int | None = None
@@ -1237,35 +1255,35 @@ class Nic(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Nscc(Table):
-    """Parameters of [`Nscc`]. Increases are those at 100 Gb/s and 12 us; elsewhere they are larger or smaller by the
+    """Parameters of [`Nscc`]. Increases are given for 100 Gb/s and 12 us; in other networks they scale with the
     bandwidth-delay product.
 
     Args:
-        apply_packets: Packets acknowledged after which increases are applied (8). Default 8.0.
-        collapse_delay: Quick adapt: a queueing delay of more than this many targets is as bad as a trim. Absent: 4;
-            with profile "ue1.0" no delay is where switches trim.
-        collapse_share: Quick adapt: only if less than this share of the largest window came through (0.125). Default
+        apply_packets: Packets acknowledged after which increases are applied. Default 8.
+        collapse_delay: Quick adapt: queueing delay, in targets, above which it counts like a trim. Absent: 4; with
+            profile "ue1.0" and switches that trim, no delay counts like a trim.
+        collapse_share: Quick adapt: fraction of the largest window below which few bytes were acknowledged. Default
             0.125.
-        constant_increase: eta: packets added once a round trip whatever the delay (0.15). Default 0.15.
-        decrease: gamma: decrease for each share of the average delay above the target (0.8). Default 0.8.
-        delay_gain: Weight of the newest queueing delay in its average (0.0125). Default 0.0125.
-        delay_target: Target of the queueing delay, in idle round-trip times. Absent: 0.75 where switches trim,
-            otherwise 1.
-        fair_increase: fi: packets added a round trip when unmarked above the target (5). Default 5.0.
-        fast_delay: Below it nothing queues (1 us, whatever the network). Default "1us".
-        fast_increase: Share of the bytes acknowledged that is added once a window of them has met a delay below
-            `fast_delay` (0.25). Default 0.25.
-        last_hop_trims: Whether what is trimmed at the last hop takes its bytes from the window: "cut" (default) it
-            does; "spare" it does not, where receivers grant credit and see to the last hop themselves.
-        max_bdp: Largest window, which is also the first, in bandwidth-delay products (1.5). Default 1.5.
-        max_decrease: Most of the window that goes at once (0.5). Default 0.5.
-        median_packets: Most packets of the last half window of which the median queueing delay counts for each one's
-            (MNSCC: 4), as understood at second hand. Absent: each has its own.
-        network_rtt: Round-trip time of the idle network, from which target, largest window and increases are reckoned.
-            Absent: that of the pair of hosts. uet-htsim has that of the longest path of the network for every pair.
-        profile: Where simulator and specification differ. Default "htsim".
-        proportional_increase: alpha: packets added a round trip while nothing queues (4); in proportion to what is left
-            of the target. Default 4.0.
+        constant_increase: eta: packets added once per round trip, whatever the delay. Default 0.15.
+        decrease: gamma: decrease per relative excess of the average delay over the target. Default 0.8.
+        delay_gain: Weight of the newest queueing delay in its average. Default 0.0125.
+        delay_target: Target of the queueing delay, in idle round-trip times. Absent: 0.75 if switches trim, otherwise
+            1.
+        fair_increase: fi: packets added per round trip if unmarked above the target. Default 5.
+        fast_delay: Queueing delay below which nothing counts as queued. Default 1 us, whatever the network.
+        fast_increase: Fraction of the acknowledged bytes that is added once a window of them had a queueing delay below
+            `fast_delay`. Default 0.25.
+        last_hop_trims: Effect of packets trimmed at the last hop. "cut" (default): the window loses their bytes.
+            "spare": it does not, because receivers grant credit and control the last hop themselves.
+        max_bdp: Largest window, in bandwidth-delay products; also the first window. Default 1.5.
+        max_decrease: Largest decrease at once, as a fraction of the window. Default 0.5.
+        median_packets: Largest number of packets of the last half window whose median queueing delay replaces that of
+            each packet (MNSCC: 4, from a second-hand description). Absent: no median.
+        network_rtt: Round-trip time of the idle network, from which target, largest window and increases are computed.
+            Absent: that of the pair of hosts. uet-htsim uses that of the network's longest path for every pair.
+        profile: Rules where simulator and specification differ: "htsim" (default) or "ue1.0".
+        proportional_increase: alpha: packets added per round trip without a queue; below the target in proportion to
+            the rest of it. Default 4.
     """
 
     apply_packets: float | None = None
@@ -1292,16 +1310,17 @@ class Nsf(Table):
     """Near-source feedback.
 
     Args:
-        clock_ahead: How far the clock of the switch is ahead of those of the hosts: the time to get there is measured
-            with both. Default 0.
-        cool_mode: What `cooling` counts. Default "answers".
-        cooling: N_cool: answers a flow gets after it has cooled down. Default 5 (Reflex, table I).
-        forget_after: A flow not seen for this long is forgotten. Default 10 ms.
-        interval: T_interval: least time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us, as its
-            threshold, for TIMELY; 3 us for Swift).
-        max_flows: Flows remembered at most; further ones get no answers. Default 65536.
-        threshold: T_src_thresh: data that took longer from its NIC to the WAN port is hot. Absent: the idle time and
-            six tenths of it, at least eight packets; on the fabric of Reflex 5.2 us (table I: 5 us).
+        clock_ahead: Lead of the switch's clock over the clocks of the hosts. The delay from the host is measured with
+            both clocks. Default 0.
+        cool_mode: Events that `cooling` counts: answers or packets. Default "answers".
+        cooling: N_cool: number of answers to a flow after it has cooled down. Default 5 (Reflex, table I).
+        forget_after: Time without a packet after which a flow is removed from the table, above 0. Default 10 ms.
+        interval: T_interval: shortest time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us for
+            TIMELY, as its threshold; 3 us for Swift).
+        max_flows: Largest number of flows in the table, 1 to 16777216. Further flows get no answers. Default 65536.
+        threshold: T_src_thresh: delay from the NIC to the WAN port above which data is hot. Absent: the idle delay plus
+            six tenths of it or eight packets, whichever is more. On the fabric of Reflex that is 5.2 us (table I: 5
+            us).
     """
 
     clock_ahead: Time | None = None
@@ -1315,22 +1334,25 @@ class Nsf(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Observe(Table):
-    """What is recorded beyond one record for each flow, job and link.
+    """Observations recorded beyond one record for each flow, job and link.
 
     Args:
-        departures: Count data packets as they leave their hosts, in `summary.json`: the times between packets of a
-            message, and, where sources choose paths, the bytes by the length of the path. Not for datagram queue pairs.
-            Default false.
-        flows: Messages that are followed over time, 1000 at most: the largest, of equal ones the first. At each sample
-            the rate that the policy allows, the bytes in flight, and how the packets that arrived since the last one
-            are spread over paths, or over queue pairs where the scheme has several (the 32 that carried most). Not for
+        departures: Collects statistics of data packets that leave their hosts, written to `summary.json`: the gaps
+            between packets of a message and, if sources choose paths, the bytes by path length. Does not apply to
+            datagram queue pairs. Default false.
+        flows: Number of messages that are followed over time, at most 1000. The largest messages are followed; of equal
+            ones, the first. A sample holds the rate that the policy allows, the bytes in flight, and the distribution
+            over paths of the packets that arrived since the sample before. If the scheme has several queue pairs, the
+            distribution is over these. Each distribution lists the 32 entries with the most packets. Does not apply to
             datagram queue pairs. Default 0.
-        follow: Numbers of further messages that are followed over time: column `flow` of flows.parquet, which is the
-            same in each run of a scenario. With those of `flows` 1000 at most. Default none.
-        interval: Time between samples of queues, links and hosts; doubled whenever there are more than `max_samples` of
-            them. Default 5 us; 0s: no samples.
-        max_events: Events of each kind kept in full at most; further ones are counted. Default 100000.
-        max_samples: Instants kept at most, 2 or more. Default 256.
+        follow: Numbers of further messages that are followed over time, as in column `flow` of flows.parquet. The
+            numbers are the same in each run of a scenario. `flows` and `follow` together may select at most 1000
+            messages. Default: none.
+        interval: Time between samples of queues, links and hosts. It doubles whenever there are more than `max_samples`
+            instants. Default 5 us; 0s disables samples.
+        max_events: Largest number of events of each kind to keep in full. Further events are only counted. Default
+            100000.
+        max_samples: Largest number of sampled instants to keep, 2 or more. Default 256.
     """
 
     departures: bool | None = None
@@ -1343,11 +1365,13 @@ class Observe(Table):
 
 @dataclass(kw_only=True, repr=False)
 class OwnPathSet(Table):
-    """Those the topology means its sources to use: in a Dragonfly and over rails the minimal path and the detours that
-    LAPS uses (IEEE ToN 2026), in a torus and a full mesh those of its dimensions, elsewhere all shortest ones.
+    """The paths that the topology provides for its sources. In a Dragonfly and in rail networks these are the minimal
+    path and the detours that LAPS uses (IEEE ToN 2026). In a torus and a full mesh they follow its dimensions. In other
+    topologies they are all shortest paths.
 
     Args:
-        max_paths: Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
+        max_paths: Largest number of paths of a pair, 1 to 65535. If there are more, evenly spaced ones are selected.
+            Default 256.
     """
 
     kind: ClassVar[str | None] = "own"
@@ -1356,10 +1380,11 @@ class OwnPathSet(Table):
 
 @dataclass(kw_only=True, repr=False)
 class AllShortestPathSet(Table):
-    """All paths of the least number of hops; parallel links count.
+    """All paths with the fewest hops. Parallel links count as different paths.
 
     Args:
-        max_paths: Paths of a pair at most, 1 to 65535; of more, evenly spaced ones are taken. Default 256.
+        max_paths: Largest number of paths of a pair, 1 to 65535. If there are more, evenly spaced ones are selected.
+            Default 256.
     """
 
     kind: ClassVar[str | None] = "all-shortest"
@@ -1368,11 +1393,12 @@ class AllShortestPathSet(Table):
 
 @dataclass(kw_only=True, repr=False)
 class KShortestPathSet(Table):
-    """The `k` paths of fewest hops that visit no switch twice: for irregular networks. Parallel links count once.
+    """The `k` paths with the fewest hops that visit no switch twice, for irregular networks. Parallel links count once.
 
     Args:
-        k: Paths of a pair, 1 to 256; fewer where there are no more. Default 8, as in Jellyfish (NSDI 2012, section 4).
-        max_extra_hops: Hops that a path may have beyond the shortest one, 0 to 62. Default 4.
+        k: Number of paths of a pair, 1 to 256; fewer if there are no more. Default 8, as in Jellyfish (NSDI 2012,
+            section 4).
+        max_extra_hops: Largest number of hops that a path may have beyond the shortest one, 0 to 62. Default 4.
     """
 
     kind: ClassVar[str | None] = "k-shortest"
@@ -1394,7 +1420,8 @@ class FilePathSet(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LapsPathSet(Table):
-    """Those of LAPS's simulator, its `laps-PIT.txt`, with a topology of `kind = "laps"`; see `docs/explicit-paths.md`.
+    """Paths of LAPS's simulator, from its `laps-PIT.txt`, with a topology of `kind = "laps"`; see
+    `docs/explicit-paths.md`.
 
     Args:
         path: The file, relative to the scenario file.
@@ -1409,11 +1436,11 @@ class Penalties(Table):
     """Parameters of [`Penalties`].
 
     Args:
-        forgives: Which of the paths passed over on the way to the next packet's is forgiven one. Default "first".
-        marked: Penalty of a path for a marked packet (1). Default 1.
-        most: The most it can be (15). Default 15.
-        refused: For one that was trimmed before the last hop, or found to be lost (4). Default 4.
-        silent: For one of which nothing was heard in time (15). Default 15.
+        forgives: Paths skipped for a packet whose penalty falls by one: "first" (default) or "each".
+        marked: Penalty of a path for a marked packet. Default 1.
+        most: Largest penalty of a path. Default 15.
+        refused: Penalty of a path for a packet that was trimmed before the last hop, or found lost. Default 4.
+        silent: Penalty of a path for a packet that timed out. Default 15.
     """
 
     forgives: Forgives | None = None
@@ -1425,20 +1452,22 @@ class Penalties(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Pfc(Table):
-    """Priority flow control (IEEE 802.1Qbb) with a threshold per ingress port and class.
+    """Priority flow control (IEEE 802.1Qbb) with a threshold for each ingress port and class.
 
     Args:
-        alpha: XOFF when an ingress queue holds more than this share of the free shared buffer. Default 1/8 (HPCC,
-            ConWeave).
-        deadlock_after: A cycle of paused ports none of which has sent for this long ends the run as a deadlock. Default
-            1 ms.
-        enabled: Whether data classes are lossless. Default true.
-        headroom: Room kept for what arrives after XOFF was sent, per ingress port and class. Absent: computed from the
-            link (two propagation delays, a frame at each end, the pause frame itself) which is always enough.
-        storm_after: A port paused without a break for this long ends the run as a pause storm. Default 100 ms.
-        threshold: Threshold of XOFF of an ingress queue: "dynamic" (default) a share `alpha` of the free shared buffer;
-            "static" an equal part of the shared buffer for each port, whatever is free (LAPS).
-        xon_gap: XON when it has fallen this far below the XOFF threshold. Default 3 KB (HPCC).
+        alpha: Share of the free shared buffer above which an ingress queue sends XOFF, above 0 and at most 1024.
+            Default 1/8 (HPCC, ConWeave).
+        deadlock_after: Time after which a cycle of paused ports, none of which has sent, ends the run as a deadlock.
+            Default 1 ms.
+        enabled: Makes the data classes lossless. Default true.
+        headroom: Buffer reserved for each ingress port and class for packets that arrive after XOFF was sent. Absent:
+            computed from the link as two propagation delays, three frames of 9216 B and the pause frame, which always
+            suffices.
+        storm_after: Time after which a port that was paused without interruption ends the run as a pause storm. Default
+            100 ms.
+        threshold: Kind of XOFF threshold of an ingress queue. "dynamic" (default): the share `alpha` of the free shared
+            buffer. "static": an equal part of the shared buffer for each port, whatever is free (LAPS).
+        xon_gap: Distance below the XOFF threshold at which an ingress queue sends XON. Default 3 KB (HPCC).
     """
 
     alpha: float | None = None
@@ -1452,7 +1481,8 @@ class Pfc(Table):
 
 @dataclass(kw_only=True, repr=False)
 class PenaltiesPicker(Table):
-    """The same, passing over paths with penalties for marks, trims and losses (Ultra Ethernet's bitmap).
+    """Packets take the paths in laps, which skip paths with penalties for marks, trims and losses (Ultra Ethernet's
+    bitmap).
 
     Args:
         penalties: Parameters of [`Penalties`].
@@ -1463,10 +1493,10 @@ class PenaltiesPicker(Table):
 
 @dataclass(kw_only=True, repr=False)
 class RecycledPicker(Table):
-    """REPS: a path that came back unmarked is taken again, once; without one, any.
+    """REPS: a path that returned unmarked is taken again, once; without one, a random path.
 
     Args:
-        recycled: Parameters of [`Recycled`]. Defaults are uet-htsim's.
+        recycled: Parameters of [`Recycled`]. Defaults are those of uet-htsim.
     """
 
     recycled: Recycled | None = None
@@ -1474,7 +1504,7 @@ class RecycledPicker(Table):
 
 @dataclass(kw_only=True, repr=False)
 class MixedPicker(Table):
-    """A path that came back unmarked; without one, the bitmap's next (uet-htsim's default).
+    """A path that returned unmarked; without one, the bitmap's next path (uet-htsim's default).
 
     Args:
         mixed: Parameters of [`Penalties`].
@@ -1485,7 +1515,7 @@ class MixedPicker(Table):
 
 @dataclass(kw_only=True, repr=False)
 class PlbPicker(Table):
-    """PLB: another path after rounds of congestion.
+    """PLB: another path after several rounds of congestion.
 
     Args:
         plb: Parameters of [`Plb`].
@@ -1499,13 +1529,14 @@ class Plb(Table):
     """Parameters of [`Plb`].
 
     Args:
-        congested_share: K: share of marked packets from which on a round is congested (Linux: 128 of 256). Default 0.5.
-        forced_rounds: N: congested rounds in a row after which it changes anyway (Linux: 12). 0: never. Default 12.
-        idle_rounds: M: congested rounds in a row after which the path changes if nothing is in flight (Linux: 3).
-            Default 3.
-        suspend_after_timeout: After a timeout, which changes the path too, congestion changes it no more for this long
-            to twice as long, drawn at random (Linux: 60 s): there may be no better path, and a new one each time would
-            only reorder. Default "60s".
+        congested_share: K: fraction of marked packets from which a round is congested. Default 0.5 (Linux: 128 of 256).
+        forced_rounds: N: congested rounds in a row after which the path changes in any case; 0: never. Default 12
+            (Linux).
+        idle_rounds: M: congested rounds in a row after which the path changes if nothing is in flight. Default 3
+            (Linux).
+        suspend_after_timeout: Time after a timeout, which changes the path, for which congestion does not change it
+            again. The actual time is random between this and twice this. Default 60 s (Linux): there may be no better
+            path, and frequent changes would only reorder.
     """
 
     congested_share: float | None = None
@@ -1516,7 +1547,7 @@ class Plb(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SplitPolicy(Table):
-    """A congestion control and a path picker that do not know of each other.
+    """A congestion control and a path picker that are independent of each other.
 
     Args:
         cc: Congestion control.
@@ -1535,34 +1566,34 @@ class UdmpPolicy(Table):
     Args:
         explore: p: probability that a packet explores a random path instead of the one it was released for. Default
             0.01.
-        idle_pool_bdp: Repaired: most the pool holds while there is nothing to send, in bandwidth-delay products. Data
-            that comes then leaves with all of it at once, on random paths. Default 1.0.
-        increase_step: Repaired: additive increase a round trip, as a share of the line rate, while the queue is at its
-            target; less when it is longer. A flow's share of a bottleneck settles near this over `queue_gain` and the
-            excess delay. Default 0.005.
-        inflight_bdp: Repaired: most in flight, in bandwidth-delay products, plus one packet. Default 1.5.
-        kick_after: Published: with nothing in flight and nothing heard for this long, one packet is sent. Default
-            "100us".
-        late: Repaired: how far above the average a round-trip time is whose acknowledgement releases nothing. "by_base"
-            (default): a base, the better rule in a data centre. "by_queue": as much as the average is above the base,
-            but at least a base; so real hosts have it (`pathweave perf`, the lab), where queues are many base times
-            long.
-        near: Repaired: a round-trip time within this share of the base above the average still counts as short. Default
-            0.05.
-        ooo_packets: Delta: an acknowledgement this many packets behind the highest clocks nothing (UDMP, figure 7). 0:
-            off. Default 64.
-        pool_bdp: Repaired: most the pool holds, in bandwidth-delay products; never less than two packets. Default 0.25.
-        queue_gain: Repaired, kappa: weight of the distance from that target, as a share of the round-trip time that the
-            rate follows. Default 0.15.
-        queue_target_rtts: Repaired: queueing delay the rate settles at, in base round-trip times; four packet times
-            more are the grain of queues. Default 0.25.
-        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Published: small values deadlock
-            in incast. Repaired: that average only tells fast paths from slow ones; the rate follows low round-trip
-            times. Default 0.125.
-        severe_rtt: T_high, in base round-trip times: above it every acknowledgement caps the rate at line x base /
-            average (repaired: the low average). Default 3.0.
-        step_limit: Repaired: the most the rate changes in a round trip, as a share of itself. Default 0.5.
-        variant: The control law: "repaired" (default) or "published".
+        idle_pool_bdp: Repaired: largest pool while there is nothing to send, in bandwidth-delay products. New data then
+            leaves at once with the whole pool, on random paths. Default 1.
+        increase_step: Repaired: additive increase per round trip, as a fraction of the line rate, at the queue target;
+            less if the queue is longer. A flow's share of a bottleneck settles near this value over `queue_gain` and
+            the excess delay. Default 0.005.
+        inflight_bdp: Repaired: largest amount in flight, in bandwidth-delay products, plus one packet. Default 1.5.
+        kick_after: Published: time with nothing in flight and no acknowledgement after which one packet is sent.
+            Default 100 us.
+        late: Repaired: excess of a round-trip time over the average from which its acknowledgement releases nothing.
+            "by_base" (default): one base round-trip time, the better rule in a data centre. "by_queue": the excess of
+            the average over the base, at least one base round-trip time. Real hosts (`pathweave perf`, the lab) use
+            "by_queue", because their queues are many base times long.
+        near: Repaired: excess of a round-trip time over the average, as a fraction of the base, up to which it still
+            counts as short. Default 0.05.
+        ooo_packets: Delta: an acknowledgement more than this many packets behind the highest releases nothing; 0
+            disables the check. Default 64 (UDMP, figure 7).
+        pool_bdp: Repaired: largest pool, in bandwidth-delay products, at least two packets. Default 0.25.
+        queue_gain: Repaired, kappa: weight of the relative distance from that target in the change of the rate. Default
+            0.15.
+        queue_target_rtts: Repaired: queueing delay at which the rate settles, in base round-trip times. The time of
+            four packets is added, because shorter queues are noise. Default 0.25.
+        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. Published: small
+            values deadlock in incast. Repaired: the average only distinguishes fast and slow paths; the rate follows
+            low round-trip times.
+        severe_rtt: T_high: average round-trip time, in base round-trip times, above which every acknowledgement limits
+            the rate to line rate x base / average. Default 3. Repaired: the low average counts.
+        step_limit: Repaired: largest change of the rate per round trip, as a fraction of the rate. Default 0.5.
+        variant: Variant of the algorithm: "repaired" (default) or "published".
     """
 
     kind: ClassVar[str | None] = "udmp"
@@ -1588,15 +1619,15 @@ class MprdmaPolicy(Table):
     """MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
 
     Args:
-        burst_timer: With nothing to send for this long the flow starts anew, with at most the initial window. 0s: the
-            base round-trip time. Default "0s".
-        decrease: What a mark does: "half_packet" (default) or "half_window".
-        explore: p: probability that a packet explores a random path instead of the acknowledgement's (NSDI 2018: 1 %).
-            Default 0.01.
-        initial_window_bdp: Initial window, in bandwidth-delay products: a RoCE queue pair starts at line rate. Default
-            1.0.
-        ooo_packets: Delta: an acknowledgement this many packets behind the highest is out of order (UDMP, figure 7: 64;
-            NSDI 2018: 32). 0: off. Default 64.
+        burst_timer: Burst timer: a flow that has had nothing to send for this long restarts with at most the initial
+            window. Default 0s, which means the base round-trip time.
+        decrease: Effect of a mark on the window: "half_packet" (default) or "half_window".
+        explore: p: probability that a packet explores a random path instead of the acknowledgement's. Default 0.01
+            (NSDI 2018).
+        initial_window_bdp: Initial window, in bandwidth-delay products. Default 1: a RoCE queue pair starts at line
+            rate.
+        ooo_packets: Delta: an acknowledgement more than this many packets behind the highest is out of order. 0
+            disables the check. Default 64 (UDMP, figure 7; NSDI 2018 has 32).
     """
 
     kind: ClassVar[str | None] = "mprdma"
@@ -1609,18 +1640,18 @@ class MprdmaPolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class MrcPolicy(Table):
-    """MRC: paths in turn, each with a state, and NSCC's window.
+    """MRC: paths in turn, each with a state, and the window of NSCC.
 
     Args:
-        active_evs: EVs in use for each NIC port (128; MRC has 128 to 256). The other paths of the queue pair are
-            backups. Default 128.
-        floor_evs: The least number of EVs in use while paths are up. 8, ours: a plane each of eight. Default 8.
-        good_probes: Probes answered in a row that make an EV good again. 3, ours. Default 3.
-        nscc: The window.
-        planes: Planes of the network, at least as many as NIC ports lead to the peer (1). An EV is in the plane of its
-            number modulo that. Default 1.
-        probe_rtts: Idle round-trip times from a probe of an EV to the next. 8, ours: long enough for one that meets
-            queues to come back. Default 8.0.
+        active_evs: Number of EVs in use for each NIC port. Default 128 (MRC has 128 to 256). The other paths of the
+            queue pair are backups.
+        floor_evs: Minimum number of EVs in use while paths are up. Default 8 (ours): one for each of eight planes.
+        good_probes: Number of replies to probes in a row that make an EV good again. Default 3 (ours).
+        nscc: Congestion window (NSCC).
+        planes: Number of planes of the network, at least the number of NIC ports that lead to the peer. Default 1. The
+            plane of an EV is its number modulo this.
+        probe_rtts: Interval between probes of an EV, in idle round-trip times. Default 8 (ours): long enough for a
+            queued probe to return.
     """
 
     kind: ClassVar[str | None] = "mrc"
@@ -1634,22 +1665,24 @@ class MrcPolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class DlbfPolicy(Table):
-    """DLBF: a path until it marks, with copies of what a switch would make late.
+    """DLBF: a queue pair keeps its path until a packet is marked, and copies the packets that a switch of path would
+    delay.
 
     Args:
-        available_for: T_avail: a path without marks counts as available for this long after its last acknowledgement.
-            Longer than a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us), so that a delay
-            older than a full cycle of a queue is not trusted. Default 100 us. The repaired variant takes four round
-            trips of the idle network where that is longer: on a slow or wide network no acknowledgement is younger.
-        cc: Congestion control. Default: DCQCN with preset `hpcc`, as that of ECMP.
-        gap_margin: Added to the delay gap of every packet: delays are half a round trip old when they are used, and a
-            growing queue makes the true gap larger. Default 0s (the paper).
-        marked_rate: What a marked packet does to the rate. Default "of_its_path".
-        on_switch: What leaves on a new path before its data. Default "wait".
-        scope: Whose acknowledgements tell a queue pair of its paths. Default "host_pair".
-        unavailable_for: T_unavail: a path counts as congested for this long after its last marked acknowledgement.
-            Default 200 us, twice `available_for`; and eight round trips in the same way.
-        variant: Which reading of the paper: "repaired" (default) or "published".
+        available_for: T_avail: time for which a path without marks counts as available after its last acknowledgement.
+            Default 100 us. This is longer than a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s:
+            64 us), so that no delay is used after a full cycle of a queue. The repaired variant uses four round trips
+            of the idle network if they are longer, because on a slow or wide network no acknowledgement is younger.
+        cc: Congestion control. Default: DCQCN with preset `hpcc`, the same as that of ECMP.
+        gap_margin: Time added to the delay gap of every packet. Delays are half a round trip old when they are used,
+            and a growing queue makes the true gap larger. Default 0s (the paper).
+        marked_rate: Effect of a marked packet on the rate. Default "of_its_path".
+        on_switch: Packets sent on a new path before its data. Default "wait".
+        scope: Queue pairs whose acknowledgements update the state of the paths. Default "host_pair".
+        unavailable_for: T_unavail: time for which a path counts as congested after its last marked acknowledgement.
+            Default 200 us, twice `available_for`. The repaired variant uses eight round trips of the idle network if
+            they are longer.
+        variant: Variant of the algorithm: "repaired" (default) or "published".
     """
 
     kind: ClassVar[str | None] = "dlbf"
@@ -1668,17 +1701,17 @@ class RepsPolicy(Table):
     """REPS: recycled entropies, with a window for delay and ECN.
 
     Args:
-        decrease: gamma: decrease for each share of the delay above the target. Default 0.8.
+        decrease: gamma: decrease per relative excess of the average delay over the target. Default 0.8.
         delay_gain: Weight of the newest queueing delay in its average. Default 0.0125.
         delay_target: Target of the queueing delay, in base round-trip times. Default 0.75.
-        explore_bdp: Packets that explore at the start and after a freeze, in bandwidth-delay products (REPS: 1).
-            Default 1.0.
-        fair_increase: Packets added a round trip when unmarked but above the target. Default 0.5.
-        freeze: After a timeout no path is explored for this long. Default "100us".
-        max_bdp: Largest window, and the one to start with, in bandwidth-delay products. Default 1.5.
-        max_decrease: Most of the window that goes at once. Default 0.5.
-        proportional_increase: Packets added a round trip while nothing queues; less as the delay nears its target.
-            Default 4.0.
+        explore_bdp: Packets that explore at the start and after a freeze, in bandwidth-delay products. Default 1
+            (REPS).
+        fair_increase: Packets added per round trip if unmarked but above the target. Default 0.5.
+        freeze: Time after a timeout during which no path is explored. Default 100 us.
+        max_bdp: Largest window, in bandwidth-delay products; also the first window. Default 1.5.
+        max_decrease: Largest decrease at once, as a fraction of the window. Default 0.5.
+        proportional_increase: Packets added per round trip without a queue; below the target in proportion to the rest
+            of it. Default 4.
     """
 
     kind: ClassVar[str | None] = "reps"
@@ -1695,16 +1728,17 @@ class RepsPolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class ReflexPolicy(Table):
-    """Reflex: a congestion control that flows to other sites feed with echoes of their own site's edge.
+    """Reflex: a congestion control that, for flows to other sites, uses echoes of the own site's edge.
 
     Args:
         cc: Congestion control.
-        e2e_mode: What acknowledgements of the peer do. Default "hold".
-        edge_cc: Congestion control of flows that the edge answers. Absent: `cc`, with thresholds that fit the way to
-            the edge and back: TIMELY's T_low and T_high are 1.6 and 16 times as long as that takes when idle, and the
-            gradient's base is just that; Swift's target is worked out for it, and windows grow over it.
-        hold_for: With "hold": how long an echo holds good. Absent: 1.6 times as long as the way to the edge and back
-            takes when idle, twice the edge's interval between echoes.
+        e2e_mode: Effect of the peer's acknowledgements. Default "hold".
+        edge_cc: Congestion control of flows that the edge replies to. Absent: `cc`, with thresholds that fit the round
+            trip to the edge. TIMELY's T_low and T_high are then 1.6 and 16 times the idle round-trip time to the edge,
+            and the gradient's base is that time. Swift computes its target for the section to the edge, and its windows
+            grow over that section.
+        hold_for: With "hold": time for which an echo is valid. Absent: 1.6 times the idle round-trip time to the edge,
+            which is twice the edge's interval between echoes.
         picker: Path picker.
     """
 
@@ -1718,30 +1752,29 @@ class ReflexPolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LapsPolicy(Table):
-    """LAPS: a softmax over one-way delays, a window, and where switches drop a rate that falls when the fastest path is
-    congested.
+    """LAPS: path selection by a softmax over one-way delays, and a window. If switches drop packets, also a rate that
+    falls when the fastest path is congested.
 
     Args:
-        alpha: beta of the softmax: a path whose delay is 1 / alpha of the unit longer gets 1/e of the share. 0: all
-            alike (random spraying); large: the fastest only. The paper gives no value, its code has 1. Default 2.5,
-            found on the rows of `pathweave paper matrix` that are there to fit to: with 5 senders crowd on what was
-            fastest a moment ago where all paths are alike (permutations 2 to 5 % slower), with 1.5 detours cost 1 to 3
-            % more.
-        alpha_unit: What that is measured in: of delays around the threshold T the same in either. Default "noise".
-        arithmetic: How the weights of paths are computed. Default "float".
-        decrease: What a decrease goes down to. Default "to_share".
-        fabric_threshold: The threshold of the fabric's longest path, for `window_of = "fabric"`. 0: not known; the
-            simulator works it out where sources choose their paths, elsewhere the window is as with "paths". Default
-            "0s".
-        host_delay: Added to the margin: delay that the hosts themselves cause. None in the simulator; on real hosts
-            what the device is configured with. Default "0s".
-        limit: What limits a queue pair. Default "auto".
-        margin: Where the margin of the base delay is counted. Default "per_switch".
-        margin_packets: The margin, in full packets at each switch or link (paper: 5 a switch; code: 1 a link). Default
-            5.0.
-        variant: Which algorithm, in what the other fields leave open. The named schemes set those to match. Default
-            "repaired".
-        window_of: Whose threshold the window is two of. Default "paths".
+        alpha: beta of the softmax: a path whose delay is longer by 1 / alpha of the unit gets 1/e of the share. With 0
+            all paths are equal (random spraying); with a large value only the fastest path is used. The paper gives no
+            value, its code has 1. Default 2.5, fitted to the rows of `pathweave paper matrix` reserved for fitting.
+            With 5, senders crowd on the path that was fastest a moment ago if all paths are alike (permutations 2 to 5
+            % slower). With 1.5, detours cost 1 to 3 % more.
+        alpha_unit: Unit in which `alpha` is measured. Default "noise". Near the threshold T all units are the same.
+        arithmetic: Arithmetic in which the weights of paths are computed: "float" (default) or "fixed".
+        decrease: Target of a decrease: "to_share" (default) or "half".
+        fabric_threshold: Threshold of the fabric's longest path, for `window_of = "fabric"`. Default 0s: unknown. The
+            simulator then computes it if sources choose their paths; otherwise the window is that of "paths".
+        host_delay: Delay that the hosts themselves cause, added to the margin. Default 0s, as in the simulator; on real
+            hosts it is the value that the device is configured with.
+        limit: Limit of a queue pair. Default "auto".
+        margin: Place where the margin of the base delay is counted: "per_switch" (default) or "per_link".
+        margin_packets: Margin, in full packets at each switch or link. Default 5 (paper: 5 per switch; code: 1 per
+            link).
+        variant: Variant of the algorithm: "repaired" (default), "published" or "code_2025". Determines the rules that
+            the other fields leave open. The named schemes set the other fields to match.
+        window_of: Threshold by which the window is computed, which is two of it: "paths" (default) or "fabric".
     """
 
     kind: ClassVar[str | None] = "laps"
@@ -1760,18 +1793,18 @@ class LapsPolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class WeavePolicy(Table):
-    """Weave: paths that came back well, and a window on the low round-trip times.
+    """Weave: reuse of paths whose packets returned in time, and a window that follows the low round-trip times.
 
     Args:
-        choice: How paths are chosen. "came_back_well" (default): a path whose packets came back quickly again, marked
-            or not, else a random one, with one window for all paths; right for fabrics with many similar paths.
-            "window_each": the least full path, each with a window of its own, of the first 1,024; right for few paths
-            of unequal rates. Real hosts always use "window_each" (`pathweave perf`, the lab, the libfabric provider):
-            set it to simulate what they run.
-        max_bdp: Largest window, in bandwidth-delay products; the first is two thirds of it. Four hops at 93 % of their
-            rate queue by chance alone, and the window has to cover that. Default 1.5.
-        target: Queueing delay at which the window stays as it is, in idle round-trip times; the time of two packets on
-            the line is added. What is below it costs throughput, what is above it latency. Default 0.3.
+        choice: Choice of paths. "came_back_well" (default): a path whose packets returned in time, marked or not, else
+            a random one, with one window for all paths. It fits fabrics with many similar paths. "window_each": the
+            least full path, where each of the first 1,024 paths has a window of its own. It fits few paths of unequal
+            rates. Real hosts (`pathweave perf`, the lab, the libfabric provider) always use "window_each"; set it to
+            simulate them.
+        max_bdp: Largest window, in bandwidth-delay products. The first window is two thirds of it. At 93 % load four
+            hops queue packets by chance alone, and the window must cover these queues. Default 1.5.
+        target: Queueing delay at which the window stays as it is, in round-trip times of the idle network. The time of
+            two packets at line rate is added. A lower target costs throughput, a higher one latency. Default 0.3.
     """
 
     kind: ClassVar[str | None] = "weave"
@@ -1782,7 +1815,7 @@ class WeavePolicy(Table):
 
 @dataclass(kw_only=True, repr=False)
 class BytesQuantum(Table):
-    """So many bytes on the wire.
+    """Bytes on the wire.
 
     Args:
         bytes: a size with its unit, such as "8MB" or "4KiB"
@@ -1793,18 +1826,18 @@ class BytesQuantum(Table):
 
 @dataclass(kw_only=True, repr=False)
 class GoBackNRecovery(Table):
-    """The receiver drops what is out of order and NACKs once a gap; the sender goes back to the gap."""
+    """Go-back-N: the receiver drops out-of-order packets and sends one NACK per gap; the sender goes back to the gap."""
 
     kind: ClassVar[str | None] = "go_back_n"
 
 
 @dataclass(kw_only=True, repr=False)
 class GoBackNRepeatedRecovery(Table):
-    """As go-back-N, and what arrives ahead of the same gap `repeat` after the last NACK makes another, upon which the
-    sender goes back again (conweave-ns3: 4 us).
+    """Go-back-N with repeated NACKs. If a packet arrives ahead of the same gap `repeat` or more after the last NACK,
+    the receiver sends another NACK, and the sender goes back again (conweave-ns3: 4 us).
 
     Args:
-        repeat: Least time between two NACKs of a gap.
+        repeat: Shortest time between two NACKs of a gap.
     """
 
     kind: ClassVar[str | None] = "go_back_n_repeated"
@@ -1813,15 +1846,16 @@ class GoBackNRepeatedRecovery(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SelectiveRepeatRecovery(Table):
-    """The receiver places packets in any order; the sender resends what is missing.
+    """Selective repeat: the receiver places packets in any order; the sender retransmits missing ones.
 
     Args:
-        reorder_packets: A packet counts as lost once one sent this many packets later is acknowledged. 0: never, only
-            the timer finds losses; right for lossless fabrics under spraying.
-        sender_window_packets: Packets beyond the first gap that the sender sends, at least `window_packets`: more than
-            those the receiver drops (UDMP, section III-D). Absent: `window_packets`.
+        reorder_packets: Reordering threshold in packets: a packet counts as lost once one sent this many packets later
+            is acknowledged. 0 means that only the timer detects losses, which is right for lossless fabrics with
+            spraying.
+        sender_window_packets: Packets beyond the first gap that the sender sends, at least `window_packets`; the
+            receiver drops the excess (UDMP, section III-D). Absent: `window_packets`.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
+            Absent: 4,096, or the number that fills two bandwidth-delay products of the path if that is more.
     """
 
     kind: ClassVar[str | None] = "selective_repeat"
@@ -1832,18 +1866,18 @@ class SelectiveRepeatRecovery(Table):
 
 @dataclass(kw_only=True, repr=False)
 class TimedRecovery(Table):
-    """As selective repeat, with losses found by time, learned from round-trip times (in the spirit of RACK and its tail
-    loss probe, RFC 8985). What left before a packet that has arrived, and longer ago than any of late took, is lost;
-    where switches pause or trim, only if a probe that followed it on its path comes back before it, or after twice that
-    time. Where nothing arrives any more, probes follow the oldest packet after that time, after twice that time, and so
-    on. Only if nothing answers for the configured retransmission timeout is that a timeout; a message fails after as
-    long as the configured timeouts last in all.
+    """Selective repeat with loss detection by time, learned from round-trip times (in the spirit of RACK and its tail
+    loss probe, RFC 8985). A packet is late if a packet that left after it has arrived, and if it left longer ago than
+    any recent packet took; that time is the patience. A late packet is lost. If switches pause or trim, it is lost only
+    if a probe that followed it on its path returns first, or after twice the patience. If nothing arrives any more,
+    probes follow the oldest packet after the patience, after twice the patience, and so on. A timeout occurs only if
+    nothing arrives for the configured retransmission timeout. A message fails after the sum of the configured timeouts.
 
     Args:
-        reorder_packets: A packet also counts as lost once one sent this many packets later is acknowledged. 0: never.
-            Default 0.
+        reorder_packets: Reordering threshold in packets: a packet also counts as lost once one sent this many packets
+            later is acknowledged. 0 (default) disables the threshold.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
+            Absent: 4,096, or the number that fills two bandwidth-delay products of the path if that is more.
     """
 
     kind: ClassVar[str | None] = "timed"
@@ -1853,16 +1887,17 @@ class TimedRecovery(Table):
 
 @dataclass(kw_only=True, repr=False)
 class TimeoutsRecovery(Table):
-    """As selective repeat without a bound, with the timer of MRC's NICs in place of the configured one: 1.024 us times
-    a power of two. Apart from what trims tell, only it finds losses.
+    """Selective repeat without a reordering threshold, with the timer of MRC's NICs instead of the configured one:
+    1.024 us times a power of two. Except for trimmed packets, only this timer detects losses.
 
     Args:
-        alike: Timeouts in a row that are alike, 1 to 7; the following ones double.
-        exponent: The power of two, 0 to 24. Absent: the least one that makes eight idle round trips.
-        retries: Timeouts in a row without progress after which a message fails, 1 to 25; 25: never.
+        alike: Number of timeouts in a row with the same duration, 1 to 7; the following ones double.
+        exponent: Exponent of the power of two, 0 to 24. Absent: the smallest one that gives at least eight idle round
+            trips.
+        retries: Number of timeouts in a row without progress after which a message fails, 1 to 25; 25 means never.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC
             has multiples of 128. Absent: 1,024, or the multiple of 128 that fills two bandwidth-delay products of the
-            path.
+            path if that is more.
     """
 
     kind: ClassVar[str | None] = "timeouts"
@@ -1874,20 +1909,22 @@ class TimeoutsRecovery(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SleekRecovery(Table):
-    """SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. Once more packets ahead
-    of a gap are acknowledged than 1.5 windows hold, all that is missing of a window from the gap on is sent again, each
-    packet once, whatever the window says. Where no acknowledgement comes, a probe follows the data: if it met no queue
-    and the data has not arrived, that is lost. The configured retransmission timer is for what no probe tells.
+    """SLEEK, Ultra Ethernet's recovery without trimming, for congestion controls with a window. A gap counts as loss
+    once more packets ahead of it are acknowledged than 1.5 windows hold. All packets that are missing within a window
+    from the gap on are then retransmitted, each once, regardless of the window. If no acknowledgement arrives, a probe
+    follows the data. If the probe met no queue and the data has not arrived, the data is lost. The configured
+    retransmission timer handles the remaining losses.
 
     Args:
-        probe_again_rtts: From a probe to the next. Default 5.0.
-        probe_rtts: Base round-trip times from an acknowledgement to the probe, while new data waits. Where none does:
-            one, and the delay that the congestion control aims at. Default 3.0.
-        reorder_packets: The least of that, in packets. Default 5.
-        reorder_windows: Packets ahead of a gap that prove it a loss, in windows, of which the product is at most the
-            largest window. Default 1.5.
+        probe_again_rtts: Time from one probe to the next, in base round-trip times. Default 5.
+        probe_rtts: Time from an acknowledgement to the probe while new data waits, in base round-trip times. Default 3.
+            If no new data waits, the time is one base round-trip time plus the delay that the congestion control aims
+            at.
+        reorder_packets: Smallest number of packets ahead of a gap that proves a loss. Default 5.
+        reorder_windows: Packets ahead of a gap that prove a loss, in windows; the product is at most the largest
+            window. Default 1.5.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
+            Absent: 4,096, or the number that fills two bandwidth-delay products of the path if that is more.
     """
 
     kind: ClassVar[str | None] = "sleek"
@@ -1900,17 +1937,18 @@ class SleekRecovery(Table):
 
 @dataclass(kw_only=True, repr=False)
 class PathOrderRecovery(Table):
-    """As selective repeat, with losses found by the order of packets on each path, which keeps it there and back: once
-    a packet is acknowledged, what left before it on its path and is not is lost. Wants an acknowledgement for every
-    packet. What leaves last on a path is found lost by the path's timer (LAPS, algorithm 3).
+    """Selective repeat with loss detection by the order of packets on each path, which the path keeps in both
+    directions. Once a packet is acknowledged, earlier packets of its path that are not acknowledged are lost. Requires
+    an acknowledgement for every packet. The path's timer detects the loss of the last packet on a path (LAPS, algorithm
+    3).
 
     Args:
-        rto: How long a path may say nothing.
-        rto_min: The least of that: 8 ms where PFC may hold packets up, 100 us where it does not.
-        rto_slack: Added to it: 16 packets on the slowest link.
-        scope: Whose packets keep one order.
+        rto: Rule for the timeout of a path.
+        rto_min: Shortest timeout of a path: 8 ms where PFC may hold packets up, 100 us where it does not.
+        rto_slack: Time added to the timeout: that of 16 packets on the slowest link.
+        scope: Scope of the order on a path.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed.
-            Absent: 4,096, or as many as fill two bandwidth-delay products of the path.
+            Absent: 4,096, or the number that fills two bandwidth-delay products of the path if that is more.
     """
 
     kind: ClassVar[str | None] = "path_order"
@@ -1923,14 +1961,15 @@ class PathOrderRecovery(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Recycled(Table):
-    """Parameters of [`Recycled`]. Defaults are uet-htsim's.
+    """Parameters of [`Recycled`]. Defaults are those of uet-htsim.
 
     Args:
-        explore_after: The same when a freeze has ended, which also empties the ring (16). Default 16.
-        explore_first: Packets that take any path at the start (0; the paper: a bandwidth-delay product). Default 0.
-        freeze: After a timeout only paths that once worked are taken, for this long (10 ms; the paper: 100 us). Default
-            "10ms".
-        ring: Paths remembered (8). Default 8.
+        explore_after: Number of packets that take any path after that time, which also empties the ring. Default 16.
+        explore_first: Number of packets that take any path at the start. Default 0 (the paper: a bandwidth-delay
+            product).
+        freeze: Time after a timeout during which only paths that worked before are taken. Default 10 ms (the paper: 100
+            us).
+        ring: Number of paths stored. Default 8.
     """
 
     explore_after: int | None = None
@@ -1941,25 +1980,28 @@ class Recycled(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SilentReordering(Table):
-    """Nothing: the sender finds losses by itself."""
+    """No reports: the sender detects losses by itself."""
 
     kind: ClassVar[str | None] = "silent"
 
 
 @dataclass(kw_only=True, repr=False)
 class ReportedReordering(Table):
-    """It names what is missing before them, as lost, unless a notice of the sender explains it. With selective repeat.
+    """The receiver reports the missing packets before the gap as lost, unless a notice of the sender explains the gap.
+    With selective repeat.
 
     Args:
-        clean_notice: What an unmarked notice does besides asking for copies. Default "shield".
-        copy_marks: Whether a marked packet that had arrived before makes a congestion notification. Default "ignore".
-        high: Notices are no longer welcome when more than this is held ahead of a gap. Default 128 KB, about two
-            bandwidth-delay products of 400 Gb/s and 1.3 us; the paper gives none.
-        low: And welcome again when less than this is. Default 64 KB.
-        repeat: A packet still missing is named again after this time, at the earliest. Default 4 us (ConWeave
+        clean_notice: Effect of an unmarked notice, besides requesting copies. Default "shield".
+        copy_marks: Treatment of a marked packet that had arrived before: "ignore" (default), or "notify" for a
+            congestion notification.
+        high: Data held ahead of a gap above which the receiver refuses notices. Default 128 KB, about two
+            bandwidth-delay products of 400 Gb/s and 1.3 us. The paper gives no value.
+        low: Data held ahead of a gap below which the receiver accepts notices again. Default 64 KB.
+        repeat: Shortest time after which a packet that is still missing is reported again. Default 4 us (ConWeave
             simulator, NACK interval).
-        wait: theta: what a notice announced to be late is lost after this time. Default 100 us, a little above the time
-            a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us); the paper gives none.
+        wait: theta: time after which a packet that a notice announced as late is lost. Default 100 us, a little above
+            the time that a queue at ECN's upper threshold takes to drain (3,200 KB at 400 Gb/s: 64 us). The paper gives
+            no value.
     """
 
     kind: ClassVar[str | None] = "reported"
@@ -1973,17 +2015,17 @@ class ReportedReordering(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Retransmission(Table):
-    """Retransmission timer: runs from the last progress of a queue pair, or from its oldest packet in flight if that
-    left later.
+    """Retransmission timer. It runs from the last progress of a queue pair, or from the departure of its oldest packet
+    in flight if that is later.
 
     Args:
-        backoff: Factor by which the time grows with each timeout in a row, 1 to 16. Default 2.
+        backoff: Factor by which the time grows with each successive timeout, 1 to 16. Default 2.
         max_timeout: Longest time between timeouts. Default 64 ms.
-        retry_limit: Timeouts in a row without progress after which a message fails. Default 7, the most a RoCE NIC can
-            be set to.
+        retry_limit: Number of successive timeouts without progress after which a message fails. Default 7, the highest
+            value of a RoCE NIC.
         timeout: Time to the first timeout. Default 4 ms (ConWeave's set-ups): longer than a full 32 MB buffer takes to
-            drain at 100 Gb/s, so that in a lossless fabric what is late is not taken for lost. A fabric that drops
-            wants less.
+            drain at 100 Gb/s, so that a late packet in a lossless fabric is not taken for lost. A fabric that drops
+            packets needs less.
     """
 
     backoff: int | None = None
@@ -1994,18 +2036,21 @@ class Retransmission(Table):
 
 @dataclass(kw_only=True, repr=False)
 class EcmpRouting(Table):
-    """Switches choose among the shortest ways by a hash; a path is what the source puts into that hash (ECMP)."""
+    """Switches choose among shortest routes by a hash of header fields. A path is a value that the source sets in these
+    fields (ECMP).
+    """
 
     kind: ClassVar[str | None] = "ecmp"
 
 
 @dataclass(kw_only=True, repr=False)
 class SourceRouting(Table):
-    """The source chooses among explicit paths, every hop of them; acknowledgements go back over the same links. A path
-    with a dead link loses what takes it, and is reported dead to the schemes after `switch.reroute_after`.
+    """The source chooses among explicit paths and so determines every hop. Acknowledgements return over the same links.
+    A path with a link that is down loses its packets, and is reported as down to the schemes after
+    `switch.reroute_after`.
 
     Args:
-        paths: Which paths a pair of hosts has. Default: those the topology means sources to use.
+        paths: Paths of each pair of hosts. Default: the paths that the topology provides for sources.
     """
 
     kind: ClassVar[str | None] = "source"
@@ -2014,12 +2059,12 @@ class SourceRouting(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SenderSwitchRouting(Table):
-    """The switch of the sender chooses among explicit paths, by `switch.forwarding`: "letflow", "conga" or "conweave".
-    Switches beyond follow what it has chosen; what these do not balance takes a shortest way, by a hash. Paths with a
-    dead link are left out after `switch.reroute_after`.
+    """The sender's switch chooses among explicit paths, according to `switch.forwarding`: "letflow", "conga" or
+    "conweave". The other switches follow its choice. Packets that these methods do not balance take a shortest path,
+    selected by a hash. Paths with a link that is down are excluded after `switch.reroute_after`.
 
     Args:
-        paths: Which paths a pair of hosts has. Default: those the topology means sources to use.
+        paths: Paths of each pair of hosts. Default: the paths that the topology provides for sources.
     """
 
     kind: ClassVar[str | None] = "sender-switch"
@@ -2028,13 +2073,13 @@ class SenderSwitchRouting(Table):
 
 @dataclass(kw_only=True, repr=False)
 class NextHopsRouting(Table):
-    """Each switch chooses among its next hops, as with "ecmp", but those that the explicit paths of the packet's two
-    hosts take there, detours included; a next hop that several of them take counts once. By `switch.forwarding` "ecmp",
-    "rps" or "letflow". So the study of LAPS routes ECMP, LetFlow and PLB. Paths with a dead link are left out after
-    `switch.reroute_after`.
+    """Each switch chooses among next hops, as with "ecmp", but from those that the explicit paths of the packet's two
+    hosts take there, detours included. A next hop counts once even if several paths take it. `switch.forwarding` may be
+    "ecmp", "rps" or "letflow". The study of LAPS routes ECMP, LetFlow and PLB in this way. Paths with a link that is
+    down are excluded after `switch.reroute_after`.
 
     Args:
-        paths: Which paths a pair of hosts has. Default: those the topology means sources to use.
+        paths: Paths of each pair of hosts. Default: the paths that the topology provides for sources.
     """
 
     kind: ClassVar[str | None] = "next-hops"
@@ -2043,29 +2088,31 @@ class NextHopsRouting(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Run(Table):
-    """When the run ends, besides when every message is delivered and acknowledged or has failed.
+    """End, fidelity and execution of the run. The run ends when every foreground message is delivered and acknowledged
+    or has failed, or earlier at one of the limits below.
 
     Args:
-        calibrate: When a run of flows is measured on packets of its beginning: "auto" (default), where it shows signs
-            that it is outside of the model, for some tenths of a second: it is inside, or outside, as that measures;
-            "prefix", always, for some seconds: one number is fitted on half of the messages, and the error on the
-            others is in the label; "off", never.
-        fidelity: What moves through the network: "packet" (default), each of them; or "flow", messages as fluids that
-            share links, in a fraction of the time and with an error that docs/flow-fidelity.md tells.
-        fold: Ranks of collectives and training jobs ("collective", "simai", "transformer") in a run of flows that the
-            network and the job treat alike: "auto" (default) runs them once where there are more than 4 million
-            messages and computations, "always" does everywhere, "never" nowhere. Needs one workload without stragglers
-            or faults, and a scheme that spreads its packets.
-        max_events: Simulator events after which the run ends, with the window (2us at most) in which they are reached.
-            Absent: no limit.
-        partition: File that says which part of the run each node belongs to, for threads and ranks: a line a node, its
-            name and the number of its part, from 0; hosts left out go with their switch. Of no influence on results.
-            Absent: by the topology.
-        threads: Threads that run it side by side, 1 to 1024; of no influence on results. Absent: as many as the command
-            says, or as there are cores for it and hosts enough, 64 a thread.
-        until: Simulated time at which the run ends whatever is left to do. Absent: when all is done.
-        verify: Check that every byte of every message is delivered exactly once, and stop with an internal error if
-            not. Costs time and memory. Default false.
+        calibrate: Check of a flow simulation against packets of its beginning. "auto" (default) measures a run that
+            shows signs of being outside of the model, for some tenths of a second, and reports whether it is. "prefix"
+            measures every run for some seconds: one number is fitted on half of the messages, and the label states the
+            error on the others. "off" measures none.
+        fidelity: Granularity of the simulation: "packet" (default) simulates every packet. "flow" simulates messages as
+            fluids that share links, in a fraction of the time; docs/flow-fidelity.md states its error.
+        fold: Folding of equivalent ranks in a flow simulation of a collective or training job ("collective", "simai",
+            "transformer"). Ranks that the network and the job treat alike are simulated once. "auto" (default) folds
+            jobs of more than 4 million messages and computations. "always" folds every job and is an error where no
+            ranks are alike; "never" folds none. Needs a single workload without stragglers or faults, and a scheme that
+            spreads its packets.
+        max_events: Number of simulator events after which the run ends. The run completes the window (2us at most) in
+            which it reaches the number. At least 1. Default: no limit.
+        partition: File that assigns each node to a part of the run, for threads and ranks. Each line has the name of a
+            node and the number of its part, from 0. A host that is not listed belongs to the part of its switch. Has no
+            influence on results. Default: by the topology.
+        threads: Number of parallel threads, 1 to 1024. Has no influence on results. Default: as many as the command
+            sets, or as there are cores and enough hosts for, with at least 64 hosts a thread.
+        until: Simulated time at which the run ends, even if work is left. Above 0. Default: no limit.
+        verify: Verification that every byte of every message is delivered exactly once. A violation stops the run with
+            an internal error. Costs time and memory. Default false.
     """
 
     calibrate: Calibrate | None = None
@@ -2087,12 +2134,12 @@ class ConnectionService(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SharedReceiveService(Table):
-    """Extended reliable connection (XRC, IBTA annex A14): a process has one initiator for each remote node, whose
-    processes share receive queues.
+    """Extended reliable connection (XRC, IBTA annex A14): one initiator per process and remote node. The processes of a
+    node share receive queues.
 
     Args:
-        node_processes: Processes of a node, 1 to 32768: shared receive queues do not cross virtual machines. Absent:
-            all of the host.
+        node_processes: Processes of a node, 1 to 32768. Shared receive queues do not cross virtual machines. Absent:
+            all processes of the host.
     """
 
     kind: ClassVar[str | None] = "shared_receive"
@@ -2101,7 +2148,7 @@ class SharedReceiveService(Table):
 
 @dataclass(kw_only=True, repr=False)
 class EndToEndService(Table):
-    """Reliable datagram with end-to-end contexts (IBTA): a queue pair a process, a context for each remote host, and
+    """Reliable datagram with end-to-end contexts (IBTA): one queue pair per process, one context per remote host, and
     one message at a time on each context.
     """
 
@@ -2110,31 +2157,31 @@ class EndToEndService(Table):
 
 @dataclass(kw_only=True, repr=False)
 class DatagramService(Table):
-    """Datagrams made reliable in software (ERD): a queue pair a process, for everybody.
+    """Datagrams made reliable in software (ERD): one queue pair per process for all its peers.
 
     Args:
-        announce: When the receiver is told how long a message is: "first_packet" (default) when its first packet
-            leaves; "post" when it is posted, so that receivers ask for what waits at the sender.
-        delivery: In which order messages of one source are delivered: "unordered" (default) as they become whole;
-            "ordered" as they were posted.
-        eeth: Whether ERD's header of 9 bytes takes room from the payload: "inside_mtu" (default), 4,087 bytes of
-            payload at an MTU of 4,096; or "outside_mtu".
-        repair: What the receiver asks for again: "overtaken" (default) what later packets have overtaken on every path,
-            and the end of what was sent once the flow has fallen silent; "two_scans" what two scans a period apart
-            found missing; "literal" what one scan found, as the paper prints it, late packets included; "never"
-            nothing: raw datagrams.
-        retries: Which packets leave before which: "first" (default, the paper) retransmissions before all others;
-            "half" alternately where both wait; "last" after all others.
-        retry_limit: Times in a row that the same packet of a message may be asked for before the message fails, 1 to
-            65535. Default 64; the paper has no limit.
-        rtt: Which round-trip time that is: "measured" (default) what it takes at present from asking for a packet to
-            its arrival, and never less than configured; "configured" the idle network's.
-        scan_rtts: Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper says 2 to 3, and no less
-            than 1.
-        slows: Whom a notification slows down, with congestion control "dcqcn": "destination" (default) the one that
-            tells; "queue_pair" all destinations, which share a rate.
-        window_packets: Packets beyond the first missing one that the receiver keeps track of, for each source, 64 to
-            1048576; further ones are dropped. Default 4096: 1.3 ms of full packets at 100 Gb/s.
+        announce: Time at which the sender announces the length of a message. "first_packet" (default): when its first
+            packet leaves. "post": when the message is posted, so that receivers request packets that still wait at the
+            sender.
+        delivery: Order in which messages of one source are delivered. "unordered" (default): as they complete.
+            "ordered": as they were posted.
+        eeth: Place of ERD's header of 9 bytes. "inside_mtu" (default): it reduces the payload, to 4,087 bytes at an MTU
+            of 4,096. "outside_mtu": it does not.
+        repair: Rule by which the receiver requests retransmissions. "overtaken" (default): packets that later packets
+            have overtaken on every path, and the last packets sent once the flow is silent. "two_scans": packets that
+            two scans a period apart found missing. "literal": packets that one scan found missing, as the paper prints
+            it, late packets included. "never": none (raw datagrams).
+        retries: Priority of retransmissions over other packets. "first" (default, the paper): before all others.
+            "half": alternately if both wait. "last": after all others.
+        retry_limit: Number of requests in a row for the same packet after which its message fails, 1 to 65535. Default
+            64; the paper has no limit.
+        rtt: Round-trip time that the period is measured in. "measured" (default): the current time from the request for
+            a packet to its arrival, at least the configured one. "configured": that of the idle network.
+        scan_rtts: Period of the scan in round-trip times, 1 to 100. Default 2.5; the paper has 2 to 3, and at least 1.
+        slows: Scope of a notification, with congestion control "dcqcn". "destination" (default): the destination that
+            sent it. "queue_pair": all destinations, which share a rate.
+        window_packets: Packets beyond the first missing one that the receiver tracks for each source, 64 to 1048576;
+            further ones are dropped. Default 4096: 1.3 ms of full packets at 100 Gb/s.
     """
 
     kind: ClassVar[str | None] = "datagram"
@@ -2146,19 +2193,19 @@ class DatagramService(Table):
     retry_limit: int | None = None
     rtt: RttSource | None = None
     scan_rtts: float | None = None
-    slows: Slows | None = None
+    slows: NotificationScope | None = None
     window_packets: int | None = None
 
 
 @dataclass(kw_only=True, repr=False)
 class SideChannel(Table):
-    """The reliable channel between each two hosts that datagram queue pairs have beside them: TCP connections, modelled
-    as a delay and a rate; their packets do not cross the fabric.
+    """The reliable channel between each pair of hosts, used by datagram queue pairs besides the fabric. It stands for
+    TCP connections, modelled as a delay and a rate. Its packets do not cross the fabric.
 
     Args:
         rate: Rate of each connection, above 0. Default 1 Gbit/s (ours).
-        stack: Time in the stack of each end, beside that of the path when it is idle. Default 5 us (ours: what a
-            kernel's TCP takes).
+        stack: Time in the network stack of each end, in addition to the delay of the idle path. Default 5 us (ours:
+            typical of a kernel's TCP).
     """
 
     rate: Rate | None = None
@@ -2167,11 +2214,11 @@ class SideChannel(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Slow(Table):
-    """Hosts that compute slower than the others, or faster.
+    """Hosts that compute slower or faster than the others.
 
     Args:
-        factor: How many times as long their computations take: 2 for a GPU at half its clock. Above 0, at most 1000.
-        hosts: Which hosts, as the workload numbers them.
+        factor: Factor on the durations of their computations, above 0 and at most 1000: 2 for a GPU at half its clock.
+        hosts: Hosts, as the workload numbers them.
     """
 
     factor: float
@@ -2180,15 +2227,16 @@ class Slow(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Stragglers(Table):
-    """How long computations really take. A workload gives each computation its time; here are hosts that take longer,
-    and what makes computations vary. All of it multiplies.
+    """Deviation of real durations of computations from the nominal ones of the workload: slow hosts, random variation,
+    and measured factors. All factors are multiplied.
 
     Args:
-        jitter: How computations vary, each by a draw of its own from the stream of its host.
-        slow: Hosts that compute slower than the others, or faster.
-        trace: A file of measured factors: a line "host,factor" each. A host with several uses one for each of its
-            computations in turn, from the first again after the last; a host without one has 1. Lines that begin with #
-            do not count.
+        jitter: Random variation of computations. Each computation has its own draw from the stream of its host.
+            Default: none.
+        slow: Hosts that compute slower or faster than the others. Default: none.
+        trace: File of measured factors, with one "host,factor" per line, relative to the scenario. A host with several
+            lines uses one factor for each of its computations in turn, cyclically. A host without a line has factor 1.
+            Lines that begin with # are skipped. Default: none.
     """
 
     jitter: Jitter | None = None
@@ -2201,25 +2249,27 @@ class Swift(Table):
     """Parameters of [`Swift`].
 
     Args:
-        decrease: beta: decrease for each share of the delay above the target (SIGCOMM 2020: 0.8). Default 0.8.
-        hop_scaling: Makes the target of a base and a term for each hop instead of idle round-trip time and
-            `queue_target`. Absent: the latter. Not used where the number of hops is not known, on real hosts.
-        increase: ai: packets added a round trip (SIGCOMM 2020: 1). Default 1.0.
-        increase_over: Which round trip that is, where delays are measured over a part of the way only. Default "path".
-        max_bdp: Largest window, in bandwidth-delay products; the flow starts with one. Default 2.0.
-        max_decrease: max_mdf: most of the window that goes at once (SIGCOMM 2020: 0.5). Default 0.5.
-        min_packets: Smallest window, in packets (SIGCOMM 2020: 0.001). Default 0.001.
-        min_rate: The window never falls below what this rate needs over the idle path. Absent: a thousandth of the
-            line. Over a WAN of a millisecond `min_packets` is a packet a second, from which no window recovers. 0bps:
-            no such floor.
-        queue_target: Queueing delay allowed to a large window. Under spraying it must cover the spread between paths,
-            or every round trip holds a packet above the target. Absent: what 32 full packets take on a port of the
-            host, which is the grain of queues whatever the rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
-        scaling_max_packets: fs_max_cwnd: window, in packets, from which on it adds nothing (SIGCOMM 2020: 100). Default
-            100.0.
-        scaling_min_packets: fs_min_cwnd: window, in packets, at and below which flow scaling adds all of its range
-            (SIGCOMM 2020: 0.1). Default 0.1.
-        scaling_range: fs_range: the most that flow scaling adds to the target. Absent: four times the queueing delay
+        decrease: beta: decrease per relative excess of the delay over the target. Default 0.8 (SIGCOMM 2020).
+        hop_scaling: Computes the target from a base and a term for each hop, instead of the idle round-trip time and
+            `queue_target`. Absent: not used. Also not used if the number of hops is unknown, as on real hosts.
+        increase: ai: packets added per round trip. Default 1 (SIGCOMM 2020).
+        increase_over: Round trip in which the window grows by `increase`, if delays are measured over a part of the
+            path only. Default "path".
+        max_bdp: Largest window, in bandwidth-delay products. Default 2. The flow starts with one bandwidth-delay
+            product.
+        max_decrease: max_mdf: largest decrease at once, as a fraction of the window. Default 0.5 (SIGCOMM 2020).
+        min_packets: Smallest window, in packets. Default 0.001 (SIGCOMM 2020).
+        min_rate: Rate that the smallest window supports over the idle path. Absent: a thousandth of the line rate. Over
+            a WAN of a millisecond `min_packets` is a packet per second, from which no window recovers. 0bps: no such
+            bound.
+        queue_target: Queueing delay allowed to a large window. With spraying it must cover the spread between paths, or
+            every round trip contains a packet above the target. Absent: the time of 32 full packets on a port of the
+            host, the scale of random queues at any rate: 10.8 us with packets of 4,096 B at 100 Gb/s.
+        scaling_max_packets: fs_max_cwnd: window, in packets, from which flow scaling adds nothing. Default 100 (SIGCOMM
+            2020).
+        scaling_min_packets: fs_min_cwnd: window, in packets, at and below which flow scaling adds its full range.
+            Default 0.1 (SIGCOMM 2020).
+        scaling_range: fs_range: largest addition of flow scaling to the target. Absent: four times the queueing delay
             allowed to a large window (htsim: five times the base target).
     """
 
@@ -2239,24 +2289,27 @@ class Swift(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Switch(Table):
-    """All switches of a fabric.
+    """Settings of all switches of a fabric.
 
     Args:
-        acks: Class of acknowledgements and other control packets. Default "control".
-        buffer: Packet memory shared by all ports of a switch. Default 32 MB (UDMP, DLBF and HPCC set-ups).
+        acks: Class in which acknowledgements and other control packets are queued. Default "control".
+        buffer: Packet memory that all ports of a switch share, 64 KB to 4.29 GB. Default 32 MB (set-ups of UDMP, DLBF
+            and HPCC).
         ecn: Congestion marking of the data classes.
-        egress_alpha: Share of the free buffer one lossy egress queue may fill before packets are dropped. Default 1.0
-            (dynamic threshold of Choudhury and Hahne, 1998). Where switches trim, `trim.queue` takes its place.
-        external: External switches, which join data centres: their buffer, and what they do beyond switching.
+        egress_alpha: Share of the free buffer that one lossy egress queue may fill before packets are dropped. Above 0,
+            at most 1024. Default 1.0 (dynamic threshold of Choudhury and Hahne, 1998). Switches that trim use
+            `trim.queue` instead.
+        external: External switches, which join data centres: their buffer, and their functions beyond forwarding.
         forwarding: Load balancing in the switches.
-        hash: Seeds of the hash that chooses among equal-cost next hops, where no other load balancing does. Default
-            "seeded".
+        hash: Seeds of the hash that chooses among equal-cost next hops, in switches without other load balancing.
+            Default "seeded".
         pfc: Priority flow control for the data classes.
-        reroute_after: Time from a link or switch failing (or coming back) until routing everywhere avoids (or uses) it
-            again. Default 1 ms; until then packets for a dead link are lost.
-        trim: Trimming of data packets for which a port has no room.
-        weights: Data classes and their weights: class i gets `weights[i]` shares of what strict-priority control
-            traffic leaves. Default one class. At most 7.
+        reroute_after: Time from the failure or the return of a link or switch until all routes avoid it or use it
+            again. Default 1 ms. Until then packets for a dead link are lost.
+        trim: Trimming of data packets that do not fit in the queue of their port.
+        weights: Weights of the data classes, one entry a class, each 1 to 1000. Data classes are counted from 1, and
+            class i gets `weights[i - 1]` shares of the rate that strict-priority control traffic leaves. Default `[1]`,
+            one class. At most 7 classes.
     """
 
     acks: AckClass | None = None
@@ -2274,13 +2327,13 @@ class Switch(Table):
 
 @dataclass(kw_only=True, repr=False)
 class StarTopology(Table):
-    """Hosts at one switch: every flow takes two hops.
+    """Hosts at one switch. Every path has two hops.
 
     Args:
-        hosts: Hosts.
-        delay: One-way propagation delay of every link. Default: UDMP, section V-A.
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        rate: Rate of every link. Default: UDMP, section V-A.
+        hosts: Number of hosts.
+        delay: One-way propagation delay of every link. Default 1 us (UDMP, section V-A).
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        rate: Rate of every link. Default 100 Gb/s (UDMP, section V-A).
     """
 
     kind: ClassVar[str | None] = "star"
@@ -2292,17 +2345,18 @@ class StarTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class DumbbellTopology(Table):
-    """Hosts at two switches, "left" and "right", that share a bottleneck: flows across take three hops.
+    """Hosts at two switches, "left" and "right", that share a bottleneck. A path from one side to the other has three
+    hops.
 
     Args:
-        left_hosts: Hosts at the left switch, numbered from 0.
+        left_hosts: Number of hosts at the left switch, numbered from 0.
         bottleneck_delay: One-way propagation delay of the bottleneck. Default: `host_delay`.
-        bottleneck_links: Parallel links of the bottleneck. Default 1.
+        bottleneck_links: Number of parallel links of the bottleneck. Default 1.
         bottleneck_rate: Rate of each link of the bottleneck. Default: `host_rate`.
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        host_delay: One-way propagation delay of the links of hosts. Default: UDMP, section V-A.
-        host_rate: Rate of the links of hosts. Default: UDMP, section V-A.
-        right_hosts: Hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        host_delay: One-way propagation delay of the links of hosts. Default 1 us (UDMP, section V-A).
+        host_rate: Rate of the links of hosts. Default 100 Gb/s (UDMP, section V-A).
+        right_hosts: Number of hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
     """
 
     kind: ClassVar[str | None] = "dumbbell"
@@ -2321,13 +2375,13 @@ class LeafSpineTopology(Table):
     """Two-tier Clos: every leaf connects to every spine.
 
     Args:
-        hosts_per_leaf: Hosts at each leaf.
-        leaves: Leaf switches.
-        spines: Spine switches.
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        host_delay: One-way propagation delay between hosts and leaves. Default: UDMP, section V-A.
-        host_rate: Rate of the links between hosts and leaves. Default: UDMP, section V-A.
-        leaf_spine_links: Parallel links between each leaf and each spine. Default 1.
+        hosts_per_leaf: Number of hosts at each leaf.
+        leaves: Number of leaf switches.
+        spines: Number of spine switches.
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        host_delay: One-way propagation delay between hosts and leaves. Default 1 us (UDMP, section V-A).
+        host_rate: Rate of the links between hosts and leaves. Default 100 Gb/s (UDMP, section V-A).
+        leaf_spine_links: Number of parallel links between each leaf and each spine. Default 1.
         spine_delay: One-way propagation delay between leaves and spines. Default: `host_delay`.
         spine_rate: Rate of the links between leaves and spines. Default: `host_rate`.
     """
@@ -2346,28 +2400,29 @@ class LeafSpineTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class FatTreeTopology(Table):
-    """Three-tier fat tree. Give `k`, or `pods`, `tors_per_pod`, `hosts_per_tor`, `aggs_per_pod` and `cores`.
+    """Three-tier fat tree. Specify `k`, or `pods`, `tors_per_pod`, `hosts_per_tor`, `aggs_per_pod` and `cores`.
 
     Args:
         agg_core_delay: One-way propagation delay between aggregation switches and cores. Default: `tor_agg_delay`.
-        agg_core_links: Parallel links between each aggregation switch and each of its cores. Default 1.
+        agg_core_links: Number of parallel links between each aggregation switch and each of its cores. Default 1.
         agg_core_rate: Rate of the links between aggregation switches and cores. Default: `tor_agg_rate`.
-        aggs_per_pod: Aggregation switches in each pod.
-        core_wiring: Which cores an aggregation switch connects to. Default "planes".
-        cores: Core switches in all. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        host_delay: One-way propagation delay of the links between hosts and ToRs. Default: UDMP, section V-A.
-        host_rate: Rate of the links between hosts and ToRs. Default: UDMP, section V-A.
-        hosts_per_tor: Hosts at each ToR switch.
-        k: Shorthand for the k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods of k/2 ToRs with k/2
-            hosts each and k/2 aggregation switches, (k/2)^2 cores. Even. Not together with the five counts.
-        oversubscription: Capacity of an aggregation switch towards its ToRs over that towards its cores, at least 1 (1:
-            none). Sets `agg_core_rate`, so not together with it. Fewer `cores` oversubscribe by fewer paths instead.
-        pods: Pods.
+        aggs_per_pod: Number of aggregation switches in each pod.
+        core_wiring: Core switches to which an aggregation switch connects. Default "planes".
+        cores: Total number of core switches. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        host_delay: One-way propagation delay of the links between hosts and ToRs. Default 1 us (UDMP, section V-A).
+        host_rate: Rate of the links between hosts and ToRs. Default 100 Gb/s (UDMP, section V-A).
+        hosts_per_tor: Number of hosts at each ToR switch.
+        k: Size of a k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods with k/2 ToRs of k/2 hosts each
+            and k/2 aggregation switches, and (k/2)^2 cores. Must be even. Excludes the five counts.
+        oversubscription: Ratio of an aggregation switch's capacity towards its ToRs to that towards its cores, at least
+            1, where 1 means no oversubscription. Sets `agg_core_rate` and therefore excludes it. Fewer `cores`
+            oversubscribe by fewer paths instead.
+        pods: Number of pods.
         tor_agg_delay: One-way propagation delay between ToRs and aggregation switches. Default: `host_delay`.
-        tor_agg_links: Parallel links between each ToR and each aggregation switch of its pod. Default 1.
+        tor_agg_links: Number of parallel links between each ToR and each aggregation switch of its pod. Default 1.
         tor_agg_rate: Rate of the links between ToRs and aggregation switches. Default: `host_rate`.
-        tors_per_pod: ToR switches in each pod.
+        tors_per_pod: Number of ToR switches in each pod.
     """
 
     kind: ClassVar[str | None] = "fat-tree"
@@ -2392,22 +2447,24 @@ class FatTreeTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class CrossDcTopology(Table):
-    """Two or more data centres (sites) of any kind. External switches stand on the top switches of each site; those of
-    two sites are joined by WAN links, every site with every other. Nodes of site i are called "dc{i}.": "dc0.leaf3",
-    and its external switches "dc0.esw0". Hosts are numbered through, site by site.
+    """Two or more data centres (sites) of any kind. Each external switch is linked to all top switches of its site. WAN
+    links join the external switches of every pair of sites. Names of nodes in site i begin with "dc{i}.", such as
+    "dc0.leaf3"; the external switches are "dc0.esw0" and so on. Hosts are numbered consecutively, site by site.
 
     Args:
-        site: What is inside each site: a topology of any kind. One for all sites, or one for each.
-        edge_delay: One-way propagation delay of those links. Default 1 us (Reflex, section II-C).
+        site: Topology inside each site, of any kind. Either one for all sites, or one for each.
+        edge_delay: One-way propagation delay of the links between top switches and external switches. Default 1 us
+            (Reflex, section II-C).
         edge_rate: Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex,
             section II-C).
-        external_switches: External switches of each site. The k-th of one site is joined to the k-th of every other.
-            Default 1.
-        sites: Number of sites, 2 to 64. Default: as many as there are in `site`.
+        external_switches: Number of external switches of each site. The k-th of one site is joined to the k-th of every
+            other. Default 1.
+        sites: Number of sites, 2 to 64. Default: the number of entries in `site`.
         wan_delay: One-way propagation delay of the WAN links. Default 500 us (Reflex, section II-C).
-        wan_links: Parallel WAN links between two external switches. Default 1.
-        wan_pfc: Whether external switches pause each other across the WAN. Default they do not: the headroom of such a
-            link is twice its delay at its full rate, 200 MB for the defaults. Their buffers must then take what comes.
+        wan_links: Number of parallel WAN links between two external switches. Default 1.
+        wan_pfc: Enables PFC between external switches across the WAN. Default false, because the headroom of such a
+            link is twice its delay at its full rate, 200 MB with the defaults. Without PFC the buffers of external
+            switches must absorb all bursts.
         wan_rate: Rate of each WAN link. Default 1.6 Tb/s (Reflex, section II-C).
     """
 
@@ -2425,20 +2482,20 @@ class CrossDcTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class DragonflyTopology(Table):
-    """Dragonfly (Kim et al., ISCA 2008): in a group every switch is linked to every other, and each two groups are
-    linked by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly,
-    or over one more group; inside a group directly, or over one more switch.
+    """Dragonfly (Kim et al., ISCA 2008). In a group every switch is linked to every other. Every two groups are linked
+    by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly or over
+    one more group, and inside a group directly or over one more switch.
 
     Args:
-        groups: Groups, 2 or more.
-        hosts_per_switch: Hosts at each switch.
-        switches_per_group: Switches in each group.
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        groups: Number of groups, 2 or more.
+        hosts_per_switch: Number of hosts at each switch.
+        switches_per_group: Number of switches in each group.
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
         global_delay: One-way propagation delay between groups. Default: `local_delay`.
         global_rate: Rate of the links between groups. Default: `local_rate`.
-        host_delay: One-way propagation delay between hosts and switches. Default: LAPS, section IV.
-        host_rate: Rate of the links between hosts and switches. Default: LAPS, section IV.
-        links_between_groups: Links between each two groups. Default 1.
+        host_delay: One-way propagation delay between hosts and switches. Default 1 us (LAPS, section IV).
+        host_rate: Rate of the links between hosts and switches. Default 100 Gb/s (LAPS, section IV).
+        links_between_groups: Number of links between every two groups. Default 1.
         local_delay: One-way propagation delay inside a group. Default: `host_delay`.
         local_rate: Rate of the links inside a group. Default: `host_rate`.
     """
@@ -2459,21 +2516,22 @@ class DragonflyTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class RailTopology(Table):
-    """Rail-only network: the GPUs of a cluster share a scale-up switch (as NVLink's), and the GPUs of one index in all
-    clusters share a rail switch. GPUs forward, so a GPU is a switch with one host behind it. A path to another cluster
-    takes one of the rails, with a hop over the scale-up switch at either end where the rail is not the GPU's own.
+    """Rail-only network. The GPUs of a cluster share a scale-up switch (such as NVLink's), and the GPUs of equal index
+    in all clusters share a rail switch. GPUs forward, so a GPU is modelled as a switch with one host behind it. A path
+    to another cluster takes one of the rails. If the rail is not the GPU's own, the path has a hop over the scale-up
+    switch at that end.
 
     Args:
-        clusters: Clusters: GPUs that share a scale-up switch.
-        gpus_per_cluster: GPUs in each cluster, and so rails.
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
+        clusters: Number of clusters. The GPUs of a cluster share a scale-up switch.
+        gpus_per_cluster: Number of GPUs in each cluster, which equals the number of rails.
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
         gpu_queues: Marking (ECN) in the queues of GPUs. Default "unmarked": a GPU holds its own traffic back, as a NIC
             does.
-        host_delay: One-way propagation delay between a host and its GPU's ports. Default: LAPS, section IV.
-        host_rate: Rate between a host and its GPU's ports. Default: `rail_rate` and `scale_up_rate` together, all the
-            GPU can send (as the evaluation of LAPS was run).
+        host_delay: One-way propagation delay between a host and its GPU's ports. Default 1 us (LAPS, section IV).
+        host_rate: Rate between a host and its GPU's ports. Default: the sum of `rail_rate` and `scale_up_rate`, all
+            that the GPU can send (as in the evaluation of LAPS).
         rail_delay: One-way propagation delay to rail switches. Default: `host_delay`.
-        rail_rate: Rate of the links to rail switches. Default: LAPS, section IV.
+        rail_rate: Rate of the links to rail switches. Default 100 Gb/s (LAPS, section IV).
         scale_up_delay: One-way propagation delay to scale-up switches. Default: `host_delay`.
         scale_up_rate: Rate of the links to scale-up switches. Default: `rail_rate`.
     """
@@ -2493,19 +2551,19 @@ class RailTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class TorusTopology(Table):
-    """Torus of one to three dimensions, or mesh: switches on a grid, each linked to its neighbours. Its paths go
-    through one dimension after the other, in any order of them, the short way round first; in a torus each dimension
-    also the long way. Lossless traffic can deadlock around a ring, whatever its routes (there are no dateline channels
-    here); the watch names the cycle. A mesh does not while all paths take its dimensions in one order (`max_paths` =
-    1).
+    """Torus or mesh of one to three dimensions: switches on a grid, each linked to its neighbours. A path takes one
+    dimension after the other, in any order of dimensions. In a torus it may go around a dimension in both directions;
+    the shorter one comes first. Lossless traffic can deadlock around a ring with any routes, as there are no dateline
+    channels; the PFC watch then reports the cycle. A mesh does not deadlock if all paths take its dimensions in one
+    order (`max_paths` = 1).
 
     Args:
-        size: Switches along each dimension, one to three numbers, such as [4, 4].
-        ends: Whether the ends of each dimension are linked. Default "joined".
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
-        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
-        hosts_per_switch: Hosts at each switch. Default 1.
+        size: Number of switches along each dimension, one to three numbers, such as [4, 4].
+        ends: Links between the ends of each dimension: "joined" for a torus, "open" for a mesh. Default "joined".
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        host_delay: One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
+        host_rate: Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
+        hosts_per_switch: Number of hosts at each switch. Default 1.
         switch_delay: One-way propagation delay between switches. Default: `host_delay`.
         switch_rate: Rate of the links between switches. Default: `host_rate`.
     """
@@ -2523,16 +2581,16 @@ class TorusTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class FullMeshTopology(Table):
-    """Full mesh of one to three dimensions, as UB-Mesh builds its racks (Liao et al., Hot Chips 2025): every two
-    switches that differ in one coordinate are linked. Its paths take one hop in each dimension that differs, in any
-    order of them, or make one detour over another switch in one of these dimensions.
+    """Full mesh of one to three dimensions, as UB-Mesh builds its racks (Liao et al., Hot Chips 2025). Every two
+    switches that differ in exactly one coordinate are linked. A path takes one hop in each dimension that differs, in
+    any order of dimensions, or makes one detour over another switch in one of these dimensions.
 
     Args:
-        size: Switches along each dimension, one to three numbers, such as [8, 8].
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
-        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
-        hosts_per_switch: Hosts at each switch. Default 1.
+        size: Number of switches along each dimension, one to three numbers, such as [8, 8].
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        host_delay: One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
+        host_rate: Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
+        hosts_per_switch: Number of hosts at each switch. Default 1.
         switch_delay: One-way propagation delay between switches. Default: `host_delay`.
         switch_rate: Rate of the links between switches. Default: `host_rate`.
     """
@@ -2550,19 +2608,19 @@ class FullMeshTopology(Table):
 @dataclass(kw_only=True, repr=False)
 class JellyfishTopology(Table):
     """Random regular graph of switches (Singla et al., NSDI 2012): every switch has `links_per_switch` links to others
-    drawn at random. The same `wiring_seed` gives the same network. As explicit paths use `kind = "k-shortest"`.
+    drawn at random. The same `wiring_seed` gives the same network. For explicit paths use `kind = "k-shortest"`.
 
     Args:
-        hosts_per_switch: Hosts at each switch.
-        links_per_switch: Links of each switch to others, 3 to 128 and below `switches`. Where the product of both is
-            odd, one switch has one less.
-        switches: Switches.
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
-        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
+        hosts_per_switch: Number of hosts at each switch.
+        links_per_switch: Number of links of each switch to other switches, 3 to 128 and below `switches`. If `switches`
+            times `links_per_switch` is odd, one switch has one link less.
+        switches: Number of switches.
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        host_delay: One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
+        host_rate: Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
         switch_delay: One-way propagation delay between switches. Default: `host_delay`.
         switch_rate: Rate of the links between switches. Default: `host_rate`.
-        wiring_seed: Seed of the wiring, apart from that of the run. Default 1.
+        wiring_seed: Seed of the wiring, independent of the seed of the run. Default 1.
     """
 
     kind: ClassVar[str | None] = "jellyfish"
@@ -2603,9 +2661,9 @@ class HpccTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SimaiTopology(Table):
-    """A topology of SimAI: GPUs with NVSwitches and a network. A GPU is a host. Routes are shortest by number of links:
-    what goes from GPU to GPU of a server takes an NVSwitch, except that two which share a leaf, too, use both where one
-    is not more than four times as fast as the other.
+    """A topology of SimAI: GPUs with NVSwitches and a network. A GPU is a host. Routes are shortest by number of links.
+    Traffic between GPUs of a server therefore takes an NVSwitch. If the two GPUs also share a leaf, traffic takes both,
+    unless one is more than four times as fast as the other.
 
     Args:
         path: The file, relative to the scenario file.
@@ -2617,9 +2675,9 @@ class SimaiTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class HtsimTopology(Table):
-    """A `.topo` file of htsim: a folded Clos of two or three tiers. A packet takes half of a switch's
-    `Switch_Latency_ns` on the link before it and half on the link behind it. Cores are numbered as in a fat tree of
-    ours; queue sizes are not taken over.
+    """A `.topo` file of htsim: a folded Clos of two or three tiers. Half of a switch's `Switch_Latency_ns` is added to
+    the link before it and half to the link behind it. Cores are numbered as in pathweave's fat tree. Queue sizes are
+    not imported.
 
     Args:
         path: The file, relative to the scenario file.
@@ -2660,76 +2718,79 @@ class PresetTopology(Table):
     Args:
         preset: Name of the preset to start from.
         agg_core_delay: One-way propagation delay between aggregation switches and cores. Default: `tor_agg_delay`.
-        agg_core_links: Parallel links between each aggregation switch and each of its cores. Default 1.
+        agg_core_links: Number of parallel links between each aggregation switch and each of its cores. Default 1.
         agg_core_rate: Rate of the links between aggregation switches and cores. Default: `tor_agg_rate`.
-        aggs_per_pod: Aggregation switches in each pod.
+        aggs_per_pod: Number of aggregation switches in each pod.
         bottleneck_delay: One-way propagation delay of the bottleneck. Default: `host_delay`.
-        bottleneck_links: Parallel links of the bottleneck. Default 1.
+        bottleneck_links: Number of parallel links of the bottleneck. Default 1.
         bottleneck_rate: Rate of each link of the bottleneck. Default: `host_rate`.
-        clusters: Clusters: GPUs that share a scale-up switch.
-        core_wiring: Which cores an aggregation switch connects to. Default "planes".
-        cores: Core switches in all. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
-        delay: One-way propagation delay of every link. Default: UDMP, section V-A.
-        edge_delay: One-way propagation delay of those links. Default 1 us (Reflex, section II-C).
+        clusters: Number of clusters. The GPUs of a cluster share a scale-up switch.
+        core_wiring: Core switches to which an aggregation switch connects. Default "planes".
+        cores: Total number of core switches. With `core_wiring = "planes"` a multiple of `aggs_per_pod`.
+        delay: One-way propagation delay of every link. Default 1 us (UDMP, section V-A).
+        edge_delay: One-way propagation delay of the links between top switches and external switches. Default 1 us
+            (Reflex, section II-C).
         edge_rate: Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex,
             section II-C).
-        ends: Whether the ends of each dimension are linked. Default "joined".
-        error_rate: Probability that a link loses a packet, on every link. Default 0.0.
-        external_switches: External switches of each site. The k-th of one site is joined to the k-th of every other.
-            Default 1.
+        ends: Links between the ends of each dimension: "joined" for a torus, "open" for a mesh. Default "joined".
+        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        external_switches: Number of external switches of each site. The k-th of one site is joined to the k-th of every
+            other. Default 1.
         global_delay: One-way propagation delay between groups. Default: `local_delay`.
         global_rate: Rate of the links between groups. Default: `local_rate`.
         gpu_queues: Marking (ECN) in the queues of GPUs. Default "unmarked": a GPU holds its own traffic back, as a NIC
             does.
-        gpus_per_cluster: GPUs in each cluster, and so rails.
-        groups: Groups, 2 or more.
-        host_delay: One-way propagation delay between hosts and switches. Default: UDMP, section V-A.
-        host_rate: Rate of the links between hosts and switches. Default: UDMP, section V-A.
-        hosts: Hosts.
-        hosts_per_leaf: Hosts at each leaf.
-        hosts_per_switch: Hosts at each switch.
-        hosts_per_tor: Hosts at each ToR switch.
-        k: Shorthand for the k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods of k/2 ToRs with k/2
-            hosts each and k/2 aggregation switches, (k/2)^2 cores. Even. Not together with the five counts.
-        leaf_spine_links: Parallel links between each leaf and each spine. Default 1.
-        leaves: Leaf switches.
-        left_hosts: Hosts at the left switch, numbered from 0.
-        links_between_groups: Links between each two groups. Default 1.
-        links_per_switch: Links of each switch to others, 3 to 128 and below `switches`. Where the product of both is
-            odd, one switch has one less.
+        gpus_per_cluster: Number of GPUs in each cluster, which equals the number of rails.
+        groups: Number of groups, 2 or more.
+        host_delay: One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
+        host_rate: Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
+        hosts: Number of hosts.
+        hosts_per_leaf: Number of hosts at each leaf.
+        hosts_per_switch: Number of hosts at each switch.
+        hosts_per_tor: Number of hosts at each ToR switch.
+        k: Size of a k-ary fat tree (Al-Fares et al., SIGCOMM 2008, section 3): k pods with k/2 ToRs of k/2 hosts each
+            and k/2 aggregation switches, and (k/2)^2 cores. Must be even. Excludes the five counts.
+        leaf_spine_links: Number of parallel links between each leaf and each spine. Default 1.
+        leaves: Number of leaf switches.
+        left_hosts: Number of hosts at the left switch, numbered from 0.
+        links_between_groups: Number of links between every two groups. Default 1.
+        links_per_switch: Number of links of each switch to other switches, 3 to 128 and below `switches`. If `switches`
+            times `links_per_switch` is odd, one switch has one link less.
         local_delay: One-way propagation delay inside a group. Default: `host_delay`.
         local_rate: Rate of the links inside a group. Default: `host_rate`.
-        name: The name.
-        oversubscription: Capacity of an aggregation switch towards its ToRs over that towards its cores, at least 1 (1:
-            none). Sets `agg_core_rate`, so not together with it. Fewer `cores` oversubscribe by fewer paths instead.
+        name: Name of the preset.
+        oversubscription: Ratio of an aggregation switch's capacity towards its ToRs to that towards its cores, at least
+            1, where 1 means no oversubscription. Sets `agg_core_rate` and therefore excludes it. Fewer `cores`
+            oversubscribe by fewer paths instead.
         path: The file, relative to the scenario file.
-        pods: Pods.
+        pods: Number of pods.
         rail_delay: One-way propagation delay to rail switches. Default: `host_delay`.
-        rail_rate: Rate of the links to rail switches. Default: LAPS, section IV.
-        rate: Rate of every link. Default: UDMP, section V-A.
-        right_hosts: Hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
+        rail_rate: Rate of the links to rail switches. Default 100 Gb/s (LAPS, section IV).
+        rate: Rate of every link. Default 100 Gb/s (UDMP, section V-A).
+        right_hosts: Number of hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
         scale_up_delay: One-way propagation delay to scale-up switches. Default: `host_delay`.
         scale_up_rate: Rate of the links to scale-up switches. Default: `rail_rate`.
-        site: What is inside each site: a topology of any kind. One for all sites, or one for each.
-        sites: Number of sites, 2 to 64. Default: as many as there are in `site`.
-        size: Switches along each dimension, one to three numbers, such as [8, 8].
+        site: Topology inside each site, of any kind. Either one for all sites, or one for each.
+        sites: Number of sites, 2 to 64. Default: the number of entries in `site`.
+        size: Number of switches along each dimension, one to three numbers, such as [8, 8].
         spine_delay: One-way propagation delay between leaves and spines. Default: `host_delay`.
         spine_rate: Rate of the links between leaves and spines. Default: `host_rate`.
-        spines: Spine switches.
+        spines: Number of spine switches.
         switch_delay: One-way propagation delay between switches. Default: `host_delay`.
         switch_rate: Rate of the links between switches. Default: `host_rate`.
-        switches: Switches.
-        switches_per_group: Switches in each group.
+        switches: Number of switches.
+        switches_per_group: Number of switches in each group.
         tor_agg_delay: One-way propagation delay between ToRs and aggregation switches. Default: `host_delay`.
-        tor_agg_links: Parallel links between each ToR and each aggregation switch of its pod. Default 1.
+        tor_agg_links: Number of parallel links between each ToR and each aggregation switch of its pod. Default 1.
         tor_agg_rate: Rate of the links between ToRs and aggregation switches. Default: `host_rate`.
-        tors_per_pod: ToR switches in each pod.
+        tors_per_pod: Number of ToR switches in each pod.
         wan_delay: One-way propagation delay of the WAN links. Default 500 us (Reflex, section II-C).
-        wan_links: Parallel WAN links between two external switches. Default 1.
-        wan_pfc: Whether external switches pause each other across the WAN. Default they do not: the headroom of such a
-            link is twice its delay at its full rate, 200 MB for the defaults. Their buffers must then take what comes.
+        wan_links: Number of parallel WAN links between two external switches. Default 1.
+        wan_pfc: Enables PFC between external switches across the WAN. Default false, because the headroom of such a
+            link is twice its delay at its full rate, 200 MB with the defaults. Without PFC the buffers of external
+            switches must absorb all bursts.
         wan_rate: Rate of each WAN link. Default 1.6 Tb/s (Reflex, section II-C).
-        wiring_seed: Seed of the wiring, apart from that of the run. Default 1.
+        wiring_seed: Seed of the wiring, independent of the seed of the run. Default 1.
     """
 
     preset: Literal[
@@ -2817,20 +2878,20 @@ class PresetTopology(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Trim(Table):
-    """What switches do with data packets for which a port has no room, where they trim instead of dropping. It takes
-    the place of `egress_alpha`; with `pfc` there is nothing to trim.
+    """Trimming in switches: treatment of data packets that do not fit in the queue of their port. Replaces the limit of
+    `egress_alpha`. Cannot be combined with `pfc`.
 
     Args:
-        arriving: Share of trims that fall on the packet that arrives; the others fall on the newest one in the queue,
-            and the one that arrives takes its place. Default 0.5 (uet-htsim).
-        enabled: Whether switches trim. Default false. Needs `pfc.enabled = false`.
-        header_queue: Headers and control packets that a port may hold at `reference_rate`; beyond it they are lost.
-            Absent: twice `queue` (uet-htsim).
-        queue: Data that a port may hold at `reference_rate`, with the packet it sends. Default 178450 B: 43 packets of
-            4150 bytes, a bandwidth-delay product of 14 us at 100 Gb/s (uet-htsim).
-        reference_rate: Rate of a port at which `queue` and `header_queue` hold. Default 100 Gb/s.
-        size: Bytes on the link of what is left of a packet. Default 64 B (uet-htsim); SAI's is 128.
-        thresholds: Whether ports of other rates scale them. Default they do.
+        arriving: Share of trims that apply to the arriving packet, 0 to 1. The others apply to the newest packet in the
+            queue, and the arriving packet takes its place. Default 0.5 (uet-htsim).
+        enabled: Enables trimming instead of dropping. Default false. Requires `pfc.enabled = false`.
+        header_queue: Headers and control packets that a port may hold at `reference_rate`. Further ones are lost. At
+            least `size`. Absent: twice `queue` (uet-htsim).
+        queue: Data that a port may hold at `reference_rate`, including the packet in transmission. At least 1 KB.
+            Default 178450 B: 43 packets of 4150 bytes, a bandwidth-delay product of 14 us at 100 Gb/s (uet-htsim).
+        reference_rate: Port rate to which `queue` and `header_queue` refer, above 0. Default 100 Gb/s.
+        size: Size of a trimmed packet on the link, 40 B to 512 B. Default 64 B (uet-htsim); SAI has 128 B.
+        thresholds: Scaling of `queue` and `header_queue` at ports of other rates. Default "by-rate".
     """
 
     arriving: float | None = None
@@ -2847,8 +2908,8 @@ class Ugal(Table):
     """Parameters of UGAL-L.
 
     Args:
-        bias: Bytes by which the port of a detour counts as fuller than it is. Default 0 (the published comparison);
-            more keeps packets on the shortest way where little waits anywhere.
+        bias: Bytes added to the queue of a detour's port in the comparison. Default 0 (the published comparison). A
+            larger value keeps packets on the shortest path while queues are short.
     """
 
     bias: Size | None = None
@@ -2856,12 +2917,13 @@ class Ugal(Table):
 
 @dataclass(kw_only=True, repr=False)
 class Wcmp(Table):
-    """Parameters of weighted next hops. Weights follow the rates of links and links that fail, `switch.reroute_after`
-    later.
+    """Parameters of weighted next hops. Weights follow the rates of links and their failures, after
+    `switch.reroute_after`.
 
     Args:
-        most_entries: Entries of a switch's table that a set of next hops may take (one for each it takes in any case):
-            how finely the capacities are told apart. Default 64 (ours; the paper studies how few will do).
+        most_entries: Number of table entries that a set of next hops may take in a switch, 1 to 4096. A set with more
+            next hops takes one entry for each. More entries represent the ratio of the capacities more precisely.
+            Default 64 (ours; the paper studies how few suffice).
     """
 
     most_entries: int | None = None
@@ -2869,36 +2931,40 @@ class Wcmp(Table):
 
 @dataclass(kw_only=True, repr=False)
 class BdpWindow(Table):
-    """This many bandwidth-delay products (line rate times idle round-trip time)."""
+    """A number of bandwidth-delay products (line rate times idle round-trip time)."""
 
     bdp: float | None = None
 
 
 @dataclass(kw_only=True, repr=False)
 class PacketsWindow(Table):
-    """This many full packets."""
+    """A number of full packets."""
 
     packets: int | None = None
 
 
 @dataclass(kw_only=True, repr=False)
 class WorkloadTable(Table):
-    """Traffic that is reported together and carried alike. Several run side by side.
+    """Traffic that is reported together and carried by one scheme. Several workloads run at the same time.
 
     Args:
-        between_sites: How those of its messages are carried that go to another data centre, which are reported as a
-            group of their own, "NAME between sites". Default: like the others.
-        class_: Traffic class of its data packets: 1 (default) to the number of `switch.weights`.
-        connections: Connections of its messages: "of-kind" (default), for most kinds one for each pair of processes;
-            "own", one for each message, which begins at the rate of a new connection, as ASTRA-sim has them with ns-3.
-        group: Name under which it is reported; its random streams depend on it. Workloads of one name are reported
-            together. Default: the kind.
-        pool: The `[pools]` entry whose hosts it has, which it then numbers from 0. Default: all hosts.
-        role: What it is to the run: "foreground" (default) is what the run waits for and what its figures are about;
-            "background" is in its way, is cut off when the foreground is done, and is reported apart.
-        scheme: How its messages are carried, as `scheme` of the scenario, which is the default.
-        start: When it starts, since the start of the run. Default 0s.
-        stragglers: How long its computations really take, where hosts differ: slow ones, jitter, measured factors.
+        between_sites: Scheme of messages to another data centre. They are reported as a separate group, "NAME between
+            sites". Default: the workload's scheme, without a separate group.
+        class_: Traffic class of the data packets: 1 to the number of `switch.weights`. Default 1.
+        connections: Connections of the messages: "of-kind" (default) or "own". With "of-kind" most kinds have one
+            connection for each pair of processes. With "own" each message has its own connection and begins at the rate
+            of a new connection, as in ASTRA-sim with ns-3.
+        group: Name of the workload in reports. Its random streams depend on the name. Workloads with the same name are
+            reported together. Default: the kind.
+        pool: Name of the entry in `[pools]` whose hosts the workload uses. It numbers these hosts from 0. Default: all
+            hosts.
+        role: Role of the workload: "foreground" (default) or "background". The run waits for the foreground, and its
+            figures describe it. Background traffic competes with it, is cut off when the foreground is done, and is
+            reported separately.
+        scheme: Scheme of the messages, in the form of the scenario's `scheme`. Default: the scenario's `scheme`.
+        start: Start of the workload, since the start of the run. Default 0s.
+        stragglers: Variation of the computation times between hosts: slow hosts, jitter, measured factors. Default:
+            none.
     """
 
     between_sites: SchemeName | str | Scheme | None = None
@@ -2918,11 +2984,13 @@ class PermutationWorkload(WorkloadTable):
 
     Args:
         size: Size of a message, 1 B to 4 GiB.
-        flows: Only this many of the flows, drawn by seed: that many pairs, in which a host sends at most once and
-            receives at most once. Default: all, one from each host.
-        pattern: How receivers are assigned. Default "random".
-        repetitions: Messages each host sends to its receiver, all posted at the start on one connection. Default 1.
-        shift: Distance of sender and receiver in hosts, for `pattern = "shift"` only. Default: half the hosts.
+        flows: Number of flows, drawn by seed among those of the permutation. A host sends and receives one flow at
+            most. Default: all flows, one from each host.
+        pattern: Rule by which receivers are assigned. Default "random".
+        repetitions: Number of messages that each host sends to its receiver (default 1). All of them are posted at the
+            start, on one connection.
+        shift: Distance between sender and receiver, in hosts; only with `pattern = "shift"`. Default: half the number
+            of hosts.
     """
 
     kind: ClassVar[str | None] = "permutation"
@@ -2938,14 +3006,14 @@ class IncastWorkload(WorkloadTable):
     """Many hosts send to one at the same time.
 
     Args:
-        senders: Senders to each receiver (the N of N-to-1), drawn by seed among the other hosts.
+        senders: Number of senders to each receiver (the N of N-to-1), drawn by seed among the other hosts.
         size: Size of each message, 1 B to 4 GiB.
-        draw: Which hosts send. Default "independent".
-        interval: Time from one event to the next. Default "1ms".
-        jitter: Each message starts this much later at most, evenly distributed. Default "0s".
-        receiver_hosts: The receivers, as host numbers, instead of a number of random ones.
-        receivers: Number of receivers, drawn by seed. Default 1.
-        repetitions: How often the event takes place; each time with other senders. Default 1.
+        draw: Rule by which senders are drawn. Default "independent".
+        interval: Time between the starts of consecutive events (default 1 ms).
+        jitter: Largest extra delay of the start of a message, drawn from a uniform distribution from 0 (default 0).
+        receiver_hosts: Receivers as host numbers. Replaces `receivers`, which draws them at random. Default: none.
+        receivers: Number of receivers, drawn by seed (default 1).
+        repetitions: Number of events (default 1). Each event has other senders.
     """
 
     kind: ClassVar[str | None] = "incast"
@@ -2965,18 +3033,19 @@ class AllToAllWorkload(WorkloadTable):
 
     Args:
         size: Size of the message of each ordered pair of hosts or processes, 1 B to 4 GiB.
-        compute: Time each host computes after each round; part of the round's job. Default "0s".
-        group_size: Hosts in a group. Default: one group of all hosts.
-        placement: Which hosts form a group. Default "consecutive".
-        processes: Processes of a group, 2 to 32768 a host: process p is on the group's host p modulo their number, and
-            each sends to every process on another host. Default: one on each host.
-        repetitions: Rounds, one after another: a host begins the next when it has sent and received all of the last.
-            Default 1.
-        stagger: Step s begins so much times s - 1 later. Messages of one instant are posted in the order of their
-            receivers, so that without a window all hosts begin with the first one; with "1ps" they are posted in the
-            order of the steps. Default 0s.
-        window: Messages a host has outstanding: step s begins once its message of step s - `window` is acknowledged.
-            Default: all at once.
+        compute: Duration of a computation at each host after each round, as part of the round's job (default 0).
+        group_size: Number of hosts in a group. Default: one group of all hosts.
+        placement: Assignment of hosts to groups. Default "consecutive".
+        processes: Number of processes in a group, 2 to 32768 for each host. Process p is on host p modulo the number of
+            hosts of the group. Each process sends to every process on another host. Default: one process on each host.
+        repetitions: Number of rounds, one after another (default 1). A host begins the next round when it has sent and
+            received all messages of the previous one.
+        stagger: Delay between the starts of consecutive steps: messages of step s start no earlier than (s - 1) times
+            this value. Messages with the same start are posted in the order of their receivers. So without `window` and
+            `stagger`, all hosts send to the first host first; with "1ps", messages are posted in the order of steps.
+            Default: 0s.
+        window: Largest number of messages that a host has outstanding: step s begins once the host's message of step s
+            - `window` is acknowledged. Default: no limit.
     """
 
     kind: ClassVar[str | None] = "all-to-all"
@@ -2995,11 +3064,12 @@ class RingAllReduceWorkload(WorkloadTable):
     """Groups of hosts add up a vector around a ring, step by step.
 
     Args:
-        size: Size of the vector each host contributes; at least one byte a host of the group.
-        compute: Time each host computes after each round; part of the round's job. Default "0s".
-        group_size: Hosts in a ring. Default: one ring of all hosts.
-        placement: Which hosts form a ring. Default "consecutive".
-        repetitions: Rounds, one after another: a host begins the next when its part of the last is over. Default 1.
+        size: Size of the vector that each host contributes; at least one byte per host of the group.
+        compute: Duration of a computation at each host after each round, as part of the round's job (default 0).
+        group_size: Number of hosts in a ring. Default: one ring of all hosts.
+        placement: Assignment of hosts to rings. Default "consecutive".
+        repetitions: Number of rounds, one after another (default 1). A host begins the next round when its part of the
+            previous one has ended.
     """
 
     kind: ClassVar[str | None] = "ring-all-reduce"
@@ -3015,19 +3085,21 @@ class CollectiveWorkload(WorkloadTable):
     """All-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, by several algorithms.
 
     Args:
-        operation: What it achieves.
-        size: Its size as nccl-tests count it, see `operation`; at least a byte for each part the algorithm cuts it in.
-        algorithm: How it is done. Default: ring; for all-to-all direct.
-        chunk: Double binary trees and chains send pieces of at most so many bytes (default 512 KiB: NCCL's buffer of 4
-            MiB has 8 steps).
-        compute: Time each host computes in each round; part of the round's job. Default "0s".
-        compute_when: When it computes. Default "after".
-        group_size: Hosts in a group. Default: one group of all hosts.
-        groups: The hosts of each group in the order of their ranks, instead of `group_size` and `placement`.
-        local_size: Ranks in a row that form a server, for the hierarchical all-reduce (default 8, the GPUs of an HGX
-            board).
-        placement: Which hosts form a group, and with it their ranks. Default "consecutive".
-        repetitions: Rounds, one after another: a host begins the next when its part of the last is over. Default 1.
+        operation: Operation of the collective.
+        size: Size as nccl-tests define it, see `operation`. At least one byte for each part into which the algorithm
+            divides the vector.
+        algorithm: Algorithm of the collective. Default: `direct` for an all-to-all, otherwise `ring`.
+        chunk: Largest piece that double binary trees and chains send, bytes (default 512 KiB: NCCL's buffer of 4 MiB
+            has 8 steps).
+        compute: Duration of a computation at each host in each round, as part of the round's job (default 0).
+        compute_when: Time of the computation within the round. Default "after".
+        group_size: Number of hosts in a group. Default: one group of all hosts.
+        groups: Hosts of each group in the order of their ranks. Replaces `group_size` and `placement`. Default: none.
+        local_size: Number of consecutive ranks that form a server, for the hierarchical all-reduce (default 8, the GPUs
+            of an HGX board).
+        placement: Assignment of hosts to groups and ranks. Default "consecutive".
+        repetitions: Number of rounds, one after another (default 1). A host begins the next round when its part of the
+            previous one has ended.
     """
 
     kind: ClassVar[str | None] = "collective"
@@ -3050,18 +3122,19 @@ class MoeWorkload(WorkloadTable):
 
     Args:
         token_size: Size of a token, such as 14,336 B: 7,168 values of 2 B (DeepSeek-V3).
-        tokens: Tokens of each host.
-        attention: Time a host computes before it dispatches. Default "0s".
-        exchange: Which messages are sent at once. Default "direct".
-        expert: Time a host computes between dispatch and combine if it got as many tokens as the mean; others in
-            proportion. Default "0s".
-        group_size: Hosts in a group. Default: one group of all hosts.
-        groups: The hosts of each group, instead of `group_size` and `placement`.
-        layers: Layers of an iteration. Default 1.
-        placement: Which hosts form a group. Default "consecutive".
-        repetitions: Iterations, one after another. Default 1.
-        skew: How unequal hosts are: 0 for equal, 1 for the law of Zipf. Default 0.0.
-        top_k: Hosts each token goes to, at most the hosts of a group (default 2, as in Mixtral).
+        tokens: Number of tokens of each host.
+        attention: Duration of a host's computation before its dispatch (default 0).
+        exchange: Concurrency of the messages of dispatch and combine. Default "direct".
+        expert: Duration of a host's computation between dispatch and combine, for the mean number of tokens (default
+            0). It is proportional to the number of tokens that the host has received.
+        group_size: Number of hosts in a group. Default: one group of all hosts.
+        groups: Hosts of each group. Replaces `group_size` and `placement`. Default: none.
+        layers: Number of layers in an iteration (default 1).
+        placement: Assignment of hosts to groups. Default "consecutive".
+        repetitions: Number of iterations, one after another (default 1).
+        skew: Exponent of the popularity of hosts, 0 to 10: 0 for equal popularity, 1 for Zipf's law (default 0).
+        top_k: Number of hosts to which each token is sent, at most the number of hosts in a group (default 2, as in
+            Mixtral).
     """
 
     kind: ClassVar[str | None] = "moe"
@@ -3084,16 +3157,17 @@ class PipelineWorkload(WorkloadTable):
     """Pipeline-parallel training: stages pass activations on and gradients back.
 
     Args:
-        activation: Size of what a stage passes on for a microbatch, forward and backward: microbatch x sequence x
-            hidden size x bytes of a value.
-        microbatches: Microbatches of an iteration.
-        backward: The same backward; about twice the time, as it multiplies twice. Default "0s".
-        forward: Time a stage computes for a microbatch, forward. Default "0s".
-        groups: The hosts of each pipeline in the order of its stages, instead of `stages` and `placement`.
-        placement: Which hosts form a pipeline. Default "consecutive".
-        repetitions: Iterations, one after another. Default 1.
-        schedule: In which order stages work. Default "1f1b".
-        stages: Stages of a pipeline, 2 or more, a host each. Default: one pipeline of all hosts.
+        activation: Size of a message between stages for one microbatch, forward and backward: microbatch x sequence x
+            hidden size x bytes per value.
+        microbatches: Number of microbatches in an iteration.
+        backward: Duration of a stage's backward computation for one microbatch (default 0). It is about twice
+            `forward`, because it has twice the multiplications.
+        forward: Duration of a stage's forward computation for one microbatch (default 0).
+        groups: Hosts of each pipeline in the order of its stages. Replaces `stages` and `placement`. Default: none.
+        placement: Assignment of hosts to pipelines. Default "consecutive".
+        repetitions: Number of iterations, one after another (default 1).
+        schedule: Order of a stage's computations. Default "1f1b".
+        stages: Number of stages in a pipeline, 2 or more, one host each. Default: one pipeline of all hosts.
     """
 
     kind: ClassVar[str | None] = "pipeline"
@@ -3113,22 +3187,22 @@ class TrainingWorkload(WorkloadTable):
     """Data-parallel training: gradients of real models, reduced while backward still computes.
 
     Args:
-        model: The network trained.
-        backward: Duration of the backward pass. Default: 109 ms for resnet-50 and 148 ms for vgg-16, two thirds of that
-            iteration.
-        bucket_cap: A bucket is full once it holds so much or more (default 25 MiB, that of PyTorch); "0B" reduces every
-            tensor by itself. Tensors are not split.
-        bytes_per_parameter: Bytes of the gradient of one parameter, 1 to 8: 4 in single precision, 2 in half precision.
-            Default 4.
-        first_bucket: The same for the first bucket of an iteration, which is smaller so that communication begins early
-            (default 1 MiB, that of PyTorch).
-        forward: Duration of the forward pass. Default: 55 ms for resnet-50 and 74 ms for vgg-16, a third of an
-            iteration of 32 images at 195 and 144 images/s (TensorFlow r1 benchmarks, one Tesla P100).
-        group_size: Hosts that train together. Default: one group of all hosts.
-        iterations: Iterations, one after another. Default 1.
-        placement: Which hosts form a group. Default "consecutive".
-        scale: Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
-            communication stays, that to latency does not. Default 1.0.
+        model: Network that is trained.
+        backward: Duration of the backward pass. Default: 109 ms for resnet-50 and 148 ms for vgg-16, two thirds of the
+            same iteration.
+        bucket_cap: Size from which a bucket is full, bytes (default 25 MiB, as in PyTorch). "0B" reduces every tensor
+            by itself. Tensors are not split.
+        bytes_per_parameter: Bytes of the gradient of one parameter, 1 to 8: 4 in single precision, 2 in half precision
+            (default 4).
+        first_bucket: Size from which the first bucket of an iteration is full, bytes (default 1 MiB, as in PyTorch). It
+            is smaller so that communication begins early.
+        forward: Duration of the forward pass. Default: 55 ms for resnet-50 and 74 ms for vgg-16. These are a third of
+            an iteration of 32 images at 195 and 144 images/s (TensorFlow r1 benchmarks, one Tesla P100).
+        group_size: Number of hosts that train together. Default: one group of all hosts.
+        iterations: Number of iterations, one after another (default 1).
+        placement: Assignment of hosts to groups. Default "consecutive".
+        scale: Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
+            computation to communication stays the same; the ratio to latency does not.
     """
 
     kind: ClassVar[str | None] = "training"
@@ -3150,35 +3224,38 @@ class TransformerWorkload(WorkloadTable):
     numbers.
 
     Args:
-        algorithms: How collectives are done.
-        bytes_per_gradient: Bytes of the gradient of a parameter, 1 to 8. Default 2.
-        bytes_per_value: Bytes of a number of activations and weights, 1 to 8. Default 2.
-        ep: GPUs of an expert-parallel group; it must divide the number of replicas and the experts. Default 1.
-        experts: Experts of each layer. Default: 1, a dense model.
-        feed_forward: What multiplies in the feed-forward part. Default: gated.
-        feed_forward_hidden: Size of the vector inside the feed-forward part, or inside an expert.
-        gpus: GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default:
-            all hosts.
-        heads: Attention heads; they divide `hidden`.
-        hidden: Size of the vector of a token.
-        hosts: The host of each GPU. Default: GPU g is on host g.
-        iterations: Iterations, one after another. Default 1.
-        kv_heads: Heads of keys and values. Default: as many as `heads`.
-        layers: Layers.
-        micro_batch: Sequences of a microbatch. Default 1.
-        microbatches: Microbatches of an iteration, for each replica. Default 1.
-        model: A published model, whose numbers are the defaults of `layers` to `feed_forward`. Without one these are
-            required, but for `kv_heads`, `experts`, `top_k` and `feed_forward`.
-        optimizer: Who keeps the state of the optimizer. Default "distributed".
-        pp: Stages of the pipeline; they divide the layers. Default 1.
-        scale: Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
-            communication stays, that to latency does not. Default 1.0.
-        sequence: Tokens of a sequence.
-        tflops: What a GPU achieves, in 10^12 multiplications and additions a second. Default 400, which is 40 % of the
-            peak of an H100 and what Llama 3 was trained with (Grattafiori et al., 2024, table 4).
-        top_k: Experts that a token goes to. Default: 1.
-        tp: GPUs of a tensor-parallel group. Default 1.
-        vocabulary: Words.
+        algorithms: Algorithms of collectives.
+        bytes_per_gradient: Bytes of the gradient of one parameter, 1 to 8 (default 2).
+        bytes_per_value: Bytes of one value of activations and weights, 1 to 8 (default 2).
+        ep: Number of GPUs in an expert-parallel group; it must divide the number of replicas and the number of experts
+            (default 1).
+        experts: Number of experts in each layer. Default: that of `model`, otherwise 1, a dense model.
+        feed_forward: Matrices of the feed-forward part. Default: those of `model`, otherwise gated.
+        feed_forward_hidden: Size of the vector inside the feed-forward part, or inside an expert, in values. Default:
+            that of `model`.
+        gpus: Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default: all
+            hosts.
+        heads: Number of attention heads; it divides `hidden`. Default: that of `model`.
+        hidden: Size of the vector of a token, in values. Default: that of `model`.
+        hosts: Host of each GPU. Default: GPU g is on host g.
+        iterations: Number of iterations, one after another (default 1).
+        kv_heads: Number of heads of keys and values. Default: that of `model`, otherwise `heads`.
+        layers: Number of layers. Default: that of `model`.
+        micro_batch: Number of sequences in a microbatch (default 1).
+        microbatches: Number of microbatches in an iteration, for each replica (default 1).
+        model: Published model whose numbers are the defaults of `layers` to `feed_forward`. Without it these fields are
+            required, except `kv_heads`, `experts`, `top_k` and `feed_forward`.
+        optimizer: Distribution of the optimizer's state among ranks. Default "distributed".
+        pp: Number of pipeline stages; it must divide the number of layers (default 1).
+        scale: Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
+            computation to communication stays the same; the ratio to latency does not.
+        sequence: Number of tokens in a sequence. Default: that of `model`.
+        tflops: Computing rate that a GPU achieves, in 10^12 multiplications and additions per second. Default 400,
+            which is 40 % of the peak of an H100, and the rate at which Llama 3 was trained (Grattafiori et al., 2024,
+            table 4).
+        top_k: Number of experts to which a token is sent. Default: that of `model`, otherwise 1.
+        tp: Number of GPUs in a tensor-parallel group (default 1).
+        vocabulary: Number of tokens in the vocabulary. Default: that of `model`.
     """
 
     kind: ClassVar[str | None] = "transformer"
@@ -3214,17 +3291,17 @@ class ChakraWorkload(WorkloadTable):
     """An execution trace of MLCommons Chakra: computations, sends and receives, collectives.
 
     Args:
-        trace: The folder of the trace, or the beginning PREFIX of its files PREFIX.0.et, PREFIX.1.et, ..., relative to
-            the scenario.
-        algorithms: How collectives are done.
-        dims: Sizes of the dimensions of ranks, that of neighbours first, for collectives that the trace narrows by
-            `involved_dim`; their product is the number of ranks.
-        hosts: The host of each rank. Default: rank r is on host r.
-        peak_tflops: Operations a rank computes in a second, in units of 10^12, for computations of which the trace
-            gives operations and no duration. Default: they take no time.
-        process_groups: A JSON file of the process groups the trace names, as ASTRA-sim has them: `{"name": [ranks],
-            ...}`. Default: those that the trace lists itself, as PyTorch's do. A collective without a name is one of
-            all ranks, and so is one of group "0" that nobody lists.
+        trace: Folder of the trace, or the prefix PREFIX of its files PREFIX.0.et, PREFIX.1.et, ..., relative to the
+            scenario.
+        algorithms: Algorithms of collectives.
+        dims: Sizes of the dimensions of ranks, innermost first, for collectives that the trace restricts with
+            `involved_dim`. Their product is the number of ranks. Default: none, and such collectives are an error.
+        hosts: Host of each rank. Default: rank r is on host r.
+        peak_tflops: Computing rate of a rank, 10^12 operations per second. It applies to computations for which the
+            trace states operations but no duration. Default: they take no time.
+        process_groups: JSON file of the process groups that the trace names, as in ASTRA-sim: `{"name": [ranks], ...}`.
+            Default: the groups that the trace itself lists, as traces of PyTorch do. A collective without a group name
+            is one of all ranks, and so is one of group "0" if no list has it.
     """
 
     kind: ClassVar[str | None] = "chakra"
@@ -3241,9 +3318,10 @@ class GoalWorkload(WorkloadTable):
     """A schedule of LogGOPSim or ATLAHS (GOAL): computations, sends and receives that wait for each other.
 
     Args:
-        file: The schedule, relative to the scenario.
-        eager: Sends of at most this size are over for their rank as soon as they begin (S of LogGOPSim). Default: none.
-        hosts: The host of each rank. Default: rank r is on host r.
+        file: File of the schedule, relative to the scenario.
+        eager: Largest size of an eager send, which ends for its rank as soon as it begins (S of LogGOPSim). Default: 0,
+            no send is eager.
+        hosts: Host of each rank. Default: rank r is on host r.
     """
 
     kind: ClassVar[str | None] = "goal"
@@ -3257,21 +3335,20 @@ class SimaiWorkload(WorkloadTable):
     """A workload file of SimAI: layers with tensor-, expert-, data- and pipeline-parallel groups.
 
     Args:
-        file: The workload file, relative to the scenario, or the name of one that comes with the program:
-            "moe-9216gpu".
-        algorithms: How collectives are done.
-        ep: GPUs of an expert-parallel group; it must divide the number of replicas. Default: that of the file, or else
-            1.
-        gpus: GPUs to run it on, a multiple of TP x PP; the number of data-parallel replicas follows from it. Default:
-            as many as the file names, or else all hosts.
-        hosts: The host of each GPU. Default: GPU g is on host g.
-        iterations: Iterations, one after another. Default 1.
-        microbatches: Microbatches to run, at most those of the file. Default: all.
-        pp: Stages of the pipeline. Default: that of the file, or else 1.
-        scale: Factor above 0 and at most 1 on all sizes and durations, for quick runs: the ratio of computation to
-            communication stays, that to latency does not. Default 1.0.
-        tp: GPUs of a tensor-parallel or model-parallel group. Default: that of the file. The sizes of collectives are
-            those of the file whatever the groups are.
+        file: Workload file, relative to the scenario, or the name of a built-in one: "moe-9216gpu".
+        algorithms: Algorithms of collectives.
+        ep: Number of GPUs in an expert-parallel group; it must divide the number of replicas. Default: the number in
+            the file, otherwise 1.
+        gpus: Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default: the
+            number in the file, otherwise all hosts.
+        hosts: Host of each GPU. Default: GPU g is on host g.
+        iterations: Number of iterations, one after another (default 1).
+        microbatches: Number of microbatches, at most that of the file. Default: all of the file.
+        pp: Number of pipeline stages. Default: the number in the file, otherwise 1.
+        scale: Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
+            computation to communication stays the same; the ratio to latency does not.
+        tp: Number of GPUs in a tensor-parallel or model-parallel group. Default: the number in the file. The sizes of
+            collectives are those of the file, whatever the groups are.
     """
 
     kind: ClassVar[str | None] = "simai"
@@ -3292,13 +3369,14 @@ class PoissonWorkload(WorkloadTable):
     """Flows between random hosts, sizes from a distribution, at a given load.
 
     Args:
-        load: Offered payload as a share of capacity, above 0; 1 is all of it. Headers come on top.
-        sizes: Distribution of sizes: a name (`pathweave list workloads` has them) or a file of lines "BYTES
-            PROBABILITY", with blanks or a comma between them, probabilities 0 to 1 or 0 to 100.
-        duration: Flows arrive for this long. Give this or `flows`.
-        flows: Number of flows. Give this or `duration`.
-        load_of: What `load` is a share of. Default "host-links".
-        pairs: Between which hosts flows go. Default "any".
+        load: Offered payload as a fraction of the capacity, above 0 and at most 10; 1 is the full capacity. Headers are
+            extra.
+        sizes: Distribution of sizes: a name (see `pathweave list workloads`), or a file. Each line of a file is "BYTES
+            PROBABILITY", separated by blanks or a comma, with probabilities from 0 to 1 or from 0 to 100.
+        duration: Time during which flows arrive. Set either `duration` or `flows`.
+        flows: Number of flows. Set either `flows` or `duration`.
+        load_of: Capacity to which `load` refers. Default "host-links".
+        pairs: Pairs of hosts between which flows go. Default "any".
     """
 
     kind: ClassVar[str | None] = "poisson"
@@ -3315,11 +3393,11 @@ class FlowsWorkload(WorkloadTable):
     """A list of flows, inline or from a file (CSV, HPCC, ConWeave, htsim).
 
     Args:
-        file: A file of flows, relative to the scenario. Give this or `flows`.
-        flows: The flows. Give this or `file`.
-        format: How the file writes flows. Default "auto".
-        rebase: Shift all starts so that the first flow starts at once (files of ns-3 often begin at 2 s). Default
-            False.
+        file: File of flows, relative to the scenario. Set either `flows` or `file`.
+        flows: List of flows. Set either `flows` or `file`.
+        format: Format of the file. Default "auto".
+        rebase: True to shift all starts so that the first flow starts at once (files of ns-3 often begin at 2 s).
+            Default: false.
     """
 
     kind: ClassVar[str | None] = "flows"
@@ -3331,24 +3409,26 @@ class FlowsWorkload(WorkloadTable):
 
 @dataclass(kw_only=True, repr=False)
 class ScenarioFile(Root):
-    """A scenario with every shorthand spelled out: presets replaced by what they stand for, defaults filled in.
+    """Scenario with every shorthand expanded: presets are replaced by their settings, and defaults are filled in.
 
     Args:
         topology: Hosts, switches and links. `preset = "..."` instead of `kind` starts from a preset, whose fields can
             be set.
-        workload: Traffic. At least one.
-        fault: Things that break.
-        name: Name of the scenario, in results and reports. Default: the file's name without ".toml".
-        network: Packets: their size, their headers, and what a sender does about lost ones.
-        observe: What is recorded beyond one record for each flow, job and link.
-        pools: Sets of hosts for workloads to have to themselves: `name = hosts`. Drawn by seed, no host in two of them.
-        routing: What chooses the route of a packet: switches, or sources among explicit paths.
-        run: When the run ends, besides when all is done.
-        scheme: How messages are carried, unless a workload says otherwise: the name of a scheme, or a table whose
-            `base` is a name and whose other fields replace the preset's. Default "rps".
+        workload: Traffic of the run: at least one workload.
+        fault: Faults of links, switches and hosts during the run. Default: none.
+        name: Name of the scenario, used in results and reports. Default: the file's name without ".toml".
+        network: Packets: size, headers, and retransmission.
+        observe: Observations recorded in addition to one record for each flow, job and link.
+        pools: Disjoint sets of hosts, each for workloads that select it with `pool`: `name = number of hosts`. The
+            hosts are drawn with the seed. Default: none.
+        routing: Component that chooses the path of a packet: switches by a hash, sources among explicit paths, or the
+            switch of the sender. Default "ecmp": switches by a hash.
+        run: End and execution of the run. By default it ends when all foreground messages are done.
+        scheme: Scheme of all messages whose workload sets none: the name of a scheme, or a table whose `base` is a name
+            and whose other fields replace the preset's. Default "rps".
         schemes: Schemes of this scenario's own, by name.
-        seed: Seed of every random stream; the same seed gives the same run on every machine. Default 1.
-        switch: All switches.
+        seed: Seed of all random streams. The same seed gives the same run on every machine. Default 1.
+        switch: Settings of all switches.
     """
 
     topology: Topology
@@ -3366,55 +3446,56 @@ class ScenarioFile(Root):
     switch: Switch | None = None
 
 
-# Where acknowledgements queue.
-# "control": In a class of their own with strict priority.
-# "data": In the class of the data they answer.
+# Class in which acknowledgements are queued.
+# "control": Their own class, with strict priority.
+# "data": The class of the data that they acknowledge.
 AckClass: TypeAlias = Literal["control", "data"]
 
 
-# How a collective is done.
-# "ring": Around a ring in n - 1 steps, twice that for an all-reduce; a broadcast or reduction goes along the ring as a
-#   chain, chunk by chunk.
-# "double-binary-tree": All-reduce up and down two binary trees, half of the vector each, chunk by chunk.
-# "halving-doubling": With partners at distances that halve or double. Other than for an all-reduce, the ranks must be a
-#   power of two.
-# "hierarchical": All-reduce within servers, between them, and within them again, each around rings.
-# "direct": All-to-all at once.
-# "pairwise": All-to-all in n - 1 steps, each of which waits for the one before.
-# "bruck": All-to-all in about log2 n steps, in which blocks are passed on.
+# Algorithm by which a collective is done.
+# "ring": Ring of n - 1 steps, or 2(n - 1) for an all-reduce. A broadcast or reduction passes along the ring as a chain,
+#   chunk by chunk.
+# "double-binary-tree": All-reduce over two binary trees: up to the root and down again, with half of the vector on each
+#   tree, chunk by chunk.
+# "halving-doubling": Exchange with partners at distances that halve or double. All operations other than all-reduce
+#   need a power of two of ranks.
+# "hierarchical": All-reduce within servers, between servers, and within servers again, each around rings.
+# "direct": All-to-all with all messages at once.
+# "pairwise": All-to-all in n - 1 steps. Each step waits for the one before.
+# "bruck": All-to-all in about log2 n steps. Ranks forward the blocks of other ranks.
 # "binomial": Broadcast or reduction over a binomial tree.
 Algorithm: TypeAlias = Literal[
     "ring", "double-binary-tree", "halving-doubling", "hierarchical", "direct", "pairwise", "bruck", "binomial"
 ]
 
 
-# What `alpha` is measured in.
-# "noise": As "delay", but at least forty times what two delays in a row of one path differ by. Where queues are made by
-#   chance a difference of delays says little of what comes next, and senders that follow it meet on the same paths;
-#   between paths of which one is always slower it says all. So alpha adapts to what is noise in a fabric.
-# "delay": The shortest delay of any path, where it is above the threshold, and the threshold where it is not. What is
-#   heard of a path is as old as its delay, so the longer that is, the less a difference of delays should move: with a
-#   fixed unit all senders take the shorter of two long queues at once, and it becomes the longer.
+# Unit in which `alpha` is measured.
+# "noise": The unit of "delay", but at least forty times the average difference between two successive delays of one
+#   path. If queues are random, a difference of delays predicts little, and senders that follow it collide on the same
+#   paths. If one path is always slower, the difference predicts well. With this unit alpha adapts to the noise of a
+#   fabric.
+# "delay": The shortest delay of any path, at least the threshold. Feedback of a path is as old as its delay, so the
+#   longer the delay, the less a difference should count. With a fixed unit all senders take the shorter of two long
+#   queues at once, and make it the longer one.
 # "threshold": The threshold T (the authors' code).
 AlphaUnit: TypeAlias = Literal["noise", "delay", "threshold"]
 
 
-# When the receiver is told how long a message is.
-# "first_packet": When its first packet leaves.
-# "post": When it is posted.
+# Time at which the sender announces the length of a message.
+# "first_packet": The time at which its first packet leaves.
+# "post": The time at which it is posted.
 Announce: TypeAlias = Literal["first_packet", "post"]
 
 
-# How the weights of paths are computed.
-# "float": In floating point, by the equation.
-# "fixed": In the integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps that end at 17.2 ms, weights
-#   of 24 bits.
+# Arithmetic in which the weights of paths are computed.
+# "float": Floating point, by the equation.
+# "fixed": Integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps up to 17.2 ms, weights of 24 bits.
 Arithmetic: TypeAlias = Literal["float", "fixed"]
 
 
-# How much a sender with credit for several receivers asks for.
-# "shared": Of each its share.
-# "whole": Of each all it could use.
+# Request of a sender that has credit from several receivers.
+# "shared": Asks each receiver for its share.
+# "whole": Asks each receiver for all it could use.
 Ask: TypeAlias = Literal["shared", "whole"]
 
 
@@ -3422,10 +3503,10 @@ Ask: TypeAlias = Literal["shared", "whole"]
 Size: TypeAlias = str
 
 
-# When a run of flows is measured on packets.
-# "auto": Where it shows signs that it is outside of the model.
-# "off": Never.
-# "prefix": Always, and links are used as packets of its beginning used them.
+# Check of a flow simulation against packets.
+# "auto": Check runs that show signs of being outside of the model.
+# "off": Check no run.
+# "prefix": Check every run, and use links to the share that packets of its beginning used.
 Calibrate: TypeAlias = Literal["auto", "off", "prefix"]
 
 
@@ -3433,110 +3514,113 @@ Calibrate: TypeAlias = Literal["auto", "off", "prefix"]
 Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | MswiftCc | NsccCc | SmarttCc | StrackCc | SwiftCc | TimelyCc
 
 
-# What an unmarked notice does besides asking for copies.
-# "shield": What it announced does not count as lost for `wait`, as with a marked one: the copies asked for are a round
-#   trip away, and until then every packet of the new path would seem to prove a loss.
-# "expose": Nothing (DLBF as printed).
+# Effect of an unmarked notice, besides requesting copies.
+# "shield": The announced packets do not count as lost for `wait`, as with a marked notice. The requested copies are a
+#   round trip away; until then every packet of the new path would indicate a loss.
+# "expose": No effect (DLBF as printed).
 CleanNotice: TypeAlias = Literal["shield", "expose"]
 
 
-# Whether the receiver sends congestion notifications.
-# "off": Never.
-# "on_mark": For packets marked Congestion Experienced.
-# "on_mark_or_gap": For these, and for packets that arrive ahead of a gap, which RoCE adapters take for a sign of loss
-#   and answer with a notification even where only the missing packet is sent again (so the ConWeave simulator: a
-#   selective acknowledgement of a gap carries the notification bit). Under DCQCN reordering then costs rate. With
-#   go-back-N, which drops what is behind a gap, the notification goes with the NACK, one a gap.
+# Condition under which the receiver sends congestion notifications.
+# "off": No notifications.
+# "on_mark": One for packets marked Congestion Experienced.
+# "on_mark_or_gap": One for marked packets, and for packets that arrive ahead of a gap. RoCE adapters take a gap as a
+#   sign of loss and notify even if only the missing packet is retransmitted. In the ConWeave simulator a selective
+#   acknowledgement of a gap carries the notification bit. Under DCQCN reordering then reduces the rate. With go-back-N,
+#   which drops packets behind a gap, the notification accompanies the NACK, one per gap.
 CnpMode: TypeAlias = Literal["off", "on_mark", "on_mark_or_gap"]
 
 
-# When a host computes in a round.
-# "after": After its part of the collective.
-# "beside": While it communicates; the round is over when both are.
+# Time of a host's computation within a round.
+# "after": The host computes after its part of the collective.
+# "beside": The host computes while it communicates. The round ends when both have ended.
 ComputeWhen: TypeAlias = Literal["after", "beside"]
 
 
-# What the metrics of CONGA count.
-# "sent": Bytes that links have sent, up to the largest number of `metric_bits`; every packet carries metrics (the CONGA
-#   paper).
-# "routed": Bytes of data when they are given a link, waiting or not, without that limit; data alone is balanced and
-#   carries metrics, and those told next are drawn at random (conweave-ns3).
+# Bytes that the metrics of CONGA count.
+# "sent": Bytes that links have sent. Metrics are limited to the largest number of `metric_bits`, and every packet
+#   carries them (the CONGA paper).
+# "routed": Data bytes that were assigned to a link, still queued or not, without that limit. Only data packets are
+#   balanced and carry metrics, and the metric fed back next is drawn at random (conweave-ns3).
 CongaCounts: TypeAlias = Literal["sent", "routed"]
 
 
-# What cooling down counts.
-# "answers": Answers, spaced as ever, so that the sender sees the delay fall.
-# "literal": Packets, each answered, as the paper has it: at 100 Gb/s all within 0.4 us.
+# Events that cooling down counts.
+# "answers": Answers, at the same intervals as before, so that the sender sees the delay fall.
+# "literal": Packets, each of which is answered, as in the paper. At 100 Gb/s all leave within 0.4 us.
 CoolMode: TypeAlias = Literal["answers", "literal"]
 
 
-# Whether a marked packet that had arrived before makes a congestion notification.
-# "ignore": No: copies shall not cost rate.
-# "notify": Yes, as any marked packet (ConWeave simulator).
+# Treatment of a marked packet that had arrived before.
+# "ignore": No congestion notification: copies must not reduce the rate.
+# "notify": A congestion notification, as for any marked packet (ConWeave simulator).
 CopyMarks: TypeAlias = Literal["ignore", "notify"]
 
 
-# Which cores an aggregation switch connects to.
+# Core switches to which an aggregation switch connects.
 # "planes": The j-th aggregation switch of every pod connects to the j-th plane of `cores / aggs_per_pod` cores.
 # "full-mesh": Every aggregation switch connects to every core.
 CoreWiring: TypeAlias = Literal["planes", "full-mesh"]
 
 
 # A named parameter set.
-# "hpcc": What the HPCC authors ran as DCQCN.
-# "paper": The DCQCN paper.
-# "conweave": What the ConWeave authors ran.
-# "laps": What the LAPS authors ran.
+# "hpcc": Values that the HPCC authors used for DCQCN.
+# "paper": Values of the DCQCN paper.
+# "conweave": Values that the ConWeave authors used.
+# "laps": Values that the LAPS authors used.
 # "astra": Defaults of ASTRA-sim's ns-3 back end.
 DcqcnPreset: TypeAlias = Literal["hpcc", "paper", "conweave", "laps", "astra"]
 
 
-# What a mark does to the window.
-# "half_packet": Every marked acknowledgement takes half a packet (NSDI 2018).
+# Effect of a mark on the window.
+# "half_packet": Every marked acknowledgement removes half a packet (NSDI 2018).
 # "half_window": A marked acknowledgement halves the window, at most once a round trip. Not MP-RDMA.
 Decrease: TypeAlias = Literal["half_packet", "half_window"]
 
 
 # Order of delivery.
-# "unordered": As messages become whole.
-# "ordered": As they were posted.
+# "unordered": In order of completion.
+# "ordered": In order of posting.
 Delivery: TypeAlias = Literal["unordered", "ordered"]
 
 
-# For what is granted.
-# "target": What is missing to the pull target.
-# "full": Full grants while anything is missing; what was trimmed first.
-# "arrivals": One grant for each packet that arrives, as far as the target goes.
+# Rule for grants.
+# "target": The amount missing to the pull target.
+# "full": Full grants while anything is missing; trimmed packets first.
+# "arrivals": One grant for each packet that arrives, up to the pull target.
 Demand: TypeAlias = Literal["target", "full", "arrivals"]
 
 
-# Whose acknowledgements tell a queue pair of its paths.
-# "host_pair": Those of all queue pairs between the two hosts.
-# "queue_pair": Its own.
+# Scope of the path state: the queue pairs whose acknowledgements update it.
+# "host_pair": All queue pairs between the two hosts.
+# "queue_pair": The queue pair itself.
 DlbfScope: TypeAlias = Literal["host_pair", "queue_pair"]
 
 
-# Which reading of the paper.
-# "published": As printed: one delay gap for all packets in flight, that of the path just left (equations 1 to 3), and a
-#   switch for every marked acknowledgement of the path in use.
-# "repaired": The gap of each packet is that of the path it took, so that two quick switches do not hide a slow one; at
-#   most one switch a round-trip time, or marks of unknown paths use up all of them; a timeout counts as congestion. A
-#   path of which nothing is known is measured by the notice while data stays where it is, and used if the answer is
-#   unmarked: what overtakes has to wait at the receiver for what it overtook, so a switch before the gap is known gains
-#   nothing and costs the order.
+# Variant of the algorithm.
+# "published": The rules as printed. One delay gap, that of the path just left, applies to all packets in flight
+#   (equations 1 to 3). Every marked acknowledgement of the path in use triggers a switch.
+# "repaired": The rules with four repairs. First, the delay gap of a packet is that of the path it took, so that two
+#   switches in quick succession do not hide a slow path. Second, there is at most one switch per round-trip time,
+#   because otherwise marks of unknown paths use up all of them. Third, a timeout counts as congestion. Fourth, a path
+#   of unknown delay is measured by a notice while data stays on the old path, and is used if the reply is unmarked. A
+#   switch before the gap is known would gain nothing, because early packets wait at the receiver, and would cost the
+#   order.
 DlbfVariant: TypeAlias = Literal["published", "repaired"]
 
 
-# Which hosts send to the receivers of an incast.
-# "independent": For each receiver any of the other hosts; one may send to several receivers.
-# "disjoint": A host sends to one receiver only, and receivers do not send.
+# Rule by which the senders of an incast are drawn.
+# "independent": Senders are drawn for each receiver among all other hosts. A host may send to several receivers.
+# "disjoint": Each host sends to one receiver at most, and receivers do not send.
 Draw: TypeAlias = Literal["independent", "disjoint"]
 
 
-# Which DRILL.
-# "published": A memory for each set of next hops, which wins if it is better; a queue is what has not been sent.
-# "conweave-ns3": As conweave-ns3: a memory for each destination, which wins also where others are as good; different
-#   ports are looked at; the packet being sent is no part of a queue; control packets hash.
+# Variant of DRILL.
+# "published": One memory for each set of next hops, which wins only if it is better. A queue includes the rest of the
+#   packet in transmission.
+# "conweave-ns3": The variant of conweave-ns3. One memory for each destination, which wins also if others are equally
+#   good. The first two sampled ports differ. The packet in transmission does not count, and control packets are
+#   forwarded by hash.
 DrillVariant: TypeAlias = Literal["published", "conweave-ns3"]
 
 
@@ -3544,37 +3628,37 @@ DrillVariant: TypeAlias = Literal["published", "conweave-ns3"]
 Time: TypeAlias = str
 
 
-# What an acknowledgement of the peer does to the congestion control of a flow to another site.
-# "none": Nothing, as the paper has it: once the edge is silent a flow that was slowed down stays so.
-# "hold": It clocks the congestion control once, with the last round-trip time the edge has told, or with the idle one
-#   once the edge has been silent for `hold_for`: silence means there is no queue.
+# Effect of the peer's acknowledgements on the congestion control of a flow to another site.
+# "none": No effect, as in the paper: once the edge is silent, a flow that was slowed down stays slow.
+# "hold": Each acknowledgement updates the congestion control once, with the round-trip time of the last echo. After
+#   `hold_for` without an echo it uses the idle round-trip time: silence means there is no queue.
 E2eMode: TypeAlias = Literal["none", "hold"]
 
 
-# How switches choose among equal-cost next hops: a hash of source, destination and path entropy.
-# "seeded": A seed of its own in every switch.
-# "polarised": The same seed everywhere: successive tiers repeat each other's choice (hash polarisation).
+# Seeds of the hash of source, destination and path entropy by which switches choose among equal-cost next hops.
+# "seeded": Each switch has a seed of its own.
+# "polarised": All switches have the same seed: successive tiers repeat each other's choice (hash polarisation).
 EcmpHash: TypeAlias = Literal["seeded", "polarised"]
 
 
-# Whether ERD's header counts as payload of the NIC's packet.
-# "inside_mtu": It does.
-# "outside_mtu": It does not.
+# Place of ERD's header.
+# "inside_mtu": The header counts as payload of the NIC's packet.
+# "outside_mtu": The header does not count as payload.
 EethPlace: TypeAlias = Literal["inside_mtu", "outside_mtu"]
 
 
-# Which messages of an exchange of tokens are sent at once.
-# "direct": All.
-# "pairwise": One a host: to the next host, then to the one after it, and so on.
+# Concurrency of the messages of an exchange of tokens.
+# "direct": Each host sends all its messages at once.
+# "pairwise": Each host sends one message at a time: first to the next host, then to the one after it, and so on.
 Exchange: TypeAlias = Literal["direct", "pairwise"]
 
 
-# What a receiver does about a fabric that cannot carry what it grants.
-# "off": Nothing.
+# Reaction of a receiver to a fabric that cannot carry what it grants.
+# "off": No reaction.
 FabricControl: TypeAlias = Literal["off"] | PacedFabricControl
 
 
-# A scheduled fault. `at` is simulated time.
+# A scheduled fault. All times are simulated time since the start of the run.
 Fault: TypeAlias = (
     LinkDownFault
     | LinkFlapFault
@@ -3587,174 +3671,178 @@ Fault: TypeAlias = (
 )
 
 
-# What multiplies in the feed-forward part of a layer.
+# Matrices of the feed-forward part of a layer.
 # "plain": Two matrices, as in GPT-3.
-# "gated": Three: one gates another (Shazeer, "GLU variants improve transformer", 2020).
+# "gated": Three matrices, one of which gates another (Shazeer, "GLU variants improve transformer", 2020).
 FeedForward: TypeAlias = Literal["plain", "gated"]
 
 
-# What moves through the network.
-# "packet": Each packet.
-# "flow": Messages as fluids.
+# Granularity of the simulation.
+# "packet": Simulate every packet.
+# "flow": Simulate messages as fluids.
 Fidelity: TypeAlias = Literal["packet", "flow"]
 
 
-# How a file writes flows.
-# "auto": CSV if the name ends in ".csv", htsim if in ".cm", else HPCC or ConWeave by the number of columns.
-# "csv": Comma-separated with column names: src, dst, size_bytes, and if wanted start_ns, id, after, after_delays_ns,
-#   after_moments (delivery or completion), after_count, delay_ns, connection.
+# Format of a file of flows.
+# "auto": Detects the format: CSV if the name ends in ".csv", htsim if it ends in ".cm", otherwise HPCC or ConWeave by
+#   the number of columns.
+# "csv": Comma-separated values with column names: src, dst, size_bytes, and optionally start_ns, id, after,
+#   after_delays_ns, after_moments (delivery or completion), after_count, delay_ns, connection.
 # "hpcc": `flow.txt` of HPCC: src dst pg dport bytes start_seconds.
 # "conweave": `flow.txt` of ConWeave: src dst pg bytes start_seconds.
-# "htsim": Connection matrix of htsim, with triggers. Starts are microseconds (uet-htsim) or picoseconds (csg-htsim):
-#   the latter if one of them would be a second or later as microseconds. A note says which.
-# "uet-htsim": The same, with starts in microseconds.
-# "csg-htsim": The same, with starts in picoseconds.
+# "htsim": Connection matrix of htsim, with triggers. Starts are microseconds (uet-htsim) or picoseconds (csg-htsim).
+#   They are picoseconds if one of them would be a second or later as microseconds. A note states which.
+# "uet-htsim": Connection matrix of uet-htsim, with starts in microseconds.
+# "csg-htsim": Connection matrix of csg-htsim, with starts in picoseconds.
 FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim", "uet-htsim", "csg-htsim"]
 
 
-# Whether ranks that are alike are run once.
-# "auto": In large jobs.
-# "always": In every job; it is an error where none are alike.
-# "never": In none.
+# Folding of equivalent ranks.
+# "auto": Fold large jobs.
+# "always": Fold every job. An error if no ranks are alike.
+# "never": Fold no job.
 Fold: TypeAlias = Literal["auto", "always", "never"]
 
 
-# Which paths are forgiven when they are passed over.
-# "first": The first one of them (uet-htsim): several bad ones in a row recover slowly.
-# "each": Each of them (EQDS).
+# Skipped paths whose penalty falls by one.
+# "first": The first skipped path (uet-htsim): several bad paths in a row recover slowly.
+# "each": Each skipped path (EQDS).
 Forgives: TypeAlias = Literal["first", "each"]
 
 
-# How a switch chooses among equal-cost next hops.
-# "ecmp": By a hash of source, destination and path entropy.
-# "wcmp": By that hash, with shares by the capacity that each next hop has to the destination (WCMP, EuroSys 2014).
-# "rps": A random one for every packet.
-# "weighted-rps": A random one for every packet, with shares by capacity.
-# "letflow": A random one for every flowlet (LetFlow, NSDI 2017).
-# "drill": For every packet the shortest queue among a few random ones and the best one seen before (DRILL, SIGCOMM
-#   2017).
-# "ugal": For every packet the shortest way, or one by a random other switch where less waits for that (UGAL-L, ISCA
-#   2008; made for Dragonfly). Each host must be at one switch.
-# "conga": For every flowlet the way that is least congested as far as the leaf of the receiver (CONGA, SIGCOMM 2014).
-#   Each host must be at one switch.
-# "conweave": Flows leave ways with a long round trip, and the switch of the receiver puts them in order (ConWeave,
-#   SIGCOMM 2023). Each host must be at one switch.
+# Choice of a switch among equal-cost next hops.
+# "ecmp": Hash of source, destination and path entropy.
+# "wcmp": Hash as for ECMP, with shares in proportion to the capacity that each next hop has to the destination (WCMP,
+#   EuroSys 2014).
+# "rps": A random next hop for every packet.
+# "weighted-rps": A random next hop for every packet, with shares by capacity.
+# "letflow": A random next hop for every flowlet (LetFlow, NSDI 2017).
+# "drill": For every packet the next hop with the shortest queue among a few random ones and the best of the previous
+#   choice (DRILL, SIGCOMM 2017).
+# "ugal": For every packet the shortest route, or a route by a random intermediate switch if its queue is shorter
+#   (UGAL-L, ISCA 2008; made for Dragonfly). Each host must be attached to a single switch.
+# "conga": For every flowlet the least congested route to the leaf of the receiver (CONGA, SIGCOMM 2014). Each host must
+#   be attached to a single switch.
+# "conweave": Flows leave routes with a long round-trip time, and the switch of the receiver restores their order
+#   (ConWeave, SIGCOMM 2023). Each host must be attached to a single switch.
 Forwarding: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow", "drill", "ugal", "conga", "conweave"]
 
 
-# A named accounting of header bytes.
-# "rocev2": RoCEv2 over Ethernet as the standard has it: preamble and gap 20, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC
-#   4, FCS 4. RETH 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last packet of a message with
-#   immediate, AETH 4 on acknowledgements and on all but the middle packets of a READ response, 16 bytes on congestion
-#   notifications and on our probes. Payload fills words of 4 bytes; frames have at least 64 bytes. Packets of datagram
-#   queue pairs have RDETH 4, DETH 8 and ERD's header, 9. Our extension header is not counted: this is what an adapter
-#   of today would send.
-# "ns3": What the ns-3 RDMA simulators count: 48 bytes of header on every packet, 60 bytes for an acknowledgement.
-# "pathweave": Exactly what the datapath sends: the frame [`emit`](crate::emit) writes, plus FCS, preamble and gap.
+# Rule by which header bytes of a packet are counted.
+# "rocev2": RoCEv2 over Ethernet as in the standard, the default: preamble and gap 20 bytes, Ethernet 14, IPv4 20, UDP
+#   8, BTH 12, ICRC 4, FCS 4. RETH takes 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last
+#   packet of a message with immediate. AETH takes 4 on acknowledgements and on all but the middle packets of a READ
+#   response. Congestion notifications and our probes have 16 bytes. Payload is padded to a multiple of 4 bytes; frames
+#   have at least 64 bytes. Packets of datagram queue pairs have RDETH 4, DETH 8 and ERD's header, 9. Our extension
+#   header is not counted, as adapters on the market do not send it.
+# "ns3": Count of the ns-3 RDMA simulators: 48 bytes of header on every packet, and 60 bytes for an acknowledgement.
+# "pathweave": Exactly the bytes that the datapath sends: the frame that [`emit`](crate::emit) writes, plus FCS,
+#   preamble and gap.
 Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
 
 
 # Marking in the queues of GPUs that forward.
-# "unmarked": Their packets are not marked, and the host knows what its GPU's ports can send.
-# "marked": GPUs mark as all switches do, as in the evaluation of LAPS.
+# "unmarked": GPUs do not mark packets, and the host knows the rates of its GPU's ports.
+# "marked": GPUs mark packets as all switches do, as in the evaluation of LAPS.
 GpuQueues: TypeAlias = Literal["unmarked", "marked"]
 
 
-# What a grant counts for on the link.
-# "granted": What it grants.
+# Bytes of the receiver's link that a grant occupies in pacing.
+# "granted": The bytes that it grants.
 GrantCost: TypeAlias = Literal["granted"] | PacketGrantCost
 
 
-# Whether those who want nothing are granted something.
-# "on": While nobody wants anything.
-# "off": Never.
+# Grants to senders that want nothing.
+# "on": Granted while no sender wants anything.
+# "off": Never granted.
 IdleGrants: TypeAlias = Literal["on", "off"]
 
 
-# The round trip in which a window grows by `increase`.
-# "path": That to the peer. Over a WAN this is a packet a millisecond, so a window cut on what a near switch told stays
-#   small for seconds.
-# "measured": That of the way measured, by as much rate as a flow that ends there gains: a packet of its window. Grows
-#   as fast as it shrinks.
+# Round trip in which a window grows by `increase`.
+# "path": The round trip to the peer. Over a WAN this is a packet per millisecond, so a window that was cut on feedback
+#   of a near switch stays small for seconds.
+# "measured": The round trip that is measured. The rate grows as much as that of a flow that ends there, one packet of
+#   its window per round trip. The window then grows as fast as it shrinks.
 IncreaseOver: TypeAlias = Literal["path", "measured"]
 
 
-# How the times of computations vary.
+# Random variation of the durations of computations.
 Jitter: TypeAlias = UniformJitter | LogNormalJitter | PausesJitter
 
 
-# Which algorithm: that of pathweave, of the paper or of its authors' code.
-# "repaired": pathweave's. One silent path is probed before a data packet, if data hardly takes it or gets no answer
-#   there, and a probe doubles the delay that the path is thought to have. The expected rate is at most the line's.
-#   After a change the rate stays until every path has shown the effect. Delays that are guessed do not count as
-#   congestion.
-# "published": The paper's, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit. After a
-#   change the rate stays for twice the shortest delay. Delays that are guessed count as measured ones.
-# "code_2025": That of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its path
-#   as it was last measured.
+# Variant of the algorithm: that of pathweave, of the paper or of its authors' code.
+# "repaired": Variant of pathweave. One silent path is probed before a data packet, if data hardly takes it or gets no
+#   acknowledgement there. A probe doubles the estimated delay of the path. The expected rate is at most the line rate.
+#   After a change the rate stays until every path has shown the effect. Estimated delays do not count as congestion.
+# "published": Variant of the paper, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit.
+#   After a change the rate stays for twice the shortest delay. Estimated delays count as measured ones.
+# "code_2025": Variant of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its
+#   path as last measured.
 LapsVariant: TypeAlias = Literal["repaired", "published", "code_2025"]
 
 
-# What ports that lead to hosts do.
-# "mark": They mark as all others.
-# "leave": They mark nothing.
+# Marking by ports that lead to hosts.
+# "mark": These ports mark like all others.
+# "leave": These ports mark nothing.
 LastHop: TypeAlias = Literal["mark", "leave"]
 
 
-# What a trim at the last hop does to the window.
-# "cut": It takes the packet's bytes from it.
-# "spare": Nothing.
+# Effect of a packet trimmed at the last hop.
+# "cut": The window loses the packet's bytes.
+# "spare": The window does not change.
 LastHopTrims: TypeAlias = Literal["cut", "spare"]
 
 
-# What limits a queue pair.
-# "auto": The window alone in a fabric that pauses senders, which loses nothing by long queues; rate and window where
-#   switches drop, and on real hosts, who cannot know.
-# "window": A window of two threshold delays of the line alone: what the authors' code does, where the rate never
-#   reaches the pacer. A rate that was lowered because of a queue leaves the link idle once that is empty, and takes
-#   several thresholds to come back; a window lets more pass as the queue gets shorter.
-# "rate_and_window": Its rate (algorithm 2), by pacing, and that window.
-# "rate_and_scaled_window": The same, the window in proportion to the rate.
+# Limit of a queue pair.
+# "auto": The window alone in a fabric that pauses senders, which loses nothing by long queues. Rate and window if
+#   switches drop, and on real hosts, which cannot know.
+# "window": Only a window of the bytes that the line sends in two thresholds. This is the behaviour of the authors'
+#   code, where the rate never reaches the pacer. A rate that was reduced because of a queue leaves the link idle once
+#   the queue is empty, and takes several thresholds to recover. A window lets more data pass as the queue gets shorter.
+# "rate_and_window": The rate (algorithm 2), by pacing, and that window.
+# "rate_and_scaled_window": The rate and the window, with the window in proportion to the rate.
 Limit: TypeAlias = Literal["auto", "window", "rate_and_window", "rate_and_scaled_window"]
 
 
-# What `load` is a share of.
-# "host-links": The links of all hosts.
-# "rack-uplinks": The links from racks upwards, the bisection of a leaf-spine; only flows between racks count.
+# Capacity to which `load` refers.
+# "host-links": Capacity of the links of all hosts.
+# "rack-uplinks": Capacity of the links from racks upwards, which is the bisection of a leaf-spine. Only flows between
+#   racks count.
 LoadOf: TypeAlias = Literal["host-links", "rack-uplinks"]
 
 
-# What the delay of an idle path may exceed without being congested.
-# "per_switch": So many packets in the queue of every switch on the way (section III-E).
-# "per_link": So many packets on every link (the authors' code, which has one).
+# Queueing by which a path may exceed its idle delay without being congested.
+# "per_switch": A number of packets in the queue of every switch on the path (section III-E).
+# "per_link": A number of packets on every link (the authors' code, which has one).
 Margin: TypeAlias = Literal["per_switch", "per_link"]
 
 
-# When a packet is marked.
-# "enqueue": By the queue it finds.
-# "dequeue": By the queue it leaves behind: younger news for the sender.
+# Time at which a packet is marked.
+# "enqueue": On arrival, by the queue before the packet.
+# "dequeue": On departure, by the queue that remains. The sender gets more recent information.
 MarkAt: TypeAlias = Literal["enqueue", "dequeue"]
 
 
-# What a marked packet does to the rate.
-# "of_its_path": Its notification slows the queue pair as long as the packet's path is used: not if that has been left;
-#   and once it is left for what marks told, the rate is again what it was before them.
-# "reduced": Its notification slows the queue pair, as without DLBF; the path is left as well (the paper's "DCQCN
-#   enabled").
-# "kept": Its notification does nothing while there is a path to go to that is not known to be congested.
+# Effect of a marked packet on the rate.
+# "of_its_path": A congestion notification reduces the rate only while the packet's path is in use. It has no effect if
+#   that path has been left. If the path is left because of the marks, the rate returns to its value before them.
+# "reduced": A congestion notification reduces the rate, as without DLBF, and the path is left as well (the paper's
+#   "DCQCN enabled").
+# "kept": A congestion notification has no effect while there is another path that is not known to be congested.
 MarkedRate: TypeAlias = Literal["of_its_path", "reduced", "kept"]
 
 
-# Connections of the messages of a workload.
-# "of-kind": Those of the kind: most kinds have one for each pair of processes.
-# "own": One for each message, which begins at the rate of a new connection (ASTRA-sim with ns-3).
+# Connections that carry the messages of a workload.
+# "of-kind": The connections that the kind defines. Most kinds have one for each pair of processes.
+# "own": One connection for each message, which begins at the rate of a new connection (as in ASTRA-sim with ns-3).
 MessageConnections: TypeAlias = Literal["of-kind", "own"]
 
 
-# A network whose training is simulated. Input is a colour image of 224 x 224 pixels, output 1,000 classes.
-# "resnet-50": 25,557,032 parameters (He et al., "Deep residual learning for image recognition", CVPR 2016, table 1).
-# "vgg-16": 138,357,544 parameters (Simonyan and Zisserman, "Very deep convolutional networks for large-scale image
-#   recognition", ICLR 2015, table 1, column D).
+# A network whose training is simulated. Its input is a colour image of 224 x 224 pixels, its output 1,000 classes.
+# "resnet-50": ResNet-50 with 25,557,032 parameters (He et al., "Deep residual learning for image recognition", CVPR
+#   2016, table 1).
+# "vgg-16": VGG-16 with 138,357,544 parameters (Simonyan and Zisserman, "Very deep convolutional networks for
+#   large-scale image recognition", ICLR 2015, table 1, column D).
 Model: TypeAlias = Literal["resnet-50", "vgg-16"]
 
 
@@ -3821,90 +3909,99 @@ SchemeName: TypeAlias = Literal[
 ]
 
 
-# Whose rules, where they differ.
-# "htsim": uet-htsim's: an acknowledgement without a measurement counts as one of average delay; a loss that was not
-#   told by a trim does not move the window.
-# "ue1.0": The specification's, as known at second hand: without a measurement the window does not move; a loss takes
-#   its bytes from the window; where switches trim, delay alone does not make it collapse. Times start when the queue
-#   pair opens.
+# Scope of a congestion notification, for datagrams with congestion control.
+# "destination": The destination that sent the notification. Messages to other destinations are not slowed.
+# "queue_pair": The queue pair, which has one rate for all its destinations, like that of a connection. It learns of
+#   congestion before it has sent anything to most of them, but one slow destination slows all.
+NotificationScope: TypeAlias = Literal["destination", "queue_pair"]
+
+
+# Source of the rules where simulator and specification differ.
+# "htsim": uet-htsim: an acknowledgement without a measurement counts as one of average delay. A loss without a trim
+#   does not change the window.
+# "ue1.0": The specification, from a second-hand description. Without a measurement the window does not change. A loss
+#   removes its bytes from the window. If switches trim, delay alone does not trigger quick adapt. Clocks start when the
+#   queue pair opens.
 NsccProfile: TypeAlias = Literal["htsim", "ue1.0"]
 
 
-# What leaves on a new path before its data.
-# "wait": Nothing, but data waits until what is on its way on other paths will have arrived before it; a notice where
-#   the delay of the path is not known (section III-D). Copies would take as long, and their bytes.
-# "copies_and_notices": Copies of what would arrive late; a notice where the delay of the path is not known (sections
-#   III-C and III-D).
-# "copies": Copies always, by the last delay known of a path or else the least of any: no notices.
-# "notices": Notices where the delay is not known, nothing otherwise: no copies.
-# "nothing": Nothing.
+# Packets sent on a new path before its data.
+# "wait": None. Data waits until it can no longer overtake packets in flight on other paths. A notice is sent if the
+#   delay of the path is unknown (section III-D). Copies would take as long as waiting, and cost their bytes.
+# "copies_and_notices": Copies of the packets that would arrive late, and a notice if the delay of the path is unknown
+#   (sections III-C and III-D).
+# "copies": Copies always, and no notices. An unknown delay is taken from the path's last measurement, or else from the
+#   fastest path.
+# "notices": Notices if the delay of the path is unknown, and no copies.
+# "nothing": None, and data does not wait.
 OnSwitch: TypeAlias = Literal["wait", "copies_and_notices", "copies", "notices", "nothing"]
 
 
-# What a collective achieves, named as in NCCL. Sizes are those of nccl-tests.
-# "all-reduce": Everybody ends with the sum of everybody's vector; the size is that of the vector.
-# "reduce-scatter": The vectors are added up and everybody ends with its share of the sum; the size is that of the
+# Operation of a collective, named as in NCCL. Sizes are defined as in nccl-tests.
+# "all-reduce": Every rank ends with the sum of all vectors. The size is that of the vector.
+# "reduce-scatter": The vectors are added up and every rank ends with its share of the sum. The size is that of the
 #   vector.
-# "all-gather": Everybody ends with everybody's part; the size is that of all parts together.
-# "all-to-all": Everybody has a block for everybody; the size is that of what one rank has, its block for itself
+# "all-gather": Every rank ends with the parts of all ranks. The size is that of all parts together.
+# "all-to-all": Every rank has a block for every rank. The size is that of all blocks of one rank, its block for itself
 #   included.
-# "broadcast": Rank 0's vector goes to all; the size is that of the vector.
-# "reduce": Rank 0 ends with the sum of everybody's vector; the size is that of the vector.
+# "broadcast": Rank 0 sends its vector to all ranks. The size is that of the vector.
+# "reduce": Rank 0 ends with the sum of all vectors. The size is that of the vector.
 Operation: TypeAlias = Literal["all-reduce", "reduce-scatter", "all-gather", "all-to-all", "broadcast", "reduce"]
 
 
-# Who keeps the state of the optimizer.
-# "distributed": Data-parallel ranks share it: gradients are scattered, and weights gathered when the next iteration
-#   begins (Rajbhandari et al., "ZeRO", SC 2020, stage 1).
-# "replicated": Every rank has all of it: gradients are all-reduced.
+# Distribution of the optimizer's state among ranks.
+# "distributed": Data-parallel ranks share the state: gradients are reduce-scattered, and weights are all-gathered when
+#   the next iteration begins (Rajbhandari et al., "ZeRO", SC 2020, stage 1).
+# "replicated": Every rank has the whole state: gradients are all-reduced.
 Optimizer: TypeAlias = Literal["distributed", "replicated"]
 
 
-# What keeps the packets of a flow in order when it changes queues.
-# "both": Its packets follow those of its own that wait, whichever queue they are in.
-# "recovery": Only on recovery, out of the controlled queue, as the paper has it: a flow that becomes congested may be
-#   overtaken by itself.
-# "off": None.
+# Rule that keeps the packets of a flow in order when it changes queues.
+# "both": Packets of a flow join the queue in which packets of the same flow wait.
+# "recovery": Guard recovery only, the change out of the controlled queue, as in the paper. Packets of a flow that
+#   becomes congested may overtake each other.
+# "off": No guard.
 OrderGuards: TypeAlias = Literal["both", "recovery", "off"]
 
 
-# Between which hosts flows go.
-# "any": Any two, evenly distributed.
-# "inter-rack": Any two in different racks: an evenly drawn sender, then a receiver in another rack.
-# "intra-site": Any two in the same data centre.
-# "inter-site": Any two in different data centres: an evenly drawn sender, then a receiver in another one.
+# Pairs of hosts between which flows go.
+# "any": Any two hosts, from a uniform distribution.
+# "inter-rack": Two hosts in different racks: a sender from a uniform distribution, then a receiver in another rack.
+# "intra-site": Two hosts in the same data centre.
+# "inter-site": Two hosts in different data centres: a sender from a uniform distribution, then a receiver in another
+#   data centre.
 Pairs: TypeAlias = Literal["any", "inter-rack", "intra-site", "inter-site"]
 
 
-# How weave chooses paths.
-# "came_back_well": A path whose packets came back quickly again, marked or not, else a random one. One window for all
-#   paths, and no state for each path.
-# "window_each": The least full path. Each has a window of its own, which takes 32 bytes a path; of more than 1,024
-#   paths the first are used.
+# Choice of paths in weave.
+# "came_back_well": A path whose packets returned in time, marked or not, else a random one. One window serves all
+#   paths, and no state is kept per path.
+# "window_each": The least full path. Each path has a window of its own, which takes 32 bytes. Of more than 1,024 paths
+#   the first are used.
 PathChoice: TypeAlias = Literal["came_back_well", "window_each"]
 
 
-# How long a path may say nothing before all that is outstanding on it counts as lost.
-# "guarded": Twice its delay and `rto_slack`, at least `rto_min`.
-# "published": Twice its latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs clocks that
-#   agree.
+# Timeout of a path: time without an acknowledgement after which all packets in flight on the path count as lost.
+# "guarded": Twice the path's delay plus `rto_slack`, at least `rto_min`.
+# "published": Twice the path's latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs
+#   synchronized clocks.
 # "fixed": `rto_min` always (LAPS, its code).
 PathRto: TypeAlias = Literal["guarded", "published", "fixed"]
 
 
-# Which paths a pair of hosts has.
+# Paths of each pair of hosts.
 PathSet: TypeAlias = OwnPathSet | AllShortestPathSet | KShortestPathSet | FilePathSet | LapsPathSet
 
 
-# How receivers are assigned.
-# "random": At random, by seed; no host to itself.
-# "inter-rack": At random, every flow between different racks.
-# "inter-pod": At random, every flow between different pods.
-# "shift": Host i to host i + `shift`, modulo the number of hosts.
+# Rule by which receivers are assigned to senders.
+# "random": Random receivers, drawn by seed. No host sends to itself.
+# "inter-rack": Random receivers. Every flow is between different racks.
+# "inter-pod": Random receivers. Every flow is between different pods.
+# "shift": Host i sends to host i + `shift`, modulo the number of hosts.
 Pattern: TypeAlias = Literal["random", "inter-rack", "inter-pod", "shift"]
 
 
-# Threshold of XOFF.
+# Kind of XOFF threshold.
 # "dynamic": A share of the free shared buffer.
 # "static": An equal part of the shared buffer for each port.
 PfcThreshold: TypeAlias = Literal["dynamic", "static"]
@@ -3912,13 +4009,13 @@ PfcThreshold: TypeAlias = Literal["dynamic", "static"]
 
 # A path picker: its name, or a table of its name with its parameters (`{ plb = { forced_rounds = 6 } }`).
 # "ecmp": One path for the life of the queue pair.
-# "wcmp": One path for its life, drawn in proportion to the paths' rates.
+# "wcmp": One path for the life of the queue pair, drawn in proportion to the paths' rates.
 # "rps": Every packet takes a random path.
 # "weighted_rps": Every packet takes a random path, in proportion to the paths' rates.
 # "per_message": Every message takes a random path.
-# "round_robin": Packet after packet takes path after path.
-# "bitmap": Packet after packet takes path after path; a marked one is passed over once.
-# "oblivious": Path after path, each lap in an order of its own.
+# "round_robin": Packets take the paths in turn.
+# "bitmap": Packets take the paths in turn; a marked path is skipped once.
+# "oblivious": Packets take the paths in laps, each lap in a different order.
 Picker: TypeAlias = (
     Literal["ecmp", "wcmp", "rps", "weighted_rps", "per_message", "round_robin", "bitmap", "oblivious"]
     | PenaltiesPicker
@@ -3928,14 +4025,14 @@ Picker: TypeAlias = (
 )
 
 
-# Which hosts form a group.
-# "consecutive": Neighbours: group 0 is hosts 0, 1, 2, ...
-# "strided": Far apart: with G groups, group 0 is hosts 0, G, 2G, ...
-# "random": Drawn by seed.
+# Assignment of hosts to groups.
+# "consecutive": Consecutive hosts form a group: group 0 is hosts 0, 1, 2, ...
+# "strided": Hosts at equal distances form a group: with G groups, group 0 is hosts 0, G, 2G, ...
+# "random": Groups are drawn by seed.
 Placement: TypeAlias = Literal["consecutive", "strided", "random"]
 
 
-# A policy with its parameters, and its factory.
+# A policy with its parameters. Serves as its factory.
 Policy: TypeAlias = (
     SplitPolicy
     | UdmpPolicy
@@ -3949,14 +4046,15 @@ Policy: TypeAlias = (
 )
 
 
-# Which source ports a queue pair uses.
-# "any": Any: several may take the same way, as switches hash them.
-# "distinct": One for each way the fabric has to the receiver, up to `paths` of them, found by evaluating the hashes of
-#   the switches. For simulations: hosts do not know these hashes, but can find as much by tracing.
+# Choice of the source ports of a queue pair.
+# "any": Any source ports: several may hash to the same route.
+# "distinct": One source port for each route that the fabric has to the receiver, up to `paths` of them, found by
+#   evaluating the hashes of the switches. For simulations: hosts do not know these hashes, but can find such ports by
+#   tracing.
 Ports: TypeAlias = Literal["any", "distinct"]
 
 
-# What credit counts.
+# Unit of credit.
 # "packet": A packet of any size.
 Quantum: TypeAlias = Literal["packet"] | BytesQuantum
 
@@ -3965,23 +4063,24 @@ Quantum: TypeAlias = Literal["packet"] | BytesQuantum
 Rate: TypeAlias = str
 
 
-# What a decrease goes down to.
-# "to_share": Half the rate, but not below the share of the line that the delay tells: T / t of it. At a delay of t a
-#   window of two thresholds lets no more than twice that pass.
+# Target of a decrease.
+# "to_share": Half the rate, but at least T / t of the line rate, the share that delay t indicates. At a delay of t a
+#   window of two thresholds allows at most twice that rate.
 # "half": Half the rate (algorithm 2).
 RateCut: TypeAlias = Literal["to_share", "half"]
 
 
-# When the reaction point acts on a notification.
+# Time at which the reaction point acts on a notification.
 # "immediate": At once: the rate falls, then alpha rises, and the alpha timer restarts (SIGCOMM'15, section 3.1).
-#   Assumes a notification point that spaces its notifications.
-# "sampled": Two free-running clocks, started by the first notification, ask whether one arrived since they last asked:
-#   one moves alpha up or down, the other cuts the rate. So do the ns-3 models since HPCC (`RdmaHw::cnp_received_mlx`).
-#   So the first cut, too, comes one `decrease_interval` after its notification.
+#   Assumes a notification point that limits the rate of its notifications.
+# "sampled": At the next tick of two free-running clocks, which the first notification starts. Each checks whether a
+#   notification arrived since its last tick: one moves alpha up or down, the other cuts the rate. The ns-3 models since
+#   HPCC do the same (`RdmaHw::cnp_received_mlx`). The first cut, too, happens one `decrease_interval` after its
+#   notification.
 Reaction: TypeAlias = Literal["immediate", "sampled"]
 
 
-# Loss recovery of the sender and what the receiver does with packets out of order.
+# Loss recovery of the sender, and treatment of out-of-order packets at the receiver.
 Recovery: TypeAlias = (
     GoBackNRecovery
     | GoBackNRepeatedRecovery
@@ -3993,51 +4092,51 @@ Recovery: TypeAlias = (
 )
 
 
-# What the receiver says of packets that arrive ahead of a gap, beyond acknowledging them.
+# Reports of the receiver about packets that arrive ahead of a gap, in addition to acknowledgements.
 Reordering: TypeAlias = SilentReordering | ReportedReordering
 
 
-# What the receiver asks for again.
-# "overtaken": What later packets have overtaken on every path, each of which keeps order, and the end of what was sent
-#   once the flow has fallen silent. Who is asked in vain is asked again after twice the time.
-# "two_scans": What two scans a period apart found missing.
-# "literal": What one scan found missing below the highest packet, as printed.
-# "never": Nothing.
+# Rule by which the receiver requests retransmissions.
+# "overtaken": Requests packets that later packets have overtaken on every path, each of which keeps order, and the last
+#   packets sent once the flow is silent. An unanswered request is repeated after twice the time.
+# "two_scans": Requests packets that two scans a period apart found missing.
+# "literal": Requests packets that one scan found missing below the highest packet, as printed.
+# "never": Requests nothing.
 Repair: TypeAlias = Literal["overtaken", "two_scans", "literal", "never"]
 
 
-# The round trip within which ConWeave expects the answer to a probe on an idle network.
-# "way": That of the way the probe takes, from switch to switch.
-# "shortest": Twice the propagation from host to host on a shortest way, whichever way the probe takes (the study of
-#   LAPS: on a longer one every answer is late, and the flow changes its way again).
+# Round trip within which ConWeave expects the reply to a probe on an idle network.
+# "way": Round trip of the path that the probe takes, from switch to switch.
+# "shortest": Twice the propagation delay from host to host on a shortest path, whatever path the probe takes (the study
+#   of LAPS). On a longer path every reply is late, and the flow changes its path again.
 ReplyAfter: TypeAlias = Literal["way", "shortest"]
 
 
-# Retransmissions among other packets.
-# "first": Before all others.
-# "half": Alternately with others, where both wait.
-# "last": After all others.
+# Priority of retransmissions over other packets.
+# "first": Retransmissions leave before all other packets.
+# "half": Retransmissions alternate with other packets, if both wait.
+# "last": Retransmissions leave after all other packets.
 RetryOrder: TypeAlias = Literal["first", "half", "last"]
 
 
-# Whose packets keep one order on a path.
-# "host": Those of all queue pairs to a host: what is heard of one shows the losses of another (LAPS, its code).
-# "queue_pair": Those of a queue pair (LAPS, section III-D).
+# Scope of the order of packets on a path.
+# "host": Packets of all queue pairs to a host: an acknowledgement of one detects losses of another (LAPS, its code).
+# "queue_pair": Packets of one queue pair (LAPS, section III-D).
 RingScope: TypeAlias = Literal["host", "queue_pair"]
 
 
-# What a workload is to the run.
-# "foreground": The run waits for it.
-# "background": The run does not.
+# Role of a workload in the run.
+# "foreground": The run waits for the workload.
+# "background": The run does not wait for the workload.
 Role: TypeAlias = Literal["foreground", "background"]
 
 
-# What of a source route counts as bytes of a packet.
-# "none": Nothing: as the ns-3 simulators have it, where switches know routes by other means.
-# "anchors": A list of anchors: as few switches as pin the path, where between two of them the shortest way is the only
-#   one. 8 bytes and 4 an anchor; nothing on a path that is itself the only shortest way.
-# "hops": The egress port at every switch: 8 bytes and 2 a switch, filled up to words of 4.
-# "segments": A segment for every anchor, as in SRv6: 8 bytes and 16 a segment.
+# Form of source route whose bytes count as part of a packet.
+# "none": No bytes, as in the ns-3 simulators, whose switches know routes by other means.
+# "anchors": List of anchors: as few switches as pin the path, such that the shortest path between two successive ones
+#   is unique. 8 bytes and 4 for each anchor. No bytes on a path that is itself the only shortest one.
+# "hops": Egress port at every switch: 8 bytes and 2 for each switch, padded to a multiple of 4.
+# "segments": A segment for every anchor, as in SRv6: 8 bytes and 16 for each segment.
 RouteBytes: TypeAlias = Literal["none", "anchors", "hops", "segments"]
 
 
@@ -4050,50 +4149,43 @@ Routing: TypeAlias = (
 )
 
 
-# The round-trip time that the period of the scan is measured in.
-# "measured": From asking for a packet to its arrival, of late.
-# "configured": That of the idle network.
+# Round-trip time that the period of the scan is measured in.
+# "measured": Recent time from the request for a packet to its arrival.
+# "configured": Round-trip time of the idle network.
 RttSource: TypeAlias = Literal["measured", "configured"]
 
 
-# In which order the stages of a pipeline work.
-# "1f1b": Stage s of S does S - 1 - s microbatches forward, then one forward and one backward in turn (Narayanan et al.,
-#   "PipeDream", SOSP 2019, with a flush after each iteration).
-# "gpipe": All forward, then all backward (Huang et al., "GPipe", 2019).
+# Order of the computations of a pipeline stage.
+# "1f1b": One forward, one backward. Stage s of S first does S - 1 - s microbatches forward, and then alternates between
+#   one forward and one backward (Narayanan et al., "PipeDream", SOSP 2019, with a flush after each iteration).
+# "gpipe": All microbatches forward, then all backward (Huang et al., "GPipe", 2019).
 Schedule: TypeAlias = Literal["1f1b", "gpipe"]
 
 
-# Whom a queue pair serves (the transport service of the InfiniBand architecture).
+# Transport service of a queue pair (InfiniBand architecture).
 Service: TypeAlias = ConnectionService | SharedReceiveService | EndToEndService | DatagramService
 
 
-# Whom a notification of marks slows down, where datagrams have congestion control.
-# "destination": The destination that tells. What is on the way to others does not pay for it.
-# "queue_pair": The queue pair, which has one rate for all its destinations, as that of a connection has. It knows of
-#   congestion before it has sent anything to most of them; one slow destination slows all.
-Slows: TypeAlias = Literal["destination", "queue_pair"]
-
-
-# What counts as a hop of the way there and back.
-# "nodes_rt": Every node visited, the hosts at the ends included: with links of 1 us the only reading whose target lies
-#   above the idle round-trip time.
-# "links_rt": Every link, there and back.
-# "links_fwd": Every link there.
+# Definition of a hop on the round trip.
+# "nodes_rt": Every node visited, including the hosts at the ends. With links of 1 us this is the only definition whose
+#   target lies above the idle round-trip time.
+# "links_rt": Every link, in both directions.
+# "links_fwd": Every link in the forward direction.
 SwiftHops: TypeAlias = Literal["nodes_rt", "links_rt", "links_fwd"]
 
 
-# What marking thresholds mean on ports of different rates.
-# "by-rate": In proportion to the rate of the port, as the HPCC configurations list them.
-# "fixed": The same bytes on every port.
+# Scaling of thresholds on ports of different rates.
+# "by-rate": In proportion to the rate of the port, as in the HPCC configurations.
+# "fixed": The same number of bytes on every port.
 Thresholds: TypeAlias = Literal["by-rate", "fixed"]
 
 
 # A named parameter set.
-# "hpcc": What the HPCC authors ran as TIMELY: thresholds of the paper, steps that grow with the line rate.
-# "paper": The paper (SIGCOMM 2015, section 4 and 6): steps of 10 Mb/s at any line rate.
-# "erpc": What eRPC runs (NSDI 2019): a slow average of the gradient, a high upper threshold.
-# "near": For round-trip times of one data centre or of a way to its edge: thresholds at a tenth of the paper's,
-#   gradient by a base of 6 us. Ours.
+# "hpcc": Values that the HPCC authors used for TIMELY: thresholds of the paper, steps that grow with the line rate.
+# "paper": Values of the paper (SIGCOMM 2015, section 4 and 6): steps of 10 Mb/s at any line rate.
+# "erpc": Values of eRPC (NSDI 2019): a slow average of the gradient, a high upper threshold.
+# "near": Our values for the round-trip times within one data centre, or to its edge. The thresholds are a fifth of the
+#   paper's, and the base of the gradient is 6 us.
 TimelyPreset: TypeAlias = Literal["hpcc", "paper", "erpc", "near"]
 
 
@@ -4118,63 +4210,65 @@ Topology: TypeAlias = (
 )
 
 
-# Whether the ends of a dimension are linked.
+# Links between the ends of a dimension.
 # "joined": Each dimension of three or more switches is a ring: a torus.
-# "open": Each dimension is a line: a mesh.
+# "open": Each dimension is a chain: a mesh.
 TorusEnds: TypeAlias = Literal["joined", "open"]
 
 
 # A published model.
-# "gpt-3-175b": 175 billion parameters (Brown et al., "Language models are few-shot learners", 2020, table 2.1).
-# "llama-3-8b": 8 billion parameters (Grattafiori et al., "The Llama 3 herd of models", 2024, table 3).
-# "llama-3-70b": 70 billion parameters (likewise).
-# "llama-3-405b": 405 billion parameters (likewise).
-# "mixtral-8x7b": 47 billion parameters, 13 billion of them active for a token (Jiang et al., "Mixtral of experts",
-#   2024, table 1).
+# "gpt-3-175b": GPT-3 with 175 billion parameters (Brown et al., "Language models are few-shot learners", 2020, table
+#   2.1).
+# "llama-3-8b": Llama 3 with 8 billion parameters (Grattafiori et al., "The Llama 3 herd of models", 2024, table 3).
+# "llama-3-70b": Llama 3 with 70 billion parameters (same source).
+# "llama-3-405b": Llama 3 with 405 billion parameters (same source).
+# "mixtral-8x7b": Mixtral with 47 billion parameters, of which 13 billion are active for a token (Jiang et al., "Mixtral
+#   of experts", 2024, table 1).
 TransformerModel: TypeAlias = Literal["gpt-3-175b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "mixtral-8x7b"]
 
 
-# How far above the average a round-trip time is whose acknowledgement releases nothing.
-# "by_base": By a base round-trip time: for fabrics, where queues hardly get longer than that.
-# "by_queue": By as much as the average is above the base, but at least a base: for real hosts, where queues may be many
-#   base times long.
+# Excess of a round-trip time over the average from which its acknowledgement releases nothing.
+# "by_base": One base round-trip time: for fabrics, where queues are hardly longer.
+# "by_queue": The excess of the average over the base, at least one base round-trip time: for real hosts, where queues
+#   may be many base times long.
 UdmpLate: TypeAlias = Literal["by_base", "by_queue"]
 
 
-# Which control law.
-# "published": As printed in algorithms 1 and 2, with the packets in flight counted (the listing lost the two lines that
-#   do) and a restart kick, without which flows deadlock in incast. Its rate drifts to half the line under noise.
-# "repaired": With a queue target, an additive step, a rate that follows low round-trip times, spare paths, caps on pool
-#   and flight, and a restart timer.
+# Variant of the algorithm.
+# "published": Algorithms 1 and 2 as printed, with the packets in flight counted (the listing lacks the two lines for
+#   it), and with a restart kick, without which flows deadlock in incast. Under noise the rate drifts to half the line
+#   rate.
+# "repaired": With a queue target, an additive step, a rate that follows low round-trip times, spare paths, limits of
+#   the pool and of the packets in flight, and a restart timer.
 UdmpVariant: TypeAlias = Literal["published", "repaired"]
 
 
-# What of the first window has not left when the receiver is first heard of.
-# "lapses": It may not be used any more.
-# "stays": It may.
+# Treatment of the rest of the first window that has not left when the receiver first responds.
+# "lapses": The rest may no longer be used.
+# "stays": The rest may still be used.
 Unused: TypeAlias = Literal["lapses", "stays"]
 
 
-# The verb that messages are posted with.
+# Verb with which messages are posted.
 # "write": One-sided WRITE.
 # "send": Two-sided SEND.
 Verb: TypeAlias = Literal["write", "send"]
 
 
-# The most a queue pair may have in flight.
+# Largest amount of data in flight of a queue pair.
 # "unlimited": No bound.
 Window: TypeAlias = Literal["unlimited"] | BdpWindow | PacketsWindow
 
 
-# Whose threshold the window is two of, where the window alone limits.
-# "paths": That of the paths to the receiver (the authors' code): little waits for those near by.
-# "fabric": That of the longest path of the fabric: senders near a receiver get the same share of its links as those far
-#   off. An incast of 64 MB over rails is done 0.2 % after the bound in place of 3.7, and what little waits under other
-#   loads makes their means up to 5 % longer there.
+# Threshold by which the window is computed, if only the window limits; the window is two of it.
+# "paths": Threshold of the paths to the receiver (the authors' code): few bytes queue for near receivers.
+# "fabric": Threshold of the longest path of the fabric: senders near a receiver get the same share of its links as
+#   distant ones. An incast of 64 MB over rails then ends 0.2 % after the bound instead of 3.7 %. Under other loads with
+#   short queues the mean completion times are up to 5 % longer.
 WindowOf: TypeAlias = Literal["paths", "fabric"]
 
 
-# Traffic that is reported together and carried alike. Several run side by side.
+# Traffic that is reported together and carried by one scheme. Several workloads run at the same time.
 Workload: TypeAlias = (
     PermutationWorkload
     | IncastWorkload

@@ -6,11 +6,11 @@ import pathweave as pw
 
 
 class Window(pw.CongestionControl):
-    """A fixed window of 16 full packets, as `{ packets = 16 }` of the engine."""
+    """A fixed window of two full packets, as `{ packets = 2 }` of the engine."""
 
     def __init__(self, queue_pair: pw.QueuePair) -> None:
         super().__init__(queue_pair)
-        self.window_bytes = 16 * queue_pair.mtu_wire_bytes
+        self.window_bytes = 2 * queue_pair.mtu_wire_bytes
 
 
 class Halving(pw.CongestionControl):
@@ -35,7 +35,7 @@ def sprayed(small: pw.Scenario) -> pw.Scenario:
 
 
 def test_a_window_in_python_is_that_in_rust(sprayed: pw.Scenario) -> None:
-    fixed = sprayed.with_(set=['scheme.policy.cc={ kind = "none", window = { packets = 16 } }'])
+    fixed = sprayed.with_(set=['scheme.policy.cc={ kind = "none", window = { packets = 2 } }'])
     rust = pw.run(fixed, progress=False)
     assert rust.digest != pw.run(sprayed, progress=False).digest, "the window shows in the digest"
     for threads in (None, 2):

@@ -157,7 +157,7 @@ impl SweepFolder {
     }
 
     /// Stores the files that `sweep_run` returned for the run `key`.
-    fn store(&self, py: Python<'_>, key: &str, files: BTreeMap<String, Vec<u8>>) -> PyResult<()> {
+    fn put(&self, py: Python<'_>, key: &str, files: BTreeMap<String, Vec<u8>>) -> PyResult<()> {
         let files: Files = files.into_iter().collect();
         py.detach(|| self.dataset.store(key, &files))
             .map(drop)
