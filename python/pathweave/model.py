@@ -1826,7 +1826,7 @@ class BytesQuantum(Table):
 
 @dataclass(kw_only=True, repr=False)
 class GoBackNRecovery(Table):
-    """Go-back-N: the receiver drops out-of-order packets and sends one NACK per gap; the sender goes back to the gap."""
+    """Go-back-N: the receiver drops packets out of order and sends a NACK per gap; the sender goes back to the gap."""
 
     kind: ClassVar[str | None] = "go_back_n"
 

@@ -247,7 +247,7 @@ pub enum Ports {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Recovery {
-    /// Go-back-N: the receiver drops out-of-order packets and sends one NACK per gap; the sender goes back to the
+    /// Go-back-N: the receiver drops packets out of order and sends a NACK per gap; the sender goes back to the
     /// gap.
     GoBackN,
     /// Go-back-N with repeated NACKs. If a packet arrives ahead of the same gap `repeat` or more after the last NACK,
