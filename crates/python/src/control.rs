@@ -163,19 +163,22 @@ struct PythonControl {
 }
 
 impl PythonControl {
-    /// Calls Python and reads the limits, unless an exception was raised before. A new exception ends the run, and
-    /// `fallback` is returned.
+    /// Calls a method and reads the limits, unless the class leaves the method out or an exception was raised before.
+    /// A new exception ends the run. `fallback` is returned if there is no result.
     fn call_python<T>(
         &mut self,
         now: Time,
         fallback: T,
-        call: impl FnOnce(Python<'_>, &Callable) -> PyResult<T>,
+        method: impl FnOnce(&Callable) -> Option<&Py<PyAny>>,
+        call: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<T>,
     ) -> T {
         let Some(callable) = self.callable.as_ref().filter(|_| !self.trouble.is_set()) else {
             return fallback;
         };
+        // The interpreter's lock is not taken for nothing.
+        let Some(method) = method(callable) else { return fallback };
         let called = Python::attach(|py| {
-            let result = call(py, callable)?;
+            let result = call(method.bind(py))?;
             Ok((result, Limits::read(callable.object.bind(py))?))
         });
         match called {
@@ -212,20 +215,23 @@ impl CongestionControl for PythonControl {
         if let Some(rate) = self.limits.rate {
             self.next_send = now.max(self.next_send) + rate.time_for(u64::from(sent.wire_bytes));
         }
-        if self.callable.as_ref().is_none_or(|callable| callable.on_sent.is_none()) {
-            return 0;
-        }
-        self.call_python(now, 0, |py, callable| {
-            let Some(on_sent) = &callable.on_sent else { return Ok(0) };
-            memo_of(&on_sent.bind(py).call1((now.as_ps(), sent.path.0, Packet::sent(sent)))?)
-        })
+        self.call_python(
+            now,
+            0,
+            |callable| callable.on_sent.as_ref(),
+            |on_sent| memo_of(&on_sent.call1((now.as_ps(), sent.path.0, Packet::sent(sent)))?),
+        )
     }
 
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        self.call_python(now, (), |py, callable| {
-            let Some(on_feedback) = &callable.on_feedback else { return Ok(()) };
-            on_feedback.bind(py).call1((now.as_ps(), signals::Feedback::new(feedback, Half::Cc))).map(drop)
-        });
+        self.call_python(
+            now,
+            (),
+            |callable| callable.on_feedback.as_ref(),
+            |on_feedback| {
+                on_feedback.call1((now.as_ps(), signals::Feedback::new(feedback, Half::Cc))).map(drop)
+            },
+        );
     }
 
     fn rate(&self, _now: Time) -> Option<Rate> {
