@@ -1,4 +1,4 @@
-// What the program puts into the page. The fields are those of `crates/results/src/report` and of summary.json.
+// What the program puts into the page. The fields are those of `crates/report/src/report` and of summary.json.
 import { read } from "./dom";
 
 export type Quantity = "time_ns" | "rate_bps" | "bytes" | "count" | "plain" | "percent";

@@ -1,4 +1,4 @@
-// Reports in headless Chromium: samples of crates/results/examples/sample_reports.rs.
+// Reports in headless Chromium: samples of crates/report/examples/sample_reports.rs.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

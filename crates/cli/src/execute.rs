@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pathweave_heap::usage;
-use pathweave_results::{EndReason, FlowSink, FlowStatus, RunResult, Summary};
+use pathweave_records::{EndReason, FlowSink, FlowStatus, RunResult, Summary};
 use pathweave_scenario::Loaded;
 use pathweave_sim::{Fidelity, Monitor, MonitorDecision, RankSimulation, SimSpec, Simulation, Tap};
 

@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use pathweave_results::{
-    FlowFile, FlowRecord, FlowSink, FlowStats, OutputError, ResultFolder, RunInfo, RunResult,
-};
+use pathweave_records::{FlowRecord, FlowSink, FlowStats, RunInfo, RunResult};
+use pathweave_report::{FlowFile, OutputError, ResultFolder};
 use pathweave_sim::{SimSpec, records_can_be_written_singly};
 
 /// Number of batches of records that may wait for the disk. If there are more, the run waits.

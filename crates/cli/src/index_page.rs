@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use pathweave_results::{SchemeComparison, landing_html};
+use pathweave_report::{SchemeComparison, landing_html};
 
 use crate::failure::Failure;
 use crate::output::Output;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration as Wall, Instant, SystemTime};
 
-use pathweave_results::{Progress, ProgressPoint, RunProgress};
+use pathweave_report::{Progress, ProgressPoint, RunProgress};
 
 use crate::progress::Snapshot;
 
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     fn told(folder: &std::path::Path) -> serde_json::Value {
-        let text = std::fs::read(folder.join(pathweave_results::PROGRESS_FILE)).unwrap();
+        let text = std::fs::read(folder.join(pathweave_report::PROGRESS_FILE)).unwrap();
         serde_json::from_slice(&text).unwrap()
     }
 

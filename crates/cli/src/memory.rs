@@ -4,7 +4,7 @@ use std::num::NonZeroU16;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use pathweave_heap::usage::available_bytes;
-use pathweave_results::Quantity;
+use pathweave_records::Quantity;
 use pathweave_scenario::{Diagnostics, Loaded, Memory, MemoryPart, Prepared, Process, Records};
 use pathweave_sim::SimSpec;
 

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use clap::{Args, Subcommand};
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_scenario::Loaded;
 
 use crate::failure::{Failure, Outcome};

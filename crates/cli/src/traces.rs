@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use pathweave_results::{FctEnd, FctFormat, RunResult, fct, flows_csv, perfetto};
+use pathweave_records::RunResult;
+use pathweave_report::{FctEnd, FctFormat, fct, flows_csv, perfetto};
 use pathweave_scenario::units::HostId;
 use pathweave_scenario::{Records, closest_name, suggestion};
 use pathweave_sim::{Capture, CaptureFilter, Fidelity, Frames, SimSpec};

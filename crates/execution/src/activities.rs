@@ -2,7 +2,7 @@
 
 use std::collections::hash_map::Entry;
 
-use pathweave_results::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
+use pathweave_records::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
 use pathweave_units::{Bytes, Time};
 use pathweave_workload::{Label, MessageGraph, Progress, Task, TaskId};
 

@@ -1,6 +1,6 @@
 //! Cause of each task's begin, and the critical path of each job that follows from the causes.
 
-use pathweave_results::{CriticalStep, StepKind};
+use pathweave_records::{CriticalStep, StepKind};
 use pathweave_units::Time;
 use pathweave_workload::{JobId, MessageGraph, Progress, Task, TaskId};
 

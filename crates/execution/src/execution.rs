@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pathweave_results::{
+use pathweave_records::{
     ActivityLabel, ActivityRecord, CriticalStep, FlowRecord, FlowStatus, JobRecord, Role,
 };
 use pathweave_transport::Status;

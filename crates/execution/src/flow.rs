@@ -1,6 +1,6 @@
 //! State of a posted message at its sender and at its receiver.
 
-use pathweave_results::{FlowRecord, FlowStatus};
+use pathweave_records::{FlowRecord, FlowStatus};
 use pathweave_transport::Status;
 use pathweave_units::Time;
 

@@ -1,6 +1,6 @@
 //! Count of the work that a run still waits for: the tasks of foreground groups.
 
-use pathweave_results::Role;
+use pathweave_records::Role;
 use pathweave_units::Time;
 use pathweave_workload::{MessageGraph, Task, TaskId};
 

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use pathweave_results::{ActivityRecord, CriticalStep, JobRecord};
+use pathweave_records::{ActivityRecord, CriticalStep, JobRecord};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{Job, JobId, JobSpans, MessageGraph, Moment, Notice, Progress, TaskId};
 

@@ -1,7 +1,7 @@
 //! Engine of a run: executes the workload over flows that share links, from one event time to the next.
 
 use pathweave_execution::{Execution, ScheduledStep, Step};
-use pathweave_results::EndReason;
+use pathweave_records::EndReason;
 use pathweave_sim::{Monitor, MonitorDecision, SimError, SimSpec, Snapshot};
 use pathweave_units::{Duration, Time};
 use pathweave_workload::Task;

@@ -34,7 +34,7 @@ mod validity;
 mod walk;
 mod wanted;
 
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::{Monitor, SimError, SimSpec};
 pub use validity::MAX_SMALL_RUN_MESSAGES;
 

@@ -1,6 +1,6 @@
 //! Records of a run.
 
-use pathweave_results::{EndReason, LinkTotals, RunInfo, RunResult};
+use pathweave_records::{EndReason, LinkTotals, RunInfo, RunResult};
 use pathweave_topo::LinkId;
 use pathweave_units::{Rate, Time, mix64};
 use pathweave_workload::Folding;

@@ -2,7 +2,7 @@
 //! after the other. Long parts become flows of the solver; short ones are sent at once.
 
 use pathweave_execution::{ConnId, MessagePart, PartCompletion, QueuePairs, SenderCounters, shares};
-use pathweave_results::FlowRecord;
+use pathweave_records::FlowRecord;
 use pathweave_sim::PathUse;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, PathId, Spread, Time, mix64};

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{TestLab, privileged};
 use pathweave_lab::{RateScale, Settings, over_sockets};
-use pathweave_results::{EndReason, FlowStatus};
+use pathweave_records::{EndReason, FlowStatus};
 use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_topo::{Build, LeafSpine, Topology};
 use pathweave_units::{Bytes, Duration, Rate};

@@ -39,6 +39,6 @@ fn as_dict<'py>(py: Python<'py>, finding: &Diagnostic) -> PyResult<Bound<'py, Py
 }
 
 /// Converts the error of an output to an `OSError`.
-pub(crate) fn output_error(error: &pathweave_results::OutputError) -> PyErr {
+pub(crate) fn output_error(error: &pathweave_report::OutputError) -> PyErr {
     PyOSError::new_err(error.to_string())
 }

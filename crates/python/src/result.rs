@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
-use pathweave_results as results;
-use pathweave_results::{ResultFolder, Summary};
+use pathweave_records as records;
+use pathweave_records::Summary;
+use pathweave_report::ResultFolder;
 use pyo3::prelude::*;
 
 use crate::error::output_error;
@@ -12,13 +13,13 @@ use crate::table::{Table, bug};
 /// Records of a run and their summary.
 #[pyclass(frozen, module = "pathweave._pathweave")]
 pub(crate) struct RunResult {
-    run: results::RunResult,
+    run: records::RunResult,
     summary: Summary,
     notes: Vec<String>,
 }
 
 impl RunResult {
-    pub(crate) fn new(run: results::RunResult, notes: Vec<String>) -> Self {
+    pub(crate) fn new(run: records::RunResult, notes: Vec<String>) -> Self {
         RunResult { summary: Summary::from_run(&run), run, notes }
     }
 }
@@ -58,53 +59,53 @@ impl RunResult {
     /// Table of flows, one row per flow.
     #[getter]
     fn flows(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::FLOWS, &self.run.flows).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::FLOWS, &self.run.flows).map_err(|e| bug(&e))
     }
     /// Table of samples of queues, rates and shares over time.
     #[getter]
     fn series(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::SERIES, &self.run.series).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::SERIES, &self.run.series).map_err(|e| bug(&e))
     }
     /// Table of drops, pauses, retransmissions, timeouts and faults.
     #[getter]
     fn events(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::EVENTS, &self.run.events).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::EVENTS, &self.run.events).map_err(|e| bug(&e))
     }
     /// Table of links, one row per direction of a link.
     #[getter]
     fn links(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::LINKS, &self.run.links).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::LINKS, &self.run.links).map_err(|e| bug(&e))
     }
     /// Table of jobs, one row per job.
     #[getter]
     fn jobs(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::JOBS, &self.run.jobs).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::JOBS, &self.run.jobs).map_err(|e| bug(&e))
     }
     /// Table of host activity, one row per computation, part in a collective, or run of messages.
     #[getter]
     fn activities(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::ACTIVITIES, &self.run.activities).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::ACTIVITIES, &self.run.activities).map_err(|e| bug(&e))
     }
     /// Table of collectives, one row per collective: begin and end at its ranks, bandwidth, exposed time.
     #[getter]
     fn collectives(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::COLLECTIVES, &results::collectives(&self.run))
+        Table::from_records(&self.run, records::COLLECTIVES, &records::collectives(&self.run))
             .map_err(|e| bug(&e))
     }
     /// Table of rank activity for each layer, with its exposed time.
     #[getter]
     fn layers(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::LAYERS, &results::layers(&self.run)).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::LAYERS, &records::layers(&self.run)).map_err(|e| bug(&e))
     }
     /// Table of the critical path of each job: what it waited for, step by step.
     #[getter]
     fn critical(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::CRITICAL, &self.run.critical).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::CRITICAL, &self.run.critical).map_err(|e| bug(&e))
     }
     /// Table of the slowest flows' time: what each waited for, and at which link.
     #[getter]
     fn waits(&self) -> PyResult<Table> {
-        Table::from_records(&self.run, results::WAITS, &self.run.waits).map_err(|e| bug(&e))
+        Table::from_records(&self.run, records::WAITS, &self.run.waits).map_err(|e| bug(&e))
     }
     /// Plots of this run by matplotlib: a `pathweave._plot.Plot`. Needs the extra `pathweave[plots]`.
     #[getter]
@@ -113,7 +114,7 @@ impl RunResult {
     }
     /// Returns the report, one self-contained HTML page.
     fn report_html(&self, py: Python<'_>) -> String {
-        py.detach(|| results::report_html(&[(&self.run, &self.summary)]))
+        py.detach(|| records::report_html(&[(&self.run, &self.summary)]))
     }
     /// Writes the same folder as `pathweave run`: Parquet tables, summary, scenario and report.
     ///
@@ -128,7 +129,7 @@ impl RunResult {
     }
     /// Returns the table that `pathweave run` prints.
     fn __str__(&self) -> String {
-        results::summary_table(&self.summary)
+        records::summary_table(&self.summary)
     }
     fn __repr__(&self) -> String {
         let info = &self.run.info;
@@ -139,7 +140,7 @@ impl RunResult {
 /// Returns the table that `pathweave compare` prints. Ratios are relative to the first run.
 #[pyfunction]
 pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
-    results::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
+    records::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
 }
 
 /// Returns the colours of curves as "#rrggbb". A scheme has the same colour as on pages.
@@ -148,10 +149,10 @@ pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
 pub(crate) fn scheme_colours(names: Vec<String>) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let hex = |number: usize| {
-        let (red, green, blue) = results::SCHEME_COLOURS[number];
+        let (red, green, blue) = records::SCHEME_COLOURS[number];
         format!("#{red:02x}{green:02x}{blue:02x}")
     };
-    results::scheme_colours(&names).into_iter().map(hex).collect()
+    records::scheme_colours(&names).into_iter().map(hex).collect()
 }
 
 /// Writes the same folder as `pathweave compare`: a folder per run, and a report of all runs.

@@ -176,7 +176,7 @@ pub(crate) fn simulate(
     loaded: &Loaded,
     spec: &SimSpec,
     watched: &RunHooks<'_>,
-) -> PyResult<pathweave_results::RunResult> {
+) -> PyResult<pathweave_records::RunResult> {
     let now = Instant::now();
     let RunHooks { progress, cancel, trouble } = *watched;
     let mut watcher =

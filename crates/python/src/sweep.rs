@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pathweave_results::{EndReason, Summary};
+use pathweave_records::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_study::sweep::{
     Dataset, ENGINE, Files, Outcome, Plan, StoredFiles, SweepError, SweepSummary, TableName, encode_files,

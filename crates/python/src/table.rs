@@ -10,7 +10,7 @@ use arrow_array::{
     Array, ArrayRef, Float64Array, RecordBatch, RecordBatchIterator, UInt32Array, UInt64Array,
 };
 use arrow_schema::{ArrowError, Field, Schema};
-use pathweave_results::{Column, Get, RunResult};
+use pathweave_records::{Column, Get, RunResult};
 use pyo3::exceptions::{PyImportError, PyModuleNotFoundError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyCapsule};

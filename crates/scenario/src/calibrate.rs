@@ -5,7 +5,7 @@
 //! that rate control leaves in use. The other half is held out, and the label of the run reports the error on it.
 
 use pathweave_flow::Efficiency;
-use pathweave_results::{Calibration, EndReason, FlowRecord, RunResult, percentile};
+use pathweave_records::{Calibration, EndReason, FlowRecord, RunResult, percentile};
 use pathweave_sim::{
     Fidelity, Monitor, MonitorDecision, ObserveConfig, SimError, SimSpec, Snapshot, StopConfig,
 };

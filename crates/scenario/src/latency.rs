@@ -1,6 +1,6 @@
 //! Detection of scenarios in which latency, not bandwidth, determines the time of messages.
 
-use pathweave_results::{Quantity, least_scale};
+use pathweave_records::{Quantity, least_scale};
 use pathweave_sim::SimSpec;
 
 /// Returns a note if the average message of a job takes less time on a link than the smallest possible delay between

@@ -6,7 +6,7 @@
 //! a larger error, or with too few messages measured, stays outside and reports the error.
 
 use pathweave_flow::{Efficiency, MAX_SMALL_RUN_MESSAGES};
-use pathweave_results::{Calibration, EndReason, FlowRecord, RunResult, percentile};
+use pathweave_records::{Calibration, EndReason, FlowRecord, RunResult, percentile};
 use pathweave_sim::{Fidelity, Monitor, ObserveConfig, SimError, SimSpec, StopConfig};
 use pathweave_units::Duration;
 

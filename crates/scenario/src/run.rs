@@ -1,7 +1,7 @@
 //! Execution of a run with packets or flows.
 
 use pathweave_flow::Efficiency;
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::{Calibrate, Fidelity, Monitor, SimError, SimSpec, Simulation};
 
 use crate::{calibrate, outside_check};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{EventKind, FlowStatus, RunResult};
+use pathweave_records::{EventKind, FlowStatus, RunResult};
 use pathweave_transport::Placement;
 
 /// Remote address of a flow's first byte. Each flow has 8 GiB, so an address identifies the flow and the offset in
@@ -68,7 +68,7 @@ pub fn violations(result: &RunResult, lossless: bool) -> Vec<String> {
             .events
             .iter()
             .filter(|e| {
-                e.kind == EventKind::Drop && e.reason == Some(pathweave_results::DropReason::BufferFull)
+                e.kind == EventKind::Drop && e.reason == Some(pathweave_records::DropReason::BufferFull)
             })
             .count();
         if buffer_drops > 0 {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use pathweave_execution::{Execution, ScheduledStep};
 use pathweave_fabric::{PausedPort, PfcFailure, PfcWatch};
-use pathweave_results::{EndReason, FlowRecord, FlowSink};
+use pathweave_records::{EndReason, FlowRecord, FlowSink};
 use pathweave_topo::NodeId;
 use pathweave_units::Time;
 

@@ -1,7 +1,7 @@
 //! Datagram queue pairs on the fabric, and delays of NIC and host beyond the link.
 
 use pathweave_policy::{DatagramConfig, MeasuredSection, PolicyEnv, Repair, Service};
-use pathweave_results::FlowRecord;
+use pathweave_records::FlowRecord;
 use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
 use pathweave_transport::{PortChange, Status, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{Departures, Gaps, PathLength};
+use pathweave_records::{Departures, Gaps, PathLength};
 use pathweave_topo::PathSets;
 use pathweave_transport::Transmit;
 use pathweave_units::{HostId, PathId, QpNum, Time};

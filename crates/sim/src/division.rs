@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use pathweave_results::Fidelity;
+use pathweave_records::Fidelity;
 
 use crate::fingerprint::fingerprint;
 use crate::partition::{Partition, ShardLayout};

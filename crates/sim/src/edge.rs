@@ -8,7 +8,7 @@ use pathweave_fabric::{
     ContentAccess, ContentView, Fabric, MiddleboxStats, QueueingThresholds, SwitchPosition,
 };
 use pathweave_policy::{MeasuredSection, queued_rtt};
-use pathweave_results::MiddleboxTotals;
+use pathweave_records::MiddleboxTotals;
 use pathweave_topo::{Sites, Topology};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::{Body, Control, Framing, Segment};

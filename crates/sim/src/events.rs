@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{EventKind, EventRecord};
+use pathweave_records::{EventKind, EventRecord};
 
 /// Events of a run so far. Each kind has its own limit, so that a flood of one kind does not displace the others.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use pathweave_policy::Policy;
-use pathweave_results::SeriesKind;
+use pathweave_records::SeriesKind;
 use pathweave_transport::Placement;
 use pathweave_units::{HostId, PathId, QpNum, Time};
 use pathweave_wire::{Body, Segment};

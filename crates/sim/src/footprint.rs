@@ -3,7 +3,7 @@
 use pathweave_execution::{Connection, Connections, Execution, messages_in_a_chunk};
 use pathweave_fabric::Fabric;
 use pathweave_policy::AnyPolicy;
-use pathweave_results::{EventRecord, Fidelity, FlowRecord, FlowStats, LinkTotals, NodeInfo, SeriesSample};
+use pathweave_records::{EventRecord, Fidelity, FlowRecord, FlowStats, LinkTotals, NodeInfo, SeriesSample};
 use pathweave_transport::Endpoint;
 
 use crate::host::{Content, Host};

@@ -4,7 +4,7 @@
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::ConnId;
 use pathweave_policy::Policy;
-use pathweave_results::GroupTotals;
+use pathweave_records::GroupTotals;
 use pathweave_units::{Duration, Time};
 
 use crate::locked_shards::LockedShards;

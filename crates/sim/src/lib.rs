@@ -1,6 +1,6 @@
 //! Simulation of hosts that run the transport on a simulated fabric.
 //!
-//! [`run`] executes a [`SimSpec`] and returns a [`pathweave_results::RunResult`]. The simulator drives the same
+//! [`run`] executes a [`SimSpec`] and returns a [`pathweave_records::RunResult`]. The simulator drives the same
 //! protocol code as the datapath. Nothing in this crate decides when a packet leaves or on which path.
 
 mod agenda;
@@ -65,7 +65,7 @@ pub use opening::full_and_ack_bytes;
 pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
 pub use paths::{PathProfile, PathUse, profile};
 pub use pathweave_execution::GroupSpec;
-pub use pathweave_results::{Fidelity, Role};
+pub use pathweave_records::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};
 pub use runner::{RankSimulation, Simulation, run};
 pub use spec::{

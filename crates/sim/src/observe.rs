@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_execution::Step;
 use pathweave_fabric::{DropReason, FabricEvent, FabricEventKind, Header};
-use pathweave_results::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
+use pathweave_records::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
 use pathweave_transport::rd::PeerId;
 use pathweave_transport::{Event, SentPacket};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};

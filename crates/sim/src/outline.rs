@@ -1,6 +1,6 @@
 //! Records of a run that are known in advance, the same for a simulated and for a real network.
 
-use pathweave_results::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo};
+use pathweave_records::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo};
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::Rate;
 

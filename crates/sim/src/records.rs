@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_fabric::{ForwardingStats, MiddleboxStats};
-use pathweave_results::{
+use pathweave_records::{
     ActivityLabel, ActivityRecord, BalancingTotals, CriticalStep, EndReason, FlowRecord, JobRecord,
     LinkTotals, RunInfo, RunResult, SeriesSample,
 };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pathweave_execution::Connections;
-use pathweave_results::{EndReason, FlowSink, RunResult};
+use pathweave_records::{EndReason, FlowSink, RunResult};
 use pathweave_units::{Duration, Time};
 
 use crate::calendar::Calendar;

@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use pathweave_results::{SeriesKind, SeriesSample, Span};
+use pathweave_records::{SeriesKind, SeriesSample, Span};
 use pathweave_units::{Duration, Time};
 
 /// Largest number of paths of a flow recorded at an instant. The paths with the most packets are kept.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pathweave_execution::{Connections, Execution, Part};
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_fabric::{Arrived, Step};
-use pathweave_results::{EventKind, EventRecord};
+use pathweave_records::{EventKind, EventRecord};
 use pathweave_transport::Event;
 use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::Body;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pathweave_execution::GroupSpec;
 use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
 use pathweave_policy::{Scheme, Service};
-use pathweave_results::{Fidelity, Role};
+use pathweave_records::{Fidelity, Role};
 use pathweave_topo::{PathSets, Topology};
 use pathweave_transport::RetransmissionConfig;
 use pathweave_units::{Bytes, Duration};

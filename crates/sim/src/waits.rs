@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use borsh::{BorshDeserialize, BorshSerialize};
 use pathweave_fabric::{Header, Held, Stopped};
-use pathweave_results::{FlowRecord, Role, WaitKind, WaitRecord};
+use pathweave_records::{FlowRecord, Role, WaitKind, WaitRecord};
 use pathweave_transport::Waiting;
 use pathweave_units::{Duration, Time};
 use pathweave_wire::{Body, Segment};

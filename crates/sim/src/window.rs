@@ -168,7 +168,7 @@ impl<const C: usize> Shard<'_, C> {
 #[cfg(test)]
 mod tests {
     use pathweave_fabric::config::FaultConfig;
-    use pathweave_results::{EndReason, RunResult};
+    use pathweave_records::{EndReason, RunResult};
     use pathweave_topo::{Build, LeafSpine};
     use pathweave_units::{Bytes, Duration, Rate, Rng};
     use pathweave_workload::{

@@ -5,7 +5,7 @@ use pathweave_execution::{
     shares,
 };
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
-use pathweave_results::FlowRecord;
+use pathweave_records::FlowRecord;
 use pathweave_topo::rate_of_ports;
 use pathweave_transport::{Buffer, Op, PortChange, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Time};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::Path;
 
-use pathweave_results::Summary;
+use pathweave_records::Summary;
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::NoMonitor;
 use pathweave_study::sweep::{Dataset, Outcome, Plan, Run, SweepSummary, encode_files};

@@ -1,4 +1,4 @@
-// What `pathweave view` tells: the fields are those of `crates/cli/src/view/index.rs` and `crates/results/src/live.rs`.
+// What `pathweave view` tells: the fields are those of `crates/cli/src/view/index.rs` and `crates/report/src/progress.rs`.
 
 export interface Row {
   path: string; kind: "run" | "comparison" | "sweep" | "page"; name: string; schemes: string[]; seed: number | null;

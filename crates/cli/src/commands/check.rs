@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pathweave_heap::usage::available_bytes;
-use pathweave_results::Quantity;
+use pathweave_records::Quantity;
 use pathweave_scenario::{Inspection, Loaded, Memory, Records};
 use pathweave_sim::SimSpec;
 use serde::Serialize;

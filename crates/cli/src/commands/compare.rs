@@ -4,9 +4,9 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use pathweave_results::{
-    ResultFolder, RunResult, SchemeComparison, Summary, comparison_table, differences_table, sentence,
-    unlike_idle_times,
+use pathweave_records::{RunResult, Summary};
+use pathweave_report::{
+    ResultFolder, SchemeComparison, comparison_table, differences_table, sentence, unlike_idle_times,
 };
 use pathweave_scenario::{Changes, Loaded, Prepared, Records};
 use pathweave_sim::{SimSpec, Tap};

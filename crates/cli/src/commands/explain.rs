@@ -19,7 +19,7 @@ pub(crate) struct ExplainArgs {
 
 pub(crate) fn explain(args: &ExplainArgs) -> Result<Outcome, Failure> {
     folder::existing(&args.run, "explain")?;
-    let found = pathweave_results::explain(&args.run)
+    let found = pathweave_report::explain(&args.run)
         .map_err(|why| Failure::Input(format!("{why}{}", runs_within(&args.run))))?;
     if args.json {
         terminal::out(&super::json(&found));

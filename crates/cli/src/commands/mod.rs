@@ -33,7 +33,7 @@ pub(crate) use validate::{ValidateArgs, validate};
 
 use std::path::{Path, PathBuf};
 
-use pathweave_results::OutputError;
+use pathweave_report::OutputError;
 use pathweave_scenario::Changes;
 
 use crate::failure::Failure;

@@ -316,7 +316,7 @@ fn run_one(
     let (spec, _taken) = room.prepare(&run.loaded, on_cores).map_err(|why| why.of(&run.label))?;
     let result = pathweave_scenario::run(&spec, &mut watcher);
     let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
-    if result.info.ended == pathweave_results::EndReason::Interrupted {
+    if result.info.ended == pathweave_records::EndReason::Interrupted {
         return Ok(None);
     }
     Ok(Some(plan.observe(index, &result)))

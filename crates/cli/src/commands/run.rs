@@ -1,7 +1,7 @@
 //! `pathweave run`.
 
 use clap::Args;
-use pathweave_results::{ResultFolder, differences_table, summary_table};
+use pathweave_report::{ResultFolder, differences_table, summary_table};
 use pathweave_scenario::{Loaded, Records};
 use pathweave_sim::{Arrival, SimSpec, Tap};
 use std::path::PathBuf;

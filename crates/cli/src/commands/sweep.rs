@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Instant;
 
 use pathweave_heap::usage;
-use pathweave_results::{EndReason, Summary};
+use pathweave_records::{EndReason, Summary};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::SimSpec;
 use pathweave_study::sweep::{

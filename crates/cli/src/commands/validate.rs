@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use clap::Args;
 use pathweave_heap::usage;
-use pathweave_results::{EndReason, RunResult};
+use pathweave_records::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 use pathweave_study::validate::{
     Case, CaseRuns, Catalogue, ONE_PORT, Outcome as Verdict, PACKETS, Peer, RunError, Settings, Stat,

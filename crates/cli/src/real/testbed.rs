@@ -13,7 +13,7 @@ use pathweave_lab::{
     LabError, LabName, LabNamespaces, LabRun, Plan, RateScale, RunProgress, Settings, capacity_warning,
     recommended_rate_scale,
 };
-use pathweave_results::{EndReason, RunResult};
+use pathweave_records::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 
 use super::lab::{LabBackend, Temporary, workplace_to_make};

@@ -5,7 +5,7 @@ use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use pathweave_results::scheme_colours;
+use pathweave_report::scheme_colours;
 use serde::Serialize;
 use serde_json::{Value, json};
 

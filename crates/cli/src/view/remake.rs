@@ -5,7 +5,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration as Wall, Instant};
 
 use hyper::body::Bytes;
-use pathweave_results::{EndReason, Summary, report_html};
+use pathweave_records::{EndReason, Summary};
+use pathweave_report::report_html;
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::{Monitor, MonitorDecision, SimSpec, Snapshot};
 use pathweave_study::sweep::{ENGINE, Record, read_stored_run, task_key};

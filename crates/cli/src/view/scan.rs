@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pathweave_results::PROGRESS_FILE;
+use pathweave_report::PROGRESS_FILE;
 
 /// Largest depth of folders searched.
 const DEEPEST: usize = 8;

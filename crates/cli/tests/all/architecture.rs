@@ -20,15 +20,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("fabric", &["units", "wire"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
-    ("results", &["units"]),
+    // Records and figures computed from them: no files, no pages.
+    ("records", &["units"]),
+    // Files and pages of runs.
+    ("report", &["units", "records"]),
     // Handling of workloads shared by the simulator and the lab, without I/O.
-    ("execution", &["units", "policy", "transport", "workload", "results"]),
-    ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "execution"]),
+    ("execution", &["units", "policy", "transport", "workload", "records"]),
+    ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "records", "execution"]),
     // Flow-level simulation. It uses the configuration of the simulator, and the simulator's paths.
-    ("flow", &["units", "policy", "transport", "fabric", "topo", "workload", "results", "execution", "sim"]),
+    ("flow", &["units", "policy", "transport", "fabric", "topo", "workload", "records", "execution", "sim"]),
     (
         "scenario",
-        &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "results", "sim", "flow"],
+        &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "records", "sim", "flow"],
     ),
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
     // Byte rings in shared memory between processes of one host, whatever the content.
@@ -48,7 +51,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "topo",
             "fabric",
             "workload",
-            "results",
+            "records",
             "execution",
             "sim",
             "datapath",
@@ -56,7 +59,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Plans runs and judges their results. The caller executes the runs.
-    ("study", &["units", "policy", "scenario", "results"]),
+    ("study", &["units", "policy", "scenario", "records", "report"]),
     // Measurements over the datapath, and the report of them.
     ("perf", &["heap", "datapath", "bypass"]),
     (
@@ -65,7 +68,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "heap",
             "units",
             "scenario",
-            "results",
+            "records",
+            "report",
             "sim",
             "transport",
             "study",
@@ -77,7 +81,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
-    ("python", &["heap", "units", "policy", "scenario", "results", "sim", "study", "cli"]),
+    ("python", &["heap", "units", "policy", "scenario", "records", "report", "sim", "study", "cli"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     // Feeds any bytes to whatever reads foreign ones.
     (
@@ -97,7 +101,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "fabric",
             "topo",
             "workload",
-            "results",
+            "records",
             "sim",
             "scenario",
             "datapath",

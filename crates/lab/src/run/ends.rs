@@ -11,7 +11,7 @@ use pathweave_datapath::{
 };
 use pathweave_execution::{ConnId, Connections, MessagePart};
 use pathweave_policy::Scheme;
-use pathweave_results::{FlowRecord, FlowStatus};
+use pathweave_records::{FlowRecord, FlowStatus};
 use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{HostId, Rate};

@@ -18,7 +18,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use pathweave_execution::Connections;
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::SimSpec;
 use pathweave_units::Time;
 

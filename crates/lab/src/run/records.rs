@@ -1,7 +1,7 @@
 //! Conversion of a finished run to its records.
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{EventKind, EventRecord, Fidelity, LinkTotals, RunInfo, RunResult};
+use pathweave_records::{EventKind, EventRecord, Fidelity, LinkTotals, RunInfo, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::Time;

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pathweave_datapath::Device;
-use pathweave_results::{SeriesKind, SeriesSample};
+use pathweave_records::{SeriesKind, SeriesSample};
 use pathweave_sim::ObserveConfig;
 use pathweave_topo::NodeId;
 use pathweave_units::{Rate, Time};

@@ -8,7 +8,7 @@ use pathweave_execution::{
     ConnId, Connection, Connections, Execution, PartCompletion, ReceiverCounters, ScheduledStep,
     SenderCounters, shares,
 };
-use pathweave_results::{ActivityLabel, ActivityRecord, CriticalStep, EndReason, FlowRecord, JobRecord};
+use pathweave_records::{ActivityLabel, ActivityRecord, CriticalStep, EndReason, FlowRecord, JobRecord};
 use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
 use pathweave_units::Time;

@@ -11,7 +11,7 @@ mod link_usage;
 
 use std::num::NonZeroU16;
 
-use pathweave_results::FlowFile;
+use pathweave_records::ROWS_A_GROUP;
 use pathweave_sim::{
     Calibrate, Fidelity, Footprint, RouteChoice, SimSpec, Sizes, records_can_be_written_singly,
 };
@@ -178,8 +178,7 @@ impl Memory {
         let of_flows = match writes {
             // The second term is the records that wait for the disk.
             true => {
-                count(messages, sizes.flow_figures)
-                    + count(messages.min(FlowFile::MAX_BUFFERED_RECORDS), sizes.flow_record)
+                count(messages, sizes.flow_figures) + count(messages.min(ROWS_A_GROUP), sizes.flow_record)
             }
             false => count(messages, sizes.flow_record),
         };

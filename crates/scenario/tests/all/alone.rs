@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::NoMonitor;
 use pathweave_topo::{presets, topologies};

@@ -1,6 +1,6 @@
 //! Flow simulations (`run.fidelity = "flow"`): cases computed by hand, comparisons with packets, and refusals.
 
-use pathweave_results::{EndReason, FlowStatus, RunResult, Summary};
+use pathweave_records::{EndReason, FlowStatus, RunResult, Summary};
 use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 
@@ -43,7 +43,7 @@ fn messages(list: &[(u32, u32, u32, u32)]) -> String {
 
 /// Returns the completion times in ns, by sender and receiver.
 fn times(result: &RunResult) -> Vec<((u32, u32), f64)> {
-    let time = |flow: &pathweave_results::FlowRecord| {
+    let time = |flow: &pathweave_records::FlowRecord| {
         ((flow.src_host, flow.dst_host), flow.fct_ps().expect("it finished") as f64 / 1e3)
     };
     let mut times: Vec<_> = result.flows.iter().map(time).collect();

@@ -1,6 +1,6 @@
 //! Times of overlapping iterations: computed by hand, and properties that hold in every run.
 
-use pathweave_results::{RunResult, Summary};
+use pathweave_records::{RunResult, Summary};
 use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::NoMonitor;
 

@@ -9,7 +9,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use pathweave_results::{Finding, ResultFolder, Summary, explain};
+use pathweave_records::Summary;
+use pathweave_report::{Finding, ResultFolder, explain};
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::NoMonitor;
 

@@ -9,7 +9,7 @@ use crate::support::{Flow, all_to_all, fat_tree, finish, impair, incast, leaf_sp
 use pathweave_fabric::config::{ExternalConfig, FaultConfig, NdtConfig, NsfConfig};
 use pathweave_policy::testing::{Subject, subjects};
 use pathweave_policy::{Forwarding, Scheme};
-use pathweave_results::{FlowRecord, RunResult};
+use pathweave_records::{FlowRecord, RunResult};
 use pathweave_sim::{NamedScheme, ObserveConfig, SimSpec};
 use pathweave_topo::{Build, CrossDc, LeafSpine, TopologyConfig};
 use pathweave_units::{Bytes, Duration};

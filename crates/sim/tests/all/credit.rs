@@ -2,7 +2,7 @@
 
 use crate::support::{Flow, all_to_all, finish, impair, incast, leaf_spine, permutation, spec};
 use pathweave_fabric::config::{EcnConfig, SwitchConfig, TrimConfig};
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::SimSpec;
 use pathweave_units::{Bytes, Duration};
 

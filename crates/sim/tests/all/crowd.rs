@@ -1,14 +1,14 @@
 //! Incast of many senders to one receiver.
 
 use crate::support::{incast, leaf_spine, play, spec};
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 
 /// Returns the completion time of each of 15 messages of `bytes` to one of 16 hosts, in ascending order. The unit is
 /// the time that the link needs for all of them.
 fn ends(scheme: &str, bytes: u64) -> Vec<f64> {
     let result: RunResult = play(&spec(leaf_spine(), &incast(16, bytes), scheme));
     let all_ps = result.flows.len() as f64 * bytes as f64 * 80.0;
-    let done = |flow: &pathweave_results::FlowRecord| flow.finish_ps.expect("done") as f64 / all_ps;
+    let done = |flow: &pathweave_records::FlowRecord| flow.finish_ps.expect("done") as f64 / all_ps;
     let mut ends: Vec<f64> = result.flows.iter().map(done).collect();
     ends.sort_by(f64::total_cmp);
     ends

@@ -2,7 +2,7 @@
 
 use crate::support::{finish, lossy, play, spec, star, with_graph};
 use pathweave_policy::{DatagramConfig, Repair, RttSource, Service};
-use pathweave_results::{EndReason, FlowStatus, RunResult};
+use pathweave_records::{EndReason, FlowStatus, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_sim::nic::NicConfig;
 use pathweave_topo::{Build, FatTree, Topology};
@@ -38,7 +38,7 @@ fn erd_16() -> Topology {
     FatTree::erd(2, 2, Rate::from_gbps(100)).build(std::path::Path::new(".")).expect("the network of ERD")
 }
 
-fn sum(result: &RunResult, of: impl Fn(&pathweave_results::FlowRecord) -> u64) -> u64 {
+fn sum(result: &RunResult, of: impl Fn(&pathweave_records::FlowRecord) -> u64) -> u64 {
     result.flows.iter().map(of).sum()
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::support::{Flow, all_to_all, fat_tree, impair, incast, leaf_spine, permutation, play, spec};
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{FlowRecord, RunResult};
+use pathweave_records::{FlowRecord, RunResult};
 use pathweave_sim::{ObserveConfig, SimSpec};
 use pathweave_units::{Bytes, Duration, Rng};
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::support::{fat_tree, leaf_spine, permutation, play, spec, with_graph};
 use pathweave_policy::{CnpMode, CnpPolicy, DlbfConfig, PolicyConfig, Ports, Scheme, find_scheme};
-use pathweave_results::{FlowRecord, FlowStatus, RunResult};
+use pathweave_records::{FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::{GroupSpec, NamedScheme, Role, SimSpec};
 use pathweave_topo::{Build, FatTree};
 use pathweave_units::{Bytes, Duration, HostId, Rate, Time};

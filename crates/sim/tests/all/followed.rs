@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{incast, leaf_spine, play, spec};
-use pathweave_results::{RunResult, SeriesKind, SeriesSample};
+use pathweave_records::{RunResult, SeriesKind, SeriesSample};
 use pathweave_sim::ObserveConfig;
 use pathweave_units::Duration;
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Flow, finish, leaf_spine, permutation, spec, with_graph};
 use pathweave_fabric::config::{FaultConfig, Forwarding};
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::{GroupSpec, NamedScheme, NoMonitor, SimSpec, run};
 use pathweave_topo::{Link, NodeId, Switch, Topology};
 use pathweave_units::{Bytes, Duration, HostId, Rate, Rng, Time};

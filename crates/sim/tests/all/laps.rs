@@ -8,7 +8,7 @@ use crate::support::{Flow, all_to_all, fat_tree, finish, impair, incast, lossy, 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::laps::Limit;
 use pathweave_policy::{PathRto, PolicyConfig, Recovery, RingScope};
-use pathweave_results::{DropReason, EventKind, RunResult};
+use pathweave_records::{DropReason, EventKind, RunResult};
 use pathweave_sim::{RouteChoice, SimSpec};
 use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, RequestedPairs, Topology};
 use pathweave_units::Duration;

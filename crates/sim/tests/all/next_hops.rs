@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::support::{Flow, finish, incast, permutation, spec};
 use pathweave_fabric::config::{FaultConfig, Forwarding};
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::{NoMonitor, RouteChoice, SimSpec, run};
 use pathweave_topo::{Build, Dragonfly, LinkId, PathSetConfig, PathSets, Rail, RequestedPairs, Topology};
 use pathweave_units::Duration;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::support::{Flow, impair, incast, leaf_spine, lossy, permutation, play, spec, star};
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{DropReason, EventKind, FlowRecord, FlowSink, RunResult, SeriesKind};
+use pathweave_records::{DropReason, EventKind, FlowRecord, FlowSink, RunResult, SeriesKind};
 use pathweave_sim::{Monitor, MonitorDecision, ObserveConfig, Simulation, Snapshot};
 use pathweave_units::{Bytes, Duration};
 

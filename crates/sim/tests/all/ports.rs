@@ -1,7 +1,7 @@
 //! Hosts with several NIC ports: selection of the port by which packets leave.
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::SimSpec;
 use pathweave_topo::{Link, NodeId, Switch, Topology};
 use pathweave_units::{Duration, Rate};

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::support::{Flow, all_to_all, finish, leaf_spine, spec};
 use pathweave_fabric::config::{ExternalConfig, FaultConfig, NdtConfig, NsfConfig, OrderGuards};
 use pathweave_policy::{E2eMode, PolicyConfig, Recovery};
-use pathweave_results::{MiddleboxTotals, RunResult};
+use pathweave_records::{MiddleboxTotals, RunResult};
 use pathweave_sim::{NoMonitor, SimSpec, run};
 use pathweave_topo::{Build, CrossDc, LeafSpine, Topology, TopologyConfig};
 use pathweave_units::{Bytes, Duration};

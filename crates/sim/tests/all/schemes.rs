@@ -7,7 +7,7 @@ use crate::support::{
     Flow, all_to_all, finish, impair, incast, leaf_spine, lossy, permutation, play, spec, star, with_graph,
 };
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{DropReason, EventKind, FlowRecord, FlowStatus, RunResult};
+use pathweave_records::{DropReason, EventKind, FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::{GroupSpec, Role, SimSpec};
 use pathweave_topo::{Build, LeafSpine};
 use pathweave_units::{Bytes, Duration, Rate};
@@ -324,7 +324,7 @@ fn who_waits_for_completion_begins_with_the_last_acknowledgement() {
     [a, b].iter().for_each(|&on| builder.after_moment(any, on, Moment::Completion).expect("no cycle"));
     builder.needs(any, 1);
     let result = play(&with_graph(star(4), builder.finish().expect("no cycles"), "rps-nocc"));
-    assert_eq!(result.info.ended, pathweave_results::EndReason::Completed);
+    assert_eq!(result.info.ended, pathweave_records::EndReason::Completed);
     let of = |src: u32, dst: u32| {
         result.flows.iter().find(|flow| (flow.src_host, flow.dst_host) == (src, dst)).expect("it is there")
     };
@@ -365,16 +365,16 @@ fn the_background_lasts_as_long_as_the_foreground() {
     let groups = spec.graph.groups().iter();
     spec.groups = groups.map(|g| GroupSpec { role: elephant(&g.name), ..GroupSpec::new(0) }).collect();
     let result = play(&spec);
-    assert_eq!(result.info.ended, pathweave_results::EndReason::Completed);
+    assert_eq!(result.info.ended, pathweave_records::EndReason::Completed);
     assert!(result.foreground().all(|flow| flow.status == FlowStatus::Finished));
     let last = result.foreground().filter_map(|flow| flow.acked_ps).max().expect("finished");
     assert_eq!(last, result.info.simulated_ps, "the run ends when the sender knows of its last message");
     let cut = result.flows.iter().find(|f| f.size_bytes > 1 << 30).expect("the background");
     assert_eq!(cut.status, FlowStatus::Unfinished);
     assert!(cut.sent_packets > 100, "it was there all the time: {} packets", cut.sent_packets);
-    let summary = pathweave_results::Summary::from_run(&result);
+    let summary = pathweave_records::Summary::from_run(&result);
     assert_eq!((summary.measured().count, summary.measured().unfinished, summary.overall.count), (2, 0, 3));
-    let table = pathweave_results::summary_table(&summary);
+    let table = pathweave_report::summary_table(&summary);
     assert!(table.contains("elephant (background, rps-nocc)") && !table.contains("all flows"), "{table}");
 }
 
@@ -389,6 +389,6 @@ fn a_pause_storm_ends_the_run_with_an_explanation() {
         until: None,
     });
     let result = play(&spec);
-    assert_eq!(result.info.ended, pathweave_results::EndReason::PfcStorm);
+    assert_eq!(result.info.ended, pathweave_records::EndReason::PfcStorm);
     assert!(result.info.ended_detail.contains("-> host2"), "{}", result.info.ended_detail);
 }

@@ -8,7 +8,7 @@ use pathweave_fabric::config::{FaultConfig, Forwarding, ReplyAfter};
 use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::laps::{LapsConfig, WindowOf};
 use pathweave_policy::{Adapt, FabricEnv, FullBufferAction, PathView, PolicyConfig};
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_sim::{NoMonitor, RouteChoice, SimSpec, run};
 use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, RequestedPairs, Topology};
 use pathweave_units::Duration;

@@ -10,7 +10,7 @@ use crate::support::{
 };
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Forwarding;
-use pathweave_results::{DropReason, EndReason, EventKind, FlowStatus};
+use pathweave_records::{DropReason, EndReason, EventKind, FlowStatus};
 use pathweave_sim::{NoMonitor, RouteChoice, SimSpec, run};
 use pathweave_topo::{
     Build, Dragonfly, FullMesh, Jellyfish, LinkId, NodeId, OwnPathsConfig, PathSetConfig, PathSets, Rail,
@@ -99,7 +99,7 @@ fn routes_take_the_bytes_of_their_headers_on_every_link() {
         spec.host.source_route = counted;
         let result = finish(&spec);
         let links = |from_host: bool| {
-            let of = |link: &&pathweave_results::LinkTotals| link.from_node == if from_host { 0 } else { 5 };
+            let of = |link: &&pathweave_records::LinkTotals| link.from_node == if from_host { 0 } else { 5 };
             result.links.iter().find(of).map(|link| (link.tx_packets, link.tx_bytes)).expect("a link")
         };
         // 24 full WRITE packets and one of 1,696 bytes. The first has a RETH.

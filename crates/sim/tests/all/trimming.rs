@@ -2,7 +2,7 @@
 
 use crate::support::{finish, incast, leaf_spine, permutation, play, spec};
 use pathweave_fabric::config::{EcnConfig, SwitchConfig, TrimConfig};
-use pathweave_results::{DropReason, EventKind, RunResult};
+use pathweave_records::{DropReason, EventKind, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_units::{Bytes, Duration};
 
@@ -49,7 +49,7 @@ fn headers_that_are_lost_are_found_missing() {
     spec.switch.trim.header_queue = Some(Bytes::new(300));
     spec.host.rto.timeout = Duration::from_us(200);
     let result = finish(&spec);
-    let lost = |event: &&pathweave_results::EventRecord| {
+    let lost = |event: &&pathweave_records::EventRecord| {
         event.kind == EventKind::Drop && event.reason == Some(DropReason::HeaderQueueFull)
     };
     let lost = result.events.iter().filter(lost).count() as u64;
@@ -82,7 +82,7 @@ fn where_nothing_is_trimmed_nothing_differs() {
 fn acknowledgements_are_by_bytes() {
     let result = finish(&trimming(&permutation(16, 2_000_000)));
     let packets: u64 = result.flows.iter().map(|flow| u64::from(flow.sent_packets)).sum();
-    let of_hosts = |link: &&pathweave_results::LinkTotals| link.from_node < 16;
+    let of_hosts = |link: &&pathweave_records::LinkTotals| link.from_node < 16;
     let all: u64 = result.links.iter().filter(of_hosts).map(|link| link.tx_packets).sum();
     let acks = all - packets;
     assert!(acks * 5 < packets * 4, "{acks} acknowledgements for {packets} packets");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{incast, play, spec, star};
 use pathweave_fabric::config::FaultConfig;
-use pathweave_results::{EventKind, RunResult, WaitKind, WaitRecord};
+use pathweave_records::{EventKind, RunResult, WaitKind, WaitRecord};
 use pathweave_sim::SimSpec;
 use pathweave_units::{Duration, Rate};
 

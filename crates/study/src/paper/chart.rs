@@ -1,6 +1,6 @@
 //! Charts with curves and bars.
 
-use pathweave_results::SCHEME_COLOURS;
+use pathweave_report::SCHEME_COLOURS;
 use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};

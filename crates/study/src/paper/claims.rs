@@ -11,7 +11,7 @@ use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::rivals;
 use crate::paper::select::{Extent, Size};
 use crate::paper::state::{State, margin};
-use pathweave_results::Estimate;
+use pathweave_report::Estimate;
 
 /// Claim with the result of judging it.
 #[derive(Clone, Debug, PartialEq, Serialize)]

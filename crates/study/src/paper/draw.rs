@@ -1,6 +1,6 @@
 //! Conversion of a figure's points to its picture.
 
-use pathweave_results::scheme_colours;
+use pathweave_report::scheme_colours;
 
 use crate::paper::bands;
 use crate::paper::chart::{Chart, Curve, CurveStyle, PanelChart, Stroke};

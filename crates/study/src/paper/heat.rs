@@ -1,6 +1,7 @@
 //! Heat maps: one row per panel, one column per curve. Each number is coloured by its ratio to the best of its row.
 
-use pathweave_results::{Estimate, Quantity};
+use pathweave_records::Quantity;
+use pathweave_report::Estimate;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 

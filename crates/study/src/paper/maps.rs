@@ -1,6 +1,6 @@
 //! Heat maps of a page: HTML tables, with a verdict on each curve in words.
 
-use pathweave_results::escape;
+use pathweave_report::escape;
 
 use crate::paper::heat::{self, Cell, LEVELS, Row, UNFINISHED_TEXT};
 use crate::paper::model::PlotKind;

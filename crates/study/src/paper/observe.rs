@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pathweave_results::{
+use pathweave_records::{
     Departures, FlowRecord, FlowStatus, Role, RunResult, SeriesKind, jain_index, percentile,
 };
 
@@ -183,7 +183,7 @@ fn ack_share(run: &RunResult) -> Option<f64> {
 }
 
 fn hosts(run: &RunResult) -> usize {
-    run.nodes.iter().filter(|node| node.kind == pathweave_results::NodeKind::Host).count()
+    run.nodes.iter().filter(|node| node.kind == pathweave_records::NodeKind::Host).count()
 }
 
 /// Reduces values to one number. Returns `None` for no values.
@@ -267,7 +267,7 @@ fn resolve(term: &Term, run: &RunResult) -> Option<(SeriesKind, u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_results::{Gaps, LinkTotals, NodeInfo, NodeKind, PathLength, RunInfo, SeriesSample};
+    use pathweave_records::{Gaps, LinkTotals, NodeInfo, NodeKind, PathLength, RunInfo, SeriesSample};
 
     fn measure(text: &str) -> Measure {
         toml::from_str(text).unwrap()

@@ -1,7 +1,7 @@
 //! Overview of all papers on one page. Each published claim is a strip with the published band and the recorded
 //! result.
 
-use pathweave_results::escape;
+use pathweave_report::escape;
 
 use crate::paper::catalogue::{Catalogue, Paper};
 use crate::paper::claims::Weight;

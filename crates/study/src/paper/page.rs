@@ -1,6 +1,6 @@
 //! The page of a paper: pictures, claims, measures, and the command that repeats them.
 
-use pathweave_results::escape;
+use pathweave_report::escape;
 
 use crate::paper::claims::Verdict;
 use crate::paper::figures::verdict_text;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pathweave_policy::{AnyPolicy, MpRdma, PolicyConfig, Udmp, find_scheme};
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use pathweave_scenario::{Changes, Loaded};
 use toml::{Table, Value};
 

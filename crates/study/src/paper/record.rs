@@ -14,7 +14,7 @@ use crate::paper::model::Claim;
 use crate::paper::plan::Plan;
 use crate::paper::select::Size;
 use crate::paper::state::State;
-use pathweave_results::Estimate;
+use pathweave_report::Estimate;
 
 /// Recorded results of a paper.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::paper::model::{Claim, Compare};
-use pathweave_results::Estimate;
+use pathweave_report::Estimate;
 
 /// State of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

@@ -3,8 +3,8 @@
 use crate::paper::claims::Verdict;
 use crate::paper::model::{Metric, Stat, Variant};
 use crate::paper::plan::{FigurePlan, Plan};
-use pathweave_results::Estimate;
-use pathweave_results::Quantity;
+use pathweave_records::Quantity;
+use pathweave_report::Estimate;
 
 /// Returns the claims as text: the published result, then each variant's number with its state, the rule, and the
 /// reason.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{Better, Estimate};
+use pathweave_report::{Better, Estimate};
 use serde::Serialize;
 
 use crate::sweep::plan::Plan;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pathweave_results::Quantity;
+use pathweave_records::Quantity;
 use pathweave_scenario::units::{Bytes, Duration, Rate};
 use pathweave_scenario::{Diagnostic, Diagnostics, Document, FieldPath, Setting};
 use serde::Serialize;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, Table, presets};
-use pathweave_results::{LATENCY_DOMINANT_SHARE, Quantity};
+use pathweave_records::{LATENCY_DOMINANT_SHARE, Quantity};
 use serde::Serialize;
 
 use crate::sweep::cluster::{ClusterPlan, Cost, FIDELITY, LATENCY, SCHEME, TIME};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use pathweave_results::{Quantity, escape, plain_page, round_ticks};
+use pathweave_records::{Quantity, round_ticks};
+use pathweave_report::{escape, plain_page};
 
 use crate::sweep::choice::{Choice, Choices, TIE_TOLERANCE};
 

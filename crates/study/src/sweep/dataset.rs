@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use pathweave_results::{PROGRESS_FILE, Progress};
+use pathweave_report::{PROGRESS_FILE, Progress};
 
 use crate::sweep::choice::Choices;
 use crate::sweep::error::{SweepError, io_error};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::RunTable;
+use pathweave_report::RunTable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pathweave_results::figures;
+use pathweave_report::figures;
 use pathweave_scenario::{
     Changes, Diagnostic, Diagnostics, Document, FieldPath, Loaded, Setting, closest_name,
 };
@@ -185,7 +185,7 @@ fn metric(file: &SweepFile, document: &Document) -> Result<String, Diagnostics> 
 }
 
 fn known_figures() -> Vec<String> {
-    let nothing = pathweave_results::Summary::from_run(&Default::default());
+    let nothing = pathweave_records::Summary::from_run(&Default::default());
     figures(&nothing).into_iter().map(|figure| figure.name).collect()
 }
 

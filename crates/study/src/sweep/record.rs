@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use pathweave_results::{FILES, FlowStatus, RunResult, Summary, figures, run_files, table_bytes};
+use pathweave_records::{FlowStatus, RunResult, Summary};
+use pathweave_report::{FILES, figures, run_files, table_bytes};
 use pathweave_scenario::{Changes, Diagnostics, Loaded};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -55,7 +56,7 @@ pub struct Record {
 
 impl Record {
     fn from_run(key: &str, run: &RunResult, summary: &Summary) -> Self {
-        let value = |figure: pathweave_results::Figure| Some((figure.name, figure.value?));
+        let value = |figure: pathweave_report::Figure| Some((figure.name, figure.value?));
         let open = run.foreground().filter(|flow| flow.status != FlowStatus::Finished).count();
         Record {
             schema: SCHEMA.to_owned(),

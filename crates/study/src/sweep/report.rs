@@ -1,6 +1,6 @@
 //! Report of a sweep in one file: heat map of two axes, lines with error bands, and the best value in each setting.
 
-use pathweave_results::{escape, fill_page, scheme_colours, script_json};
+use pathweave_report::{escape, fill_page, scheme_colours, script_json};
 use serde::Serialize;
 
 use crate::sweep::cells::Axis;

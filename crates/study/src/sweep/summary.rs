@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::{Better, DataFrame, Estimate, Figure, Quantity, Series, Summary, figures};
+use pathweave_records::{Quantity, Summary};
+use pathweave_report::{Better, DataFrame, Estimate, Figure, Series, figures};
 use serde::Serialize;
 
 use crate::sweep::ENGINE;

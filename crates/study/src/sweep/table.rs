@@ -1,7 +1,7 @@
 //! Summary as a table for the terminal.
 
 use comfy_table::{CellAlignment, Table, presets};
-use pathweave_results::Quantity;
+use pathweave_records::Quantity;
 
 use crate::sweep::plan::Plan;
 use crate::sweep::summary::{CellSummary, Metric, SweepSummary};

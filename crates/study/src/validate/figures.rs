@@ -1,6 +1,6 @@
 //! Statistics of completion times.
 
-use pathweave_results::{FlowRecord, percentile};
+use pathweave_records::{FlowRecord, percentile};
 use serde::Serialize;
 
 use crate::validate::model::{Measure, PeerMeasurement, Stat};

@@ -1,6 +1,6 @@
 //! Judgement of our figures against those of a peer or a law.
 
-use pathweave_results::RunResult;
+use pathweave_records::RunResult;
 use serde::Serialize;
 
 use crate::validate::catalogue::Case;

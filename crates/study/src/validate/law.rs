@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use pathweave_results::{FlowRecord, RunResult};
+use pathweave_records::{FlowRecord, RunResult};
 use serde::Deserialize;
 
 use crate::validate::figures::Figures;

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use pathweave_results::{JobRecord, RunResult};
+use pathweave_records::{JobRecord, RunResult};
 use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pathweave_results::escape;
+use pathweave_report::escape;
 
 use crate::validate::catalogue::{Case, Catalogue};
 use crate::validate::figures::Figures;

@@ -1,6 +1,6 @@
 //! Pairs of runs of a scenario, under each scheme of a case and with each of its seeds.
 
-use pathweave_results::{EndReason, FlowRecord, FlowStatus, RunResult};
+use pathweave_records::{EndReason, FlowRecord, FlowStatus, RunResult};
 use pathweave_scenario::Loaded;
 use toml::Table;
 

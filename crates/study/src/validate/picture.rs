@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use pathweave_results::escape;
+use pathweave_report::escape;
 
 use crate::validate::catalogue::{ONE_PORT, PACKETS};
 use crate::validate::figures::Curve;

@@ -1,6 +1,6 @@
 //! Comparison of hosts with several NIC ports with hosts with one port of the same rate, under each scheme of a case.
 
-use pathweave_results::{FlowRecord, RunResult};
+use pathweave_records::{FlowRecord, RunResult};
 use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 

@@ -1,6 +1,6 @@
 //! Runs of a case and their judgement.
 
-use pathweave_results::{FlowStatus, RunResult};
+use pathweave_records::{FlowStatus, RunResult};
 use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 

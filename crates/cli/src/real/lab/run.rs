@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use pathweave_heap::usage;
 use pathweave_lab::{LabNamespaces, LabRun, Plan, RunProgress, capacity_warning};
-use pathweave_results::{EndReason, ResultFolder, RunResult, Summary, comparison_table, summary_table};
+use pathweave_records::{EndReason, RunResult, Summary};
+use pathweave_report::{ResultFolder, comparison_table, summary_table};
 use pathweave_scenario::{Loaded, Prepared};
 
 use super::args::RunArgs;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
-use pathweave_results::{FlowRecord, FlowSink, FlowStatus, RunResult};
+use pathweave_records::{FlowRecord, FlowSink, FlowStatus, RunResult};
 use pathweave_sim::{
     InProcess, NamedScheme, NoMonitor, RankSimulation, Ranks, SimSpec, Simulation, StopConfig, Verb, check,
     profile, run,

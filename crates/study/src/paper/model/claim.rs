@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_results::Quantity;
+use pathweave_records::Quantity;
 use serde::Deserialize;
 use toml::Value;
 

@@ -1,0 +1,55 @@
+//! Records of a run: rows of flows, links, jobs, activities, samples and events ([`RunResult`]), the columns of their
+//! tables, and the figures computed from them ([`Summary`]). No file is written here.
+
+mod activities;
+mod arrivals;
+mod collectives;
+mod columns;
+mod columns_of_jobs;
+mod columns_of_waits;
+mod counters;
+mod critical;
+mod departures;
+mod described;
+mod events;
+mod exposure;
+pub mod figures;
+mod format;
+mod latency;
+mod middlebox;
+mod names;
+mod records;
+mod series;
+mod stats;
+mod summary;
+mod summary_fabric;
+mod summary_schema;
+mod waits;
+
+pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
+pub use arrivals::Arrivals;
+pub use collectives::{CollectiveRecord, collectives};
+pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, ROWS_A_GROUP, SERIES};
+pub use columns_of_jobs::{COLLECTIVES, CRITICAL, LAYERS};
+pub use columns_of_waits::WAITS;
+pub use critical::{CriticalPathSummary, CriticalStep, StepKind, steps_of};
+pub use departures::{Departures, Gaps, PathLength};
+pub use described::Field;
+pub use events::{DropReason, EventKind, EventRecord};
+pub use exposure::{IterationSummary, LayerRecord, layers};
+pub use figures::{FlowSink, FlowStats};
+pub use format::{Quantity, ns, ratio, round_ticks};
+pub use latency::{LATENCY_DOMINANT_SHARE, least_scale};
+pub use middlebox::MiddleboxTotals;
+pub use records::{
+    BalancingTotals, Calibration, Direction, EndReason, Fidelity, FlowRecord, FlowStatus, GroupTotals,
+    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult,
+};
+pub use series::{Missing, SeriesKind, SeriesSample, Span};
+pub use stats::{Distribution, jain_index, percentile};
+pub use summary::{
+    FlowSummary, GroupSummary, JobSummary, RunSummary, SCHEMA_NAME, SCHEMA_VERSION, SizeBin, Summary,
+};
+pub use summary_fabric::{FabricSummary, TierSummary};
+pub use summary_schema::{Object, SUMMARY};
+pub use waits::{WaitKind, WaitRecord};

@@ -1,0 +1,193 @@
+//! Aggregation of a large fabric: the nodes of one tier and pod, or consecutive nodes, form a *block*, and all links
+//! from one block to another are drawn as one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use pathweave_records::{NodeInfo, NodeKind, RunResult};
+
+/// Largest number of blocks for the pods of a tier. With more pods, adjacent pods share a block.
+const PODS: usize = 32;
+/// Number of blocks of a tier without pods.
+const RUNS: usize = 16;
+
+/// A group of nodes drawn as one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) name: String,
+    pub(crate) kind: NodeKind,
+    pub(crate) tier: u8,
+    /// Number of nodes in the block.
+    pub(crate) nodes: usize,
+}
+
+/// All nodes of a run, grouped into blocks.
+#[derive(Clone, Debug)]
+pub(crate) struct Blocks {
+    pub(crate) blocks: Vec<Block>,
+    /// Block of each node.
+    pub(crate) of_node: Vec<u32>,
+}
+
+impl Blocks {
+    /// Groups switches by tier and pod, and hosts with the switch of their first link.
+    pub(crate) fn from_run(run: &RunResult) -> Blocks {
+        let mut out = Blocks { blocks: Vec::new(), of_node: vec![0; run.nodes.len()] };
+        let mut tiers: BTreeMap<(NodeKind, u8), Vec<u32>> = BTreeMap::new();
+        for node in run.nodes.iter().filter(|node| node.kind != NodeKind::Host) {
+            tiers.entry((node.kind, node.tier)).or_default().push(node.node);
+        }
+        for members in tiers.values() {
+            out.add_tier(run, members);
+        }
+        let mut hosts: BTreeMap<Option<u32>, Vec<u32>> = BTreeMap::new();
+        let switches = switches_of_hosts(run);
+        for node in run.nodes.iter().filter(|node| node.kind == NodeKind::Host) {
+            let block = switches[node.node as usize].map(|switch| out.of_node[switch as usize]);
+            hosts.entry(block).or_default().push(node.node);
+        }
+        for (block, members) in hosts {
+            let at = block.map_or(String::new(), |block| format!(" of {}", out.blocks[block as usize].name));
+            out.add(run, &members, format!("hosts{at}"));
+        }
+        out
+    }
+
+    /// Returns the numbers of the links between each pair of blocks.
+    pub(crate) fn pairs(&self, run: &RunResult) -> BTreeMap<(u32, u32), Vec<usize>> {
+        let mut pairs: BTreeMap<(u32, u32), Vec<usize>> = BTreeMap::new();
+        for (number, link) in run.links.iter().enumerate() {
+            let of = |node: u32| self.of_node.get(node as usize).copied().unwrap_or(0);
+            pairs.entry((of(link.from_node), of(link.to_node))).or_default().push(number);
+        }
+        pairs
+    }
+
+    fn add_tier(&mut self, run: &RunResult, members: &[u32]) {
+        let node = |number: u32| &run.nodes[number as usize];
+        let pods: Vec<u32> =
+            members.iter().filter_map(|&n| node(n).pod).collect::<BTreeSet<_>>().into_iter().collect();
+        if pods.len() < 2 {
+            let name = |part: &[u32]| names(node(part[0]), node(part[part.len() - 1]));
+            for part in parts(members.len(), RUNS) {
+                self.add(run, &members[part.clone()], name(&members[part]));
+            }
+            return;
+        }
+        let tier = node(members[0]).tier;
+        for part in parts(pods.len(), PODS) {
+            let (first, last) = (pods[part.start], pods[part.end - 1]);
+            let among = |n: &u32| node(*n).pod.is_some_and(|pod| (first..=last).contains(&pod));
+            let of: Vec<u32> = members.iter().copied().filter(among).collect();
+            let pods = if first == last { format!("pod {first}") } else { format!("pods {first} to {last}") };
+            self.add(run, &of, format!("{pods}, tier {tier}"));
+        }
+        let others: Vec<u32> = members.iter().copied().filter(|&n| node(n).pod.is_none()).collect();
+        if !others.is_empty() {
+            self.add(run, &others, format!("no pod, tier {tier}"));
+        }
+    }
+
+    fn add(&mut self, run: &RunResult, members: &[u32], name: String) {
+        let first = &run.nodes[members[0] as usize];
+        let block = self.blocks.len() as u32;
+        self.blocks.push(Block { name, kind: first.kind, tier: first.tier, nodes: members.len() });
+        members.iter().for_each(|&node| self.of_node[node as usize] = block);
+    }
+}
+
+/// Splits `0..count` into at most `most` ranges of nearly equal length.
+fn parts(count: usize, most: usize) -> impl Iterator<Item = Range<usize>> {
+    let parts = count.min(most);
+    (0..parts).map(move |part| part * count / parts..(part + 1) * count / parts)
+}
+
+fn names(first: &NodeInfo, last: &NodeInfo) -> String {
+    if first.node == last.node { first.name.clone() } else { format!("{} to {}", first.name, last.name) }
+}
+
+/// Returns the switch of each host's first link, or `None` for other nodes.
+fn switches_of_hosts(run: &RunResult) -> Vec<Option<u32>> {
+    let mut switches = vec![None; run.nodes.len()];
+    let is = |node: u32, host: bool| {
+        run.nodes.get(node as usize).is_some_and(|node| (node.kind == NodeKind::Host) == host)
+    };
+    for link in run.links.iter().filter(|link| is(link.from_node, true) && is(link.to_node, false)) {
+        switches[link.from_node as usize].get_or_insert(link.to_node);
+    }
+    switches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_records::LinkTotals;
+
+    /// A run with hosts below ToRs, in pods given by `pod`, and one switch above.
+    fn run(tors: u32, pod: impl Fn(u32) -> Option<u32>) -> RunResult {
+        let mut run = RunResult::default();
+        let mut node = |node: u32, name: String, kind, tier, pod| {
+            run.nodes.push(NodeInfo { node, name, kind, tier, pod });
+        };
+        for host in 0..2 * tors {
+            node(host, format!("h{host}"), NodeKind::Host, 0, None);
+        }
+        for tor in 0..tors {
+            node(2 * tors + tor, format!("tor{tor}"), NodeKind::Switch, 0, pod(tor));
+        }
+        node(3 * tors, "top".to_owned(), NodeKind::Switch, 1, None);
+        let ends = (0..2 * tors)
+            .map(|host| (host, 2 * tors + host / 2))
+            .chain((0..tors).map(|tor| (2 * tors + tor, 3 * tors)));
+        for (from, to) in ends.flat_map(|(a, b)| [(a, b), (b, a)]) {
+            let link = run.links.len() as u32;
+            run.links.push(LinkTotals { link, from_node: from, to_node: to, ..LinkTotals::default() });
+        }
+        run
+    }
+
+    fn told(blocks: &Blocks) -> Vec<(&str, usize)> {
+        blocks.blocks.iter().map(|block| (block.name.as_str(), block.nodes)).collect()
+    }
+
+    #[test]
+    fn pods_are_blocks_and_hosts_go_with_their_switches() {
+        let run = run(6, |tor| Some(tor / 3));
+        let blocks = Blocks::from_run(&run);
+        assert_eq!(
+            told(&blocks),
+            [
+                ("pod 0, tier 0", 3),
+                ("pod 1, tier 0", 3),
+                ("top", 1),
+                ("hosts of pod 0, tier 0", 6),
+                ("hosts of pod 1, tier 0", 6)
+            ]
+        );
+        let pairs = blocks.pairs(&run);
+        assert_eq!(pairs.len(), 8);
+        assert_eq!(pairs[&(0, 2)].len(), 3);
+        assert_eq!(pairs[&(3, 0)].len(), 6);
+        assert_eq!(pairs.values().map(Vec::len).sum::<usize>(), run.links.len());
+    }
+
+    #[test]
+    fn without_pods_neighbours_share_a_block_and_many_pods_share_blocks() {
+        let blocks = Blocks::from_run(&run(40, |_| None));
+        assert_eq!(blocks.blocks[0].name, "tor0 to tor1");
+        assert_eq!(blocks.blocks.iter().filter(|b| b.kind == NodeKind::Switch && b.tier == 0).count(), RUNS);
+        assert_eq!(blocks.blocks.iter().map(|b| b.nodes).sum::<usize>(), 121);
+        let blocks = Blocks::from_run(&run(100, Some));
+        assert_eq!(blocks.blocks[0].name, "pods 0 to 2, tier 0");
+        assert_eq!(blocks.blocks.iter().filter(|b| b.kind == NodeKind::Switch && b.tier == 0).count(), PODS);
+        // Some switches of the tier have a pod and others have none.
+        let blocks = Blocks::from_run(&run(4, |tor| (tor > 0).then_some(tor)));
+        assert_eq!(blocks.blocks[3].name, "no pod, tier 0");
+    }
+
+    #[test]
+    fn a_run_without_nodes_has_no_blocks() {
+        let blocks = Blocks::from_run(&RunResult::default());
+        assert!(blocks.blocks.is_empty() && blocks.pairs(&RunResult::default()).is_empty());
+    }
+}

@@ -1,0 +1,523 @@
+//! Named causes: the interpretation of an account of lost time, given the scenario and the links.
+
+use pathweave_records::{Direction, Quantity};
+
+use super::accounting::{DelayCause, LostTime};
+use super::facts::{Facts, Link};
+use super::settings::Fault;
+
+/// Smallest share of the lost time from which a cause is named, the same for faults, and the largest number of
+/// causes.
+const WORTH: f64 = 0.12;
+const FAULT_WORTH: f64 = 0.03;
+const MOST: usize = 4;
+/// Share of the rate of similar links below which a link is slow.
+pub(super) const SLOW: f64 = 0.75;
+/// Factor by which parallel links must be less busy, in the mean, to count as having room.
+const SPARE: f64 = 0.75;
+/// Ratio from which a switch counts as oversubscribed.
+const OVERSUBSCRIBED: f64 = 1.2;
+/// Length from which queues count as long, in round trips and in nanoseconds.
+const LONG_RTTS: f64 = 5.0;
+const LONG_NS: f64 = 60_000.0;
+/// Fraction of the bytes in flight in a round trip below which a threshold is low.
+const LOW_RTTS: f64 = 0.25;
+
+/// A cause, and its share of the time that slow flows lost.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cause {
+    /// Causes with the same key are merged.
+    key: (Class, usize),
+    pub(super) share: f64,
+    /// Links concerned, with their shares.
+    links: Vec<(usize, f64)>,
+    /// Description; if several links are concerned, that of the first.
+    pub(super) words: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Fault,
+    SlowLink,
+    Storm,
+    Receiver,
+    Sender,
+    Background,
+    Starved,
+    Collision,
+    Oversubscribed,
+    Fabric,
+    Loss,
+    Thresholds,
+    Control,
+    Credit,
+    Window,
+    NotPosted,
+    Distance,
+}
+
+impl Cause {
+    /// Returns true if something is broken, or slower than it should be.
+    fn is_fault(&self) -> bool {
+        matches!(self.key.0, Class::Fault | Class::SlowLink | Class::Storm)
+    }
+}
+
+/// Returns the causes of an account, largest share first.
+pub(super) fn causes(facts: &Facts, account: &LostTime) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = Vec::new();
+    for &(held, share) in &account.shares {
+        let cause = CauseBuilder { facts, account }.cause(held, share);
+        match causes.iter_mut().find(|known| known.key == cause.key) {
+            Some(known) => {
+                known.share += cause.share;
+                known.links.extend(cause.links);
+            }
+            None => causes.push(cause),
+        }
+    }
+    causes.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let first = causes.first().map_or(0.0, |cause| cause.share);
+    causes.retain(|cause| cause.share >= if cause.is_fault() { FAULT_WORTH } else { WORTH }.min(first));
+    causes.truncate(MOST);
+    for cause in &mut causes {
+        cause.words += &others(facts, cause);
+    }
+    causes
+}
+
+/// Describes the other links of a cause.
+fn others(facts: &Facts, cause: &Cause) -> String {
+    let [first, rest @ ..] = cause.links.as_slice() else { return String::new() };
+    if rest.is_empty() || cause.is_fault() {
+        return String::new();
+    }
+    let mut named: Vec<String> = rest
+        .iter()
+        .filter(|(_, share)| *share >= 0.3 * first.1)
+        .take(2)
+        .map(|(link, _)| facts.links[*link].name())
+        .collect();
+    let left = rest.len() - named.len();
+    if left > 0 {
+        named.push(format!("{left} more"));
+    }
+    format!("; also {}", list(&named))
+}
+
+fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// A named cause: its class, its number within the class, the link concerned, and its description.
+type NamedCause = (Class, usize, Option<usize>, String);
+
+struct CauseBuilder<'a> {
+    facts: &'a Facts,
+    account: &'a LostTime,
+}
+
+impl CauseBuilder<'_> {
+    fn cause(&self, held: DelayCause, share: f64) -> Cause {
+        let (class, place, link, words) = match held {
+            DelayCause::Link(link) => self.link(link),
+            DelayCause::Storm(link) => self.storm(link),
+            DelayCause::Down(link) => match self.fault_that_takes_down(link) {
+                Some(fault) => self.fault(fault, Some(link)),
+                None => (Class::Fault, link, Some(link), format!("{} was down", self.name(link))),
+            },
+            DelayCause::Travel(link) => self.distance(link),
+            DelayCause::Loss => self.loss(),
+            DelayCause::Control => self.control(),
+            DelayCause::Credit => {
+                (Class::Credit, 0, None, "receivers granted credit slowly while no link was full".to_owned())
+            }
+            DelayCause::Window => self.window(),
+            DelayCause::Receiver => {
+                (Class::NotPosted, 0, None, "receivers that had posted no receive".to_owned())
+            }
+        };
+        let links = link.map(|link| (link, share)).into_iter().collect();
+        Cause { key: (class, place), share, links, words }
+    }
+
+    fn name(&self, link: usize) -> String {
+        self.facts.links[link].name()
+    }
+
+    /// Describes the utilisation of a link and its queue.
+    fn state(&self, link: usize) -> String {
+        let at = &self.facts.links[link];
+        let queue = match at.max_queue_bytes {
+            bytes if bytes > 0.0 => format!(", queue up to {}", Quantity::Bytes.format(bytes)),
+            _ => String::new(),
+        };
+        format!("{:.0} % busy{queue}", at.busy * 100.0)
+    }
+
+    fn fault_that_takes_down(&self, link: usize) -> Option<&Fault> {
+        self.facts.faults_of(link).find(|fault| fault.takes_down())
+    }
+
+    fn fault(&self, fault: &Fault, link: Option<usize>) -> NamedCause {
+        let place = self.facts.faults.iter().position(|other| other == fault).unwrap_or(0);
+        let until =
+            fault.until_ns.map_or(String::new(), |ns| format!(" until {}", Quantity::TimeNs.format(ns)));
+        let when = format!("from {} on{until}", Quantity::TimeNs.format(fault.at_ns));
+        let at = link.map_or(String::new(), |link| format!("; {} was {}", self.name(link), self.state(link)));
+        let (lost, _) = self.facts.dropped(&["link_down"]);
+        let lost = match lost {
+            0 => String::new(),
+            lost => format!(", {} packets lost on it", Quantity::Count.format(lost as f64)),
+        };
+        let words = match fault.kind.as_str() {
+            "link-rate" => {
+                let rate = fault.rate_bps.unwrap_or(f64::NAN);
+                let usual = link.map_or(f64::NAN, |link| self.facts.links[link].rate_bps);
+                let what = match link.is_some_and(|link| self.facts.links[link].is_of_host()) {
+                    true => "slow NIC, link",
+                    false => "slow link",
+                };
+                format!(
+                    "{what} {}: {} instead of {} {when}{at}",
+                    fault.on,
+                    Quantity::RateBps.format(rate),
+                    Quantity::RateBps.format(usual)
+                )
+            }
+            "link-delay" => format!(
+                "long link {}: a delay of {} {when}",
+                fault.on,
+                Quantity::TimeNs.format(fault.delay_ns.unwrap_or(f64::NAN))
+            ),
+            "link-down" => format!("link {} down {when}{lost}", fault.on),
+            "link-flap" => format!("flapping link {}: down {} times {when}{lost}", fault.on, fault.times),
+            "switch-down" => format!("switch {} down {when}{lost}", fault.on),
+            "pause-storm" => format!("PFC storm: {} paused its link {when}", fault.on),
+            "link-loss" => {
+                format!("lossy link {}: it drops {} of the packets", fault.on, share(fault.probability))
+            }
+            "link-corruption" => {
+                format!("lossy link {}: it corrupts {} of the packets", fault.on, share(fault.probability))
+            }
+            other => format!("fault {other} on {}", fault.on),
+        };
+        (Class::Fault, place, link, words)
+    }
+
+    /// Names the cause of waiting at a link.
+    fn link(&self, link: usize) -> NamedCause {
+        let at = &self.facts.links[link];
+        if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-rate") {
+            return self.fault(fault, Some(link));
+        }
+        let beside = self.facts.parallel_links(link);
+        let others: Vec<f64> = beside
+            .iter()
+            .filter(|&&other| other != link)
+            .map(|&other| self.facts.links[other].busy)
+            .collect();
+        let mean = others.iter().sum::<f64>() / others.len() as f64;
+        let has_room = !others.is_empty() && mean < SPARE * at.busy;
+        let usual = self.facts.usual_rate_bps(link);
+        if at.rate_bps < SLOW * usual && (others.is_empty() || has_room || at.is_of_host()) {
+            let what = if at.is_of_host() { "slow NIC" } else { "slow link" };
+            let words = format!(
+                "{what}: {} has {} where others like it have {}; {}",
+                at.name(),
+                Quantity::RateBps.format(at.rate_bps),
+                Quantity::RateBps.format(usual),
+                self.state(link)
+            );
+            return (Class::SlowLink, link, Some(link), words + &self.thresholds(link));
+        }
+        if let Some(crowd) = self.other_group(link) {
+            return crowd;
+        }
+        if at.is_to_host() {
+            return self.receiver(link);
+        }
+        if at.is_from_host() {
+            let words =
+                format!("the sender's own link {}, which its flows share: {}", at.name(), self.state(link));
+            return (Class::Sender, 0, Some(link), words);
+        }
+        self.between_switches(link, &beside, has_room.then_some(mean))
+    }
+
+    /// Names traffic of another group as the cause: in the background, or in a class of more weight.
+    fn other_group(&self, link: usize) -> Option<NamedCause> {
+        let (_, group, group_share) = self.account.at.get(&link)?;
+        let workloads = self.facts.settings.workloads();
+        let place = workloads.iter().position(|workload| workload.group == *group)?;
+        let here = |flow: &&usize| self.facts.flows[**flow].parts.iter().any(|part| part.link == Some(link));
+        let victim = &self.facts.flows[*self.account.flows.iter().find(here)?].group;
+        if victim == group || *group_share < 0.5 {
+            return None;
+        }
+        let class_of = |group: &str| workloads.iter().find(|w| w.group == *group).map_or(1, |w| w.class);
+        let (theirs, ours) = (class_of(group), class_of(victim));
+        let weights = self.facts.settings.weights();
+        let weight = |class: usize| weights.get(class - 1).copied().unwrap_or(1.0);
+        if theirs != ours && weight(theirs) > weight(ours) {
+            let words = format!(
+                "class {ours} of \"{victim}\" starved: its weight is {} where class {theirs} of \"{group}\" has {} \
+                 (switch.weights), at {}: {}",
+                weight(ours),
+                weight(theirs),
+                self.name(link),
+                self.state(link)
+            );
+            return Some((Class::Starved, place, Some(link), words));
+        }
+        if !workloads[place].is_background {
+            return None;
+        }
+        let words = format!(
+            "background job \"{group}\": {} of the packets at {}, {}",
+            share(*group_share),
+            self.name(link),
+            self.state(link)
+        );
+        Some((Class::Background, place, Some(link), words))
+    }
+
+    fn receiver(&self, link: usize) -> NamedCause {
+        let at = &self.facts.links[link];
+        let senders = self.account.at.get(&link).map_or(f64::NAN, |(senders, ..)| *senders);
+        let senders = senders.max(self.facts.senders_to(at.to_node) as f64);
+        let words = if senders >= 2.0 {
+            format!("incast to {}: {senders:.0} hosts send over {}, {}", at.to, at.name(), self.state(link))
+        } else {
+            format!("the receiver's link {}: {}", at.name(), self.state(link))
+        };
+        (Class::Receiver, 0, Some(link), words + &self.thresholds(link))
+    }
+
+    /// Names the cause at a link between switches. `mean` is the utilisation of the parallel links if they have room.
+    fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> NamedCause {
+        let at = &self.facts.links[link];
+        // The link carries the traffic that a failed parallel link cannot.
+        let down = beside.iter().find_map(|&other| self.fault_that_takes_down(other));
+        if let (Some(fault), true) = (down, at.direction != Direction::Level) {
+            return self.fault(fault, Some(link));
+        }
+        let tier = at.tier as usize;
+        let (switch, name, side) = match at.direction {
+            Direction::Down => (at.to_node, &at.to, "into"),
+            _ => (at.from_node, &at.from, "from"),
+        };
+        if let Some(mean) = mean {
+            let words = format!(
+                "unevenly used paths (collisions of hashes): {} was {}, while the {} links beside it {side} {name} were {:.0} % busy \
+                 in the mean",
+                at.name(),
+                self.state(link),
+                beside.len() - 1,
+                mean * 100.0
+            );
+            return (Class::Collision, 0, Some(link), words + &self.thresholds(link));
+        }
+        if let Some(ratio) = self.facts.oversubscription(switch).filter(|ratio| *ratio >= OVERSUBSCRIBED) {
+            let words = format!(
+                "oversubscription {}:1 at {name}: {} was {}",
+                plain(ratio),
+                at.name(),
+                self.state(link)
+            );
+            return (Class::Oversubscribed, tier, Some(link), words + &self.thresholds(link));
+        }
+        let words = format!("links between switches: {} was {}", at.name(), self.state(link));
+        (Class::Fabric, tier, Some(link), words + &self.thresholds(link))
+    }
+
+    fn storm(&self, link: usize) -> NamedCause {
+        let at = &self.facts.links[link];
+        let paused = Quantity::TimeNs.format(at.paused_ns);
+        let words = format!("PFC storm from {}: it paused {} for {paused}", at.to, at.name());
+        let victims = self.facts.links.iter().filter(|other| other.paused_ns > 0.0).count() - 1;
+        let spread = match victims {
+            0 => String::new(),
+            n => format!(", and pauses spread to {n} more links"),
+        };
+        (Class::Storm, link, Some(link), words + &spread)
+    }
+
+    fn distance(&self, link: usize) -> NamedCause {
+        if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-delay") {
+            return self.fault(fault, Some(link));
+        }
+        let words = format!("distance: packets were longest on {}", self.name(link));
+        (Class::Distance, link, Some(link), words)
+    }
+
+    /// Describes marking thresholds that are too high or too low for the queue.
+    fn thresholds(&self, link: usize) -> String {
+        let at = &self.facts.links[link];
+        let settings = &self.facts.settings;
+        let (Some(kmin), true) =
+            (settings.threshold_bytes("kmin", at.rate_bps), settings.is_on("switch.ecn.enabled"))
+        else {
+            return String::new();
+        };
+        let ns = |bytes: f64| bytes * 8e9 / at.rate_bps;
+        let long = ns(kmin) >= LONG_NS && ns(kmin) >= LONG_RTTS * self.facts.round_trip_ns();
+        let stood = at.max_queue_bytes >= kmin.min(at.rate_bps / 8e9 * LONG_NS);
+        if !(long && stood) {
+            return String::new();
+        }
+        format!(
+            "; ECN thresholds too high: marking begins at {} (switch.ecn.kmin), {} of queue, {} round trips",
+            Quantity::Bytes.format(kmin),
+            Quantity::TimeNs.format(ns(kmin)),
+            plain(ns(kmin) / self.facts.round_trip_ns())
+        )
+    }
+
+    fn loss(&self) -> NamedCause {
+        let facts = self.facts;
+        let settings = &facts.settings;
+        let random = facts.dropped(&["random_loss", "corrupted"]);
+        let down = facts.dropped(&["link_down", "no_route"]);
+        let full = facts.dropped(&["buffer_full", "header_queue_full"]);
+        let most = [random, down, full].into_iter().max_by_key(|(n, _)| *n).unwrap_or((0, None));
+        let (Some(link), count) = (most.1, most.0) else { return self.no_loss() };
+        let lost = Quantity::Count.format(count as f64);
+        if most == random {
+            let fault =
+                facts.faults_of(link).find(|f| matches!(f.kind.as_str(), "link-loss" | "link-corruption"));
+            if let Some(fault) = fault {
+                let (class, place, link, words) = self.fault(fault, Some(link));
+                return (class, place, link, format!("{words}; {lost} lost"));
+            }
+            let words = format!("lossy link {}: {lost} packets lost at random", self.name(link));
+            return (Class::Loss, link, Some(link), words);
+        }
+        if most == down {
+            return match self.fault_that_takes_down(link) {
+                Some(fault) => self.fault(fault, Some(link)),
+                None => (
+                    Class::Loss,
+                    link,
+                    Some(link),
+                    format!("{lost} packets lost on {}, which was down", self.name(link)),
+                ),
+            };
+        }
+        let at = &facts.links[link];
+        let buffer = settings.text("switch.buffer").unwrap_or("unknown").to_owned();
+        let words = if settings.is_on("switch.pfc.enabled") && settings.text("switch.pfc.headroom").is_some()
+        {
+            format!(
+                "PFC headroom too small (switch.pfc.headroom = {}): {lost} packets dropped at {}, most for {}",
+                settings.text("switch.pfc.headroom").unwrap_or("unknown"),
+                at.from,
+                at.name()
+            )
+        } else {
+            let senders = self.account.at.get(&link).map_or(0.0, |(senders, ..)| *senders);
+            let crowd = match at.is_to_host() && senders >= 2.0 {
+                true => format!(", in an incast of {senders:.0} hosts to {}", at.to),
+                false => String::new(),
+            };
+            format!(
+                "buffer too small (switch.buffer = {buffer}): {lost} packets dropped at {}, most for {}{crowd}",
+                at.from,
+                at.name()
+            )
+        };
+        (Class::Loss, at.from_node as usize, Some(link), words)
+    }
+
+    /// Names the cause of retransmissions without losses.
+    fn no_loss(&self) -> NamedCause {
+        let flows = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
+        let again: f64 = flows().map(|flow| flow.sent_again).sum();
+        let timeouts: f64 = flows().map(|flow| flow.timeouts).sum();
+        let settings = &self.facts.settings;
+        let words = if timeouts > 0.0 {
+            let timeout = settings.text("network.retransmission.timeout").unwrap_or("unknown");
+            format!(
+                "{} timeouts for nothing: no packet was lost, network.retransmission.timeout = {timeout} is over before answers come",
+                Quantity::Count.format(timeouts)
+            )
+        } else if again > 0.0 {
+            let limit = settings.number("scheme.recovery.reorder_packets").filter(|limit| *limit > 0.0);
+            let limit = match limit {
+                Some(limit) => format!("scheme.recovery.reorder_packets = {limit} takes"),
+                None => format!(
+                    "recovery \"{}\" takes",
+                    settings.text("scheme.recovery.kind").unwrap_or("unknown")
+                ),
+            };
+            format!(
+                "packets out of order taken for lost: {} sent again though none was lost, {limit} reordering for loss",
+                Quantity::Count.format(again)
+            )
+        } else {
+            "nothing under way: senders waited for answers although nothing was lost".to_owned()
+        };
+        (Class::Loss, usize::MAX, None, words)
+    }
+
+    fn control(&self) -> NamedCause {
+        let links = &self.facts.links;
+        let marks = |link: &Link| if link.marked.is_finite() { link.marked } else { 0.0 };
+        let most = (0..links.len()).max_by(|&a, &b| marks(&links[a]).total_cmp(&marks(&links[b])));
+        let settings = &self.facts.settings;
+        let name =
+            ["scheme.policy.cc.kind", "scheme.policy.kind"].iter().find_map(|path| settings.text(path));
+        let name = name.unwrap_or("congestion control");
+        let Some(link) = most.filter(|&link| marks(&links[link]) > 0.0) else {
+            let words =
+                format!("congestion control ({name}) held flows back while no link on their way was full");
+            return (Class::Control, 0, None, words);
+        };
+        let at = &links[link];
+        let kmin = settings.threshold_bytes("kmin", at.rate_bps).unwrap_or(f64::NAN);
+        let marked = format!(
+            "{} marked {} of its packets while {}",
+            at.name(),
+            share(at.marked / at.tx_packets.max(1.0)),
+            self.state(link)
+        );
+        let words = if kmin * 8e9 / at.rate_bps < LOW_RTTS * self.facts.round_trip_ns() {
+            format!(
+                "ECN thresholds too low: {marked}; marking begins at {} (switch.ecn.kmin), {} round trips",
+                Quantity::Bytes.format(kmin),
+                Quantity::Plain.format(kmin * 8e9 / at.rate_bps / self.facts.round_trip_ns())
+            )
+        } else {
+            format!("congestion control ({name}) kept rates low after marks: {marked}")
+        };
+        (Class::Thresholds, 0, Some(link), words)
+    }
+
+    fn window(&self) -> NamedCause {
+        let packets = self.facts.settings.number("scheme.recovery.window_packets");
+        let packets =
+            packets.map_or("the window".to_owned(), |packets| format!("window_packets = {packets}"));
+        let words = format!(
+            "window of loss recovery (scheme.recovery.{packets}): senders may not be further ahead of the first gap that the \
+             receiver tracks, while no link was full"
+        );
+        (Class::Window, 0, None, words)
+    }
+}
+
+fn share(of: f64) -> String {
+    match of * 100.0 {
+        percent if percent >= 1.0 || percent == 0.0 => format!("{percent:.0} %"),
+        percent => format!("{percent:.2} %"),
+    }
+}
+
+/// Formats a number, with a fraction only if it has one.
+fn plain(value: f64) -> String {
+    let rounded = (value * 10.0).round() / 10.0;
+    if rounded.fract() == 0.0 { format!("{rounded:.0}") } else { format!("{rounded:.1}") }
+}

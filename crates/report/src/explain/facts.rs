@@ -1,0 +1,309 @@
+//! Links and slow flows of a run, read from its tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use pathweave_records::{Direction, WaitKind};
+
+use super::settings::{Fault, Settings};
+use super::table::Table;
+
+pub(super) const LINK_COLUMNS: &[&str] = &[
+    "from",
+    "to",
+    "from_node",
+    "to_node",
+    "tier",
+    "direction",
+    "rate_bps",
+    "tx_bytes",
+    "busy_ns",
+    "utilisation_ratio",
+    "ecn_marked_packets",
+    "tx_packets",
+    "pfc_pauses",
+    "paused_ns",
+    "dropped_packets",
+    "max_queue_bytes",
+];
+pub(super) const WAIT_COLUMNS: &[&str] = &[
+    "flow",
+    "group",
+    "src_host",
+    "dst_host",
+    "size_bytes",
+    "flow_ns",
+    "ideal_fct_ns",
+    "sent_packets",
+    "retransmitted_packets",
+    "timeouts",
+    "kind",
+    "link",
+    "time_ns",
+    "link_senders",
+    "link_group",
+    "link_group_share",
+];
+
+/// A directed link and its totals. Unknown values are NaN.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Link {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) from_node: u32,
+    pub(super) to_node: u32,
+    pub(super) tier: u32,
+    pub(super) direction: Direction,
+    /// Rate without faults.
+    pub(super) rate_bps: f64,
+    /// Share of the run during which the link was sending.
+    pub(super) busy: f64,
+    pub(super) tx_bytes: f64,
+    pub(super) tx_packets: f64,
+    pub(super) marked: f64,
+    pub(super) paused_ns: f64,
+    pub(super) dropped: f64,
+    pub(super) max_queue_bytes: f64,
+}
+
+impl Link {
+    /// Returns true if the link has a host at one end.
+    pub(super) fn is_of_host(&self) -> bool {
+        self.tier == 0 && self.direction != Direction::Level
+    }
+    pub(super) fn is_from_host(&self) -> bool {
+        self.is_of_host() && self.direction == Direction::Up
+    }
+    pub(super) fn is_to_host(&self) -> bool {
+        self.is_of_host() && self.direction == Direction::Down
+    }
+    pub(super) fn name(&self) -> String {
+        format!("{} to {}", self.from, self.to)
+    }
+
+    /// Corrects the utilisation for faults: a link whose rate was reduced for a while was busier with the same bytes.
+    fn apply_faults(&mut self, faults: &[Fault], run_ns: f64) {
+        let mine = faults.iter().filter(|fault| fault.is_on(&self.from, &self.to));
+        let lacks = |fault: &Fault| {
+            let until = fault.until_ns.unwrap_or(run_ns).min(run_ns);
+            Some((until - fault.at_ns).max(0.0) * (self.rate_bps - fault.rate_bps?))
+        };
+        let lacking: f64 = mine.filter_map(lacks).sum();
+        let capacity = self.rate_bps * run_ns - lacking;
+        if lacking > 0.0 && capacity > 0.0 {
+            self.busy = self.busy.max(self.tx_bytes * 8e9 / capacity).min(1.0);
+        }
+    }
+}
+
+/// A part of the time of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) kind: WaitKind,
+    pub(super) link: Option<usize>,
+    pub(super) time_ns: f64,
+    /// Largest number of hosts that waited there at once.
+    pub(super) senders: f64,
+    /// The group with most packets there, and its share.
+    pub(super) group: String,
+    pub(super) group_share: f64,
+}
+
+/// One of the slowest flows.
+#[derive(Clone, Debug)]
+pub(super) struct Flow {
+    pub(super) group: String,
+    pub(super) src_host: u32,
+    pub(super) dst_host: u32,
+    pub(super) size_bytes: f64,
+    pub(super) took_ns: f64,
+    pub(super) ideal_ns: f64,
+    pub(super) sent: f64,
+    pub(super) sent_again: f64,
+    pub(super) timeouts: f64,
+    pub(super) parts: Vec<Part>,
+}
+
+impl Flow {
+    pub(super) fn slowdown(&self) -> f64 {
+        self.took_ns / self.ideal_ns.max(1e-3)
+    }
+}
+
+/// All data from which causes are derived.
+pub(super) struct Facts {
+    pub(super) links: Vec<Link>,
+    /// Flows, the slowest first.
+    pub(super) flows: Vec<Flow>,
+    pub(super) settings: Settings,
+    pub(super) faults: Vec<Fault>,
+    /// Number of dropped packets by reason and link.
+    pub(super) drops: BTreeMap<(String, usize), u64>,
+    pub(super) run_ns: f64,
+}
+
+fn direction(name: &str) -> Direction {
+    Direction::ALL.iter().copied().find(|direction| direction.name() == name).unwrap_or_default()
+}
+
+fn links(table: &Table) -> Vec<Link> {
+    let link = |row: usize| {
+        let number = |column: &str| table.number(column, row);
+        Link {
+            from: table.text("from", row).to_owned(),
+            to: table.text("to", row).to_owned(),
+            from_node: number("from_node") as u32,
+            to_node: number("to_node") as u32,
+            tier: number("tier") as u32,
+            direction: direction(table.text("direction", row)),
+            rate_bps: number("rate_bps"),
+            busy: number("utilisation_ratio"),
+            tx_bytes: number("tx_bytes"),
+            tx_packets: number("tx_packets"),
+            marked: number("ecn_marked_packets"),
+            paused_ns: number("paused_ns"),
+            dropped: number("dropped_packets"),
+            max_queue_bytes: number("max_queue_bytes"),
+        }
+    };
+    (0..table.rows).map(link).collect()
+}
+
+fn flows(table: &Table) -> Vec<Flow> {
+    let mut flows: Vec<Flow> = Vec::new();
+    let mut last = f64::NAN;
+    for row in 0..table.rows {
+        let number = |column: &str| table.number(column, row);
+        if number("flow") != last || flows.is_empty() {
+            last = number("flow");
+            flows.push(Flow {
+                group: table.text("group", row).to_owned(),
+                src_host: number("src_host") as u32,
+                dst_host: number("dst_host") as u32,
+                size_bytes: number("size_bytes"),
+                took_ns: number("flow_ns"),
+                ideal_ns: number("ideal_fct_ns"),
+                sent: number("sent_packets"),
+                sent_again: number("retransmitted_packets"),
+                timeouts: number("timeouts"),
+                parts: Vec::new(),
+            });
+        }
+        let name = table.text("kind", row);
+        let kind = WaitKind::ALL.iter().copied().find(|kind| kind.name() == name);
+        let part = Part {
+            kind: kind.unwrap_or_default(),
+            link: Some(number("link")).filter(|link| link.is_finite()).map(|link| link as usize),
+            time_ns: number("time_ns"),
+            senders: number("link_senders"),
+            group: table.text("link_group", row).to_owned(),
+            group_share: number("link_group_share"),
+        };
+        if let Some(flow) = flows.last_mut() {
+            flow.parts.push(part);
+        }
+    }
+    flows
+}
+
+impl Facts {
+    pub(super) fn new(
+        link_table: &Table,
+        wait_table: &Table,
+        event_table: &Table,
+        settings: Settings,
+    ) -> Self {
+        let mut drops = BTreeMap::new();
+        for row in (0..event_table.rows).filter(|&row| event_table.text("kind", row) == "drop") {
+            let link = event_table.number("link", row);
+            if link.is_finite() {
+                *drops.entry((event_table.text("reason", row).to_owned(), link as usize)).or_default() += 1;
+            }
+        }
+        let mut links = links(link_table);
+        let spans = (0..links.len()).map(|row| link_table.number("busy_ns", row) / links[row].busy);
+        let run_ns = spans.filter(|span| span.is_finite()).fold(0.0, f64::max);
+        let faults = settings.faults();
+        for link in &mut links {
+            link.apply_faults(&faults, run_ns);
+        }
+        Facts { run_ns, flows: flows(wait_table), faults, settings, drops, links }
+    }
+
+    /// Returns the number of packets dropped for these reasons, and the link that dropped most of them.
+    pub(super) fn dropped(&self, reasons: &[&str]) -> (u64, Option<usize>) {
+        let of = || self.drops.iter().filter(|((reason, _), _)| reasons.contains(&reason.as_str()));
+        let mut by_link: BTreeMap<usize, u64> = BTreeMap::new();
+        of().for_each(|((_, link), n)| *by_link.entry(*link).or_default() += n);
+        let most = by_link.iter().max_by_key(|(link, n)| (**n, usize::MAX - **link)).map(|(link, _)| *link);
+        (of().map(|(_, n)| n).sum(), most)
+    }
+
+    /// Returns the faults that concern a link.
+    pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
+        let Link { from, to, .. } = &self.links[link];
+        self.faults.iter().filter(move |fault| fault.is_on(from, to))
+    }
+
+    /// Returns the parallel links: for a link up or level all links of its switch, for a link down all links into its
+    /// switch, of the same tier and direction. The link itself is included.
+    pub(super) fn parallel_links(&self, link: usize) -> Vec<usize> {
+        let at = &self.links[link];
+        let alike = |other: &Link| {
+            let shares_end = match at.direction {
+                Direction::Down => other.to_node == at.to_node,
+                _ => other.from_node == at.from_node,
+            };
+            other.tier == at.tier && other.direction == at.direction && shares_end
+        };
+        (0..self.links.len()).filter(|&other| alike(&self.links[other])).collect()
+    }
+
+    /// Returns the median rate of links of the same tier and direction.
+    pub(super) fn usual_rate_bps(&self, link: usize) -> f64 {
+        let at = &self.links[link];
+        let alike = |other: &&Link| other.tier == at.tier && other.direction == at.direction;
+        median(self.links.iter().filter(alike).map(|other| other.rate_bps).collect())
+    }
+
+    /// Returns the median rate of the hosts' links.
+    pub(super) fn host_rate_bps(&self) -> f64 {
+        median(self.links.iter().filter(|link| link.is_from_host()).map(|link| link.rate_bps).collect())
+    }
+
+    /// Returns the rate of the links into a switch from below over that of its links up, or `None` if it lacks
+    /// either.
+    pub(super) fn oversubscription(&self, switch: u32) -> Option<f64> {
+        let sum = |of: &dyn Fn(&Link) -> bool| {
+            self.links.iter().filter(|link| of(link)).map(|link| link.rate_bps).sum::<f64>()
+        };
+        let from_below = sum(&|link| link.to_node == switch && link.direction == Direction::Up);
+        let up = sum(&|link| link.from_node == switch && link.direction == Direction::Up);
+        (up > 0.0 && from_below > 0.0).then_some(from_below / up)
+    }
+
+    /// Returns the approximate round-trip time of an idle network.
+    pub(super) fn round_trip_ns(&self) -> f64 {
+        let rate = self.host_rate_bps();
+        let latency = |flow: &Flow| flow.ideal_ns - flow.size_bytes * 8e9 / rate;
+        let latency = median(self.flows.iter().map(latency).collect());
+        (2.0 * latency).max(1_000.0)
+    }
+
+    /// Returns the bytes that a host has in flight in half a round trip at its rate.
+    pub(super) fn bytes_in_flight(&self) -> f64 {
+        0.5 * self.round_trip_ns() * self.host_rate_bps() / 8e9
+    }
+
+    /// Returns the number of hosts that send to a host among the slow flows.
+    pub(super) fn senders_to(&self, host: u32) -> usize {
+        let of = self.flows.iter().filter(|flow| flow.dst_host == host);
+        of.map(|flow| flow.src_host).collect::<BTreeSet<u32>>().len()
+    }
+}
+
+/// Returns the median, or NaN without values.
+pub(super) fn median(mut values: Vec<f64>) -> f64 {
+    values.retain(|value| value.is_finite());
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,107 @@
+//! Findings about the longest iteration of a run, from its summary.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use pathweave_records::{Quantity, SCHEMA_NAME};
+use serde::Deserialize;
+
+use super::{ExplainError, Finding};
+
+/// The required part of `summary.json`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Summary {
+    pub(super) run: Run,
+    iterations: Vec<Iteration>,
+    critical_paths: Vec<CriticalPath>,
+}
+
+/// Description of the figures of a run that did not simulate packets.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Run {
+    pub(super) label: String,
+    pub(super) outside: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Summary {
+    /// Reads the summary of a folder. Fields that did not exist when it was written are absent.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not the summary of a run.
+    pub(super) fn read(folder: &Path) -> Result<Self, ExplainError> {
+        let path = folder.join("summary.json");
+        let wrong = |why: String| ExplainError::Summary { path: path.clone(), why };
+        let text = fs::read_to_string(&path).map_err(|why| wrong(format!("cannot be read: {why}")))?;
+        let value: serde_json::Value =
+            serde_json::from_str(&text).map_err(|why| wrong(format!("is not JSON: {why}")))?;
+        match value.get("schema").and_then(serde_json::Value::as_str) {
+            Some(SCHEMA_NAME) => {}
+            Some(other) => {
+                return Err(wrong(format!("schema = \"{other}\" is not that of a run, \"{SCHEMA_NAME}\"")));
+            }
+            None => {
+                return Err(wrong(format!("has no field `schema`; that of a run says \"{SCHEMA_NAME}\"")));
+            }
+        }
+        serde_json::from_value(value).map_err(|why| wrong(why.to_string()))
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Iteration {
+    job: u32,
+    name: String,
+    time_ns: f64,
+    ranks: u32,
+    computation_ns: f64,
+    exposed_ns: BTreeMap<String, f64>,
+    idle_ns: f64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct CriticalPath {
+    job: u32,
+    words: String,
+}
+
+/// Describes the longest iteration: its time by activity, and its critical path.
+pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
+    let Some(longest) = summary.iterations.iter().max_by(|a, b| a.time_ns.total_cmp(&b.time_ns)) else {
+        return Vec::new();
+    };
+    let share = |ns: f64| Quantity::Percent.format(ns / longest.time_ns.max(f64::MIN_POSITIVE));
+    let mut parts = vec![(longest.computation_ns, "computation".to_owned())];
+    parts.extend(longest.exposed_ns.iter().map(|(kind, &ns)| (ns, format!("exposed {kind}"))));
+    parts.push((longest.idle_ns, "neither".to_owned()));
+    parts.retain(|(ns, _)| *ns > 0.0);
+    parts.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let parts: Vec<String> = parts.into_iter().map(|(ns, what)| format!("{} {what}", share(ns))).collect();
+    let which = match summary.iterations.len() {
+        1 => String::new(),
+        count => format!("the longest of {count}, "),
+    };
+    let mut found = vec![Finding {
+        about: "iteration",
+        words: format!(
+            "{which}{}, took {}; in the mean of {} ranks {}",
+            longest.name,
+            Quantity::TimeNs.format(longest.time_ns),
+            longest.ranks,
+            parts.join(", ")
+        ),
+        evidence: "summary.json: iterations; layers.parquet: exposed_ns; collectives.parquet: exposed_ns",
+    }];
+    let path = summary.critical_paths.iter().find(|path| path.job == longest.job);
+    found.extend(path.map(|path| Finding {
+        about: "critical path",
+        words: path.words.clone(),
+        evidence: "critical.parquet; summary.json: critical_paths",
+    }));
+    found
+}

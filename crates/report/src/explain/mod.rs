@@ -1,0 +1,126 @@
+//! Explanation in words of the limits of a run, from its result folder. Each sentence names the table and the columns
+//! that support it.
+
+mod accounting;
+mod causes;
+mod facts;
+mod findings;
+mod jobs;
+mod settings;
+mod table;
+mod verdict;
+mod work;
+
+use std::path::{Path, PathBuf};
+
+use parquet::errors::ParquetError;
+use pathweave_records::{ACTIVITIES, CRITICAL, EVENTS, LINKS, RunResult, WAITS};
+
+use facts::{Facts, LINK_COLUMNS, WAIT_COLUMNS};
+use findings::{EVENT_COLUMNS, FLOW_COLUMNS};
+use jobs::Summary;
+use settings::Settings;
+use table::Table;
+use work::{ACTIVITY_COLUMNS, CRITICAL_COLUMNS};
+
+/// One finding.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Finding {
+    /// Subject: "limited by", "result", "iteration", "critical path", "time of slow flows", "busiest links",
+    /// "balance", "pauses", "losses", "late flows", "faults", "fidelity", "warning".
+    pub about: &'static str,
+    /// The finding in words.
+    pub words: String,
+    /// File and columns that support the finding.
+    pub evidence: &'static str,
+}
+
+/// Reason why a folder cannot be explained.
+#[derive(Debug, thiserror::Error)]
+pub enum ExplainError {
+    /// A table is missing, or is no Parquet file of pathweave.
+    #[error("{}: {source}; name the folder of one run", path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// Reason why the file cannot be read.
+        source: ParquetError,
+    },
+    /// The summary is missing, or is not that of a run.
+    #[error("{}: {why}; name the folder of one run", path.display())]
+    Summary {
+        /// The file.
+        path: PathBuf,
+        /// Description of the error.
+        why: String,
+    },
+}
+
+/// Returns the limits of a run and its faults, from data that is in memory anyway, at the cost of a few bytes a flow.
+pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
+    let links = Table::of(run, LINKS, &run.links, LINK_COLUMNS);
+    let waits = Table::of(run, WAITS, &run.waits, WAIT_COLUMNS);
+    let events = Table::of(run, EVENTS, &run.events, EVENT_COLUMNS);
+    let found = findings::Run {
+        facts: Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml)),
+        flows: Table::of_flows(&run.figures(), run.of_packets(()).is_some()),
+        critical: Table::of(run, CRITICAL, &run.critical, CRITICAL_COLUMNS),
+        activities: Table::of(run, ACTIVITIES, &run.activities, ACTIVITY_COLUMNS),
+        links,
+        events,
+    };
+    found.in_brief()
+}
+
+/// Explains the limits of the run whose results are in `folder`. The verdict comes first.
+///
+/// # Errors
+/// `folder` lacks `summary.json`, `flows.parquet`, `links.parquet` or `events.parquet`, or they cannot be read.
+pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
+    let read = |name: &str, columns: &[&str]| {
+        let path = folder.join(name);
+        Table::read(&path, columns).map_err(|source| ExplainError::Table { path, source })
+    };
+    // Folders of earlier versions lack some tables.
+    let read_if_there = |name: &str, columns: &[&str]| {
+        if folder.join(name).exists() { read(name, columns) } else { Ok(Table::default()) }
+    };
+    let flows = read("flows.parquet", FLOW_COLUMNS)?;
+    let links = read("links.parquet", LINK_COLUMNS)?;
+    let events = read("events.parquet", EVENT_COLUMNS)?;
+    let waits = read_if_there("waits.parquet", WAIT_COLUMNS)?;
+    let summary = Summary::read(folder)?;
+    let scenario = std::fs::read_to_string(folder.join("scenario.toml")).unwrap_or_default();
+    let run = findings::Run {
+        facts: Facts::new(&links, &waits, &events, Settings::new(&scenario)),
+        critical: read_if_there("critical.parquet", CRITICAL_COLUMNS)?,
+        activities: read_if_there("activities.parquet", ACTIVITY_COLUMNS)?,
+        flows,
+        links,
+        events,
+    };
+    let mut found = run.findings();
+    // After the verdict and the result.
+    let at = found.len().min(2);
+    found.splice(at..at, jobs::findings(&summary));
+    found.extend(fidelity(&summary.run));
+    let warning = |words: &String| Finding {
+        about: "warning",
+        words: words.clone(),
+        evidence: "summary.json: run.warnings; critical.parquet: kind, time_ns, lost_ns",
+    };
+    found.splice(at..at, summary.run.warnings.iter().map(warning));
+    Ok(found)
+}
+
+/// Describes the figures of a run that did not simulate packets, from its summary.
+fn fidelity(run: &jobs::Run) -> Option<Finding> {
+    if run.label.is_empty() {
+        return None;
+    }
+    let mut words = run.label.clone();
+    for reason in &run.outside {
+        words += &format!("; outside of the model: {reason}");
+    }
+    Some(Finding { about: "fidelity", words, evidence: "summary.json: run.fidelity, run.label, run.outside" })
+}

@@ -1,0 +1,243 @@
+//! The verdict: a sentence on the limits of a run.
+
+use std::collections::BTreeMap;
+
+use pathweave_records::{Quantity, WaitKind};
+
+use super::Finding;
+use super::accounting::LostTime;
+use super::causes::{SLOW, causes};
+use super::facts::{Facts, median};
+use super::findings::{Run, percent};
+use super::settings::Fault;
+use super::work::{self, Paths};
+
+/// Slowdown from which flows are late.
+pub(super) const LATE_SLOWDOWN: f64 = 1.3;
+/// Share of the time of jobs from which the delay of messages matters.
+const LOST_SHARE: f64 = 0.1;
+/// Share from which latency dominates.
+const LATENCY_SHARE: f64 = 0.5;
+/// Factor over the median link's time in transit from which a link counts as far longer than others.
+const FAR_FACTOR: f64 = 5.0;
+/// Largest number of places listed.
+const MAX_PLACES: usize = 5;
+
+impl Run {
+    pub(super) fn verdict(&self) -> Finding {
+        let slowest = self.slowest();
+        let tail =
+            slowest.get(slowest.len() / 100).map_or(f64::NAN, |&row| self.flows.number("slowdown", row));
+        let open = self.measured().filter(|&row| self.flows.text("status", row) != "finished").count();
+        let paths = Paths::new(&self.critical);
+        let of_jobs = paths.all_ns();
+        let matters = match paths.computation_ns > 0.0 {
+            true => paths.lost_ns >= LOST_SHARE * of_jobs,
+            false => tail >= LATE_SLOWDOWN,
+        };
+        let mut found: Vec<(f64, String)> = Vec::new();
+        if open > 0 || (matters && !tail.is_nan()) {
+            found.extend(
+                self.of_network(tail, if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 }),
+            );
+        }
+        let name = |host: u32| self.facts.host_name(host);
+        let slow = work::slow(&self.activities, &self.critical, &paths, name);
+        found.extend(slow.into_iter().map(|slow| (slow.share, slow.words)));
+        found.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut said: Vec<String> = found.into_iter().map(|(_, words)| words).collect();
+        let latency = self.latency(&paths);
+        if let Some((words, Some((link, share)))) = &latency {
+            let at = format!("{} of it on the way from {}", percent(*share), self.facts.links[*link].name());
+            said.push(format!("distance (latency): {words}, {at}"));
+        }
+        let mut causes = match (said.is_empty(), latency) {
+            (true, Some((words, _))) => format!("{}; {words}", self.nothing(tail, &paths)),
+            (true, None) => self.nothing(tail, &paths),
+            (false, _) => said.join("; and "),
+        };
+        causes += &self.faults_besides(&causes);
+        let words = match open {
+            0 => causes,
+            _ => format!("{} flows did not finish: {causes}", Quantity::Count.format(open as f64)),
+        };
+        Finding {
+            about: "limited by",
+            words,
+            evidence: "waits.parquet: kind, link, time_ns; links.parquet: utilisation_ratio, max_queue_bytes, paused_ns; \
+                       flows.parquet: slowdown; scenario.toml",
+        }
+    }
+
+    /// Returns the causes in the network, each with its part of `share`.
+    fn of_network(&self, tail: f64, share: f64) -> Vec<(f64, String)> {
+        let account = LostTime::new(&self.facts, tail);
+        let mut causes: Vec<(f64, String)> = causes(&self.facts, &account)
+            .into_iter()
+            .map(|cause| (cause.share * share, cause.words))
+            .collect();
+        if causes.is_empty() {
+            causes.push((share, self.by_links()));
+        }
+        causes
+    }
+
+    /// Describes faults that were in force and are not mentioned in `said`.
+    fn faults_besides(&self, said: &str) -> String {
+        let facts = &self.facts;
+        let lost = |fault: &Fault| -> u64 {
+            let on = |link: usize| fault.is_on(&facts.links[link].from, &facts.links[link].to);
+            let by_fault = |reason: &str| matches!(reason, "link_down" | "random_loss" | "corrupted");
+            let of = facts.drops.iter().filter(|((reason, link), _)| by_fault(reason) && on(*link));
+            of.map(|(_, n)| n).sum()
+        };
+        let mut words: Vec<String> = Vec::new();
+        for fault in
+            facts.faults.iter().filter(|fault| !said.contains(&fault.on) && fault.at_ns < facts.run_ns)
+        {
+            let lost = match lost(fault) {
+                0 => String::new(),
+                lost => format!(" ({} packets lost on it)", Quantity::Count.format(lost as f64)),
+            };
+            words.push(format!("{} {}{lost}", fault.name(), fault.on));
+        }
+        words.truncate(MAX_PLACES);
+        if words.is_empty() {
+            String::new()
+        } else {
+            format!("; with less effect or none: {}", words.join(", "))
+        }
+    }
+
+    /// Describes the busiest link, for runs without records of waits.
+    fn by_links(&self) -> String {
+        let links = &self.facts.links;
+        let busiest = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
+        let Some(link) = busiest else { return "nothing that was recorded".to_owned() };
+        let account = LostTime::of_link(link);
+        let named = causes(&self.facts, &account).into_iter().next().map(|cause| cause.words);
+        named.unwrap_or_default()
+    }
+
+    /// Returns the verdict that latency dominates the ideal time of messages, rather than rates. Also returns the
+    /// link that is far longer than others, if there is one, with its share of the time on links.
+    fn latency(&self, paths: &Paths) -> Option<(String, Option<(usize, f64)>)> {
+        let share = self.latency_share()?;
+        if share < LATENCY_SHARE {
+            return None;
+        }
+        let of_jobs = paths.all_ns();
+        let ideal = (paths.messages_ns - paths.lost_ns) * share + paths.wait_ns;
+        if of_jobs > 0.0 && ideal < LATENCY_SHARE * of_jobs {
+            return None;
+        }
+        let mut by_link: BTreeMap<usize, f64> = BTreeMap::new();
+        for part in self.facts.flows.iter().flat_map(|flow| &flow.parts) {
+            if let (WaitKind::Travel, Some(link)) = (part.kind, part.link) {
+                *by_link.entry(link).or_default() += part.time_ns;
+            }
+        }
+        let all: f64 = by_link.values().sum();
+        let usual = median(by_link.values().copied().collect());
+        let most = by_link.iter().max_by(|a, b| a.1.total_cmp(b.1));
+        let far = most
+            .filter(|(_, ns)| **ns >= 0.3 * all && **ns >= FAR_FACTOR * usual)
+            .map(|(link, ns)| (*link, ns / all));
+        let words = format!("{} of what messages take is propagation and hops, not bytes", percent(share));
+        Some((words, far))
+    }
+
+    /// Returns the part of the messages' ideal time that does not depend on rates.
+    fn latency_share(&self) -> Option<f64> {
+        let rate = self.facts.host_rate_bps();
+        let (mut ideal, mut bytes) = (0.0, 0.0);
+        for row in self.measured() {
+            let ideal_ns = self.flows.number("ideal_fct_ns", row);
+            if ideal_ns.is_finite() {
+                ideal += ideal_ns;
+                bytes += (self.flows.number("size_bytes", row) * 8e9 / rate).min(ideal_ns);
+            }
+        }
+        (ideal > 0.0 && bytes.is_finite()).then(|| 1.0 - bytes / ideal)
+    }
+
+    fn nothing(&self, tail: f64, paths: &Paths) -> String {
+        if tail.is_nan() {
+            return "nothing: no flow finished".to_owned();
+        }
+        let of_jobs = paths.all_ns();
+        if of_jobs > 0.0 && paths.computation_ns >= LATENCY_SHARE * of_jobs {
+            return format!(
+                "nothing but computation, {} of the critical path: the network held little up",
+                percent(paths.computation_ns / of_jobs)
+            );
+        }
+        if let Some(slow) = self.slow_by_build() {
+            return format!("{slow}; for this way flows took about as long as on an idle network");
+        }
+        "nothing: flows took about as long as on an idle network, at the rate of their own links".to_owned()
+    }
+
+    /// Describes the busiest link if its rate is below that of similar links: packets take long on it, even on an
+    /// idle network.
+    fn slow_by_build(&self) -> Option<String> {
+        let links = &self.facts.links;
+        let link = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy))?;
+        let slow = links[link].rate_bps < SLOW * self.facts.usual_rate_bps(link)
+            && links[link].busy >= LATENCY_SHARE;
+        let causes = causes(&self.facts, &LostTime::of_link(link));
+        causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)
+    }
+
+    /// Returns the time of the slowest flows by place.
+    pub(super) fn spent(&self) -> Option<Finding> {
+        let flows = &self.facts.flows;
+        let some = &flows[..flows.len().min(flows.len().div_ceil(10).max(16))];
+        let mut by: BTreeMap<(WaitKind, Option<usize>), f64> = BTreeMap::new();
+        for flow in some {
+            for part in &flow.parts {
+                let link = part.link.filter(|_| part.kind != WaitKind::Travel);
+                *by.entry((part.kind, link)).or_default() += part.time_ns / flow.took_ns.max(1.0);
+            }
+        }
+        let all: f64 = by.values().sum();
+        let mut by: Vec<_> = by.into_iter().collect();
+        by.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let told: Vec<String> = by
+            .iter()
+            .take(MAX_PLACES)
+            .map(|((kind, link), sum)| {
+                let at = link.map_or(String::new(), |link| format!(" at {}", self.facts.links[link].name()));
+                format!("{} {}{at}", percent(sum / all), words(*kind))
+            })
+            .collect();
+        (!told.is_empty()).then(|| Finding {
+            about: "time of slow flows",
+            words: format!("of the {} slowest: {}", some.len(), told.join(", ")),
+            evidence: "waits.parquet: kind, link, time_ns",
+        })
+    }
+}
+
+fn words(kind: WaitKind) -> &'static str {
+    match kind {
+        WaitKind::Travel => "on links",
+        WaitKind::Port => "sending or waiting to send",
+        WaitKind::Down => "with a port that was down",
+        WaitKind::Queue => "in queues",
+        WaitKind::Pause => "paused by PFC",
+        WaitKind::Full => "held back because a link was full",
+        WaitKind::Control => "held back by congestion control, no link full",
+        WaitKind::Credit => "waiting for credit, no link full",
+        WaitKind::Window => "held back by the window of loss recovery",
+        WaitKind::Silence => "with nothing under way, waiting for a timer",
+        WaitKind::Receiver => "waiting for a receive",
+    }
+}
+
+impl Facts {
+    fn host_name(&self, host: u32) -> String {
+        let own = self.links.iter().find(|link| link.from_node == host);
+        own.map_or_else(|| format!("host {host}"), |link| link.from.clone())
+    }
+}

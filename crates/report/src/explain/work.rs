@@ -1,0 +1,172 @@
+//! Critical paths of jobs by kind of step, and hosts that compute longer than others.
+
+use std::collections::BTreeMap;
+
+use pathweave_records::Quantity;
+
+use super::facts::median;
+use super::table::Table;
+
+pub(super) const CRITICAL_COLUMNS: &[&str] = &["kind", "host", "time_ns", "lost_ns"];
+pub(super) const ACTIVITY_COLUMNS: &[&str] = &["host", "kind", "activity", "part", "start_ns", "finish_ns"];
+
+/// Mean excess over the computations of other hosts from which a host is slow.
+const SLOW: f64 = 0.08;
+/// Mean excess of the longest over the median computation from which computations vary.
+const VARIES: f64 = 0.1;
+/// Largest number of further slow hosts that are named.
+const STRAGGLERS: usize = 3;
+/// Share of the time of jobs from which a cause is mentioned.
+pub(super) const WORTH: f64 = 0.05;
+
+/// Sums over the critical paths of all jobs, in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Paths {
+    pub(super) computation_ns: f64,
+    pub(super) messages_ns: f64,
+    /// Part of the messages' time beyond their time on an idle network.
+    pub(super) lost_ns: f64,
+    pub(super) wait_ns: f64,
+}
+
+impl Paths {
+    pub(super) fn new(critical: &Table) -> Paths {
+        let mut paths = Paths::default();
+        for row in 0..critical.rows {
+            let time_ns = critical.number("time_ns", row);
+            match critical.text("kind", row) {
+                "computation" => paths.computation_ns += time_ns,
+                "message" => {
+                    paths.messages_ns += time_ns;
+                    let lost_ns = critical.number("lost_ns", row);
+                    paths.lost_ns += if lost_ns.is_finite() { lost_ns } else { 0.0 };
+                }
+                _ => paths.wait_ns += time_ns,
+            }
+        }
+        paths
+    }
+
+    pub(super) fn all_ns(&self) -> f64 {
+        self.computation_ns + self.messages_ns + self.wait_ns
+    }
+}
+
+/// A cause of long computations: its share of the time of jobs, and its description.
+pub(super) struct Slow {
+    pub(super) share: f64,
+    pub(super) words: String,
+}
+
+/// Times of the hosts for the same computation, by its label and number.
+type Turns = BTreeMap<(String, String, usize), Vec<(u32, f64)>>;
+
+fn turns(activities: &Table) -> Turns {
+    let mut order: Vec<usize> =
+        (0..activities.rows).filter(|&row| activities.text("kind", row) == "computation").collect();
+    order.sort_by(|&a, &b| activities.number("start_ns", a).total_cmp(&activities.number("start_ns", b)));
+    let mut so_far: BTreeMap<(u32, String, String), usize> = BTreeMap::new();
+    let mut turns = Turns::new();
+    for row in order {
+        let took = activities.number("finish_ns", row) - activities.number("start_ns", row);
+        if !took.is_finite() {
+            continue;
+        }
+        let host = activities.number("host", row) as u32;
+        let (activity, part) = (activities.text("activity", row), activities.text("part", row));
+        let turn = so_far.entry((host, activity.to_owned(), part.to_owned())).or_default();
+        turns.entry((activity.to_owned(), part.to_owned(), *turn)).or_default().push((host, took));
+        *turn += 1;
+    }
+    turns
+}
+
+/// Finds hosts that are always slower than others, and computations that vary from one to the next. `name` returns
+/// the name of a host.
+pub(super) fn slow(
+    activities: &Table,
+    critical: &Table,
+    paths: &Paths,
+    name: impl Fn(u32) -> String,
+) -> Vec<Slow> {
+    let turns = turns(activities);
+    let mut ratios: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let mut beyond_ns: BTreeMap<u32, f64> = BTreeMap::new();
+    for took in turns.values().filter(|took| took.len() > 1) {
+        let median = lower_middle(took.iter().map(|(_, ns)| *ns).collect());
+        for &(host, ns) in took.iter().filter(|_| median > 0.0) {
+            ratios.entry(host).or_default().push(ns / median);
+            *beyond_ns.entry(host).or_default() += ns - median;
+        }
+    }
+    let mut found = Vec::new();
+    let mut slow_hosts = Vec::new();
+    for (&host, ratios) in &ratios {
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        let variance = ratios.iter().map(|ratio| (ratio - mean).powi(2)).sum::<f64>() / ratios.len() as f64;
+        // Random variation affects single computations of a host, not all of them.
+        if mean - 1.0 >= SLOW && variance.sqrt() < 0.7 * (mean - 1.0) {
+            slow_hosts.push((host, mean));
+        }
+    }
+    let on_path = |host: u32| {
+        let rows = (0..critical.rows).filter(|&row| critical.text("kind", row) == "computation");
+        rows.filter(|&row| critical.number("host", row) as u32 == host)
+            .map(|row| critical.number("time_ns", row))
+            .sum::<f64>()
+    };
+    slow_hosts.sort_by(|a, b| on_path(b.0).total_cmp(&on_path(a.0)).then(a.0.cmp(&b.0)));
+    if let Some(&(host, mean)) = slow_hosts.first() {
+        // Time of slow hosts' computations on the critical path beyond that of other hosts.
+        let beyond: f64 = slow_hosts.iter().map(|&(host, mean)| on_path(host) * (1.0 - 1.0 / mean)).sum();
+        let others: Vec<String> = slow_hosts[1..]
+            .iter()
+            .take(STRAGGLERS)
+            .map(|&(host, mean)| format!(", straggler {} ({mean:.2} times)", name(host)))
+            .collect();
+        let more = slow_hosts.len().saturating_sub(STRAGGLERS + 1);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        found.push(Slow {
+            share: beyond / paths.all_ns().max(f64::MIN_POSITIVE),
+            words: format!(
+                "straggler {}: its computations take {mean:.2} times as long as those of others, {} in all{}{more}",
+                name(host),
+                Quantity::TimeNs.format(beyond_ns.get(&host).copied().unwrap_or(0.0)),
+                others.concat()
+            ),
+        });
+    }
+    found.extend(varying(&turns, &slow_hosts, paths));
+    found.retain(|slow| slow.share >= WORTH);
+    found
+}
+
+/// Finds computations of which the longest takes much longer than the median.
+fn varying(turns: &Turns, slow_hosts: &[(u32, f64)], paths: &Paths) -> Option<Slow> {
+    let (mut most, mut middles) = (0.0, 0.0);
+    for took in turns.values() {
+        let usual: Vec<f64> = took
+            .iter()
+            .filter(|(host, _)| slow_hosts.iter().all(|(slow, _)| slow != host))
+            .map(|t| t.1)
+            .collect();
+        if usual.len() > 1 {
+            most += usual.iter().copied().fold(0.0, f64::max);
+            middles += median(usual);
+        }
+    }
+    let beyond = most / middles - 1.0;
+    (middles > 0.0 && beyond >= VARIES).then(|| Slow {
+        share: paths.computation_ns * (1.0 - middles / most) / paths.all_ns().max(f64::MIN_POSITIVE),
+        words: format!(
+            "jitter of computations: the longest of those that belong together takes {:.2} times as long as the one in the middle",
+            beyond + 1.0
+        ),
+    })
+}
+
+/// Returns the median, the lower one of two.
+fn lower_middle(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get((values.len().max(1) - 1) / 2).copied().unwrap_or(f64::NAN)
+}

@@ -1,0 +1,223 @@
+//! Rows of every table: label, unit, and access to the figure in the summary. The terminal and the report show these
+//! rows and no others.
+
+use pathweave_records::{Direction, FlowSummary, Quantity, Summary};
+
+/// A figure of a set of flows.
+pub struct FlowMetric {
+    /// Label of the row.
+    pub label: &'static str,
+    /// Format of the figure.
+    pub quantity: Quantity,
+    /// Direction of the better figure.
+    pub better: Better,
+    /// Returns the figure, or `None` if there is none (no flow finished).
+    pub get: fn(&FlowSummary) -> Option<f64>,
+}
+
+/// A figure of a run.
+pub struct RunMetric {
+    /// Label of the row.
+    pub label: &'static str,
+    /// Format of the figure.
+    pub quantity: Quantity,
+    /// Direction of the better figure.
+    pub better: Better,
+    /// Returns the figure, or `None` if there is none.
+    pub get: fn(&Summary) -> Option<f64>,
+}
+
+/// Direction of the better of two figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Better {
+    /// Lower is better.
+    Lower,
+    /// Higher is better.
+    Higher,
+    /// Neither is better: the figure describes the load, or the cost of the simulation.
+    Neither,
+}
+
+/// A figure of a run with a name for files, made from label and unit in lower case: "FCT P99" is `fct_p99_ns`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// Name for files.
+    pub name: String,
+    /// Label for people.
+    pub label: &'static str,
+    /// Format of the figure.
+    pub quantity: Quantity,
+    /// Direction of the better figure.
+    pub better: Better,
+    /// Value of the figure, or `None` if the run has none.
+    pub value: Option<f64>,
+}
+
+/// Returns every figure of a run that tables show, for the measured flows. All runs have the same figures in the same
+/// order.
+pub fn figures(summary: &Summary) -> Vec<Figure> {
+    let of = |label, quantity, better, value| Figure {
+        name: name(label, quantity),
+        label,
+        quantity,
+        better,
+        value,
+    };
+    let flows = FLOW_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, (m.get)(summary.measured())));
+    let run = RUN_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, (m.get)(summary)));
+    flows.chain(run).collect()
+}
+
+/// Returns the column name of a figure, from its label and unit.
+fn name(label: &str, quantity: Quantity) -> String {
+    let lower = label.to_lowercase();
+    let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && !".'".contains(c));
+    let words: Vec<String> = words.filter(|w| !w.is_empty()).map(|w| w.replace(['.', '\''], "")).collect();
+    let unit = match quantity {
+        TimeNs => "_ns",
+        RateBps => "_bps",
+        Bytes => "_bytes",
+        Percent => "_ratio",
+        Count | Plain => "",
+    };
+    words.join("_") + unit
+}
+
+const fn flow(label: &'static str, quantity: Quantity, get: fn(&FlowSummary) -> Option<f64>) -> FlowMetric {
+    FlowMetric { label, quantity, better: Better::Lower, get }
+}
+const fn run(label: &'static str, quantity: Quantity, get: fn(&Summary) -> Option<f64>) -> RunMetric {
+    RunMetric { label, quantity, better: Better::Lower, get }
+}
+impl FlowMetric {
+    const fn higher(self) -> Self {
+        FlowMetric { better: Better::Higher, ..self }
+    }
+    const fn neither(self) -> Self {
+        FlowMetric { better: Better::Neither, ..self }
+    }
+}
+impl RunMetric {
+    const fn higher(self) -> Self {
+        RunMetric { better: Better::Higher, ..self }
+    }
+    const fn neither(self) -> Self {
+        RunMetric { better: Better::Neither, ..self }
+    }
+}
+
+/// Returns a figure that has no meaning unless a flow finished.
+fn if_finished(flows: &FlowSummary, value: f64) -> Option<f64> {
+    (flows.finished > 0).then_some(value)
+}
+
+use Quantity::{Bytes, Count, Percent, Plain, RateBps, TimeNs};
+
+/// Rows about flows.
+pub const FLOW_METRICS: &[FlowMetric] = &[
+    flow("Flows", Count, |f| Some(f.count as f64)).neither(),
+    flow("Unfinished", Count, |f| Some(f.unfinished as f64)),
+    flow("Failed", Count, |f| Some(f.failed as f64)),
+    flow("FCT mean", TimeNs, |f| if_finished(f, f.fct_ns.mean)),
+    flow("FCT median", TimeNs, |f| if_finished(f, f.fct_ns.p50)),
+    flow("FCT P95", TimeNs, |f| if_finished(f, f.fct_ns.p95)),
+    flow("FCT P99", TimeNs, |f| if_finished(f, f.fct_ns.p99)),
+    flow("FCT P99.9", TimeNs, |f| if_finished(f, f.fct_ns.p999)),
+    flow("FCT max", TimeNs, |f| if_finished(f, f.fct_ns.max)),
+    flow("Slowdown mean", Plain, |f| if_finished(f, f.slowdown.mean)),
+    flow("Slowdown median", Plain, |f| if_finished(f, f.slowdown.p50)),
+    flow("Slowdown P95", Plain, |f| if_finished(f, f.slowdown.p95)),
+    flow("Slowdown P99", Plain, |f| if_finished(f, f.slowdown.p99)),
+    flow("Slowdown P99.9", Plain, |f| if_finished(f, f.slowdown.p999)),
+    flow("Slowdown max", Plain, |f| if_finished(f, f.slowdown.max)),
+    flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).higher(),
+    flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).higher(),
+    flow("Jain's index", Plain, |f| f.jain_index).higher(),
+    flow("Dropped packets", Count, |f| f.dropped_packets.map(|n| n as f64)),
+    flow("Retransmissions", Count, |f| f.retransmitted_packets.map(|n| n as f64)),
+    flow("Copies", Count, |f| f.copied_packets.and_then(nonzero)).neither(),
+    flow("Notices", Count, |f| f.notice_packets.and_then(nonzero)).neither(),
+    flow("Congestion notifications", Count, |f| f.cnp_packets.and_then(nonzero)).neither(),
+    flow("Timeouts", Count, |f| f.timeouts.map(|n| n as f64)),
+    flow("Out-of-order degree P99", Count, |f| figure_if_any(&f.ooo_degree_packets, |of| of.p99)),
+    flow("Out-of-order degree max", Count, |f| figure_if_any(&f.ooo_degree_packets, |of| of.max)),
+];
+
+/// Rows about the fabric and the run.
+pub const RUN_METRICS: &[RunMetric] = &[
+    run("PFC pauses", Count, |s| s.fabric.pfc_pauses.map(|n| n as f64)),
+    run("ECN marks", Count, |s| s.fabric.ecn_marked_packets.map(|n| n as f64)).neither(),
+    run("Trimmed packets", Count, |s| s.fabric.trimmed_packets.and_then(nonzero)),
+    run("Drops, all packets", Count, |s| s.fabric.dropped_packets.map(|n| n as f64)),
+    run("Largest queue", Bytes, |s| s.fabric.max_queue_bytes.map(|n| n as f64)),
+    run("Flowlets", Count, |s| nonzero(s.fabric.balancing.flowlets)).neither(),
+    run("Rerouted by switches", Count, |s| nonzero(s.fabric.balancing.reroutes)).neither(),
+    run("Held by switches", Count, |s| nonzero(s.fabric.balancing.held_packets)).neither(),
+    run("Overtook and not held", Count, |s| nonzero(s.fabric.balancing.unheld_packets)),
+    run("Held and let go too soon", Count, |s| nonzero(s.fabric.balancing.late_flushes)),
+    run("Packets between switches", Count, |s| nonzero(s.fabric.balancing.message_packets)).neither(),
+    run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
+    run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
+    run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
+    run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
+    run("Exposed communication mean", TimeNs, |s| mean_if_any(&s.jobs.exposed_ns)),
+    run("Latency of jobs", Percent, |s| s.run.latency_ratio).neither(),
+    run("Algorithm bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.algorithm_bandwidth_bps)).higher(),
+    run("Bus bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.bus_bandwidth_bps)).higher(),
+    run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)).neither(),
+    run("Packet-hops", Count, |s| s.run.packet_hops.map(|n| n as f64)).neither(),
+];
+
+/// Returns a count that is zero in most runs, or `None` if it is zero.
+fn nonzero(count: u64) -> Option<f64> {
+    (count > 0).then_some(count as f64)
+}
+
+/// Returns a figure of a distribution, or `None` if it has no values.
+fn figure_if_any(
+    of: &pathweave_records::Distribution,
+    get: fn(&pathweave_records::Distribution) -> f64,
+) -> Option<f64> {
+    (of.count > 0).then(|| get(of))
+}
+
+/// Returns the mean of a distribution that most runs lack.
+fn mean_if_any(of: &pathweave_records::Distribution) -> Option<f64> {
+    (of.count > 0).then_some(of.mean)
+}
+
+fn jobs(summary: &Summary) -> Option<&pathweave_records::Distribution> {
+    (summary.jobs.completion_ns.count > 0).then_some(&summary.jobs.completion_ns)
+}
+
+/// Returns the mean utilisation over links of hosts, or over all other links.
+fn tier_mean(summary: &Summary, of_hosts: bool) -> Option<f64> {
+    let chosen = || {
+        summary
+            .fabric
+            .tiers
+            .iter()
+            .filter(|t| (t.tier == 0 && t.direction != Direction::Level.name()) == of_hosts)
+            .map(|t| t.utilisation_ratio)
+    };
+    let links: u64 = chosen().map(|u| u.count).sum();
+    (links > 0).then(|| chosen().map(|u| u.mean * u.count as f64).sum::<f64>() / links as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_records::RunResult;
+
+    #[test]
+    fn names_are_of_columns_and_unique() {
+        assert_eq!(name("FCT P99.9", TimeNs), "fct_p999_ns");
+        assert_eq!(name("Jain's index", Plain), "jains_index");
+        assert_eq!(name("Drops, all packets", Count), "drops_all_packets");
+        assert_eq!(name("Fabric link utilisation", Percent), "fabric_link_utilisation_ratio");
+        let all = figures(&Summary::from_run(&RunResult::default()));
+        let names: std::collections::BTreeSet<_> = all.iter().map(|figure| figure.name.as_str()).collect();
+        assert_eq!(names.len(), FLOW_METRICS.len() + RUN_METRICS.len());
+    }
+}

@@ -1,0 +1,372 @@
+//! Drawing of the topology, coloured by the difference in bytes that links carry under two schemes.
+
+use std::collections::BTreeMap;
+
+use pathweave_records::{LinkTotals, NodeKind, Quantity, RunResult};
+
+use crate::blocks::Blocks;
+use crate::template::escape;
+
+const WIDTH: f64 = 440.0;
+const LEFT: f64 = 8.0;
+const ROW: f64 = 104.0;
+const TOP: f64 = 24.0;
+/// Largest number of links with a line each. With more links, all links between two blocks are one line.
+const MOST: usize = 1_500;
+/// Number of lines with a tooltip.
+const EXPLAINED: usize = 60;
+
+/// Draws the difference. `None` if the two runs have different topologies, or if no link differs.
+pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
+    if base.links.len() != other.links.len() || base.nodes != other.nodes {
+        return None;
+    }
+    let sketch = Sketch::of(base);
+    let differences = differences(base, other, &sketch);
+    let scale = differences.first().map(|d| d.1.unsigned_abs()).filter(|&most| most > 0)?;
+    let places = places(&sketch);
+    let names = (&base.info.name, &other.info.name);
+    let mut out = opened(&places, &format!("What links carry under {} and under {}", names.0, names.1));
+    // The largest differences are drawn on top.
+    out.extend(differences.iter().enumerate().rev().map(|(rank, &(line, difference))| {
+        let strength = (difference.unsigned_abs() as f64 / scale as f64).sqrt();
+        let class = if difference > 0 { "more" } else { "less" };
+        let line = &sketch.lines[line];
+        let words = (rank < EXPLAINED).then(|| {
+            let carried =
+                |run: &RunResult| sketch.format_value(line, Quantity::Bytes, |link| carried(run, link));
+            format!(
+                "{}: {} under {}, {} under {}",
+                sketch.ends(line),
+                carried(base),
+                names.0,
+                carried(other),
+                names.1
+            )
+        });
+        places.line(line, class, strength, words.as_deref())
+    }));
+    out += &places.nodes();
+    let most = Quantity::Bytes.format(scale as f64);
+    Some(out + &format!("</svg>{}{}", key(names.1, names.0, &most), sketch.note()))
+}
+
+/// Draws the utilisation of the links of one run, or returns `None` if it has no links.
+pub(super) fn of_one(run: &RunResult) -> Option<String> {
+    let sketch = Sketch::of(run);
+    let share = |link: usize| run.links[link].utilisation(run.info.simulated_ps);
+    let fullest = |line: &Line| line.links.iter().copied().max_by(|&a, &b| share(a).total_cmp(&share(b)));
+    let mut busiest: Vec<(&Line, usize)> =
+        sketch.lines.iter().filter_map(|line| Some((line, fullest(line)?))).collect();
+    busiest.sort_by(|a, b| share(b.1).total_cmp(&share(a.1)));
+    let most = busiest.first()?.1;
+    let places = places(&sketch);
+    let mut out = opened(&places, "How busy the links were");
+    out.extend(busiest.iter().enumerate().rev().map(|(rank, &(line, link))| {
+        let words = (rank < EXPLAINED).then(|| {
+            format!(
+                "{}: busy {} of the time",
+                sketch.ends(line),
+                sketch.format_value(line, Quantity::Percent, share)
+            )
+        });
+        places.line(line, "busy", share(link).clamp(0.0, 1.0).powi(2), words.as_deref())
+    }));
+    out += &places.nodes();
+    let name = |node: u32| run.nodes.get(node as usize).map_or("?", |node| node.name.as_str());
+    let busiest = format!(
+        "{} to {} was busy {} of the time",
+        name(run.links[most].from_node),
+        name(run.links[most].to_node),
+        Quantity::Percent.format(share(most))
+    );
+    Some(
+        out + &format!(
+            "</svg><p class=\"mapkey\">0 %<i class=\"busy\"></i>100 %; {}</p>{}",
+            escape(&busiest),
+            sketch.note()
+        ),
+    )
+}
+
+fn opened(places: &NodePositions, label: &str) -> String {
+    let height = TOP + places.rows.saturating_sub(1) as f64 * ROW + 14.0;
+    format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(label))
+}
+
+fn carried(run: &RunResult, link: usize) -> f64 {
+    run.links[link].tx_bytes as f64
+}
+
+/// Ends and lines to draw. In a large fabric these are blocks, and all links from one block to another.
+struct Sketch {
+    /// Name and tier of each end.
+    ends: Vec<(String, u8)>,
+    lines: Vec<Line>,
+    /// Number of links behind the lines, if ends are blocks.
+    links: Option<usize>,
+}
+
+struct Line {
+    from: u32,
+    to: u32,
+    links: Vec<usize>,
+}
+
+impl Sketch {
+    /// Creates the sketch of the links between switches. A fabric of one switch has only links of hosts.
+    fn of(run: &RunResult) -> Sketch {
+        let drawn = drawn(run);
+        if drawn.len() <= MOST {
+            let line = |&link: &usize| Line {
+                from: run.links[link].from_node,
+                to: run.links[link].to_node,
+                links: vec![link],
+            };
+            let ends = run.nodes.iter().map(|node| (node.name.clone(), node.tier)).collect();
+            return Sketch { ends, lines: drawn.iter().map(line).collect(), links: None };
+        }
+        let blocks = Blocks::from_run(run);
+        let is_drawn = |links: &[usize]| drawn.binary_search(&links[0]).is_ok();
+        let pairs = blocks.pairs(run).into_iter().filter(|(_, links)| is_drawn(links));
+        Sketch {
+            ends: blocks.blocks.into_iter().map(|block| (block.name, block.tier)).collect(),
+            lines: pairs.map(|((from, to), links)| Line { from, to, links }).collect(),
+            links: Some(drawn.len()),
+        }
+    }
+
+    fn ends(&self, line: &Line) -> String {
+        let name = |end: u32| self.ends.get(end as usize).map_or("?", |(name, _)| name.as_str());
+        match line.links.len() {
+            1 => format!("{} to {}", name(line.from), name(line.to)),
+            n => format!("{} to {}, {n} links", name(line.from), name(line.to)),
+        }
+    }
+
+    /// Formats the value of one link, or the mean and the largest of several.
+    fn format_value(&self, line: &Line, quantity: Quantity, value: impl Fn(usize) -> f64) -> String {
+        let most = line.links.iter().map(|&link| value(link)).fold(0.0, f64::max);
+        if line.links.len() == 1 {
+            return quantity.format(most);
+        }
+        let mean = line.links.iter().map(|&link| value(link)).sum::<f64>() / line.links.len() as f64;
+        format!("mean {}, busiest {}", quantity.format(mean), quantity.format(most))
+    }
+
+    fn note(&self) -> String {
+        self.links.map_or(String::new(), |links| {
+            format!(
+                "<p class=\"mapkey\">Aggregated: a line is all links between two groups of switches ({} links in {}), coloured by \
+                 the busiest of them.</p>",
+                Quantity::Count.format(links as f64),
+                self.lines.len()
+            )
+        })
+    }
+}
+
+/// Returns the links between switches in ascending order. A fabric of one switch has only links of hosts.
+fn drawn(run: &RunResult) -> Vec<usize> {
+    let between_switches = |link: &LinkTotals| {
+        [link.from_node, link.to_node].iter().all(|&n| run.nodes[n as usize].kind != NodeKind::Host)
+    };
+    let only_hosts = !run.links.iter().any(between_switches);
+    (0..run.links.len()).filter(|&l| only_hosts || between_switches(&run.links[l])).collect()
+}
+
+fn key(name: &str, base: &str, most: &str) -> String {
+    format!(
+        "<p class=\"mapkey\"><span class=\"less\">{most} less</span><i></i><span class=\"more\">{most} more</span> \
+         on a link under {} than under {}</p>",
+        escape(name),
+        escape(base)
+    )
+}
+
+/// Returns for each line the additional bytes of its busiest link under `other`. The lines that differ most come
+/// first.
+fn differences(base: &RunResult, other: &RunResult, sketch: &Sketch) -> Vec<(usize, i64)> {
+    let most = |run: &RunResult, line: &Line| {
+        let most = line.links.iter().map(|&link| run.links[link].tx_bytes).max().unwrap_or(0);
+        i64::try_from(most).unwrap_or(i64::MAX)
+    };
+    let difference = |line: &Line| most(other, line).saturating_sub(most(base, line));
+    let mut all: Vec<(usize, i64)> = sketch.lines.iter().map(difference).enumerate().collect();
+    all.sort_by_key(|&(line, difference)| (std::cmp::Reverse(difference.unsigned_abs()), line));
+    all
+}
+
+struct NodePositions {
+    at: BTreeMap<u32, (f64, f64)>,
+    rows: usize,
+    radius: f64,
+    /// Texts with their vertical positions.
+    names: Vec<(String, f64)>,
+}
+
+impl NodePositions {
+    /// Draws the half of a line beside the end that it leaves. `strength` is 0 to 1.
+    fn line(&self, line: &Line, class: &str, strength: f64, words: Option<&str>) -> String {
+        let (Some(from), Some(to)) = (self.at.get(&line.from), self.at.get(&line.to)) else {
+            return String::new();
+        };
+        // Lines within a row are bent below it, and lines within a block are loops.
+        let bow = match line.from == line.to {
+            true => 10.0,
+            false if from.1 == to.1 => (from.0 - to.0).abs().min(160.0) / 4.0,
+            false => 0.0,
+        };
+        let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + bow);
+        let title = words.map_or(String::new(), |words| format!("<title>{}</title>", escape(words)));
+        format!(
+            "<path class=\"{class}\" style=\"stroke-opacity:{:.2};stroke-width:{:.1}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\">{title}</path>",
+            0.08 + 0.92 * strength,
+            0.6 + 2.2 * strength,
+            from.0,
+            from.1,
+            middle.0,
+            middle.1
+        )
+    }
+
+    /// Draws the nodes and the names of the tiers.
+    fn nodes(&self) -> String {
+        let circle = |(x, y): &(f64, f64)| {
+            format!("<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>", self.radius)
+        };
+        let name = |(name, y): &(String, f64)| format!("<text x=\"{LEFT}\" y=\"{y:.1}\">{name}</text>");
+        self.at.values().map(circle).chain(self.names.iter().map(name)).collect()
+    }
+}
+
+/// Places the ends of the lines in rows, the highest tier on top.
+fn places(sketch: &Sketch) -> NodePositions {
+    let mut tiers: BTreeMap<std::cmp::Reverse<u8>, Vec<u32>> = BTreeMap::new();
+    let mut ends: Vec<u32> = sketch.lines.iter().flat_map(|line| [line.from, line.to]).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    for end in ends {
+        let tier = sketch.ends.get(end as usize).map_or(0, |(_, tier)| *tier);
+        tiers.entry(std::cmp::Reverse(tier)).or_default().push(end);
+    }
+    let widest = tiers.values().map(Vec::len).max().unwrap_or(1) as f64;
+    let mut places = NodePositions {
+        at: BTreeMap::new(),
+        rows: tiers.len(),
+        radius: (130.0 / widest).clamp(1.2, 5.0),
+        names: vec![],
+    };
+    for (row, (tier, members)) in tiers.into_iter().enumerate() {
+        let (y, room) = (TOP + row as f64 * ROW, (WIDTH - 2.0 * LEFT) / members.len() as f64);
+        // The same names as in reports.
+        let what = if sketch.links.is_some() { " blocks" } else { "" };
+        places.names.push((format!("tier {} ({}{what})", tier.0, members.len()), y - 10.0));
+        for (i, end) in members.into_iter().enumerate() {
+            places.at.insert(end, (LEFT + (i as f64 + 0.5) * room, y));
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_records::NodeInfo;
+
+    fn run(name: &str, bytes: [u64; 3]) -> RunResult {
+        let node = |(node, kind, tier): (u32, NodeKind, u8)| NodeInfo {
+            node,
+            name: format!("n{node}"),
+            kind,
+            tier,
+            pod: None,
+        };
+        let nodes = [(0, NodeKind::Host, 0), (1, NodeKind::Switch, 1), (2, NodeKind::Switch, 2)];
+        let ends = [(0, 1), (1, 2), (2, 1)];
+        let link = |(i, (from_node, to_node)): (usize, (u32, u32))| LinkTotals {
+            link: i as u32,
+            from_node,
+            to_node,
+            tx_bytes: bytes[i],
+            ..LinkTotals::default()
+        };
+        let mut run = RunResult {
+            nodes: nodes.map(node).to_vec(),
+            links: ends.into_iter().enumerate().map(link).collect(),
+            ..RunResult::default()
+        };
+        run.info.name = name.to_owned();
+        run
+    }
+
+    #[test]
+    fn links_between_switches_show_what_they_carry_more_or_less() {
+        let (a, b) = (run("a", [9_000, 1_000, 5_000]), run("<b>", [1_000, 3_000, 1_000]));
+        assert_eq!(differences(&a, &b, &Sketch::of(&a)), [(1, -4_000), (0, 2_000)]);
+        let svg = svg(&a, &b).unwrap();
+        assert_eq!(svg.matches("<path").count(), 2, "the link of the host is left out");
+        assert!(svg.contains("<title>n2 to n1: 5.000 KB under a, 1.000 KB under &lt;b&gt;</title>"), "{svg}");
+        assert!(svg.contains("4.000 KB less") && svg.contains("class=\"more\"") && !svg.contains("<b>"));
+    }
+
+    #[test]
+    fn links_of_one_run_show_how_busy_they_were() {
+        let mut run = run("a", [9_000, 1_000, 5_000]);
+        run.info.simulated_ps = 1_000;
+        run.links[1].busy_ps = 250;
+        run.links[2].busy_ps = 900;
+        let svg = of_one(&run).unwrap();
+        assert_eq!(svg.matches("<path class=\"busy\"").count(), 2);
+        assert!(svg.contains("n2 to n1 was busy 90.00 % of the time"), "{svg}");
+        assert!(
+            svg.find("n1 to n2: busy 25").unwrap() < svg.find("n2 to n1: busy 90").unwrap(),
+            "busiest on top"
+        );
+        assert!(of_one(&RunResult::default()).is_none());
+    }
+
+    /// 60 switches below 30, each joined to each in both directions: 3,600 links.
+    #[test]
+    fn a_large_fabric_is_drawn_in_blocks_and_says_so() {
+        let wide = |name: &str, hot: u64| {
+            let mut run = RunResult::default();
+            run.info.name = name.to_owned();
+            run.info.simulated_ps = 1_000;
+            for node in 0..90 {
+                let (kind, tier) = (NodeKind::Switch, u8::from(node >= 60));
+                run.nodes.push(NodeInfo { node, name: format!("s{node}"), kind, tier, pod: None });
+            }
+            for (from_node, to_node) in (0..60).flat_map(|a| (60..90).flat_map(move |b| [(a, b), (b, a)])) {
+                let link = run.links.len() as u32;
+                let tx_bytes = if (from_node, to_node) == (0, 60) { hot } else { 100 };
+                run.links.push(LinkTotals {
+                    link,
+                    from_node,
+                    to_node,
+                    tx_bytes,
+                    busy_ps: tx_bytes,
+                    ..LinkTotals::default()
+                });
+            }
+            run
+        };
+        let (a, b) = (wide("a", 900), wide("b", 100));
+        let svg = svg(&a, &b).unwrap();
+        // 16 blocks below 16, in both directions.
+        assert_eq!(svg.matches("<path").count(), 2 * 16 * 16);
+        assert!(svg.contains("Aggregated") && svg.contains("3,600 links in 512"), "{svg}");
+        assert!(svg.contains("s0 to s2 to s60, 3 links: mean 366.7 B, busiest 900.0 B under a, mean 100.0 B, busiest 100.0 B under b"), "{svg}");
+        assert!(svg.contains("800.0 B less"), "{svg}");
+        assert!(of_one(&a).unwrap().contains("s0 to s60 was busy 90.00 % of the time"));
+    }
+
+    #[test]
+    fn there_is_no_picture_of_no_difference_nor_of_two_topologies() {
+        let a = run("a", [1, 2, 3]);
+        assert!(svg(&a, &run("b", [7, 2, 3])).is_none());
+        let mut other = run("b", [1, 9, 3]);
+        other.nodes[1].name = "else".to_owned();
+        assert!(svg(&a, &other).is_none());
+    }
+}

@@ -1,0 +1,214 @@
+//! The page: first one tile a situation, then one card a situation.
+
+use pathweave_records::RunResult;
+
+use super::situation::SchemeComparison;
+use super::verdict::{ComparisonResult, Measure};
+use super::{curve, map};
+use crate::colours::scheme_colours;
+use crate::template::{escape, fill, plain_page};
+
+const PAGE: &str = include_str!("page.html");
+/// Style that only this page has.
+const STYLE: &str = include_str!("page.css");
+
+/// Returns the page for `situations`.
+///
+/// # Panics
+/// Panics if a situation has no runs.
+pub fn html(heading: &str, says: &str, situations: &[SchemeComparison<'_>]) -> String {
+    let verdicts: Vec<ComparisonResult> = situations.iter().map(ComparisonResult::of).collect();
+    let names = names(situations);
+    let numbered = || situations.iter().zip(&verdicts).enumerate();
+    let body = fill(
+        PAGE,
+        &[
+            ("heading", escape(heading)),
+            ("says", escape(says)),
+            ("tiles", numbered().map(|(i, (situation, verdict))| tile(i, situation, verdict)).collect()),
+            (
+                "cards",
+                numbered().map(|(i, (situation, verdict))| card(i, situation, verdict, &names)).collect(),
+            ),
+        ],
+    );
+    plain_page("pathweave", STYLE, &body)
+}
+
+/// Returns the names of schemes in the order of their first appearance.
+fn names<'a>(situations: &[SchemeComparison<'a>]) -> Vec<&'a str> {
+    let mut names: Vec<&str> = Vec::new();
+    for (run, _) in situations.iter().flat_map(|situation| &situation.runs) {
+        if !names.contains(&run.info.name.as_str()) {
+            names.push(&run.info.name);
+        }
+    }
+    names
+}
+
+/// Draws a tile: the gain of the best scheme over the first.
+fn tile(number: usize, situation: &SchemeComparison<'_>, verdict: &ComparisonResult) -> String {
+    let name = |run: usize| escape(&verdict.results[run].0);
+    let (gain, below) = match (verdict.best, verdict.gain()) {
+        (None, _) => ("-".to_owned(), "nobody finishes".to_owned()),
+        (Some(best), None) => ("only".to_owned(), format!("{} finishes, {} does not", name(best), name(0))),
+        (Some(0), _) => ("1x".to_owned(), format!("{} is not beaten", name(0))),
+        (Some(best), Some(gain)) => {
+            let digits = if gain < 1.95 { 2 } else { 1 };
+            (format!("{gain:.digits$}x"), format!("{} over {}", name(best), name(0)))
+        }
+    };
+    format!(
+        "<a class=\"tile\" href=\"#s{number}\"><span>{}</span><b>{gain}</b><span>{below}</span></a>\n",
+        escape(situation.title)
+    )
+}
+
+fn card(
+    number: usize,
+    situation: &SchemeComparison<'_>,
+    verdict: &ComparisonResult,
+    names: &[&str],
+) -> String {
+    let of_page = scheme_colours(names);
+    let colour = |name: &str| names.iter().position(|known| *known == name).map_or(0, |at| of_page[at]);
+    let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(&run.info.name)).collect();
+    // If the first scheme is best, it is compared with the last.
+    let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
+    let map = difference(situation.runs[0].0, situation.runs[shown].0);
+    format!(
+        "<section class=\"card situation\" id=\"s{number}\"><h2>{title}</h2>\n<p class=\"verdict\">{words}.</p>\n\
+         <div class=\"panes\"><div><p class=\"note\">{says}</p>\n{bars}\
+         <p><a class=\"report\" href=\"{report}\">Full report</a></p></div>\n\
+         {curve}\n{map}</div></section>\n",
+        title = escape(situation.title),
+        words = escape(&verdict.words()),
+        says = escape(situation.description),
+        bars = bars(verdict, &colours),
+        report = escape(&situation.report),
+        curve = curves(situation, verdict.measure, &colours),
+    )
+}
+
+/// Draws the traffic of two runs on the topology; empty if they have different topologies.
+fn difference(base: &RunResult, other: &RunResult) -> String {
+    map::svg(base, other).map_or(String::new(), |svg| {
+        let (first, other) = (escape(&base.info.name), escape(&other.info.name));
+        format!("<figure><figcaption>Where traffic goes: {other} beside {first}</figcaption>{svg}</figure>")
+    })
+}
+
+fn curves(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize]) -> String {
+    let title = match measure {
+        Measure::Completion => "Flows that have arrived",
+        Measure::TailSlowdown => "Flows that are slower than ...",
+    };
+    let svg = curve::svg(situation, measure, colours);
+    let svg = svg.unwrap_or_else(|| "<p class=\"note\">No flow has arrived.</p>".to_owned());
+    format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
+}
+
+/// Returns the first screen of a comparison: the best scheme in words, and pictures of its advantage. Colours are
+/// those of the other curves of the page.
+///
+/// # Panics
+/// Panics if the situation has no runs.
+pub(crate) fn in_brief(situation: &SchemeComparison<'_>) -> (String, String) {
+    let verdict = ComparisonResult::of(situation);
+    let names: Vec<&str> = situation.runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
+    let colours = scheme_colours(&names);
+    let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
+    let panes = format!(
+        "<div>{}</div>\n{}\n{}",
+        bars(&verdict, &colours),
+        curves(situation, verdict.measure, &colours),
+        difference(situation.runs[0].0, situation.runs[shown].0)
+    );
+    (format!("{}.", escape(&verdict.words())), panes)
+}
+
+/// Returns the colour of a single run: that of its scheme, if it has one.
+pub(crate) fn colour_of_run(run: &RunResult) -> usize {
+    match run.info.schemes.as_slice() {
+        [scheme] => scheme_colours(&[scheme])[0],
+        _ => 0,
+    }
+}
+
+/// Draws two pictures of one run: the slowdowns of its flows, and the utilisation of its links.
+pub(crate) fn of_run(situation: &SchemeComparison<'_>) -> String {
+    let run = situation.runs[0].0;
+    let mut out = String::new();
+    if situation.runs[0].1.measured().finished > 0 {
+        out += &curves(situation, Measure::TailSlowdown, &[colour_of_run(run)]);
+    }
+    if let Some(svg) = map::of_one(run) {
+        out += &format!("<figure><figcaption>How busy links were</figcaption>{svg}</figure>");
+    }
+    out
+}
+
+/// Draws one bar a scheme, which also serves as legend of the curves.
+fn bars(verdict: &ComparisonResult, colours: &[usize]) -> String {
+    let most = verdict.results.iter().filter_map(|(_, figure)| *figure).fold(0.0, f64::max);
+    let mut out =
+        format!("<table class=\"bars\"><caption>{}, less is better</caption>\n", verdict.measure.title());
+    for (i, ((name, figure), colour)) in verdict.results.iter().zip(colours).enumerate() {
+        let best = if verdict.best == Some(i) { " class=\"best\"" } else { "" };
+        let (width, text) = match figure {
+            Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), verdict.measure.show(*figure)),
+            None => (0.0, "unfinished".to_owned()),
+        };
+        out += &format!(
+            "<tr{best}><th>{}</th><td><i style=\"width:{width:.1}%;background:var(--c{colour})\"></i></td>\
+             <td>{text}</td></tr>\n",
+            escape(name)
+        );
+    }
+    out + "</table>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_records::Summary;
+
+    fn run(name: &str, slowdown: u64) -> (RunResult, Summary) {
+        let flow = pathweave_records::FlowRecord {
+            finish_ps: Some(slowdown * 1_000),
+            ideal_fct_ps: 1_000,
+            status: pathweave_records::FlowStatus::Finished,
+            ..pathweave_records::FlowRecord::default()
+        };
+        let mut run = RunResult { flows: vec![flow], ..RunResult::default() };
+        run.info.name = name.to_owned();
+        run.info.groups = vec!["g".to_owned()];
+        run.info.schemes = vec![name.to_owned()];
+        run.info.roles = vec![pathweave_records::Role::Foreground];
+        let summary = Summary::from_run(&run);
+        (run, summary)
+    }
+
+    #[test]
+    fn names_cannot_break_the_page_and_the_gain_is_told() {
+        let runs = [run("ecmp", 6), run("<b>", 2)];
+        let situation = SchemeComparison {
+            title: "<i>\"&",
+            description: "1 < 2",
+            report: "a\"b/report.html".to_owned(),
+            runs: runs.iter().map(|(run, summary)| (run, summary)).collect(),
+        };
+        let page = html("<h>", "", &[situation]);
+        assert!(page.contains("<b>3.0x</b><span>&lt;b&gt; over ecmp</span>"), "{page}");
+        assert!(page.contains("href=\"a&quot;b/report.html\"") && page.contains("1 &lt; 2"));
+        assert!(page.contains("&lt;b&gt; has the lowest P99 slowdown, 2; ecmp has 3.0 times as much (6)."));
+        assert!(!page.contains("[[") && page.contains("<title>pathweave</title>"));
+        assert!(
+            page.contains("width:100.0%;background:var(--c7)")
+                && page.contains(&format!(
+                    "width:33.3%;background:var(--c{})",
+                    scheme_colours(&["ecmp", "<b>"])[1]
+                ))
+        );
+    }
+}

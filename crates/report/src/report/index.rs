@@ -1,0 +1,109 @@
+//! Index by name of the nodes and links of a large fabric, whose picture has only blocks and cells.
+
+use pathweave_records::{RunResult, ns};
+use serde::Serialize;
+
+use super::rounded;
+use crate::blocks::Blocks;
+
+/// The index, one list a figure, in the order of the run's nodes and links.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Index {
+    /// Names of nodes in order, run-length encoded as a text with consecutive numbers: `("host", 0, 3)` is host0,
+    /// host1, host2. An entry without a number is one name.
+    names: Vec<(String, Option<u32>, u32)>,
+    /// Block of each node in the picture.
+    block: Vec<u32>,
+    from: Vec<u32>,
+    to: Vec<u32>,
+    /// Cell of each link.
+    row: Vec<u32>,
+    rate_bps: Vec<u64>,
+    utilisation: Vec<f64>,
+    tx_bytes: Vec<u64>,
+    max_queue_bytes: Vec<u64>,
+    dropped: Vec<u64>,
+    marked: Vec<u64>,
+    pauses: Vec<u64>,
+    paused_ns: Vec<f64>,
+}
+
+/// Builds the index of a run whose links are in the cells `of_link`. Returns `None` if there are more than `most`
+/// links.
+pub(super) fn index(run: &RunResult, blocks: &Blocks, of_link: &[u32], most: usize) -> Option<Index> {
+    if run.links.len() > most {
+        return None;
+    }
+    let mut index = Index {
+        names: runs(run.nodes.iter().map(|node| node.name.as_str())),
+        block: blocks.of_node.clone(),
+        row: of_link.to_vec(),
+        ..Index::default()
+    };
+    for link in &run.links {
+        index.from.push(link.from_node);
+        index.to.push(link.to_node);
+        index.rate_bps.push(link.rate_bps);
+        index.utilisation.push(rounded(link.utilisation(run.info.simulated_ps)));
+        index.tx_bytes.push(link.tx_bytes);
+        index.max_queue_bytes.push(link.max_queue_bytes);
+        index.dropped.push(link.dropped_packets);
+        index.marked.push(link.ecn_marked_packets);
+        index.pauses.push(link.pfc_pauses);
+        index.paused_ns.push(rounded(ns(link.paused_ps)));
+    }
+    Some(index)
+}
+
+/// Encodes names with consecutive numbers.
+fn runs<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, Option<u32>, u32)> {
+    let mut out: Vec<(String, Option<u32>, u32)> = Vec::new();
+    for name in names {
+        let text = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let digits = &name[text.len()..];
+        // A number with leading zeros could not be restored.
+        let number = digits.parse::<u32>().ok().filter(|number| number.to_string() == digits);
+        match (out.last_mut(), number) {
+            (Some((last, Some(first), count)), Some(number))
+                if last == text && first.checked_add(*count) == Some(number) =>
+            {
+                *count += 1;
+            }
+            (_, Some(number)) => out.push((text.to_owned(), Some(number), 1)),
+            (_, None) => out.push((name.to_owned(), None, 1)),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_count_up_are_one_entry_and_come_back() {
+        let names = [
+            "host0",
+            "host1",
+            "host2",
+            "agg0.0",
+            "agg0.1",
+            "agg1.0",
+            "tor07",
+            "tor08",
+            "core",
+            "core0",
+            "4294967296",
+        ];
+        let found = runs(names.into_iter());
+        let back: Vec<String> = found
+            .iter()
+            .flat_map(|(text, first, count)| {
+                (0..*count).map(move |i| first.map_or(text.clone(), |first| format!("{text}{}", first + i)))
+            })
+            .collect();
+        assert_eq!(back, names);
+        assert_eq!(found[0], ("host".to_owned(), Some(0), 3));
+        assert_eq!(found.len(), 8);
+    }
+}

@@ -1,0 +1,227 @@
+//! Explanations of the limits of runs, from their result folders.
+
+use pathweave_records::{
+    Direction, DropReason, EventKind, EventRecord, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind,
+    Role, RunResult, Summary, WaitKind, WaitRecord,
+};
+use pathweave_report::{Finding, ResultFolder, explain};
+
+/// Two hosts at a ToR with two uplinks, of which one carries three times as much as the other and is paused. Late
+/// flows waited in its queue.
+fn run() -> RunResult {
+    let nodes = [("h0", 0), ("h1", 0), ("tor", 0), ("up0", 1), ("up1", 1)];
+    let node = |(i, (name, tier)): (usize, (&str, u8))| NodeInfo {
+        node: i as u32,
+        name: name.to_owned(),
+        kind: if name.starts_with('h') { NodeKind::Host } else { NodeKind::Switch },
+        tier,
+        pod: None,
+    };
+    let links = [(0, 2, 500), (2, 0, 400), (2, 3, 3_000), (2, 4, 1_000), (3, 2, 10)];
+    let link = |(i, (from_node, to_node, tx_bytes)): (usize, (u32, u32, u64))| LinkTotals {
+        link: i as u32,
+        from_node,
+        to_node,
+        tier: if i < 2 { 0 } else { 1 },
+        direction: if to_node > from_node { Direction::Up } else { Direction::Down },
+        rate_bps: 8_000_000_000,
+        tx_bytes,
+        busy_ps: tx_bytes * 1_000,
+        pfc_pauses: if i == 2 { 4 } else { 0 },
+        paused_ps: if i == 2 { 7_000 } else { 0 },
+        ..LinkTotals::default()
+    };
+    // One of 100 flows is 40 times as slow as alone.
+    let flow = |i: u32| FlowRecord {
+        flow: i,
+        dst_host: 1,
+        size_bytes: 1_000,
+        finish_ps: Some(if i == 7 { 40_000 } else { 1_200 }),
+        ideal_fct_ps: 1_000,
+        cnp_packets: u32::from(i == 7),
+        status: FlowStatus::Finished,
+        ..FlowRecord::default()
+    };
+    let mut run = RunResult {
+        nodes: nodes.into_iter().enumerate().map(node).collect(),
+        links: links.into_iter().enumerate().map(link).collect(),
+        flows: (0..200).map(|i| if i >= 198 { FlowRecord { flow: i, ..flow(7) } } else { flow(i) }).collect(),
+        waits: [7, 198, 199].into_iter().flat_map(waits).collect(),
+        events: vec![EventRecord { link: Some(2), ..EventRecord::new(5_000, EventKind::Fault, 2) }],
+        ..RunResult::default()
+    };
+    run.info.simulated_ps = 4_000_000;
+    run.info.groups = vec!["g".to_owned()];
+    run.info.schemes = vec!["s".to_owned()];
+    run.info.roles = vec![Role::Foreground];
+    run
+}
+
+/// Returns the waits of a flow of 40 ns: 0.2 ns sending, 0.8 ns on links, and the rest in the queue.
+fn waits(flow: u32) -> [WaitRecord; 3] {
+    let part = |kind, link, time_ps| WaitRecord {
+        flow,
+        dst_host: 1,
+        size_bytes: 1_000,
+        flow_ps: 40_000,
+        ideal_fct_ps: 1_000,
+        kind,
+        link: Some(link),
+        time_ps,
+        ..WaitRecord::default()
+    };
+    [part(WaitKind::Port, 0, 200), part(WaitKind::Travel, 2, 800), part(WaitKind::Queue, 2, 39_000)]
+}
+
+fn explained(run: &RunResult) -> Vec<Finding> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let out = ResultFolder::create(&path).unwrap();
+    out.write_run(run, &Summary::from_run(run)).unwrap();
+    out.commit().unwrap();
+    explain(&path).unwrap()
+}
+
+fn words<'a>(found: &'a [Finding], about: &str) -> Option<&'a str> {
+    found.iter().find(|finding| finding.about == about).map(|finding| finding.words.as_str())
+}
+
+#[test]
+fn a_run_is_explained_by_its_tables() {
+    let found = explained(&run());
+    let expected = [
+        (
+            "limited by",
+            "unevenly used paths (collisions of hashes): tor to up0 was 75 % busy, while the 1 links beside it from tor were \
+             25 % busy in the mean",
+        ),
+        (
+            "time of slow flows",
+            "of the 3 slowest: 98 % in queues at tor to up0, 2 % on links, 0 % sending or waiting to send at h0 to tor",
+        ),
+        (
+            "result",
+            "200 flows finished, one in a hundred slower than 40.00 times the time on an idle network; the slowest is \
+             flow 7 (host 0 to host 1, 1.000 KB): 40.00 ns, 40.00 times",
+        ),
+        (
+            "busiest links",
+            "tor to up0 75 % (queue up to 0 B), tor to up1 25 % (queue up to 0 B), h0 to tor 12 % (queue up to 0 B); in \
+             the mean links of hosts 11 %, others 33 %",
+        ),
+        (
+            "balance",
+            "of the 2 ways up from tor, the one to up0 was busy 1.50 times as long as the mean, more than any other way of any \
+             switch",
+        ),
+        ("pauses", "4 on 1 links; up0 paused tor for 7.000 ns in 4 pauses"),
+        ("late flows", "of the slowest 2, 100 % were told of congestion (2 % of all)"),
+        ("faults", "1 began, the first at 5.000 ns: on tor to up0"),
+    ];
+    for (about, text) in expected {
+        assert_eq!(words(&found, about), Some(text), "{about}");
+    }
+    assert_eq!(words(&found, "losses"), None, "none were lost");
+    assert!(found.iter().all(|finding| finding.evidence.contains(".parquet: ")));
+}
+
+/// The same run, but the uplink that carries a third has a third of the rate. Both are equally busy, so there is no
+/// imbalance.
+#[test]
+fn links_count_by_what_they_can_carry() {
+    let mut proportional = run();
+    proportional.links[3].rate_bps /= 3;
+    proportional.links[3].busy_ps *= 3;
+    let found = explained(&proportional);
+    let verdict = words(&found, "limited by").unwrap();
+    assert!(verdict.starts_with("links between switches: tor to up0 was 75 % busy"), "{verdict}");
+    assert!(words(&found, "balance").unwrap().contains("1.00 times as long as the mean"));
+}
+
+/// The effect of a fault is reported with its name, its place, and the rate in force.
+#[test]
+fn a_slow_link_is_named_as_its_fault() {
+    let mut slow = run();
+    slow.info.scenario_toml =
+        "[[fault]]\nkind = \"link-rate\"\nlink = \"tor-up0\"\nat = \"0s\"\nrate = \"2Gbps\"\n".to_owned();
+    let found = explained(&slow);
+    let verdict = words(&found, "limited by").unwrap();
+    assert!(
+        verdict.starts_with("slow link tor-up0: 2.000 Gbps instead of 8.000 Gbps from 0 ns on"),
+        "{verdict}"
+    );
+    assert_eq!(words(&found, "faults"), Some("1 began, the first at 5.000 ns: link-rate on tor-up0"));
+}
+
+#[test]
+fn what_is_lost_and_what_is_well_are_told_too() {
+    let mut lossy = run();
+    lossy.links[3].dropped_packets = 9;
+    lossy.flows[7].timeouts = 1;
+    lossy.flows[7].retransmitted_packets = 9;
+    lossy.flows[7].sent_packets = 20;
+    for wait in &mut lossy.waits {
+        if wait.kind == WaitKind::Queue {
+            (wait.kind, wait.link) = (WaitKind::Silence, None);
+        }
+        (wait.timeouts, wait.retransmitted_packets, wait.sent_packets) = (1, 9, 20);
+    }
+    let drop = |reason| EventRecord {
+        link: Some(3),
+        reason: Some(reason),
+        ..EventRecord::new(100, EventKind::Drop, 2)
+    };
+    lossy.events = vec![drop(DropReason::RandomLoss); 9];
+    let found = explained(&lossy);
+    assert_eq!(words(&found, "limited by"), Some("lossy link tor to up1: 9 packets lost at random"));
+    assert_eq!(
+        words(&found, "losses"),
+        Some("9 packets dropped (9 on tor to up1); 9 of 20 sent again, 1 timeouts")
+    );
+    lossy.events = vec![drop(DropReason::BufferFull); 9];
+    assert!(words(&explained(&lossy), "limited by").unwrap().starts_with("buffer too small"));
+    lossy.links[3].dropped_packets = 0;
+    lossy.events.clear();
+    let verdict = explained(&lossy);
+    let verdict = words(&verdict, "limited by").unwrap();
+    assert!(verdict.starts_with("3 timeouts for nothing: no packet was lost"), "{verdict}");
+    let mut well = run();
+    well.flows.truncate(7);
+    well.waits.clear();
+    well.events.clear();
+    let found = explained(&well);
+    assert_eq!(
+        words(&found, "limited by"),
+        Some("nothing: flows took about as long as on an idle network, at the rate of their own links")
+    );
+    assert_eq!((words(&found, "late flows"), words(&found, "faults")), (None, None));
+    well.flows[0].status = FlowStatus::Unfinished;
+    well.flows[0].finish_ps = None;
+    assert!(words(&explained(&well), "limited by").unwrap().starts_with("1 flows did not finish"));
+    well.flows.clear();
+    assert_eq!(words(&explained(&well), "result"), Some("no flow finished"));
+}
+
+#[test]
+fn a_folder_that_is_none_is_refused_with_its_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let why = explain(folder.path()).unwrap_err().to_string();
+    assert!(why.contains("flows.parquet") && why.contains("name the folder of one run"), "{why}");
+    std::fs::write(folder.path().join("flows.parquet"), "PAR1 nonsense PAR1").unwrap();
+    assert!(explain(folder.path()).is_err());
+    let out = folder.path().join("out");
+    let results = ResultFolder::create(&out).unwrap();
+    results.write_run(&run(), &Summary::from_run(&run())).unwrap();
+    results.commit().unwrap();
+    for (text, said) in [
+        ("{}", "has no field `schema`; that of a run says \"pathweave.summary\""),
+        ("{\"schema\": \"pathweave.sweep\"}", "schema = \"pathweave.sweep\" is not that of a run"),
+        ("", "is not JSON"),
+    ] {
+        std::fs::write(out.join("summary.json"), text).unwrap();
+        let why = explain(&out).unwrap_err().to_string();
+        assert!(why.contains("summary.json") && why.contains(said), "{why}");
+    }
+    std::fs::remove_file(out.join("summary.json")).unwrap();
+    assert!(explain(&out).unwrap_err().to_string().contains("cannot be read"));
+}
