@@ -1,4 +1,4 @@
-//! The `pathweave` program: the command line around the scenario, simulator and results crates. It is also a library,
+//! The `pathweave` program: the command line around the scenario, simulator and report crates. It is also a library,
 //! for environments that run the program from something other than an executable.
 
 mod args;

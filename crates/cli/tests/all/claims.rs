@@ -128,7 +128,7 @@ fn functions_that_documents_name_are_there() {
             }
         }
     }
-    assert!(seen > 60, "only {seen} names were looked at");
+    assert!(seen > 40, "only {seen} names were looked at");
     assert!(missing.is_empty(), "documents name what is not there:\n{}", missing.join("\n"));
 }
 

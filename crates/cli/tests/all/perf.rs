@@ -640,7 +640,7 @@ fn the_examples_are_what_the_program_prints() {
         right.push_str(&out);
         checked += 1;
     }
-    assert!(checked >= 3, "{checked} examples");
+    assert!(checked >= 2, "{checked} examples");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         fs::write(root().join("docs/perf.md"), right).unwrap();
     }
