@@ -6,6 +6,8 @@ use crate::error::TopoError;
 pub use crate::ids::{LinkId, NodeId};
 use crate::names::Names;
 use crate::own_paths::{OptionalOwnPaths, PathGenerator};
+use crate::scale_up::ScaleUp;
+use crate::servers::Servers;
 use crate::sites::Sites;
 
 /// Largest number of hosts and switches of a topology.
@@ -73,6 +75,7 @@ pub struct Topology {
     own_paths: OptionalOwnPaths,
     edge: HostAttachment,
     sites: Option<Sites>,
+    servers: Option<Servers>,
     notes: Vec<String>,
 }
 
@@ -122,6 +125,7 @@ impl Topology {
             own_paths: OptionalOwnPaths::default(),
             edge: HostAttachment::default(),
             sites: None,
+            servers: None,
             notes: Vec::new(),
         };
         topology.check_sizes()?;
@@ -165,6 +169,26 @@ impl Topology {
     /// Returns the data centres, if there are several.
     pub fn sites(&self) -> Option<&Sites> {
         self.sites.as_ref()
+    }
+    /// Takes over the routing and the paths of a network whose hosts this topology replaces one by one.
+    pub(crate) fn with_properties_of(mut self, inner: &Topology) -> Self {
+        self.regular_clos = inner.regular_clos;
+        self.own_paths = inner.own_paths.clone();
+        self.edge = inner.edge;
+        self
+    }
+    /// Sets the servers that the hosts belong to.
+    pub(crate) fn with_servers(mut self, servers: Servers) -> Self {
+        self.servers = Some(servers);
+        self
+    }
+    /// Returns the servers, if hosts are GPUs of servers.
+    pub fn servers(&self) -> Option<&Servers> {
+        self.servers.as_ref()
+    }
+    /// Returns the networks that join the GPUs of servers or racks, if there are any.
+    pub fn scale_up(&self) -> Option<&ScaleUp> {
+        self.servers.as_ref().and_then(Servers::scale_up)
     }
     /// Adds a note about the source file for the user.
     pub(crate) fn with_note(mut self, note: String) -> Self {

@@ -37,6 +37,8 @@ mod path_sets;
 mod paths;
 mod read;
 mod routing;
+mod scale_up;
+mod servers;
 mod sites;
 mod symmetry;
 mod write;
@@ -62,5 +64,7 @@ pub use path_sets::{
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use read::read_text_file;
 pub use routing::{Arithmetic, NextHops, Routing};
+pub use scale_up::{LinkShare, ScaleUp, ScaleUpLink};
+pub use servers::Servers;
 pub use sites::Sites;
 pub use symmetry::Automorphism;

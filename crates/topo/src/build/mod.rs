@@ -5,6 +5,7 @@
 //! are derived from it.
 
 mod astra;
+mod cluster;
 mod cross_dc;
 mod dragonfly;
 mod dumbbell;
@@ -25,6 +26,9 @@ mod torus;
 mod word_lines;
 
 pub use astra::{AstraNetwork, parse_astra_network};
+pub use cluster::{
+    Attach, AttachRule, Cluster, EqualLinks, LinkList, ListedLink, ScaleUpConfig, Server, TorusLinks,
+};
 pub use cross_dc::CrossDc;
 pub use dragonfly::Dragonfly;
 pub use dumbbell::Dumbbell;
@@ -131,6 +135,7 @@ registry! {
     "leaf-spine" => LeafSpine,
     "fat-tree" => FatTree,
     "cross-dc" => CrossDc,
+    "cluster" => Cluster,
     "dragonfly" => Dragonfly,
     "rail" => Rail,
     "torus" => Torus,

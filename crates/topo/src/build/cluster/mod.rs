@@ -1,0 +1,99 @@
+//! Cluster: servers with GPUs and NICs, attached to a scale-out network of any kind.
+
+mod nest;
+mod points;
+mod scale_up;
+mod server;
+#[cfg(test)]
+mod tests;
+
+pub use points::{Attach, AttachRule};
+pub use scale_up::{EqualLinks, LinkList, ListedLink, ScaleUpConfig, TorusLinks};
+pub use server::Server;
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Build, TopologyConfig, at_least_one, refuse};
+use crate::error::TopoError;
+use crate::graph::{MAX_NODES, Topology};
+use crate::servers::Servers;
+use nest::Nest;
+use points::Points;
+
+/// Servers with GPUs and several NICs, attached to a scale-out network of any kind. Each GPU is a host: GPU g of
+/// server s, named "srv{s}.gpu{g}", has number s * gpus + g. GPUs of one server or rack exchange messages over their
+/// scale-up network (NVLink), all others over their NICs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cluster {
+    /// Number of servers.
+    pub servers: u32,
+    /// GPUs, NICs and scale-up network of a server.
+    #[serde(default)]
+    pub server: Server,
+    /// Network between the servers. Its hosts are the attachment points of NIC ports. With `planes`, it is the network
+    /// of one plane.
+    pub scale_out: Box<TopologyConfig>,
+    /// Attachment of NIC ports to the hosts of `scale_out`. "rail": a leaf holds the NICs with one number, of `unit`
+    /// servers. "server": all ports of a server follow each other, then the next server. A list: the point of each
+    /// port, in the order of servers, NICs and ports. Default "rail".
+    #[serde(default)]
+    pub attach: Attach,
+    /// Number of servers of a scalable unit, for `attach = "rail"`. Default: all servers are one unit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<u32>,
+    /// Connects port q of every NIC to plane q, a copy of `scale_out` with the prefix "p{q}." in all names. Default
+    /// false: all ports are attached to one network.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub planes: bool,
+}
+
+impl Cluster {
+    /// Creates a cluster whose rails span all servers.
+    pub fn new(servers: u32, server: Server, scale_out: TopologyConfig) -> Self {
+        Cluster {
+            servers,
+            server,
+            scale_out: Box::new(scale_out),
+            attach: Attach::default(),
+            unit: None,
+            planes: false,
+        }
+    }
+}
+
+impl Build for Cluster {
+    fn build(&self, base_dir: &Path) -> Result<Topology, TopoError> {
+        let servers = at_least_one("servers", self.servers)?;
+        let server = self.server.complete()?;
+        let domain_servers = server.domain / server.gpus;
+        if !servers.is_multiple_of(domain_servers) {
+            let nearest = (servers / domain_servers).max(1) * domain_servers;
+            let allowed = format!(
+                "must be a multiple of {domain_servers}, the servers of a scale-up domain, such as {nearest}"
+            );
+            return Err(refuse("servers", servers, allowed));
+        }
+        let gpus = u64::from(servers) * u64::from(server.gpus);
+        if gpus > u64::from(MAX_NODES) {
+            let allowed = format!("gives {gpus} GPUs; at most {MAX_NODES} hosts and switches are allowed");
+            return Err(refuse("servers", servers, allowed));
+        }
+        let inner = self.scale_out.build(base_dir)?;
+        if inner.servers().is_some() {
+            return Err(refuse("scale_out", self.scale_out.kind(), "must be a network without servers"));
+        }
+        let points = Points::new(self, servers, &server, &inner)?;
+        let scale_up = server.scale_up.as_ref().map(|network| network.build(server.domain)).transpose()?;
+        let about =
+            Servers::new(servers, server.gpus, server.nics, server.nic_ports, points.planes(), scale_up);
+        Nest { servers, server: &server, inner: &inner, points: &points }.build(about)
+    }
+
+    fn file(&mut self) -> Option<&mut std::path::PathBuf> {
+        self.scale_out.file()
+    }
+}

@@ -1,0 +1,189 @@
+//! Attachment points: the hosts of the scale-out network that NIC ports take the place of.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Cluster;
+use super::server::KnownServer;
+use crate::build::{at_least_one, refuse};
+use crate::error::TopoError;
+use crate::graph::{NodeId, Topology};
+use pathweave_units::HostId;
+
+/// Attachment of NIC ports to the hosts of the scale-out network.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, expecting = "`attach` must be \"rail\", \"server\", or a list of hosts of `scale_out`")]
+pub enum Attach {
+    /// By a rule.
+    Rule(AttachRule),
+    /// Host of `scale_out` for each port, in the order of servers, NICs and ports.
+    List(Vec<u32>),
+}
+
+impl Default for Attach {
+    fn default() -> Self {
+        Attach::Rule(AttachRule::Rail)
+    }
+}
+
+/// Rule by which NIC ports are attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum AttachRule {
+    /// A leaf holds one rail of one unit: the NICs with equal number of its servers. The ports of a NIC are attached
+    /// to leaves side by side.
+    Rail,
+    /// All ports of a server follow each other.
+    Server,
+}
+
+/// Port of a NIC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NicPort {
+    pub(super) server: u32,
+    pub(super) nic: u32,
+}
+
+/// Owner of each attachment point, for each copy of the scale-out network.
+pub(super) struct Points {
+    /// By copy, then by point; `None` if the point is unused.
+    owner: Vec<Vec<Option<NicPort>>>,
+}
+
+impl Points {
+    pub(super) fn new(
+        config: &Cluster,
+        servers: u32,
+        server: &KnownServer,
+        inner: &Topology,
+    ) -> Result<Points, TopoError> {
+        let (copies, ports) = match config.planes {
+            true => (server.nic_ports, 1),
+            false => (1, server.nic_ports),
+        };
+        if config.planes && inner.sites().is_some() {
+            let allowed = "must be the network of one data centre, because the cluster has planes";
+            return Err(refuse("scale_out", config.scale_out.kind(), allowed));
+        }
+        if let (Some(unit), true) = (config.unit, config.attach != Attach::default()) {
+            return Err(refuse("unit", unit, "applies to attach = \"rail\" only"));
+        }
+        let numbering = Numbering { nics: server.nics, ports, unit: config.unit.unwrap_or(servers) };
+        at_least_one("unit", numbering.unit)?;
+        let mut owner = vec![None; inner.hosts() as usize];
+        let each = (0..servers).flat_map(|server_| {
+            (0..server.nics)
+                .flat_map(move |nic| (0..ports).map(move |port| (NicPort { server: server_, nic }, port)))
+        });
+        let total = u64::from(servers) * u64::from(server.nics) * u64::from(ports);
+        if let Attach::List(points) = &config.attach
+            && points.len() as u64 != total
+        {
+            let allowed = format!("must have {total} points, one for each port of each NIC of each server");
+            return Err(refuse("attach", format!("{} points", points.len()), allowed));
+        }
+        for (index, (nic_port, port)) in each.enumerate() {
+            let point = match &config.attach {
+                Attach::Rule(AttachRule::Server) => index as u64,
+                Attach::Rule(AttachRule::Rail) => numbering.on_rail(nic_port, port),
+                Attach::List(points) => u64::from(points[index]),
+            };
+            let Some(place) = usize::try_from(point).ok().and_then(|point| owner.get_mut(point)) else {
+                return Err(missing(config, numbering, servers, inner, point));
+            };
+            if let Some(NicPort { server, nic }) = place.replace(nic_port) {
+                let allowed = format!("is the point of NIC {nic} of server {server} already");
+                return Err(refuse("attach", point, allowed));
+            }
+        }
+        if config.attach == Attach::default() {
+            one_rail_a_leaf(numbering, &owner, inner)?;
+        }
+        Ok(Points { owner: vec![owner; copies as usize] })
+    }
+
+    /// Returns the number of copies of the scale-out network.
+    pub(super) fn planes(&self) -> u32 {
+        self.owner.len() as u32
+    }
+
+    /// Returns the owner of a point, or `None` if it is unused.
+    pub(super) fn owner(&self, copy: u32, point: HostId) -> Option<NicPort> {
+        self.owner[copy as usize][point.index()]
+    }
+
+    /// Returns the number of unused points of a copy.
+    pub(super) fn unused(&self) -> usize {
+        self.owner[0].iter().filter(|owner| owner.is_none()).count()
+    }
+}
+
+/// Order of the points of rails.
+#[derive(Clone, Copy)]
+struct Numbering {
+    nics: u32,
+    ports: u32,
+    unit: u32,
+}
+
+impl Numbering {
+    fn on_rail(self, NicPort { server, nic }: NicPort, port: u32) -> u64 {
+        let [server, nic, port] = [server, nic, port].map(u64::from);
+        let Numbering { nics, ports, unit } = self;
+        let [nics, ports, unit] = [nics, ports, unit].map(u64::from);
+        ((server / unit * nics + nic) * ports + port) * unit + server % unit
+    }
+}
+
+fn missing(config: &Cluster, numbering: Numbering, servers: u32, inner: &Topology, point: u64) -> TopoError {
+    let Numbering { nics, ports, unit } = numbering;
+    let all = match &config.attach {
+        Attach::List(_) => {
+            let allowed = format!("must be a host of `scale_out`, 0 to {}", inner.hosts() - 1);
+            return refuse("attach", point, allowed);
+        }
+        Attach::Rule(AttachRule::Server) => u64::from(servers) * u64::from(nics * ports),
+        Attach::Rule(AttachRule::Rail) => {
+            u64::from(servers.div_ceil(unit)) * u64::from(nics * ports) * u64::from(unit)
+        }
+    };
+    let per_server = u64::from(nics * ports);
+    let fit = u64::from(inner.hosts()) / per_server;
+    let allowed = format!(
+        "need {all} attachment points, {per_server} a server; `scale_out` has {} hosts, for {fit} servers",
+        inner.hosts()
+    );
+    refuse("servers", servers, allowed)
+}
+
+/// Returns an error if a switch of the scale-out network holds several rails of a unit.
+fn one_rail_a_leaf(
+    Numbering { nics, ports, unit }: Numbering,
+    owner: &[Option<NicPort>],
+    inner: &Topology,
+) -> Result<(), TopoError> {
+    if nics == 1 {
+        return Ok(());
+    }
+    let mut rail_of = std::collections::HashMap::new();
+    for (point, owner) in (0u32..).zip(owner) {
+        let Some(NicPort { server, nic }) = *owner else { continue };
+        for port in inner.ports(NodeId(point)) {
+            let rail = (server / unit, nic);
+            let held = *rail_of.entry(port.peer).or_insert(rail);
+            if held.0 == rail.0 && held.1 != rail.1 {
+                let at_leaf =
+                    inner.ports(port.peer).iter().filter(|port| inner.is_host(port.peer)).count() as u32;
+                let allowed = format!(
+                    "{} would hold rails {} and {} of a unit; its {at_leaf} hosts fit `unit` = {}, or attach = \"server\"",
+                    inner.node_name(port.peer),
+                    held.1,
+                    rail.1,
+                    (at_leaf / ports).max(1)
+                );
+                return Err(refuse("unit", unit, allowed));
+            }
+        }
+    }
+    Ok(())
+}

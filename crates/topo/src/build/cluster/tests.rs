@@ -1,0 +1,211 @@
+//! Tests of clusters against counts by hand.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use pathweave_units::{HostId, Rate};
+
+use super::*;
+use crate::{LeafSpine, NodeId, PathFinder, Routing, Star, TopologyConfig};
+
+fn leaf_spine(leaves: u32, spines: u32, hosts_per_leaf: u32) -> TopologyConfig {
+    TopologyConfig::LeafSpine(LeafSpine {
+        host_rate: Rate::from_gbps(400),
+        ..LeafSpine::new(leaves, spines, hosts_per_leaf)
+    })
+}
+
+fn server(gpus: u32, nics: u32, nic_ports: u32) -> Server {
+    Server { gpus: Some(gpus), nics: Some(nics), nic_ports: Some(nic_ports), ..Server::default() }
+}
+
+fn build(cluster: &Cluster) -> Topology {
+    cluster.build(Path::new("")).unwrap()
+}
+
+fn error(cluster: &Cluster) -> String {
+    cluster.build(Path::new("")).unwrap_err().to_string()
+}
+
+/// Names of the nodes at the other ends of a node's links.
+fn peers(topology: &Topology, name: &str) -> Vec<String> {
+    let node = topology.node_by_name(name).unwrap();
+    topology.ports(node).iter().map(|port| topology.node_name(port.peer).into_owned()).collect()
+}
+
+/// Servers of one GPU with one port are the scale-out network under other names: equal links, routes by arithmetic.
+#[test]
+fn servers_of_one_gpu_are_the_bare_network() {
+    let bare = leaf_spine(4, 4, 4).build(Path::new("")).unwrap();
+    let cluster = build(&Cluster::new(16, server(1, 1, 1), leaf_spine(4, 4, 4)));
+    assert_eq!(cluster.links(), bare.links());
+    assert_eq!(cluster.switches(), bare.switches());
+    assert_eq!(cluster.node_name(NodeId(5)), "srv5.gpu0");
+    assert!(Routing::all_links_up(&cluster).is_arithmetic());
+}
+
+/// Two units of four servers with two GPUs: the leaves of a unit hold one rail each.
+#[test]
+fn a_leaf_holds_one_rail_of_one_unit() {
+    let cluster = Cluster { unit: Some(4), ..Cluster::new(8, server(2, 2, 1), leaf_spine(4, 2, 4)) };
+    let topology = build(&cluster);
+    assert_eq!(peers(&topology, "srv0.gpu0"), ["leaf0"]);
+    assert_eq!(peers(&topology, "srv3.gpu1"), ["leaf1"]);
+    assert_eq!(peers(&topology, "srv4.gpu0"), ["leaf2"]);
+    assert_eq!(peers(&topology, "srv7.gpu1"), ["leaf3"]);
+    let routing = Routing::all_links_up(&topology);
+    let mut finder = PathFinder::new(&topology, &routing);
+    let mut hops = |a, b| {
+        let [a, b] = [a, b].map(|name| topology.as_host(topology.node_by_name(name).unwrap()).unwrap());
+        let pair = finder.pair(a, b, 0).unwrap();
+        (pair.hops, pair.paths)
+    };
+    assert_eq!(hops("srv0.gpu0", "srv3.gpu0"), (2, 1), "on the rail");
+    assert_eq!(hops("srv0.gpu0", "srv3.gpu1"), (4, 2), "off the rail");
+    assert_eq!(hops("srv0.gpu0", "srv4.gpu0"), (4, 2), "another unit");
+}
+
+/// All NICs of a server at one leaf, two servers a leaf.
+#[test]
+fn servers_can_be_attached_whole() {
+    let attach = Attach::Rule(AttachRule::Server);
+    let topology = build(&Cluster { attach, ..Cluster::new(4, server(2, 2, 1), leaf_spine(2, 2, 4)) });
+    assert_eq!(peers(&topology, "leaf0")[..4], ["srv0.gpu0", "srv0.gpu1", "srv1.gpu0", "srv1.gpu1"]);
+    assert_eq!(peers(&topology, "srv3.gpu1"), ["leaf1"]);
+}
+
+/// Port q of each NIC is in plane q, and planes share no switch.
+#[test]
+fn planes_are_copies() {
+    let cluster =
+        Cluster { planes: true, unit: Some(4), ..Cluster::new(4, server(2, 2, 2), leaf_spine(2, 3, 4)) };
+    let topology = build(&cluster);
+    assert_eq!((topology.hosts(), topology.switches().len()), (8, 2 * (2 + 3)));
+    assert_eq!(topology.links().len(), 2 * (8 + 2 * 3));
+    assert_eq!(peers(&topology, "srv2.gpu1"), ["p0.leaf1", "p1.leaf1"]);
+    assert!(topology.link_by_name("p0.leaf0-p1.spine0").is_err());
+    assert_eq!(topology.servers().unwrap().planes(), 2);
+}
+
+/// Without planes, the two ports of a NIC are at two leaves side by side: two ToRs.
+#[test]
+fn ports_of_a_nic_reach_two_leaves() {
+    let topology = build(&Cluster { unit: Some(2), ..Cluster::new(2, server(2, 2, 2), leaf_spine(4, 2, 2)) });
+    assert_eq!(peers(&topology, "srv0.gpu0"), ["leaf0", "leaf1"]);
+    assert_eq!(peers(&topology, "srv1.gpu1"), ["leaf2", "leaf3"]);
+}
+
+/// Eight GPUs share four NICs, each pair of GPUs one.
+#[test]
+fn gpus_share_nics() {
+    let server = Server { pcie_rate: Some(Rate::from_gbps(126)), ..server(8, 4, 1) };
+    let topology = build(&Cluster { unit: Some(2), ..Cluster::new(2, server, leaf_spine(4, 2, 2)) });
+    assert_eq!(peers(&topology, "srv1.gpu3"), ["srv1.nic1"]);
+    assert_eq!(peers(&topology, "srv1.nic1"), ["srv1.gpu2", "srv1.gpu3", "leaf1"]);
+    assert_eq!(topology.host_rate(HostId(0)), Rate::from_gbps(126));
+    let tiers: Vec<_> = topology.tiers().iter().map(|tier| tier.switches).collect();
+    assert_eq!(tiers, [8, 4, 2]);
+}
+
+/// A PCIe link below the rate of the ports limits its GPU; a faster one is no node.
+#[test]
+fn pcie_limits_only_below_the_ports() {
+    let with = |gbps| {
+        let server = Server { pcie_rate: Some(Rate::from_gbps(gbps)), ..server(2, 2, 2) };
+        build(&Cluster { planes: true, ..Cluster::new(2, server, leaf_spine(2, 1, 2)) })
+    };
+    assert_eq!(with(800).switches().len(), 6);
+    let limited = with(504);
+    assert_eq!(limited.host_rate(HostId(0)), Rate::from_gbps(504));
+    assert_eq!(peers(&limited, "srv1.pcie0"), ["srv1.gpu0", "p0.leaf0", "p1.leaf0"]);
+}
+
+/// Every model of server can be attached, and each port once.
+#[test]
+fn attachment_is_a_bijection_for_every_model() {
+    for (name, points) in [("dgx-h100", 8), ("dgx-1", 4), ("p5", 32), ("gb200-nvl72", 4), ("mi300x", 8)] {
+        let server = Server { preset: Some(name.into()), ..Server::default() };
+        let servers = 36;
+        let fabric = leaf_spine(points, 2, servers);
+        let topology = build(&Cluster::new(servers, server, fabric));
+        let at_leaves: BTreeSet<_> = topology
+            .links()
+            .iter()
+            .filter(|link| {
+                topology.node_name(link.b).starts_with("leaf")
+                    && !topology.node_name(link.a).starts_with("spine")
+            })
+            .filter(|link| !topology.node_name(link.a).starts_with("leaf"))
+            .map(|link| (link.a, link.b))
+            .collect();
+        assert_eq!(at_leaves.len() as u32, points * servers, "{name}");
+        assert!(Routing::all_links_up(&topology).unreachable_pair().is_none(), "{name}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let fabric = || leaf_spine(4, 2, 4);
+    let base = || Cluster { unit: Some(4), ..Cluster::new(8, server(2, 2, 1), fabric()) };
+    assert_eq!(
+        error(&Cluster { server: server(8, 3, 1), ..base() }),
+        "topology field `server.nics` = 3: must be a multiple or a divisor of `server.gpus` = 8, such as 2, or needs \
+         `server.nic_of_gpu`"
+    );
+    assert_eq!(
+        error(&Cluster { servers: 9, ..base() }),
+        "topology field `servers` = 9: need 24 attachment points, 2 a server; `scale_out` has 16 hosts, for 8 servers"
+    );
+    assert!(error(&Cluster { unit: Some(2), ..base() }).contains("leaf0 would hold rails 0 and 1 of a unit"));
+    assert!(
+        error(&Cluster { attach: Attach::List(vec![0, 1]), unit: None, ..base() })
+            .contains("must have 16 points")
+    );
+    let twice = Attach::List((0..15).chain([0]).collect());
+    assert!(
+        error(&Cluster { attach: twice, unit: None, ..base() }).contains("is the point of NIC 0 of server 0")
+    );
+    assert!(
+        error(&Cluster { attach: Attach::Rule(AttachRule::Server), ..base() })
+            .contains("attach = \"rail\" only")
+    );
+    let unknown = Server { preset: Some("dgx-h10".into()), ..Server::default() };
+    assert_eq!(
+        error(&Cluster { server: unknown, ..base() }),
+        "no server model is named \"dgx-h10\"; did you mean \"dgx-h100\"?"
+    );
+    let nested =
+        TopologyConfig::Cluster(Cluster::new(2, server(1, 1, 1), TopologyConfig::Star(Star::new(2))));
+    assert!(error(&Cluster { scale_out: Box::new(nested), ..base() }).contains("without servers"));
+    let rack = Server { preset: Some("gb200-nvl72".into()), ..Server::default() };
+    assert!(error(&Cluster { servers: 20, server: rack, ..base() }).contains("a multiple of 18"));
+}
+
+/// The configuration as a scenario writes it.
+#[test]
+fn a_cluster_in_toml() {
+    let text = "
+        kind = 'cluster'
+        servers = 4
+        unit = 4
+        server = { gpus = 4, nics = 4, scale_up = { kind = 'full-mesh', rate = '512Gbps', efficiency = 0.75 } }
+        scale_out = { kind = 'leaf-spine', leaves = 4, spines = 2, hosts_per_leaf = 4, host_rate = '400Gbps' }
+    ";
+    let config: TopologyConfig = toml::from_str(text).unwrap();
+    let topology = config.build(Path::new("")).unwrap();
+    let scale_up = topology.scale_up().unwrap();
+    assert_eq!(scale_up.alone(HostId(4), HostId(7)), Rate::from_gbps(384));
+    let again: TopologyConfig = toml::from_str(&toml::to_string(&config).unwrap()).unwrap();
+    assert_eq!(again, config);
+    let wrong = |from: &str, to: &str| {
+        toml::from_str::<TopologyConfig>(&text.replace(from, to)).unwrap_err().to_string()
+    };
+    assert!(wrong("efficiency", "effort").contains("effort"), "{}", wrong("efficiency", "effort"));
+    assert!(wrong("'full-mesh'", "'mesh'").contains("full-mesh"), "{}", wrong("'full-mesh'", "'mesh'"));
+    assert!(wrong("unit", "units").contains("units"));
+    assert!(
+        wrong("unit = 4", "attach = 'rails'").contains("rail"),
+        "{}",
+        wrong("unit = 4", "attach = 'rails'")
+    );
+}
