@@ -1,6 +1,6 @@
 //! Engine of a run: executes the workload over flows that share links, from one event time to the next.
 
-use pathweave_execution::{Execution, ScheduledStep, Step};
+use pathweave_execution::{Execution, ScaleUpCarrier, ScheduledStep, Step};
 use pathweave_records::EndReason;
 use pathweave_sim::{Monitor, MonitorDecision, SimError, SimSpec, Snapshot};
 use pathweave_units::{Duration, Time};
@@ -19,8 +19,8 @@ use crate::refuse;
 use crate::short::ShortLoads;
 use crate::sizes::Sizes;
 use crate::slow::SlowRecovery;
-use crate::solver::{FlowId, ResourceId, Solver, Use};
 use crate::validity::ValidityChecks;
+use pathweave_execution::max_min::{FlowId, ResourceId, Solver, Use};
 
 /// Number of events between two calls of the monitor.
 const MONITOR_EVERY: u64 = 1 << 16;
@@ -34,6 +34,8 @@ pub(crate) struct Engine<'a> {
     /// Execution of the workload. Its queue pairs are lanes.
     pub(crate) execution: Execution<u32>,
     pub(crate) agenda: EventQueue,
+    /// Messages over the scale-up networks of servers, if there are such networks.
+    pub(crate) scale_up: Option<ScaleUpCarrier>,
     pub(crate) lanes: Vec<SendQueue>,
     pub(crate) free_lanes: Vec<u32>,
     /// Services by flow of the solver.
@@ -86,6 +88,7 @@ impl<'a> Engine<'a> {
             solver,
             execution,
             agenda: EventQueue::default(),
+            scale_up: spec.topology.scale_up().map(|network| ScaleUpCarrier::new(network.clone())),
             lanes: Vec::new(),
             free_lanes: Vec::new(),
             services: Vec::new(),
@@ -169,10 +172,11 @@ impl<'a> Engine<'a> {
         let changes = self.network.routes.changes();
         let change = changes.get(self.next_change).map_or(Time::MAX, |change| change.at);
         let agenda = self.agenda.next();
+        let scale_up = self.scale_up.as_ref().map_or(Time::MAX, ScaleUpCarrier::next);
         let completion = self.completions.first().map_or(Time::MAX, |(at, _)| Time::from_ps(at));
         let tasks = self.execution.next().unwrap_or(Time::MAX);
         // Loads are updated only as long as anything else happens.
-        let rest = change.min(agenda).min(completion).min(tasks);
+        let rest = change.min(agenda).min(scale_up).min(completion).min(tasks);
         if rest == Time::MAX { rest } else { rest.min(self.tick()) }
     }
 
@@ -185,6 +189,7 @@ impl<'a> Engine<'a> {
     fn process_time(&mut self, now: Time) {
         self.agenda.begin(now);
         self.change(now);
+        self.run_scale_up(now);
         while let Some((at, flow)) = self.completions.first()
             && at <= now.as_ps()
         {

@@ -8,7 +8,7 @@ use pathweave_sim::{Chooser, PathUse};
 use pathweave_units::{Duration, PathId, Time};
 
 use crate::recovery::RateControl;
-use crate::solver::FlowId;
+use pathweave_execution::max_min::FlowId;
 
 /// Part of a message, sent by one queue pair.
 #[derive(Clone, Copy, Debug)]

@@ -16,9 +16,9 @@ use pathweave_workload::Folding;
 use smallvec::SmallVec;
 
 use crate::fold::{Orbits, carried_ports};
-use crate::solver::{ResourceId, Solver, Use};
 use crate::walk::{Capacities, Walker, bytes_a_ps};
 use crate::wanted::{ClassPairs, PairOfClasses};
+use pathweave_execution::max_min::{ResourceId, Solver, Use};
 
 /// Marks a port without a resource.
 pub(crate) const NONE: ResourceId = ResourceId::MAX;

@@ -8,7 +8,7 @@ use pathweave_units::{Duration, Time};
 use crate::lane::{SendQueue, Service};
 use crate::model::Model;
 use crate::queue::{QueueConstants, decay};
-use crate::solver::{FlowId, ResourceId, Solver};
+use pathweave_execution::max_min::{FlowId, ResourceId, Solver};
 
 /// Relative excess of the flows' demand over a port's capacity below which no queue builds that marks.
 const LEAST_EXCESS: f64 = 0.1;

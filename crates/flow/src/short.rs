@@ -2,7 +2,7 @@
 
 use pathweave_units::{Duration, Time};
 
-use crate::solver::{ResourceId, Solver};
+use pathweave_execution::max_min::{ResourceId, Solver};
 
 /// Length of the averaging window.
 const WINDOW: Duration = Duration::from_us(50);

@@ -6,7 +6,7 @@ use pathweave_units::{Duration, Time};
 
 use crate::lane::Service;
 use crate::queue::decay;
-use crate::solver::{FlowId, Solver};
+use pathweave_execution::max_min::{FlowId, Solver};
 
 /// Interval between steps. This constant and the next ones are fitted to DCQCN's preset "hpcc" at 100 Gb/s under
 /// random messages.

@@ -15,7 +15,7 @@ use crate::lane::{Part, SendQueue, Service, SinglePath};
 use crate::model::Collides;
 use crate::recovery::RateControl;
 use crate::sizes::Size;
-use crate::solver::{FlowId, Use};
+use pathweave_execution::max_min::{FlowId, Use};
 
 /// Largest size on the wire, in bytes, of a message that is sent before any feedback arrives.
 const SHORT_MESSAGE_BYTES: u64 = 30_000;
@@ -41,6 +41,9 @@ impl Engine<'_> {
     /// Posts a message.
     pub(crate) fn post(&mut self, now: Time, flow: u32) {
         let message = self.spec.graph.messages()[flow as usize];
+        if self.post_over_scale_up(now, flow) {
+            return;
+        }
         let conn = self.execution.connections.of(flow);
         let record = FlowRecord { start_ps: now.as_ps(), ..self.execution.record(flow) };
         if self.execution.connections[conn].queue_pairs.is_empty() && !self.open(conn) {

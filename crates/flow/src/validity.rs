@@ -7,7 +7,7 @@ use pathweave_units::{Duration, Time};
 
 use crate::model::Model;
 use crate::network::SwitchLinks;
-use crate::solver::ResourceId;
+use pathweave_execution::max_min::ResourceId;
 
 /// Number of senders to one port, each limited by it, beyond which the traffic is an incast. The model then gets its
 /// end right, but not the order in which flows end.

@@ -100,7 +100,13 @@ impl Estimate {
         }
         let company = LinkSharing::new(spec);
         let a_hop_s = 1.0 / packet_hops_per_cpu_s(spec.topology.hosts());
+        let over_scale_up = |message: &Message| {
+            spec.topology.scale_up().is_some_and(|network| network.joins(message.src, message.dst))
+        };
         let cost = |index: usize, message: &Message| {
+            if over_scale_up(message) {
+                return [0.0; 2];
+            }
             let hops = finder.pair(message.src, message.dst, 0).map_or(0, |pair| pair.hops);
             let scheme = &spec.scheme_of(message.group).scheme;
             let Packets { data, acks } = company.packets(spec, index, message);

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::estimate::Estimate;
 use crate::memory::{Memory, Process};
 use crate::prepare::Prepared;
+use crate::server_size::ServerSize;
 
 /// Largest number of switch pairs whose paths are counted.
 const PATH_WALKS: u64 = 200_000;
@@ -53,6 +54,9 @@ pub struct NetworkSize {
     pub paths: Vec<Paths>,
     /// True if `paths` covers only a sample of destinations.
     pub paths_sampled: bool,
+    /// Servers, if hosts are GPUs of servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub servers: Option<ServerSize>,
     /// Explicit paths that sources choose from; absent if switches choose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explicit_paths: Option<ExplicitPaths>,
@@ -168,7 +172,7 @@ impl Prepared {
     pub fn memory_in(&self, process: Process) -> Memory {
         let spec = &self.spec;
         let notification = spec.task_notification().expect("it was checked when the run was set up");
-        let bounds = Bounds::from_graph(&spec.graph, notification, |host| spec.topology.host_rate(host));
+        let bounds = Bounds::on_topology(&spec.graph, notification, &spec.topology);
         Memory::new(
             spec,
             &Routing::all_links_up(&spec.topology),
@@ -184,7 +188,7 @@ impl Prepared {
         let routing = Routing::all_links_up(&spec.topology);
         let mut finder = PathFinder::new(&spec.topology, &routing);
         let notification = spec.task_notification().expect("it was checked when the run was set up");
-        let bounds = Bounds::from_graph(&spec.graph, notification, |host| spec.topology.host_rate(host));
+        let bounds = Bounds::on_topology(&spec.graph, notification, &spec.topology);
         let memory = Memory::new(spec, &routing, &self.footprint, bounds.completion(), process);
         let ns = |time: Time| time.as_ps() as f64 / 1e3;
         Inspection {
@@ -246,6 +250,7 @@ fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'
             .map(|group| Paths { hops: group.hops, paths: group.paths, pairs: group.pairs })
             .collect(),
         paths_sampled: paths.sampled,
+        servers: ServerSize::new(topology, finder),
         explicit_paths: match routing {
             RouteChoice::Switches => None,
             RouteChoice::Sources(sets) | RouteChoice::SenderSwitches(sets) | RouteChoice::NextHops(sets) => {

@@ -19,6 +19,7 @@ mod recovery_windows;
 mod resolved;
 mod run;
 mod schema;
+mod server_size;
 mod text;
 mod workload_env;
 
@@ -35,6 +36,7 @@ pub use pathweave_units as units;
 pub use prepare::Prepared;
 pub use run::run;
 pub use schema::schema;
+pub use server_size::{ScaleUpSize, ServerHops, ServerSize};
 pub use text::{
     Diagnostic, Diagnostics, Document, EntryKind, FieldPath, Setting, Source, Span, Style, UnknownName,
     closest_name, suggest_path, suggestion,

@@ -30,6 +30,10 @@ pub(crate) enum Item {
     InMemory(Datagram),
     /// The core of a queue pair has finished handling a datagram.
     Handled(QpNum),
+    /// A message has arrived at this host over the scale-up network.
+    ScaleUpDelivered { flow: u32 },
+    /// A message of this host has been sent over the scale-up network.
+    ScaleUpSent { flow: u32 },
     /// A message of the side channel arrives.
     Side { from: HostId, message: SideMessage },
 }
@@ -58,6 +62,8 @@ pub(crate) enum Rank {
     Close(ConnId),
     /// Ordered by flow number.
     GivenUp(u32),
+    /// Ordered by flow number.
+    ScaleUp(u32),
     /// Step triggered by another host or by the start of the workload.
     Step(Step),
     /// Ordered by sender, then by the count of the sender's messages to this host.

@@ -41,7 +41,15 @@ impl Division {
             Some(of_node) => Partition::given(of_node, all),
             None => Partition::new(&spec.topology, &spec.graph, all),
         };
-        Ok(Division::of(partition, threads, nodes))
+        if let (Some(_), Some((one, other))) = (&spec.partition, partition.divided_domain(&spec.topology)) {
+            let [one, other] = [one, other].map(|host| spec.topology.node_name(host).into_owned());
+            return Err(SimError::Ranks(format!(
+                "the partition divides {one} from {other}; hosts that a scale-up network joins must have one number"
+            )));
+        }
+        let mut division = Division::of(partition, threads, nodes);
+        division.partition.unite_domains(&spec.topology);
+        Ok(division)
     }
 
     /// Divides an existing partition among ranks, each with the given number of threads.

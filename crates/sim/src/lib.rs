@@ -47,6 +47,7 @@ mod route_headers;
 mod routes;
 mod runner;
 mod samples;
+mod scale_up;
 mod shard;
 mod spec;
 mod tap;

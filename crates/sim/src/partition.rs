@@ -103,6 +103,28 @@ impl Partition {
         Partition { parts, of_node: (0..nodes).map(part).collect() }
     }
 
+    /// Returns two hosts of a scale-up domain that are in different shards, if there are any.
+    pub(crate) fn divided_domain(&self, topology: &Topology) -> Option<(NodeId, NodeId)> {
+        domains(topology).find_map(|mut hosts| {
+            let first = hosts.next()?;
+            let apart = |host: &NodeId| self.of_node[host.index()] != self.of_node[first.index()];
+            hosts.find(|host| self.parts > 1 && apart(host)).map(|other| (first, other))
+        })
+    }
+
+    /// Moves the hosts of each scale-up domain to the shard of the first of them.
+    pub(crate) fn unite_domains(&mut self, topology: &Topology) {
+        if self.divided_domain(topology).is_none() {
+            return;
+        }
+        let mut of_node = self.of_node.to_vec();
+        for mut hosts in domains(topology) {
+            let first = hosts.next().map_or(0, |first| of_node[first.index()]);
+            hosts.for_each(|host| of_node[host.index()] = first);
+        }
+        self.of_node = of_node.into();
+    }
+
     /// Creates any division, with shards numbered from 0.
     #[cfg(test)]
     pub(crate) fn of_nodes(of_node: Vec<u16>) -> Self {
@@ -149,8 +171,12 @@ fn traffic(topology: &Topology, graph: &MessageGraph) -> Vec<f64> {
     bytes
 }
 
-/// Groups hosts by the switch they belong to, ordered by first host. A host without a switch forms its own group.
+/// Groups hosts that stay together, ordered by first host: the domains of the scale-up network, if there is one, or
+/// the hosts of a switch with the switch. A host without either forms its own group.
 fn hosts_by_switch(topology: &Topology) -> Vec<Vec<NodeId>> {
+    if topology.scale_up().is_some() {
+        return domains(topology).map(Iterator::collect).collect();
+    }
     let mut number_of = vec![None; topology.nodes() as usize];
     let mut homes: Vec<Vec<NodeId>> = Vec::new();
     for host in (0..topology.hosts()).map(NodeId) {
@@ -165,6 +191,13 @@ fn hosts_by_switch(topology: &Topology) -> Vec<Vec<NodeId>> {
         homes[number].push(host);
     }
     homes
+}
+
+/// Iterates over the hosts of each scale-up domain.
+fn domains(topology: &Topology) -> impl Iterator<Item = impl Iterator<Item = NodeId> + use<>> {
+    let size = topology.scale_up().map_or(u32::MAX, |network| network.domain_size());
+    let hosts = if size == u32::MAX { 0 } else { topology.hosts() };
+    (0..hosts).step_by(size as usize).map(move |first| (first..hosts.min(first + size)).map(NodeId))
 }
 
 /// Returns the switch at the fastest port of a host: of equally fast ones the nearest, then the first.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pathweave_execution::{Connections, Execution, Part};
+use pathweave_execution::{Connections, Execution, Part, ScaleUpCarrier};
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_fabric::{Arrived, Step};
 use pathweave_records::{EventKind, EventRecord};
@@ -18,6 +18,7 @@ use crate::mailbox::Outbox;
 use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
 use crate::partition::ShardLayout;
+use crate::scale_up::scale_up_window;
 use crate::spec::{SimError, SimSpec, Verb};
 use crate::tap::Seen;
 
@@ -38,6 +39,8 @@ pub(crate) struct Shard<'a, const C: usize> {
     pub(crate) observers: Observers,
     pub(crate) windows: Windows,
     pub(crate) outbox: Outbox,
+    /// Messages over the scale-up networks of this shard's servers, if there are such networks.
+    pub(crate) scale_up: Option<Box<ScaleUpCarrier>>,
     /// Number of host events so far, and the time of the latest.
     pub(crate) host_events: u64,
     pub(crate) latest: Time,
@@ -128,13 +131,14 @@ impl<'a, const C: usize> Shard<'a, C> {
                 seen: None,
             },
             windows: Windows {
-                longest: network.longest_window().min(notification),
+                longest: network.longest_window().min(notification).min(scale_up_window(spec)),
                 end: Time::ZERO,
                 active: Vec::new(),
                 #[cfg(test)]
                 shuffle: None,
             },
             outbox: Outbox::new(&place, &network.fabric),
+            scale_up: spec.topology.scale_up().map(|network| Box::new(ScaleUpCarrier::new(network.clone()))),
             host_events: 0,
             latest: Time::ZERO,
             sent_due: Time::MAX,
@@ -151,7 +155,8 @@ impl<'a, const C: usize> Shard<'a, C> {
 
     /// Number of events so far, of hosts and of the fabric.
     pub(crate) fn events(&self) -> u64 {
-        self.host_events + self.network.fabric.events()
+        let scale_up = self.scale_up.as_ref().map_or(0, |carrier| carrier.events());
+        self.host_events + self.network.fabric.events() + scale_up
     }
 
     #[inline(always)]

@@ -60,6 +60,10 @@ impl<const C: usize> Shard<'_, C> {
         let execution = &self.traffic.execution;
         self.next =
             execution.next().unwrap_or(Time::MAX).min(self.network.fabric.next_due()).min(self.sent_due);
+        if let Some(carrier) = &self.scale_up {
+            // Hosts learn of an arrival with the window that ends no earlier than one latency before it.
+            self.next = self.next.min(carrier.next().saturating_sub(carrier.delay()));
+        }
     }
 
     /// Simulates everything before `end`, hosts first and one by one. The actions of a host cannot reach another host
@@ -70,6 +74,7 @@ impl<const C: usize> Shard<'_, C> {
             self.deliver_due(due.at, due.host, Rank::Step(due.step), Item::Step(due.step));
         }
         self.run_hosts(end);
+        self.run_scale_up(end);
         self.network.fabric.run_until(end);
     }
 

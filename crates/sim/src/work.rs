@@ -34,6 +34,8 @@ impl<const C: usize> Shard<'_, C> {
                 Item::Posted { flow, at, granted } => self.issue_work_request(now, at, flow, granted),
                 Item::InMemory(datagram) => self.on_in_memory(now, HostId(host as u32), datagram),
                 Item::Handled(qp) => self.on_handled(now, HostId(host as u32), qp),
+                Item::ScaleUpDelivered { flow } => self.delivered_over_scale_up(now, flow),
+                Item::ScaleUpSent { flow } => self.sent_over_scale_up(now, flow),
                 Item::Side { from, message } => self.on_side(now, HostId(host as u32), from, &message),
             }
         }
@@ -87,6 +89,9 @@ impl<const C: usize> Shard<'_, C> {
     }
 
     fn post(&mut self, now: Time, flow: u32) {
+        if self.scale_up.is_some() && self.post_over_scale_up(now, flow) {
+            return;
+        }
         match &self.spec.host.nic {
             None => self.issue_work_request(now, now, flow, false),
             Some(nic) => {

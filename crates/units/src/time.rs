@@ -50,6 +50,10 @@ impl Time {
     pub const fn saturating_add(self, span: Duration) -> Time {
         Time(self.0.saturating_add(span.0))
     }
+    /// Returns `self - span`, or [`Time::ZERO`] if that would be before the start.
+    pub const fn saturating_sub(self, span: Duration) -> Time {
+        Time(self.0.saturating_sub(span.0))
+    }
 }
 
 impl Duration {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use pathweave_topo::Topology;
 use pathweave_units::{Duration, HostId, Rate, Time};
 
 use crate::graph::{Job, JobId, Message, MessageGraph, Moment, Notice, Task, TaskId};
@@ -23,30 +24,65 @@ pub struct Bounds {
     pub chain: Time,
 }
 
+/// Network that carries a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Carrier {
+    /// The ports of hosts, and switches.
+    ScaleOut,
+    /// The scale-up network of a server or rack.
+    ScaleUp,
+}
+
 impl Bounds {
     /// Returns the bounds of `graph`. `rate` gives the rate at which a host sends and receives. A host learns
     /// of a task that ended at another host after `notification`.
     pub fn from_graph(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId) -> Rate) -> Self {
-        let hosts = graph.hosts() as usize;
         let rates: Vec<Rate> = (0..graph.hosts()).map(|h| rate(HostId(h))).collect();
+        Self::new(graph, notification, |host, _| (Carrier::ScaleOut, rates[host.index()]))
+    }
+
+    /// Returns the bounds of `graph` on a topology. Messages between hosts that a scale-up network joins take
+    /// its links, all others those of the hosts' ports.
+    pub fn on_topology(graph: &MessageGraph, notification: Duration, topology: &Topology) -> Self {
+        let ports: Vec<Rate> = (0..graph.hosts()).map(|host| topology.host_rate(HostId(host))).collect();
+        let Some(scale_up) = topology.scale_up() else {
+            return Self::new(graph, notification, |host, _| (Carrier::ScaleOut, ports[host.index()]));
+        };
+        let inside: Vec<Rate> =
+            (0..scale_up.domain_size()).map(|gpu| scale_up.rate_of(HostId(gpu))).collect();
+        Self::new(graph, notification, |host, peer| match scale_up.joins(host, peer) {
+            true => (Carrier::ScaleUp, inside[host.index() % inside.len()]),
+            false => (Carrier::ScaleOut, ports[host.index()]),
+        })
+    }
+
+    /// Returns the bounds of `graph`. `rate` gives the network over which a host reaches another one, and the rate at
+    /// which it sends and receives there.
+    fn new(
+        graph: &MessageGraph,
+        notification: Duration,
+        rate: impl Fn(HostId, HostId) -> (Carrier, Rate),
+    ) -> Self {
+        let hosts = graph.hosts() as usize;
         let mut bounds = Bounds {
             sent_bytes: vec![0; hosts],
             received_bytes: vec![0; hosts],
             links: Time::ZERO,
-            chain: chain(graph, notification, &rates),
+            chain: chain(graph, notification, |from, to| rate(from, to).1.min(rate(to, from).1)),
         };
+        let mut carried =
+            [[bounds.sent_bytes.clone(), bounds.received_bytes.clone()], [vec![0; hosts], vec![0; hosts]]];
         // Messages are walked by start, from last to first: all that starts at or after an instant needs its
         // transmission time after that instant.
         for message in graph.messages().iter().rev() {
-            let ends = [
-                (&mut bounds.sent_bytes[message.src.index()], rates[message.src.index()]),
-                (
-                    &mut bounds.received_bytes[graph.representative(message.dst).index()],
-                    rates[message.dst.index()],
-                ),
-            ];
-            for (bytes, rate) in ends {
-                *bytes += message.size.get();
+            let (size, src, dst) = (message.size.get(), message.src, message.dst);
+            let receiver = graph.representative(dst);
+            bounds.sent_bytes[src.index()] += size;
+            bounds.received_bytes[receiver.index()] += size;
+            for (direction, at, (carrier, rate)) in [(0, src, rate(src, dst)), (1, receiver, rate(dst, src))]
+            {
+                let bytes = &mut carried[carrier as usize][direction][at.index()];
+                *bytes += size;
                 bounds.links = bounds.links.max(message.start.saturating_add(rate.time_for(*bytes)));
             }
         }
@@ -96,13 +132,10 @@ impl JobSpans {
 }
 
 /// Returns the end of the longest chain, with each message alone on its links.
-fn chain(graph: &MessageGraph, notification: Duration, rates: &[Rate]) -> Time {
+fn chain(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId, HostId) -> Rate) -> Time {
     let time_of = |id: TaskId| match graph.task(id) {
         Task::Compute(compute) => compute.duration,
-        Task::Message(m) => {
-            let rate = rates[m.src.index()].min(rates[m.dst.index()]);
-            rate.time_for(m.size.get())
-        }
+        Task::Message(m) => rate(m.src, m.dst).time_for(m.size.get()),
     };
     let mut last = Time::ZERO;
     longest_chain_visit(graph, notification, time_of, |_, _, end| last = last.max(end));

@@ -3,7 +3,7 @@
 use clap::Args;
 use pathweave_heap::usage::available_bytes;
 use pathweave_records::Quantity;
-use pathweave_scenario::{Inspection, Loaded, Memory, Records};
+use pathweave_scenario::{Inspection, Loaded, Memory, Records, ServerSize};
 use pathweave_sim::SimSpec;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -83,6 +83,45 @@ pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
+fn describe_servers(servers: &ServerSize, lines: &mut Vec<String>) {
+    let rate = |gbps: f64| Quantity::RateBps.format(gbps * 1e9);
+    lines.push(format!(
+        "servers    {}, each with GPUs: {}, NICs: {}, ports of a NIC: {}; ports of a GPU: {}",
+        servers.servers,
+        servers.gpus,
+        servers.nics,
+        servers.nic_ports,
+        rate(servers.gpu_ports_gbps)
+    ));
+    if servers.planes > 1 {
+        lines.push(format!("planes     {}: port q of each NIC is in plane q", servers.planes));
+    }
+    if let Some(network) = &servers.scale_up {
+        lines.push(format!(
+            "scale-up   domains of {} GPUs, {} a GPU in each direction, latency {}",
+            network.domain,
+            rate(network.gpu_gbps),
+            Quantity::TimeNs.format(network.delay_ns)
+        ));
+    }
+    for (server, leaves) in servers.leaves.iter().enumerate() {
+        lines.push(format!("leaves     server {server}: {}", leaves.join(" ")));
+    }
+    for hops in &servers.hops {
+        lines.push(format!(
+            "rails      srv0.gpu0 to {}: hops: {}, shortest paths: {}",
+            hops.to, hops.hops, hops.paths
+        ));
+    }
+    lines.push(format!(
+        "ports      NICs: {}, switches: {}; cables: {}, transceivers: {}",
+        servers.attached_ports,
+        servers.switch_ports,
+        servers.cables,
+        2 * servers.cables
+    ));
+}
+
 /// Returns the description that follows the resolved scenario. It consists of comments, so that the whole output is a
 /// scenario.
 fn describe(inspection: &Inspection) -> String {
@@ -99,6 +138,9 @@ fn describe(inspection: &Inspection) -> String {
             Some(ratio) => format!("{ratio:.2}:1 oversubscribed"),
         };
         lines.push(format!("tier {}     switches: {}, {ratio}", tier.tier, tier.switches));
+    }
+    if let Some(servers) = &network.servers {
+        describe_servers(servers, &mut lines);
     }
     let sampled = if network.paths_sampled { " (sampled)" } else { "" };
     for group in &network.paths {

@@ -25,7 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Files and pages of runs.
     ("report", &["units", "records"]),
     // Handling of workloads shared by the simulator and the lab, without I/O.
-    ("execution", &["units", "policy", "transport", "workload", "records"]),
+    ("execution", &["units", "policy", "transport", "topo", "workload", "records"]),
     ("sim", &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "records", "execution"]),
     // Flow-level simulation. It uses the configuration of the simulator, and the simulator's paths.
     ("flow", &["units", "policy", "transport", "fabric", "topo", "workload", "records", "execution", "sim"]),

@@ -1,6 +1,7 @@
 //! Tests of this crate in one program, so that it is linked only once.
 
 mod capture;
+mod cluster;
 mod contract;
 mod credit;
 mod crowd;

@@ -127,6 +127,9 @@ pub(crate) fn impair(spec: &mut SimSpec, probability: f64, corrupt: bool) {
 /// record assumes full packets on one path in order. With several paths a short last packet may overtake others, and
 /// queue pairs that share a message cut it into smaller packets, which pass hops faster.
 pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
+    if spec.topology.scale_up().is_some_and(|net| net.joins(HostId(flow.src_host), HostId(flow.dst_host))) {
+        return Duration::from_ps(flow.ideal_fct_ps);
+    }
     let routing = Routing::all_links_up(&spec.topology);
     let path =
         profile(&spec.topology, &routing, HostId(flow.src_host), HostId(flow.dst_host)).expect("a path");

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 
 /// Relative change of a level or rate below which it is not updated.
-pub(crate) const EPSILON: f64 = 0.001;
+pub const EPSILON: f64 = 0.001;
 
 /// Relative gap below its limit beyond which a flow counts as limited by others.
 const NOTICED: f64 = 0.02;
@@ -31,16 +31,17 @@ const MOST_LOOKS: usize = 1_000_000;
 const ROUNDING: f64 = 1e-9;
 
 /// Index of a resource.
-pub(crate) type ResourceId = u32;
+pub type ResourceId = u32;
 /// Index of a flow. It is reused after the flow has been removed.
-pub(crate) type FlowId = u32;
+pub type FlowId = u32;
 
 /// Use of a resource by a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Use {
-    pub(crate) resource: ResourceId,
+pub struct Use {
+    /// The resource.
+    pub resource: ResourceId,
     /// Bytes over the resource for each byte of the flow. Above 0.
-    pub(crate) share: f64,
+    pub share: f64,
 }
 
 /// Use of a resource, with the index of the flow among the resource's users.
@@ -121,7 +122,7 @@ impl Resource {
 
 /// Flows and the resources they share. Rates are in the unit of capacities, usually bytes per picosecond.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Solver {
+pub struct Solver {
     resources: Vec<Resource>,
     /// Rate that a resource grants each flow that it limits, by resource.
     levels: Vec<f64>,
@@ -134,12 +135,12 @@ pub(crate) struct Solver {
     touched_resources: Vec<ResourceId>,
     scratch: Vec<(f64, f64)>,
     /// Number of solutions that were cut short.
-    pub(crate) cut_short: u64,
+    pub cut_short: u64,
 }
 
 impl Solver {
     /// Adds a resource. Its reverse direction, if any, is set with [`Solver::join`].
-    pub(crate) fn add_resource(&mut self, capacity: f64) -> ResourceId {
+    pub fn add_resource(&mut self, capacity: f64) -> ResourceId {
         let id = self.resources.len() as ResourceId;
         self.resources.push(Resource {
             capacity,
@@ -158,13 +159,13 @@ impl Solver {
     }
 
     /// Makes two resources the two directions of a link.
-    pub(crate) fn join(&mut self, a: ResourceId, b: ResourceId) {
+    pub fn join(&mut self, a: ResourceId, b: ResourceId) {
         self.resources[a as usize].reverse = Some(b);
         self.resources[b as usize].reverse = Some(a);
     }
 
     /// Removes all resources. There must be no flow with a resource.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.resources.clear();
         self.levels.clear();
         self.queue.clear();
@@ -172,7 +173,7 @@ impl Solver {
     }
 
     /// Adds a flow. Its rate is valid after [`Solver::solve`].
-    pub(crate) fn add(&mut self, uses: &[Use], limit: f64, acks: f64) -> FlowId {
+    pub fn add(&mut self, uses: &[Use], limit: f64, acks: f64) -> FlowId {
         let id = self.free.pop().unwrap_or_else(|| {
             self.flows.push(Flow::default());
             self.flows.len() as FlowId - 1
@@ -187,7 +188,7 @@ impl Solver {
     }
 
     /// Moves a flow to other resources.
-    pub(crate) fn move_to(&mut self, id: FlowId, uses: &[Use]) {
+    pub fn move_to(&mut self, id: FlowId, uses: &[Use]) {
         self.leave(id);
         self.enter(id, uses);
     }
@@ -212,7 +213,7 @@ impl Solver {
     }
 
     /// Removes a flow.
-    pub(crate) fn remove(&mut self, id: FlowId) {
+    pub fn remove(&mut self, id: FlowId) {
         self.leave(id);
         self.free.push(id);
     }
@@ -230,7 +231,7 @@ impl Solver {
     }
 
     /// Sets the largest rate of a flow.
-    pub(crate) fn set_limit(&mut self, id: FlowId, limit: f64) {
+    pub fn set_limit(&mut self, id: FlowId, limit: f64) {
         let flow = &mut self.flows[id as usize];
         if flow.limit == limit {
             return;
@@ -246,7 +247,7 @@ impl Solver {
     }
 
     /// Raises the limit of a flow, to at least its rate. Rates stay as they are until other flows leave.
-    pub(crate) fn set_higher_limit(&mut self, id: FlowId, limit: f64) {
+    pub fn set_higher_limit(&mut self, id: FlowId, limit: f64) {
         let flow = &mut self.flows[id as usize];
         debug_assert!(limit >= flow.rate);
         flow.limit = limit;
@@ -262,7 +263,7 @@ impl Solver {
     }
 
     /// Sets the capacity of a resource.
-    pub(crate) fn set_capacity(&mut self, resource: ResourceId, capacity: f64) {
+    pub fn set_capacity(&mut self, resource: ResourceId, capacity: f64) {
         let at = &mut self.resources[resource as usize];
         if at.capacity != capacity {
             at.capacity = capacity;
@@ -327,7 +328,7 @@ impl Solver {
     }
 
     /// Solves for all rates.
-    pub(crate) fn solve(&mut self) {
+    pub fn solve(&mut self) {
         for _ in 0..MOST_LOOKS {
             let Some(resource) = self.queue.pop_front() else { return };
             self.resources[resource as usize].queued = false;
@@ -408,17 +409,17 @@ impl Solver {
     }
 
     /// Returns the rate of a flow.
-    pub(crate) fn rate(&self, id: FlowId) -> f64 {
+    pub fn rate(&self, id: FlowId) -> f64 {
         self.flows[id as usize].rate
     }
 
     /// Returns the largest rate of a flow, independent of shared resources.
-    pub(crate) fn limit(&self, id: FlowId) -> f64 {
+    pub fn limit(&self, id: FlowId) -> f64 {
         self.flows[id as usize].limit
     }
 
     /// Returns the resource that limits a flow to less than 98 % of its own limit, if any.
-    pub(crate) fn limiting(&self, id: FlowId) -> Option<ResourceId> {
+    pub fn limiting(&self, id: FlowId) -> Option<ResourceId> {
         let flow = &self.flows[id as usize];
         let levels = flow.uses.iter().map(|held| (held.resource, self.levels[held.resource as usize]));
         let lowest = levels.min_by(|a, b| a.1.total_cmp(&b.1));
@@ -426,42 +427,42 @@ impl Solver {
     }
 
     /// Returns the flows of a resource.
-    pub(crate) fn users(&self, resource: ResourceId) -> impl Iterator<Item = FlowId> + '_ {
+    pub fn users(&self, resource: ResourceId) -> impl Iterator<Item = FlowId> + '_ {
         self.resources[resource as usize].users.iter().map(|user| user.flow)
     }
 
     /// Returns the number of flows that a resource limits.
-    pub(crate) fn limited(&self, resource: ResourceId) -> u32 {
+    pub fn limited(&self, resource: ResourceId) -> u32 {
         self.resources[resource as usize].limited
     }
 
     /// Returns the rate that the flows of a resource would have without it, relative to the available capacity. As of
     /// the last recomputation.
-    pub(crate) fn demand(&self, resource: ResourceId) -> f64 {
+    pub fn demand(&self, resource: ResourceId) -> f64 {
         self.resources[resource as usize].demand
     }
 
     /// Returns the same ratio with the current rates.
-    pub(crate) fn demand_now(&self, resource: ResourceId) -> f64 {
+    pub fn demand_now(&self, resource: ResourceId) -> f64 {
         let at = &self.resources[resource as usize];
         let of = |user: &User| user.share * user.limit.min(self.level_of_others(user));
         at.users.iter().map(of).sum::<f64>() / at.available_capacity().max(f64::MIN_POSITIVE)
     }
 
     /// Returns the rate at which flows send over a resource.
-    pub(crate) fn load(&self, resource: ResourceId) -> f64 {
+    pub fn load(&self, resource: ResourceId) -> f64 {
         self.resources[resource as usize].load.max(0.0)
     }
 
     /// Takes the flows whose rate may have changed since the last call, including removed ones.
-    pub(crate) fn take_touched_flows(&mut self, into: &mut Vec<FlowId>) {
+    pub fn take_touched_flows(&mut self, into: &mut Vec<FlowId>) {
         into.clear();
         std::mem::swap(into, &mut self.touched_flows);
         into.iter().for_each(|&id| self.flows[id as usize].touched = false);
     }
 
     /// Takes the resources whose load or level may have changed since the last call.
-    pub(crate) fn take_touched_resources(&mut self, into: &mut Vec<ResourceId>) {
+    pub fn take_touched_resources(&mut self, into: &mut Vec<ResourceId>) {
         into.clear();
         std::mem::swap(into, &mut self.touched_resources);
         into.iter().for_each(|&id| self.resources[id as usize].touched = false);

@@ -1,0 +1,274 @@
+//! Messages over scale-up networks, as fluid that all messages of a domain share by max-min fairness.
+//!
+//! A message begins to move one latency after it is posted ([`ScaleUp::delay`]). From then on its rate is its max-min
+//! fair share of the links of its domain. It arrives with its last byte, which its sender knows at the same time.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use pathweave_topo::{LinkShare, ScaleUp};
+use pathweave_units::{Duration, HostId, Time};
+
+use crate::max_min::{FlowId, Solver, Use};
+
+/// Part of a byte that counts as nothing: the error of rates and times in floating point.
+const ROUNDING_BYTES: f64 = 1e-3;
+
+/// Message to be carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScaleUpMessage {
+    /// Number of the message.
+    pub flow: u32,
+    /// Sender.
+    pub src: HostId,
+    /// Receiver, in the domain of the sender.
+    pub dst: HostId,
+    /// Payload.
+    pub bytes: u64,
+}
+
+/// Arrival of a message, which its sender knows at the same time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ScaleUpArrival {
+    /// Time of the last byte.
+    pub at: Time,
+    /// The message.
+    pub message: ScaleUpMessage,
+}
+
+/// Messages in the scale-up networks of all domains.
+#[derive(Debug)]
+pub struct ScaleUpCarrier {
+    network: ScaleUp,
+    /// Domains that have had messages.
+    domains: BTreeMap<u32, Domain>,
+    /// Time of the next event of each domain with messages.
+    due: BTreeSet<(Time, u32)>,
+    /// Number of messages that began or arrived.
+    events: u64,
+}
+
+/// Messages of one domain.
+#[derive(Debug)]
+struct Domain {
+    solver: Solver,
+    /// Messages that have been posted and have not begun to move, by the time at which they do.
+    starts: BinaryHeap<Reverse<(Time, ScaleUpMessage)>>,
+    /// Messages that move, by flow of the solver.
+    moving: Vec<Option<Moving>>,
+    /// Time to which `Moving::left_bytes` refers.
+    updated: Time,
+    due: Time,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    message: ScaleUpMessage,
+    left_bytes: f64,
+    ends: Time,
+}
+
+impl ScaleUpCarrier {
+    /// Creates the carrier without messages.
+    pub fn new(network: ScaleUp) -> Self {
+        ScaleUpCarrier { network, domains: BTreeMap::new(), due: BTreeSet::new(), events: 0 }
+    }
+
+    /// Returns the latency between the posting of a message and its first byte.
+    pub fn delay(&self) -> Duration {
+        self.network.delay()
+    }
+
+    /// Returns true if messages between two hosts take the scale-up network.
+    #[inline]
+    pub fn joins(&self, a: HostId, b: HostId) -> bool {
+        self.network.joins(a, b)
+    }
+
+    /// Returns the time that a message takes alone.
+    pub fn ideal(&self, src: HostId, dst: HostId, bytes: u64) -> Duration {
+        let bytes_per_ps = self.network.alone(src, dst).as_bps() as f64 / 8e12;
+        self.delay() + Duration::from_ps((bytes as f64 / bytes_per_ps).ceil() as u64)
+    }
+
+    /// Accepts a message posted at `now`. Its domain must not have been advanced beyond `now` and the latency.
+    pub fn post(&mut self, now: Time, message: ScaleUpMessage) {
+        let number = self.network.domain_of(message.src);
+        let start = now + self.network.delay();
+        let domain = self.domains.entry(number).or_insert_with(|| Domain::new(&self.network));
+        debug_assert!(domain.updated <= start, "{message:?} starts before what has happened");
+        domain.starts.push(Reverse((start, message)));
+        if start < domain.due {
+            self.due.remove(&(domain.due, number));
+            domain.due = start;
+            self.due.insert((start, number));
+        }
+    }
+
+    /// Returns the time of the next event, or [`Time::MAX`] if no message is under way.
+    pub fn next(&self) -> Time {
+        self.due.first().map_or(Time::MAX, |(at, _)| *at)
+    }
+
+    /// Returns the number of messages that began or arrived so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Lets time pass until just before `end`. Appends the messages that arrive, ordered by time within each domain.
+    pub fn advance(&mut self, end: Time, arrivals: &mut Vec<ScaleUpArrival>) {
+        while let Some(&(at, number)) = self.due.first()
+            && at < end
+        {
+            self.due.pop_first();
+            let Some(domain) = self.domains.get_mut(&number) else { continue };
+            self.events += domain.step(at, &self.network, arrivals);
+            if domain.due < Time::MAX {
+                self.due.insert((domain.due, number));
+            }
+        }
+    }
+}
+
+impl Domain {
+    fn new(network: &ScaleUp) -> Self {
+        let mut solver = Solver::default();
+        for link in network.links() {
+            solver.add_resource(link.rate.as_bps() as f64 / 8e12);
+        }
+        Domain { solver, starts: BinaryHeap::new(), moving: Vec::new(), updated: Time::ZERO, due: Time::MAX }
+    }
+
+    /// Executes the events of time `now`: arrivals, then starts. Returns their number.
+    fn step(&mut self, now: Time, network: &ScaleUp, arrivals: &mut Vec<ScaleUpArrival>) -> u64 {
+        let mut events = 0;
+        let passed = now.saturating_since(self.updated).as_ps() as f64;
+        self.updated = now;
+        for (id, slot) in (0..).zip(&mut self.moving) {
+            let Some(moving) = slot else { continue };
+            moving.left_bytes -= self.solver.rate(id) * passed;
+            if moving.ends <= now {
+                arrivals.push(ScaleUpArrival { at: now, message: moving.message });
+                *slot = None;
+                self.solver.remove(id);
+                events += 1;
+            }
+        }
+        while let Some(Reverse((start, message))) = self.starts.peek().copied()
+            && start <= now
+        {
+            self.starts.pop();
+            self.begin(message, network);
+            events += 1;
+        }
+        self.solver.solve();
+        self.due = self.starts.peek().map_or(Time::MAX, |Reverse((start, _))| *start);
+        for (id, slot) in (0..).zip(&mut self.moving) {
+            let Some(moving) = slot else { continue };
+            moving.ends = end_of(now, moving.left_bytes, self.solver.rate(id));
+            self.due = self.due.min(moving.ends);
+        }
+        events
+    }
+
+    fn begin(&mut self, message: ScaleUpMessage, network: &ScaleUp) {
+        let used = |&LinkShare { link, share }: &LinkShare| Use { resource: link, share };
+        let uses: Vec<Use> = network.uses(message.src, message.dst).iter().map(used).collect();
+        let alone = network.alone(message.src, message.dst).as_bps() as f64 / 8e12;
+        let id: FlowId = self.solver.add(&uses, alone, 0.0);
+        let place = id as usize;
+        if place >= self.moving.len() {
+            self.moving.resize(place + 1, None);
+        }
+        self.moving[place] = Some(Moving { message, left_bytes: message.bytes as f64, ends: Time::MAX });
+    }
+}
+
+/// Returns the time at which the rest of a message has been sent, at least one picosecond later unless nothing is
+/// left.
+fn end_of(now: Time, left_bytes: f64, bytes_per_ps: f64) -> Time {
+    if left_bytes <= ROUNDING_BYTES {
+        return now;
+    }
+    let ps = (left_bytes / bytes_per_ps).ceil();
+    if ps.is_finite() { now.saturating_add(Duration::from_ps(ps as u64)) } else { Time::MAX }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pathweave_topo::{Build, Cluster, EqualLinks, ScaleUpConfig, Server, Star, TopologyConfig};
+    use pathweave_units::Rate;
+
+    use super::*;
+
+    fn carrier(gpus: u32, scale_up: ScaleUpConfig) -> ScaleUpCarrier {
+        let server =
+            Server { gpus: Some(gpus), nics: Some(1), scale_up: Some(scale_up), ..Server::default() };
+        let cluster = Cluster::new(2, server, TopologyConfig::Star(Star::new(2)));
+        let topology = cluster.build(Path::new("")).expect("two servers");
+        ScaleUpCarrier::new(topology.scale_up().expect("given").clone())
+    }
+
+    fn message(flow: u32, src: u32, dst: u32, bytes: u64) -> ScaleUpMessage {
+        ScaleUpMessage { flow, src: HostId(src), dst: HostId(dst), bytes }
+    }
+
+    /// Returns the arrival time of each message in nanoseconds, by number.
+    fn play(mut carrier: ScaleUpCarrier, posts: &[(u64, ScaleUpMessage)]) -> Vec<u64> {
+        let mut arrivals = Vec::new();
+        for &(ns, message) in posts {
+            let now = Time::ZERO + Duration::from_ns(ns);
+            carrier.advance(now + carrier.delay(), &mut arrivals);
+            carrier.post(now, message);
+        }
+        carrier.advance(Time::MAX, &mut arrivals);
+        let mut times: Vec<(u32, u64)> =
+            arrivals.iter().map(|arrival| (arrival.message.flow, arrival.at.as_ps() / 1_000)).collect();
+        times.sort_unstable();
+        times.into_iter().map(|(_, at)| at).collect()
+    }
+
+    fn h100() -> ScaleUpConfig {
+        ScaleUpConfig::Switch(EqualLinks { efficiency: 0.82, ..EqualLinks::new(Rate::from_gbps(3_600)) })
+    }
+
+    /// Seven GPUs send 1 GB each to the eighth, whose ingress has 450 x 0.82 = 369 GB/s: 7 GB take 18.970 ms.
+    #[test]
+    fn seven_to_one() {
+        let posts: Vec<_> = (0..7).map(|src| (0, message(src, src, 7, 1_000_000_000))).collect();
+        let times = play(carrier(8, h100()), &posts);
+        assert!(times.iter().all(|at| at.abs_diff(18_970_190 + 250) < 20), "{times:?}");
+    }
+
+    /// A pair of MI300X: 1 GB over a link of which 48 GB/s are usable takes 20.833 ms. Another pair does not disturb
+    /// it.
+    #[test]
+    fn a_pair_of_a_full_mesh() {
+        let mesh =
+            ScaleUpConfig::FullMesh(EqualLinks { efficiency: 0.75, ..EqualLinks::new(Rate::from_gbps(512)) });
+        let posts = [(0, message(0, 0, 5, 1_000_000_000)), (0, message(1, 0, 6, 1_000_000_000))];
+        let times = play(carrier(8, mesh), &posts);
+        assert_eq!(times, [20_833_583, 20_833_583]);
+    }
+
+    /// Egress of 100 Gb/s, 12.5 bytes a nanosecond. The first message of 125 kB is alone for 5 us (62.5 kB), then both
+    /// have half: it ends after 10 us more, when the second has 62.5 kB left, which take 5 us alone.
+    #[test]
+    fn messages_share_as_long_as_both_move() {
+        let network = ScaleUpConfig::Switch(EqualLinks::new(Rate::from_gbps(100)));
+        let posts = [(0, message(0, 0, 1, 125_000)), (5_000, message(1, 0, 2, 125_000))];
+        assert_eq!(play(carrier(4, network), &posts), [15_250, 20_250]);
+    }
+
+    /// Domains do not share anything, and the ideal time is that of a message alone.
+    #[test]
+    fn domains_are_apart() {
+        let carrier = carrier(8, h100());
+        let ideal = carrier.ideal(HostId(0), HostId(1), 1_000_000);
+        let posts = [(0, message(0, 0, 1, 1_000_000)), (0, message(1, 8, 9, 1_000_000))];
+        let times = play(carrier, &posts);
+        assert_eq!(times, [ideal.as_ps() / 1_000; 2]);
+    }
+}

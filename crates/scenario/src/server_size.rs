@@ -1,0 +1,139 @@
+//! Servers of a network, as an engineer checks them before buying: attachment, hops by rail, ports and cables.
+
+use pathweave_topo::{NodeId, PathFinder, Servers, Topology};
+use pathweave_units::HostId;
+use serde::Serialize;
+
+/// Servers of a network.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ServerSize {
+    /// Number of servers.
+    pub servers: u32,
+    /// GPUs of a server.
+    pub gpus: u32,
+    /// NICs of a server.
+    pub nics: u32,
+    /// Ports of a NIC.
+    pub nic_ports: u32,
+    /// Planes of the scale-out network; 1 if it is one network.
+    pub planes: u32,
+    /// Rate of the NIC ports of GPU 0 in Gb/s.
+    pub gpu_ports_gbps: f64,
+    /// Network that joins the GPUs; absent if only NICs do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scale_up: Option<ScaleUpSize>,
+    /// Leaves of the first two servers, in the order of their NICs and ports.
+    pub leaves: Vec<Vec<String>>,
+    /// Hops between GPUs of different servers.
+    pub hops: Vec<ServerHops>,
+    /// NIC ports that are attached.
+    pub attached_ports: u64,
+    /// Switch ports in use.
+    pub switch_ports: u64,
+    /// Cables between NICs and switches, and between switches.
+    pub cables: u64,
+}
+
+/// Scale-up network of a server or rack.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ScaleUpSize {
+    /// GPUs that it joins.
+    pub domain: u32,
+    /// Usable rate of all links of a GPU in one direction, in Gb/s.
+    pub gpu_gbps: f64,
+    /// Latency of a message in nanoseconds.
+    pub delay_ns: f64,
+}
+
+/// Distance from GPU 0 of server 0 to a GPU of another server.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ServerHops {
+    /// Name of the GPU.
+    pub to: String,
+    /// Links on a shortest path.
+    pub hops: u32,
+    /// Number of shortest paths.
+    pub paths: u64,
+}
+
+impl ServerSize {
+    /// Returns the servers of a topology, if it has any.
+    pub(crate) fn new(topology: &Topology, finder: &mut PathFinder<'_>) -> Option<ServerSize> {
+        let servers = topology.servers()?;
+        let scale_up = servers.scale_up().map(|network| ScaleUpSize {
+            domain: network.domain_size(),
+            gpu_gbps: gbps(network.rate_of(HostId(0)).as_bps()),
+            delay_ns: network.delay().as_ps() as f64 / 1e3,
+        });
+        let outside = |node: NodeId| topology.switch_index(node).is_some() && !is_part(topology, node);
+        let at_switches = |link: &&pathweave_topo::Link| outside(link.a) || outside(link.b);
+        let cables: Vec<_> = topology.links().iter().filter(at_switches).collect();
+        let ends = cables.iter().flat_map(|link| [link.a, link.b]);
+        let switch_ports = ends.filter(|node| outside(*node)).count() as u64;
+        Some(ServerSize {
+            servers: servers.count(),
+            gpus: servers.gpus(),
+            nics: servers.nics(),
+            nic_ports: servers.nic_ports(),
+            planes: servers.planes(),
+            gpu_ports_gbps: gbps(topology.host_rate(HostId(0)).as_bps()),
+            scale_up,
+            leaves: (0..servers.count().min(2)).map(|server| leaves(topology, servers, server)).collect(),
+            hops: hops(topology, servers, finder),
+            attached_ports: 2 * cables.len() as u64 - switch_ports,
+            switch_ports,
+            cables: cables.len() as u64,
+        })
+    }
+}
+
+fn gbps(bps: u64) -> f64 {
+    bps as f64 / 1e9
+}
+
+/// Returns true if a switch is a part of a server: a NIC or a PCIe link.
+fn is_part(topology: &Topology, node: NodeId) -> bool {
+    topology.node_name(node).starts_with("srv")
+}
+
+/// Returns the names of the leaves of a server, each once.
+fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
+    let mut leaves = Vec::new();
+    let mut add = |node: NodeId| {
+        let name = topology.node_name(node).into_owned();
+        if !leaves.contains(&name) {
+            leaves.push(name);
+        }
+    };
+    for host in server * servers.gpus()..(server + 1) * servers.gpus() {
+        for port in topology.ports(NodeId(host)) {
+            if is_part(topology, port.peer) {
+                let beyond = topology.ports(port.peer).iter().map(|port| port.peer);
+                beyond.filter(|node| !topology.is_host(*node)).for_each(&mut add);
+            } else {
+                add(port.peer);
+            }
+        }
+    }
+    leaves
+}
+
+/// Returns the distances from GPU 0 to the GPUs of the next server outside its scale-up domain: GPU 0 (on its rail)
+/// and GPU 1 (off it), and to GPU 0 of the last server.
+fn hops(topology: &Topology, servers: &Servers, finder: &mut PathFinder<'_>) -> Vec<ServerHops> {
+    let next = servers.scale_up().map_or(servers.gpus(), |network| network.domain_size());
+    let last = (servers.count() - 1) * servers.gpus();
+    let mut targets = vec![next, next + 1, last];
+    targets.retain(|&target| target >= next && target < topology.hosts());
+    targets.sort_unstable();
+    targets.dedup();
+    if servers.gpus() == 1 {
+        targets.retain(|&target| target != next + 1);
+    }
+    let of = |target: u32| {
+        let pair = finder.pair(HostId(0), HostId(target), 0)?;
+        let to = topology.node_name(NodeId(target)).into_owned();
+        Some(ServerHops { to, hops: pair.hops, paths: pair.paths })
+    };
+    targets.into_iter().filter_map(of).collect()
+}
