@@ -193,6 +193,11 @@ pub(crate) fn set_routes(plan: &Plan, routing: &Routing, id: NodeId) -> Result<(
 fn notes(plan: &Plan, seeds: HashSeeds, no_programs: Option<&io::Error>) -> Vec<String> {
     let links = plan.topology().links();
     let mut notes = Vec::new();
+    if plan.topology().scale_up().is_some() {
+        notes.push(
+            "scale-up networks are not emulated: messages inside a server take the NICs of its GPUs".to_owned(),
+        );
+    }
     let longest = links.iter().map(|link| link.delay).max().unwrap_or(Duration::ZERO);
     if longest > Duration::ZERO {
         notes.push(format!("delays of links (up to {longest}) are not emulated"));

@@ -147,6 +147,7 @@ fn lists_say_all_that_is_needed() {
             "leaf-spine",
             "fat-tree",
             "cross-dc",
+            "cluster",
             "dragonfly",
             "rail",
             "torus",
