@@ -1,7 +1,7 @@
 //! Messages between hosts that a scale-up network joins. They do not use the links of the network.
 
 use pathweave_execution::{PartCompletion, ReceiverCounters, ScaleUpMessage, SenderCounters};
-use pathweave_results::FlowRecord;
+use pathweave_records::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, Time};
 

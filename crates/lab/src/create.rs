@@ -195,7 +195,8 @@ fn notes(plan: &Plan, seeds: HashSeeds, no_programs: Option<&io::Error>) -> Vec<
     let mut notes = Vec::new();
     if plan.topology().scale_up().is_some() {
         notes.push(
-            "scale-up networks are not emulated: messages inside a server take the NICs of its GPUs".to_owned(),
+            "scale-up networks are not emulated: messages inside a server take the NICs of its GPUs"
+                .to_owned(),
         );
     }
     let longest = links.iter().map(|link| link.delay).max().unwrap_or(Duration::ZERO);

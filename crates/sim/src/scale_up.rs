@@ -4,7 +4,7 @@
 //! after the hosts have simulated a window, everything that begins to move within one latency after it is known.
 
 use pathweave_execution::{PartCompletion, ReceiverCounters, ScaleUpMessage, SenderCounters};
-use pathweave_results::FlowRecord;
+use pathweave_records::FlowRecord;
 use pathweave_transport::Status;
 use pathweave_units::{Duration, Time};
 

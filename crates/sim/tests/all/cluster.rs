@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pathweave_results::FlowRecord;
+use pathweave_records::FlowRecord;
 use pathweave_sim::SimSpec;
 use pathweave_topo::{
     Build, Cluster, EqualLinks, LeafSpine, ScaleUpConfig, Server, Topology, TopologyConfig,

@@ -17,7 +17,9 @@ fn lost_of_generated(topology: &Topology, lost: &mut Vec<String>) {
         lost.push("which nodes are in which data centre".to_owned());
     }
     if topology.scale_up().is_some() {
-        lost.push("the scale-up networks of servers: messages inside a server would take the NICs".to_owned());
+        lost.push(
+            "the scale-up networks of servers: messages inside a server would take the NICs".to_owned(),
+        );
     }
 }
 
