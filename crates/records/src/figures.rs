@@ -43,9 +43,12 @@ pub struct FlowStats {
 #[derive(Clone, Debug, Default)]
 pub struct GroupStats {
     role: Role,
-    pub(crate) count: u64,
-    pub(crate) unfinished: u64,
-    pub(crate) failed: u64,
+    /// Number of flows.
+    pub count: u64,
+    /// Number of flows that had not ended with the run.
+    pub unfinished: u64,
+    /// Number of flows that ended with an error.
+    pub failed: u64,
     pub(crate) finished_bytes: u64,
     /// Start of the first finished flow; `None` without one.
     pub(crate) first_start_ps: Option<u64>,
