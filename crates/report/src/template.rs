@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A page that needs no script except for its theme.
 const PLAIN: &str = include_str!("page.html");
 /// Style of reports.
-const STYLE: &str = include_str!("../style.css");
+pub(crate) const STYLE: &str = include_str!("../style.css");
 
 /// Returns a page in the style of reports, with additional `style`. `title` is text, `body` is HTML.
 pub fn plain_page(title: &str, style: &str, body: &str) -> String {

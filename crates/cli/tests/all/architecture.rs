@@ -102,6 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "topo",
             "workload",
             "records",
+            "report",
             "sim",
             "scenario",
             "datapath",
