@@ -73,9 +73,9 @@ fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
     for group in &spec.groups {
         let named = &spec.schemes[usize::from(group.scheme)];
         let why = match &named.scheme.service {
-            _ if named.scheme.policy.is_about_feedback() => "is about what switches answer to packets",
+            _ if named.scheme.policy.is_about_feedback() => "concerns answers of switches to packets",
             _ if named.scheme.as_fluid().spread.is_none() => "has paths picked packet by packet by a program",
-            Service::Datagram(_) => "sends datagrams and is about how those that are missing are repaired",
+            Service::Datagram(_) => "sends datagrams and concerns the repair of missing ones",
             Service::EndToEnd => "has contexts that carry one message at a time",
             Service::Connection | Service::SharedReceive(_) => continue,
         };
@@ -121,7 +121,7 @@ fn check_network(spec: &SimSpec, ways: &PacketFreeNetwork<'_>, models: &[Model])
         return Err(SimError::Fidelity {
             blame: ErrorSource::Field("run.fold"),
             message:
-                "ranks that are alike are run once, and switches choose single paths, which tell them apart"
+                "ranks that are alike are run once, and switches choose single paths, so the ranks differ"
                     .to_owned(),
             advice: "set run.fold to \"never\"".to_owned(),
         });

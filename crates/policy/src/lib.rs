@@ -6,7 +6,7 @@
 //! leaves, calls [`Policy::on_sent`] only if the packet really left, and returns the [`Memo`] with the feedback on
 //! the packet.
 //!
-//! - [`PolicyConfig`] is the factory, [`AnyPolicy`] its product; [`registry`] explains how to add a policy.
+//! - [`PolicyConfig`] builds an [`AnyPolicy`]; [`registry`] explains how to add a policy.
 //! - Eight policies decide rate and path together: [`Udmp`], [`MpRdma`], [`Mrc`], [`Dlbf`], [`Reps`], [`Reflex`],
 //!   [`laps`] and [`Weave`]. The first two share [`ack_clock`] and [`late_acks`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` combines freely.

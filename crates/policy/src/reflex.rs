@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_slowed_down_recovers_with_hold_and_never_without() {
+    fn slowed_flows_recover_with_hold_only() {
         let mut stuck = slowed_down(E2eMode::None);
         (0..1_000).for_each(|n| feed(&mut stuck, ACK, 3_000 + n * 10, US(1_012)));
         assert!((gbps(&stuck) - 60.0).abs() < 1e-3);

@@ -603,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let unknown = complaint(|text| text["policy"]["cc"]["gian"] = json!(0.5));
         assert!(unknown.contains("gian") && unknown.contains("`gain`"), "{unknown}");
         let preset = complaint(|text| text["policy"]["cc"]["preset"] = json!("papper"));

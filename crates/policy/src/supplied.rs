@@ -161,7 +161,7 @@ mod tests {
     /// A policy behaves the same if it is supplied: every scenario of the test bench has the same result, and random
     /// operations break no invariant.
     #[test]
-    fn what_is_supplied_is_called_as_what_is_built_in() {
+    fn supplied_parts_are_called_as_built_in_ones() {
         for info in schemes() {
             let own = (info.make)().policy;
             let supplied = PolicyConfig::Supplied(PolicyFactory::new(Arc::new(Own(own.clone()))));

@@ -53,7 +53,8 @@ impl PythonControls {
         if !make.is_callable() {
             let kind = make.get_type().name()?;
             let why = format!(
-                "control is of type {kind}; expected a subclass of pathweave.CongestionControl, or what returns one"
+                "control is of type {kind}; expected a subclass of pathweave.CongestionControl, or a \
+                 callable that returns an instance"
             );
             return Err(PyTypeError::new_err(why));
         }

@@ -117,7 +117,8 @@ impl PythonPickers {
         if !make.is_callable() {
             let kind = make.get_type().name()?;
             let why = format!(
-                "picker is of type {kind}; expected a subclass of pathweave.Picker, or what returns one"
+                "picker is of type {kind}; expected a subclass of pathweave.Picker, or a callable that \
+                 returns an instance"
             );
             return Err(PyTypeError::new_err(why));
         }

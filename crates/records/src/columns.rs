@@ -108,7 +108,7 @@ macro_rules! flow_columns {
             column(
                 "role",
                 "",
-                "What its group is to the run: foreground or background.",
+                "Role of its group in the run: foreground or background.",
                 Get::Label(
                     |run| (0u16..).zip(&run.info.groups).map(|(g, _)| run.info.role(g).to_string()).collect(),
                     |f| Some(usize::from(f.group)),
@@ -157,7 +157,7 @@ macro_rules! flow_columns {
             nullable(
                 "ideal_acked_fct_ns",
                 "ns",
-                "The same on an idle network: `ideal_fct_ns` and the way back of an acknowledgement.",
+                "The same on an idle network: `ideal_fct_ns` and the return of an acknowledgement.",
                 Get::F64(|_, f| f.ideal_acked_ps.map(ns)),
             ),
             nullable(
@@ -207,7 +207,7 @@ pub const SERIES: &[Column<SeriesSample>] = &[
     column(
         "entity",
         "",
-        "Link, node, host or flow sampled, as `kind` says.",
+        "Link, node, host or flow sampled, depending on `kind`.",
         Get::U32(|_, s| Some(s.entity)),
     ),
     column(
@@ -313,7 +313,7 @@ pub const LINKS: &[Column<LinkTotals>] = &[
     nullable(
         "trimmed_packets",
         "packets",
-        "Packets of which its egress port, for want of room, sent the header alone.",
+        "Packets that its egress port trimmed to the header because its queue was full.",
         Get::U64(|run, l| run.of_packets(l.trimmed_packets)),
     ),
     nullable("pfc_pauses", "", "Times PFC paused it.", Get::U64(|run, l| run.of_packets(l.pfc_pauses))),
@@ -362,7 +362,8 @@ pub const JOBS: &[Column<JobRecord>] = &[
     column(
         "compute_ns",
         "ns",
-        "What it would take if messages took no time: its computations, delays, and starts; 0 in a run without computations.",
+        "Time of the job if messages took no time: computations, delays and starts; 0 in a run without \
+         computations.",
         Get::F64(|_, j| Some(ns(j.compute_ps))),
     ),
     nullable(
@@ -428,7 +429,7 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
     nullable(
         "collective",
         "",
-        "Number of the collective it is part of, among those of its workload. Null where it is part of none.",
+        "Number of its collective among those of its workload. Null where it belongs to none.",
         Get::U64(|run, a| collective(run, a).map(|c| u64::from(c.number))),
     ),
     nullable(
@@ -456,8 +457,8 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         Get::F64(|_, a| a.finish_ps.map(ns)),
     ),
     column("flows", "", "Messages that the host sent or received in it.", Get::U32(|_, a| Some(a.flows))),
-    column("sent_bytes", "B", "Payload of those it sent.", Get::U64(|_, a| Some(a.sent_bytes))),
-    column("received_bytes", "B", "Payload of those it received.", Get::U64(|_, a| Some(a.received_bytes))),
+    column("sent_bytes", "B", "Payload bytes that it sent.", Get::U64(|_, a| Some(a.sent_bytes))),
+    column("received_bytes", "B", "Payload bytes that it received.", Get::U64(|_, a| Some(a.received_bytes))),
 ];
 
 fn collective(run: &RunResult, activity: &ActivityRecord) -> Option<CollectiveLabel> {

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inserted_is_not_searched_for_places() {
+    fn inserted_text_is_not_searched_for_places() {
         let page = fill("a [[x]] b [[y]] c", &[("x", "[[y]]".to_owned()), ("y", "2".to_owned())]);
         assert_eq!(page, "a [[y]] b 2 c");
     }

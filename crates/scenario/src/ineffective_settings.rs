@@ -41,7 +41,7 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
         notes.add("network", &["source_route"], "packets carry a route only with routing.kind = \"source\"");
     }
     if network.task_notification.is_some() && !graph.needs_notifications() {
-        let why = "no task waits for what ends at a third host, or for a barrier";
+        let why = "no task waits for a task at a third host, or for a barrier";
         notes.add("network", &["task_notification"], why);
     }
     let datagrams = schemes.iter().any(|(_, named)| matches!(named.scheme.service, Service::Datagram(_)));
@@ -59,8 +59,9 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
             && matches!(named.scheme.policy, PolicyConfig::Reflex(_))
         {
             notes.0.push(format!(
-                "{path}.policy hears of no edge: external switches answer only with switch.external.nsf, so flows between \
-                 sites have its congestion control alone; Reflex is switch.external = {{ nsf = {{}}, ndt = {{}} }}"
+                "{path}.policy gets no feedback of an edge: external switches answer only with \
+                 switch.external.nsf, so flows between sites have its congestion control alone; Reflex is \
+                 switch.external = {{ nsf = {{}}, ndt = {{}} }}"
             ));
         }
     }
@@ -88,7 +89,7 @@ impl Notes {
             Fidelity::Packet => {}
             Fidelity::Flow => {
                 if calibrates && graph.folding().is_some() {
-                    let why = "each rank stands for others, and of these no packets can be run";
+                    let why = "each rank stands for others, whose packets cannot be simulated";
                     self.add("run", &["calibrate"], why);
                 }
                 // Threads and partition apply to the packets that calibrate the flows.
@@ -133,7 +134,7 @@ impl Notes {
         for table in changed(&switch.forwarding, &usual.forwarding) {
             let serves = |kind: &str| kind == table || table == "wcmp" && kind == "weighted-rps";
             if table != "kind" && !asked.iter().any(|kind| serves(kind)) {
-                let why = format!("neither switch.forwarding.kind nor a scheme asks for \"{table}\"");
+                let why = format!("neither switch.forwarding.kind nor a scheme uses \"{table}\"");
                 self.add("switch.forwarding", &[&table], &why);
             }
         }
@@ -167,7 +168,7 @@ impl Notes {
     fn of_scheme(&mut self, path: &str, scheme: &Scheme) {
         let within = |below: &str| format!("{path}.{below}");
         if let Service::Datagram(datagrams) = &scheme.service {
-            let why = "datagrams are not acknowledged one by one; what repairs them is service.repair";
+            let why = "datagrams are not acknowledged one by one; service.repair decides their repair";
             if scheme.acks.every_packets != 1 {
                 self.add(&within("acks"), &["every_packets"], why);
             }
@@ -185,7 +186,7 @@ impl Notes {
                 _ => None,
             };
             if !matches!(split, Some(CcConfig::Dcqcn(_))) {
-                let why = "without congestion control \"dcqcn\" nobody is notified of marks";
+                let why = "without congestion control \"dcqcn\" no sender is notified of marks";
                 if scheme.cnp.mode != CnpMode::Off {
                     self.add(&within("cnp"), &["mode"], why);
                 }
@@ -202,8 +203,8 @@ impl Notes {
         let every = scheme.acks.every_packets;
         if every > 1 && matches!(scheme.policy, PolicyConfig::Udmp(_) | PolicyConfig::Mprdma(_)) {
             self.0.push(format!(
-                "{path}.acks.every_packets is {every}: the policy lets a packet leave for each acknowledgement that arrives, \
-                 and where packets are lost it waits for those that never come; it is made for 1"
+                "{path}.acks.every_packets is {every}: the policy sends a packet for each acknowledgement \
+                 that arrives, so fewer acknowledgements slow it down; expected 1"
             ));
         }
         if let PolicyConfig::Dlbf(DlbfConfig { on_switch: OnSwitch::Wait, gap_margin, .. }) = &scheme.policy {
@@ -219,8 +220,10 @@ impl Notes {
         if let PolicyConfig::Udmp(udmp) = &scheme.policy {
             let changed = changed(udmp, &UdmpConfig::default());
             let (others, why): (&[&str], _) = match udmp.variant {
-                UdmpVariant::Published => (&REPAIRED, "variant \"published\" has no such parameter"),
-                UdmpVariant::Repaired => (&["kick_after"], "variant \"repaired\" has no such parameter"),
+                UdmpVariant::Published => (&REPAIRED, "variant \"published\" does not have this parameter"),
+                UdmpVariant::Repaired => {
+                    (&["kick_after"], "variant \"repaired\" does not have this parameter")
+                }
             };
             let idle: Vec<&str> =
                 others.iter().copied().filter(|other| changed.iter().any(|it| it == other)).collect();
@@ -290,19 +293,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_said() {
+    fn ignored_settings_are_reported() {
         let one = |scheme, set: &[&str], note: &str| assert_eq!(notes(scheme, set), [note]);
         one(
             "erd",
             &["scheme.acks.every_packets=4"],
-            "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; what repairs them is \
-             service.repair",
+            "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; \
+             service.repair decides their repair",
         );
         one(
             "erd",
             &["scheme.acks.every_bytes=16KB"],
-            "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; what repairs them is \
-             service.repair",
+            "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; \
+             service.repair decides their repair",
         );
         one(
             "uet-nscc",
@@ -312,7 +315,8 @@ mod tests {
         one(
             "rps",
             &["switch.forwarding.conga.gap=9us"],
-            "switch.forwarding.conga has no effect: neither switch.forwarding.kind nor a scheme asks for \"conga\"",
+            "switch.forwarding.conga has no effect: neither switch.forwarding.kind nor a scheme uses \
+             \"conga\"",
         );
         one(
             "rps",
@@ -332,13 +336,13 @@ mod tests {
         one(
             "udmp-published",
             &["scheme.policy.near=0.1"],
-            "scheme.policy.near has no effect: variant \"published\" has no such parameter",
+            "scheme.policy.near has no effect: variant \"published\" does not have this parameter",
         );
         one(
             "udmp",
             &["scheme.acks.every_packets=8"],
-            "scheme.acks.every_packets is 8: the policy lets a packet leave for each acknowledgement that arrives, and where \
-             packets are lost it waits for those that never come; it is made for 1",
+            "scheme.acks.every_packets is 8: the policy sends a packet for each acknowledgement that \
+             arrives, so fewer acknowledgements slow it down; expected 1",
         );
         one(
             "rps",

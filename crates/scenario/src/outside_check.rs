@@ -149,7 +149,7 @@ impl Measured {
         }
         (!self.whole && self.part < MIN_SHARE).then(|| {
             let part = 100.0 * self.part;
-            format!("{what} have ended {part:.0} % of its messages, too few to say that it is inside")
+            format!("{what} have ended {part:.0} % of its messages, too few to place it inside the model")
         })
     }
 }

@@ -203,8 +203,8 @@ impl Loaded {
         {
             let name = |node| topology.node_name(node).into_owned();
             let message = format!(
-                "the paths from {} to {} take their hops in such orders that a switch that knows next hops only may send a \
-                 packet in a circle, over {}",
+                "the paths from {} to {} have orders of hops with which a switch that chooses among next \
+                 hops may send a packet in a circle, over {}",
                 name(from),
                 name(to),
                 name(at)

@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_at_one_instant_has_an_order_of_its_own() {
+    fn entries_of_one_instant_have_a_fixed_order() {
         let at = Time::from_us(1);
         let close = |agenda: &mut Agenda, conn| agenda.push(at, Rank::Close(conn), Item::Close(conn));
         let expect = |agenda: &mut Agenda, flow| {

@@ -258,7 +258,7 @@ pub(crate) fn queue_pair_numbers<Q>(
     }
     match next.iter().zip(0..).max() {
         Some((&end, host)) if end > DATAGRAMS => Err(SimError::Network(format!(
-            "{} would open {} queue pairs in the run; {} can be told apart",
+            "{} would open {} queue pairs in the run; at most {} are possible",
             spec.topology.node_name(pathweave_topo::NodeId(host)),
             end - FIRST_NUMBER,
             DATAGRAMS - FIRST_NUMBER

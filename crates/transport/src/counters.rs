@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rare_is_allocated_when_counted() {
+    fn rare_counters_are_allocated_when_counted() {
         let mut counters = QpCounters { data_sent: 3, ..QpCounters::default() };
         assert!(counters.rare.is_none());
         counters.rare().timeouts += 2;

@@ -771,7 +771,7 @@ mod tests {
     use core::mem::offset_of;
 
     #[test]
-    fn what_every_packet_looks_at_is_together() {
+    fn fields_read_for_every_packet_share_cache_lines() {
         let hot = offset_of!(Endpoint<()>, common.memory) + Memory::HOT_BYTES;
         assert!(hot <= Endpoint::<()>::HOT_LINES * LINE_BYTES, "{hot} bytes");
     }

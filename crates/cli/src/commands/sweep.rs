@@ -141,7 +141,7 @@ fn tell(args: &ExecutionOptions, plan: &Plan, dataset: &Dataset, kept: usize) ->
     let strangers = dataset.foreign_runs(plan).map_err(failure)?.len();
     if strangers > 0 && !args.prune {
         terminal::note(&format!(
-            "note: {strangers} more runs in the folder are of none of them; --prune removes those"
+            "note: {strangers} more runs in the folder belong to no cell; --prune removes them"
         ));
     }
     Ok(())
@@ -220,7 +220,7 @@ fn print_failures(summary: &SweepSummary) {
     if summary.partial {
         let missing = summary.runs - summary.finished_runs - summary.failed_runs;
         terminal::note(&format!(
-            "PARTIAL: {missing} of {} runs are missing; the same command goes on",
+            "PARTIAL: {missing} of {} runs are missing; the same command continues",
             summary.runs
         ));
     }

@@ -88,7 +88,7 @@ impl NdtConfig {
             return Err(out_of_range("external.ndt.max_pause", self.max_pause, "above 0"));
         }
         if self.active_for <= self.max_pause {
-            let allowed = format!("above max_pause, {}: who is paused must not fall asleep", self.max_pause);
+            let allowed = format!("above max_pause, {}, so that no paused flow is forgotten", self.max_pause);
             return Err(out_of_range("external.ndt.active_for", self.active_for, allowed));
         }
         if self.forget_after <= self.active_for {
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_counts_neither_as_active_nor_as_congested() {
+    fn sleeping_flows_count_neither_as_active_nor_as_congested() {
         let mut bench = Bench::new(NdtConfig { min_active: 2, ..printed() });
         bench.ack(100, 1, 7);
         bench.ack(101, 2, 20);
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let error = |change: fn(&mut NdtConfig)| {
             let mut config = NdtConfig::default();
             change(&mut config);

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_cores_cannot_move_is_said_before() {
+    fn overload_of_two_cores_is_predicted() {
         let said = demand(32).warning(2, scale("1/100")).unwrap();
         // 16 cores where 1.4 are available is a factor of 11.4.
         assert_eq!(
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_says_whether_the_machine_kept_up() {
+    fn measurements_show_an_overloaded_machine() {
         let calm = Measured {
             cores: 2,
             wall_s: 10.0,

@@ -101,7 +101,7 @@ impl Hosts {
         let names = spec.schemes.iter().map(preset).collect::<Result<Vec<_>, _>>()?;
         let MessageOffsets { places, sizes, own: verified } = MessageOffsets::of(spec)?;
         if !verified {
-            notes.push("messages are too many bytes to compare each with what was sent".to_owned());
+            notes.push("messages have too many bytes to compare each with the sent one".to_owned());
         }
         let largest = messages.iter().map(|message| message.size.get()).max().unwrap_or(1);
         let pattern = region(largest + PATTERN_SHIFT * PATTERN_SHIFTS)?;

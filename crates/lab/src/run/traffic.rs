@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_acknowledged_has_arrived() {
+    fn acknowledged_messages_have_arrived() {
         let finish = |finish_ps, acked_ps| {
             let mut record = FlowRecord { finish_ps, acked_ps, ..FlowRecord::default() };
             arrived_when_acknowledged(&mut record);

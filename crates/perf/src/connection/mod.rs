@@ -71,7 +71,7 @@ impl ConnectionEnd {
             (ControlMessage::Report, Channel::Receives(control)) => {
                 Came::Said(Control::Report(parsed(control, len)?))
             }
-            (word, _) => return Err(MeasureError::Protocol(format!("the other end says {word:?}"))),
+            (word, _) => return Err(MeasureError::Protocol(format!("unexpected message {word:?}"))),
         })
     }
 }
@@ -219,7 +219,9 @@ pub(crate) fn meet(
                 Some((ControlMessage::Refused, len)) => {
                     return Err(MeasureError::Refused(text(&control, len)?));
                 }
-                Some((word, _)) => return Err(MeasureError::Protocol(format!("{word:?} before a test"))),
+                Some((word, _)) => {
+                    return Err(MeasureError::Protocol(format!("unexpected message {word:?} before a test")));
+                }
                 None => {}
             }
         };

@@ -145,7 +145,7 @@ mod tests {
     /// A congestion control behaves the same if it is supplied: every scenario of the test bench has the same
     /// result, and random operations break no invariant.
     #[test]
-    fn what_is_supplied_is_called_as_what_is_built_in() {
+    fn supplied_parts_are_called_as_built_in_ones() {
         for (name, cc) in CcConfig::every() {
             let factory = CcFactory::new(Arc::new(Own(cc.clone())));
             let (supplied, own) = (policy(CcConfig::Supplied(factory)), policy(cc));

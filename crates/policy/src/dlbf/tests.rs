@@ -230,7 +230,7 @@ fn the_table_of_algorithm_1() {
 
 /// Oracle 7.
 #[test]
-fn what_is_known_expires() {
+fn known_delays_expire() {
     let mut table = PathTable::new(1, Duration::from_us(100), Duration::from_us(200));
     let path = PathId(0);
     let at = |ps: u64| Time::from_ps(ps);
@@ -475,7 +475,7 @@ fn values_out_of_range_are_named() {
 
 /// With a round trip of 2 ms no acknowledgement is younger than 100 us, so the state of paths must last longer.
 #[test]
-fn what_is_known_of_paths_outlasts_a_long_round_trip() {
+fn known_delays_outlast_a_long_round_trip() {
     let env = PolicyEnv { base_rtt: Duration::from_ms(2), ..Scenario::steady().env };
     let known = |config: DlbfConfig| {
         let dlbf = config.build(&env, &mut Rng::for_component(7, "dlbf", 0));

@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_is_taken_once_the_oldest_first() {
+    fn returned_paths_are_reused_once_oldest_first() {
         let mut host = Host::new(1);
         let mut picker = picker(&mut host);
         for path in [11, 12, 13] {

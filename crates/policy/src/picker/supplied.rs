@@ -114,7 +114,7 @@ mod tests {
     /// A picker behaves the same if it is supplied: every scenario of the test bench has the same result, and random
     /// operations break no invariant.
     #[test]
-    fn what_is_supplied_is_called_as_what_is_built_in() {
+    fn supplied_parts_are_called_as_built_in_ones() {
         for (name, picker) in PickerConfig::every() {
             let supply = PickerFactory::new(Arc::new(Own(picker.clone())));
             let (supplied, own) = (policy(PickerConfig::Supplied(supply)), policy(picker));

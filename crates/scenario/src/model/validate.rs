@@ -107,7 +107,7 @@ impl Scenario {
         {
             let path = root.key("workload").index(0).key("role");
             let finding = Diagnostic::new(path, "every workload is background, so the run would end at once");
-            found.push(finding.help("make what is to be measured foreground, which is the default"));
+            found.push(finding.help("set role = \"foreground\", the default, for the measured workloads"));
         }
     }
 
@@ -168,7 +168,7 @@ impl Scenario {
         let follow = FieldPath::root().key("observe.follow");
         let followed = self.observe.follow.len();
         if self.observe.flows <= 1_000 && self.observe.flows as usize + followed > 1_000 {
-            let allowed = "1000 flows at most, those of `observe.flows` counted";
+            let allowed = "at most 1000 flows, including `observe.flows`";
             found.push(out_of_range(follow, &format!("a list of {followed}"), allowed));
         } else if followed > 0 && self.observe.interval == Duration::ZERO {
             let message = "`observe.follow` follows flows at each sample, and there are none";

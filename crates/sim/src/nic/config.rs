@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let nic = NicConfig::default;
         let wrong = [
             NicConfig { qp_fits: 0, ..nic() },

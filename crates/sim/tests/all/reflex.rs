@@ -91,7 +91,7 @@ fn a_middlebox_that_does_nothing_is_a_plain_switch() {
 }
 
 #[test]
-fn what_stays_inside_never_meets_it() {
+fn flows_inside_a_site_never_meet_it() {
     let inside: Vec<Flow> = mixed(300_000).split_off(32);
     let plain = finish(&across(500, &inside, "reflex-timely", ExternalConfig::default()));
     let boxed = finish(&across(500, &inside, "reflex-timely", both()));

@@ -31,8 +31,9 @@ fn schemes_that_need_switches_to_choose_are_refused() {
     let spec = sourced(spec(leaf_spine(), &[(0, 5, 1_000, 0)], "conga"));
     let error = run(&spec, &mut NoMonitor).expect_err("nothing to balance").to_string();
     assert!(
-        error
-            .contains("needs switches that do \"conga\", which they cannot where routing.kind is \"source\""),
+        error.contains(
+            "needs switches that do \"conga\", which is impossible where routing.kind is \"source\""
+        ),
         "{error}"
     );
 }

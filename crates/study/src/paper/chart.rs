@@ -179,7 +179,7 @@ fn legend(chart: &Chart) -> Vec<Entry> {
         }
     }
     if chart.panels.iter().any(|panel| !panel.bands.is_empty()) {
-        let name = "published, in the colour of what it is compared with".to_owned();
+        let name = "published, in the colour of its counterpart".to_owned();
         found.push(Entry { name, look: CurveStyle::default(), mark: Mark::Band });
     }
     found

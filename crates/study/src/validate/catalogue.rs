@@ -231,7 +231,9 @@ fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> 
             return Err(format!("{table}.schemes is empty: give a scheme or more"));
         }
         (Some((table, _)), false) => {
-            return Err(format!("has both `scheme` and `{table}`, whose `schemes` says it; give one"));
+            return Err(format!(
+                "has both `scheme` and `{table}`, which has `schemes`; set only one of them"
+            ));
         }
         (None, true) => return Err("has no `scheme`".to_owned()),
         _ => {}
@@ -274,7 +276,9 @@ fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> 
         let wide = file.band.of(stat).is_some_and(|band| !band.within(stat.usual_band()));
         if wide && !file.cause.iter().any(|cause| cause.figures.contains(&stat)) {
             let key = stat.name().to_lowercase();
-            return Err(format!("band.{key} is wider than usual, and no `cause` names \"{key}\": say why"));
+            return Err(format!(
+                "band.{key} is wider than usual, and no `cause` names \"{key}\": state the cause"
+            ));
         }
     }
     Ok(())

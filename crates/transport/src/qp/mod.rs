@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_together_shares_cache_lines() {
+    fn fields_used_together_share_cache_lines() {
         let line = |offset: usize| (offset / LINE_BYTES, offset % LINE_BYTES);
         assert_eq!(line(offset_of!(Qp<()>, send.recovery)), (2, 0));
         assert_eq!(line(offset_of!(Qp<()>, send.sending)), (3, 0));

@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_sent_again_from_where_the_peer_says() {
+    fn waiting_messages_are_resent_from_the_psn_of_ready() {
         let mut flow = TxFlow::new();
         for len in [1_000, 3_000, 2_000, 1_000] {
             flow.post(len, len, 1_000).expect("room");

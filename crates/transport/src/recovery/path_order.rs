@@ -357,7 +357,7 @@ mod tests {
     use FeedbackKind::{Lost, Timeout};
 
     #[test]
-    fn what_left_before_on_the_path_is_lost() {
+    fn earlier_packets_on_the_path_are_lost() {
         let (mut rings, group) = four();
         let now = Time::from_us(20);
         rings.heard(now, group, A, &heard(3), Echo::First);
@@ -424,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_of_another_way_does_not_keep_the_timer_going() {
+    fn feedback_of_another_path_does_not_restart_the_timer() {
         let (mut rings, _) = four();
         rings.expire(Time::from_us(102), |of| of.psn > 2);
         assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, Some(Time::from_us(103))));

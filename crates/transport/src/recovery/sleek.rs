@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_to_be_sent_again_keeps_another_recovery_from_beginning() {
+    fn pending_retransmissions_prevent_another_recovery() {
         let mut sender = sender();
         let mut flight = flight_of(&mut sender, 40);
         flight.lose(3);

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_overtaken_is_lost_when_patience_ends() {
+    fn overtaken_packets_are_lost_when_patience_ends() {
         let (mut sender, mut flight, mut lost) = (Sender::timed(0), Flight::new(64), Vec::new());
         (0..3).for_each(|psn| sent(&mut sender, &mut flight, psn, Time::from_us(psn)));
         acked(&mut sender, &mut flight, 1);

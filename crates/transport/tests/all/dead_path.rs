@@ -31,7 +31,7 @@ fn on_two_paths(recovery: Recovery) -> Pair {
 }
 
 #[test]
-fn what_is_on_a_dead_path_is_sent_again_before_any_timer() {
+fn packets_on_a_dead_path_are_retransmitted_before_any_timer() {
     let selective = Recovery::SelectiveRepeat {
         reorder_packets: 0,
         window_packets: Some(64),

@@ -185,7 +185,7 @@ fn a_gap_is_named_as_lost_and_notifies_where_it_shall() {
 
 /// Oracle 10: a marked notice of 1 to 3, then 4, then the rest in time; and the same with 2 lost.
 #[test]
-fn what_a_marked_notice_announced_is_waited_for() {
+fn packets_after_a_marked_notice_are_awaited() {
     for lose in [false, true] {
         let mut end = End::new([], CnpMode::OnMarkOrGap);
         end.data(0, false);
@@ -207,7 +207,7 @@ fn what_a_marked_notice_announced_is_waited_for() {
 
 /// Oracle 11, receiver.
 #[test]
-fn what_a_clean_notice_announced_is_asked_for() {
+fn packets_after_an_unmarked_notice_are_requested() {
     let mut end = End::new([], CnpMode::OnMarkOrGap);
     end.data(0, false);
     end.data(1, false);
@@ -385,7 +385,7 @@ fn a_trimmed_packet_acknowledges_nothing() {
 }
 
 #[test]
-fn what_is_named_as_lost_is_sent_again_unless_it_may_still_be_on_its_way() {
+fn reported_losses_are_resent_unless_possibly_in_flight() {
     let mut end = End::new([], CnpMode::OnMark);
     end.post(5);
     for us in 0..4 {

@@ -105,7 +105,7 @@ fn losses_on_several_paths_are_found_each_on_its_own() {
 }
 
 #[test]
-fn what_left_last_on_a_path_waits_for_its_timer() {
+fn the_last_packet_of_a_path_waits_for_its_timer() {
     // The last three packets of path 1.
     let pair = run(&[31, 34, 37]);
     let resent = resent(&pair);
@@ -218,7 +218,7 @@ impl Two {
 }
 
 #[test]
-fn what_is_heard_of_one_flow_shows_the_loss_of_another() {
+fn feedback_of_one_flow_shows_losses_of_another() {
     let mut two = two(RingScope::Host);
     let _lost = two.send(Time::from_us(1), 0);
     let arrives = two.send(Time::from_us(2), 1);
@@ -241,7 +241,7 @@ fn with_rings_of_their_own_flows_show_nothing_of_each_other() {
 }
 
 #[test]
-fn what_a_closed_queue_pair_left_on_a_path_disturbs_nobody() {
+fn packets_of_a_closed_queue_pair_disturb_no_other() {
     let mut two = two(RingScope::Host);
     let _lost = two.send(Time::from_us(1), 0);
     let arrives = two.send(Time::from_us(2), 1);

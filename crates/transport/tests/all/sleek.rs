@@ -100,7 +100,7 @@ fn probes_in_a_row_change_paths() {
 
 /// Delayed acknowledgements would make a probe prove false losses: a delayed one leaves before the answer.
 #[test]
-fn what_is_held_is_told_to_who_probes() {
+fn probes_are_answered_with_the_received_packets() {
     let mut channel = Channel::new(1);
     channel.script = None;
     let mut pair = Pair::new(channel, 8 * usize::from(MTU), |config| {

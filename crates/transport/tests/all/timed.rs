@@ -305,7 +305,7 @@ proptest! {
     /// A message never hangs, and never fails before the configured silence. Doubled waits are the longest. Without
     /// pauses and dead paths, no packet is retransmitted more often than patience takes to be learned.
     #[test]
-    fn whatever_the_weather_it_arrives(weather in weather()) {
+    fn messages_arrive_in_every_network(weather in weather()) {
         let Trip { pair, status, silent, worst_silence } = weather.run();
         let (sender, receiver) = (pair.counters(0), pair.counters(1));
         prop_assert!(sender.retransmitted >= receiver.duplicates, "what arrives twice was sent twice");
@@ -333,7 +333,7 @@ proptest! {
     /// senders fill grows before it is measured, paths differ by less than an idle round trip, and switches pause.
     /// Nothing is retransmitted unless they pause.
     #[test]
-    fn what_is_late_is_not_lost(
+    fn late_packets_are_not_lost(
         rate_share in 1u64..200,
         window in 1u32..64,
         packets in 1u64..300,

@@ -77,7 +77,7 @@ fn the_packet_that_proves_a_loss_and_its_repair_are_acknowledged_at_once() {
 
 /// The end of the message was acknowledged when it arrived, before it could be used.
 #[test]
-fn what_makes_a_message_whole_is_acknowledged_at_once() {
+fn the_completing_packet_is_acknowledged_at_once() {
     let mut channel = Channel::new(1);
     channel.by_path = vec![Duration::from_us(3), Duration::ZERO];
     let mut pair = Pair::new(channel, 40_000, |config| {

@@ -80,7 +80,7 @@ fn by_path_order_it_is_sent_again_too() {
 
 /// A window of 16 packets and an acknowledgement for four: the sender requests one when its window is full.
 #[test]
-fn who_waits_for_an_acknowledgement_asks_for_it() {
+fn a_waiting_sender_requests_an_acknowledgement() {
     let mut pair = Pair::new(Channel::new(1), 200_000, |config| {
         config.recovery = SR(0);
         // Never by count, and too late by time.

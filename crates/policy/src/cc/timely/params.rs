@@ -68,7 +68,7 @@ parameters! {
     beta: f64 = "beta: weight of decreases, 0 to 1.";
     gain: f64 = "Weight of the newest sample in the average of differences, 0 to 1.";
     min_rtt: Duration = "Round-trip time by which differences are divided to make the gradient.";
-    step: Rate = "delta: what an increase adds to the rate.";
+    step: Rate = "delta: increase of the rate by a step.";
     step_scale: Rate = "Line rate for which `step` is given; it grows in proportion. 0bps: it is absolute.";
     hyper_after: u32 = "Increases in a row after which further ones add `hyper_factor` steps.";
     hyper_factor: u32 = "Steps an increase adds from then on (hyperactive increase).";
