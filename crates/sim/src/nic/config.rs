@@ -83,8 +83,8 @@ impl NicConfig {
     }
 
     /// Returns the fraction of line rate at which the NIC sends with this number of contexts in use.
-    pub fn rate_factor(&self, contexts: usize) -> f64 {
-        let (n, fits, thrash) = (contexts as f64, f64::from(self.qp_fits), f64::from(self.qp_thrash));
+    pub fn rate_factor(&self, contexts: u32) -> f64 {
+        let (n, fits, thrash) = (f64::from(contexts), f64::from(self.qp_fits), f64::from(self.qp_thrash));
         if n <= fits {
             1.0
         } else if n >= thrash {
