@@ -334,7 +334,7 @@ mod tests {
             "switch.pfc.alpha has no effect: switch.pfc.enabled is false",
         );
         one(
-            "dlbf",
+            "dlbf-wait",
             &["scheme.policy.gap_margin=1us"],
             "scheme.policy.gap_margin has no effect: policy.on_switch is \"wait\": nothing is copied",
         );
