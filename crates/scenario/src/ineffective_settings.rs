@@ -10,6 +10,7 @@ use pathweave_policy::{
     CnpMode, DatagramConfig, DlbfConfig, OnSwitch, PolicyConfig, Ports, Recovery, Reordering, ReportPolicy,
     Scheme, Service, SplitConfig, UdmpConfig, UdmpVariant,
 };
+use pathweave_sim::nic::SideRoute;
 use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::MessageGraph;
@@ -45,11 +46,7 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
         notes.add("network", &["task_notification"], why);
     }
     let datagrams = schemes.iter().any(|(_, named)| matches!(named.scheme.service, Service::Datagram(_)));
-    if !datagrams {
-        let usual = NetworkConfig::default().side_channel;
-        let changed = changed(&network.side_channel, &usual);
-        notes.add("network.side_channel", &refs(&changed), "no scheme in use sends datagrams");
-    }
+    notes.of_side_channel(network, datagrams);
     let has_edges = topology.sites().is_some_and(|sites| !sites.external().is_empty());
     for (path, named) in &schemes {
         notes.of_scheme(&path.to_string(), &named.scheme);
@@ -71,6 +68,18 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
 struct Notes(Vec<String>);
 
 impl Notes {
+    fn of_side_channel(&mut self, network: &NetworkConfig, datagrams: bool) {
+        let usual = NetworkConfig::default().side_channel;
+        let changed = changed(&network.side_channel, &usual);
+        let changed = refs(&changed);
+        if !datagrams {
+            self.add("network.side_channel", &changed, "no scheme in use sends datagrams");
+        } else if network.side_channel.via == SideRoute::Fabric && changed.contains(&"rate") {
+            let why = "via is \"fabric\": links and window limit the channel";
+            self.add("network.side_channel", &["rate"], why);
+        }
+    }
+
     fn add(&mut self, table: &str, fields: &[&str], why: &str) {
         self.0.extend(fields.iter().map(|field| format!("{table}.{field} has no effect: {why}")));
     }
@@ -329,7 +338,7 @@ mod tests {
             "switch.pfc.alpha has no effect: switch.pfc.enabled is false",
         );
         one(
-            "dlbf",
+            "dlbf-wait",
             &["scheme.policy.gap_margin=1us"],
             "scheme.policy.gap_margin has no effect: policy.on_switch is \"wait\": nothing is copied",
         );

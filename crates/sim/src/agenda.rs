@@ -32,6 +32,8 @@ pub(crate) enum Item {
     Handled(QpNum),
     /// A message of the side channel arrives.
     Side { from: HostId, message: SideMessage },
+    /// A message of the side channel was sent over the fabric. The item is due no later than its bytes arrive.
+    SideSent { from: HostId, message: SideMessage },
 }
 
 /// Parameters from which the receiving end of a connection is created, as computed by its sender.

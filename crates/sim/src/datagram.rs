@@ -2,14 +2,14 @@
 
 use pathweave_policy::{DatagramConfig, MeasuredSection, PolicyEnv, Repair, Service};
 use pathweave_records::FlowRecord;
-use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
+use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp};
 use pathweave_transport::{PortChange, Status, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Body;
 
-use crate::agenda::{Item, Opening, Rank};
+use crate::agenda::{Item, Opening};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
-use crate::nic::{Channel, DATAGRAMS, Datagram, DatagramRoutes, NicConfig, NicModel};
+use crate::nic::{DATAGRAMS, Datagram, DatagramRoutes, NicConfig, NicModel, SideRoute};
 use crate::paths::PathProfile;
 use crate::shard::Shard;
 use crate::spec::{SimError, SimSpec};
@@ -63,12 +63,6 @@ impl<const C: usize> Shard<'_, C> {
             self.handle(now, host, &datagram);
         }
         self.handle_next(now, host, qp);
-    }
-
-    /// Handles a message that has arrived on the side channel.
-    pub(crate) fn on_side(&mut self, now: Time, host: HostId, from: HostId, message: &SideMessage) {
-        self.model(host).rd.on_side(now, from, message);
-        self.after_input(now, host.index());
     }
 
     pub(crate) fn model(&mut self, host: HostId) -> &mut NicModel {
@@ -173,24 +167,14 @@ impl<const C: usize> Shard<'_, C> {
         while let Some(sent) = self.hosts[host].model().and_then(|model| model.sent_again.pop()) {
             self.note_sent_again(host, &sent);
         }
+        let mut sent = false;
         while let Some((to, message)) = self.hosts[host].model().and_then(|model| model.rd.poll_side()) {
             self.send_side(now, HostId(host as u32), to, message);
+            sent = true;
         }
-    }
-
-    fn send_side(&mut self, now: Time, from: HostId, to: HostId, message: SideMessage) {
-        let config = &self.spec.host.side_channel;
-        let time = config.rate.time_for(message.encoded_len() as u64);
-        // A NACK triggers work at the sender's NIC, so it takes the posting delay besides.
-        let crossing = match (&message, &self.spec.host.nic) {
-            (SideMessage::Nack { .. }, Some(nic)) => nic.post_delay(),
-            _ => Duration::ZERO,
-        };
-        let channel = self.model(from).channels.get_mut(&to).expect("its ends have been introduced");
-        channel.free_at = channel.free_at.max(now) + time;
-        channel.sent += 1;
-        let (at, count) = (channel.free_at + channel.latency + crossing, channel.sent);
-        self.send_to_host(at, to, Rank::Side(from, count), Item::Side { from, message });
+        if sent && self.spec.host.side_channel.via == SideRoute::Fabric {
+            self.transmit(now, host);
+        }
     }
 
     /// Posts a message to a datagram queue pair, which is created if needed.
@@ -273,7 +257,7 @@ impl<const C: usize> Shard<'_, C> {
             },
             edge: None,
         };
-        let side_latency = path.one_way(MIN_FRAME_BYTES) + spec.host.side_channel.stack * 2;
+        let side_latency = self.side_latency(path);
         Opening {
             env,
             port_rate: path.port_rate(),
@@ -331,8 +315,7 @@ impl<const C: usize> Shard<'_, C> {
             qp.change_ports(PortChange::Leads { to: peer.host, ports: leading });
         }
         qp.add_peer(now, peer, opening.rtt);
-        let channel = Channel { free_at: Time::ZERO, latency: opening.side_latency, sent: 0 };
-        model.channels.entry(peer.host).or_insert(channel);
+        self.open_side(now, (own.host, peer.host), opening);
     }
 
     /// Ends a message of raw datagrams, whose packets have all arrived or been lost. The sender gets no
@@ -344,9 +327,6 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 }
-
-/// Length of the smallest Ethernet frame, with preamble and inter-frame gap.
-const MIN_FRAME_BYTES: u32 = 84;
 
 pub(crate) fn is_raw(service: &Service) -> bool {
     matches!(service, Service::Datagram(config) if config.repair == Repair::Never)

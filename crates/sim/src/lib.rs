@@ -48,6 +48,7 @@ mod routes;
 mod runner;
 mod samples;
 mod shard;
+mod side;
 mod spec;
 mod tap;
 mod transfer;

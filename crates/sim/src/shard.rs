@@ -18,11 +18,12 @@ use crate::mailbox::Outbox;
 use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
 use crate::partition::ShardLayout;
+use crate::side::first_side;
 use crate::spec::{SimError, SimSpec, Verb};
 use crate::tap::Seen;
 
 /// Number of the first queue pair of a host. Queue pairs 0 and 1 are InfiniBand's management queue pairs.
-const FIRST_NUMBER: u32 = 2;
+pub(crate) const FIRST_NUMBER: u32 = 2;
 
 /// Numbers of a queue pair at the sender and at the receiver of a connection.
 pub(crate) type QueuePair = (QpNum, QpNum);
@@ -54,6 +55,8 @@ pub(crate) struct Traffic {
     /// Numbers of the first queue pair at the sender and at the receiver, by connection. The other queue pairs have
     /// consecutive numbers.
     pub(crate) queue_pairs: Arc<[[u32; 2]]>,
+    /// Number of the first queue pair of side channels: higher than those of connections at any host.
+    pub(crate) first_side: u32,
     /// Remote key to the memory of any host.
     pub(crate) rkey: u64,
     /// Delay of a task notification: time until a host knows that a task at another host has ended.
@@ -112,6 +115,7 @@ impl<'a, const C: usize> Shard<'a, C> {
         }
         let mut shard = Shard {
             traffic: Traffic {
+                first_side: first_side(spec, &queue_pairs),
                 queue_pairs,
                 execution,
                 // Hosts register no other memory, so the keys of all hosts are equal.

@@ -19,6 +19,7 @@ use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::opening::{evidence, policy_stream};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
+use crate::side::SIDE_MESSAGE;
 use crate::spec::Verb;
 use crate::transfer::RemoteItem;
 
@@ -35,6 +36,7 @@ impl<const C: usize> Shard<'_, C> {
                 Item::InMemory(datagram) => self.on_in_memory(now, HostId(host as u32), datagram),
                 Item::Handled(qp) => self.on_handled(now, HostId(host as u32), qp),
                 Item::Side { from, message } => self.on_side(now, HostId(host as u32), from, &message),
+                Item::SideSent { from, message } => self.expect_side(HostId(host as u32), from, message),
             }
         }
     }
@@ -296,6 +298,9 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Handles the arrival of all bytes of one queue pair's share of a message.
     pub(crate) fn on_delivered(&mut self, now: Time, host: usize, qp: QpNum, msn: u32, bytes: u64) {
+        if qp.0 >= self.traffic.first_side {
+            return self.on_side_bytes(now, HostId(host as u32), qp);
+        }
         let flow = self.hosts[host].incoming[&qp][msn as usize];
         // The host detects the delivery after the NIC's completion has crossed PCIe.
         let nic = self.spec.host.nic.as_ref();
@@ -324,6 +329,9 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Handles the completion of one queue pair's share of a message at the sender.
     pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
+        if wr_id == SIDE_MESSAGE {
+            return;
+        }
         let flow = wr_id as u32;
         let completed = self.traffic.execution.part_completed(now, flow, status);
         if completed == PartCompletion::NotYet {

@@ -1,10 +1,10 @@
 //! Datagram queue pairs, shared queue pairs, and NICs beyond their links.
 
-use crate::support::{finish, lossy, play, spec, star, with_graph};
+use crate::support::{finish, impair, lossy, play, spec, star, with_graph};
 use pathweave_policy::{DatagramConfig, Repair, RttSource, Service};
 use pathweave_records::{EndReason, FlowStatus, RunResult};
 use pathweave_sim::SimSpec;
-use pathweave_sim::nic::NicConfig;
+use pathweave_sim::nic::{NicConfig, SideRoute};
 use pathweave_topo::{Build, FatTree, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::{AllToAll, Placement, Traffic, WorkloadConfig, WorkloadEnv};
@@ -145,7 +145,7 @@ fn loss_is_repaired() {
         spec.host.nic = Some(NicConfig::default());
         spec.verify = true;
         ask_by(&mut spec, repair);
-        crate::support::impair(&mut spec, 0.03, false);
+        impair(&mut spec, 0.03, false);
         let result = finish(&spec);
         assert!(sum(&result, |flow| flow.retransmitted_packets.into()) > 0);
     }
@@ -194,7 +194,7 @@ fn raw_datagrams_end_where_they_end() {
     let mut spec = lossy(all_to_all(erd_16(), 16, 3_000, "erd-uncontrolled"));
     let raw = DatagramConfig { repair: Repair::Never, ..DatagramConfig::default() };
     spec.schemes[0].scheme.service = Service::Datagram(raw);
-    crate::support::impair(&mut spec, 0.1, false);
+    impair(&mut spec, 0.1, false);
     let result = play(&spec);
     assert_eq!(result.info.ended, EndReason::Completed);
     let lost = result.flows.iter().filter(|flow| flow.status == FlowStatus::Unfinished).count();
@@ -230,4 +230,25 @@ fn two_services_share_a_nic() {
     let ends: Vec<u64> = result.flows.iter().map(|flow| flow.finish_ps.expect("it arrives")).collect();
     // 2 MB at 100 Gb/s take 160 us plus headers. Both flows end then.
     assert!(ends.iter().all(|end| (160_000_000..172_000_000).contains(end)), "{ends:?}");
+}
+
+/// Requests that cross the fabric are lost and queue like all else there. All messages arrive nevertheless, and they
+/// load the links that they share with data.
+#[test]
+fn requests_can_cross_the_fabric() {
+    let run = |via: SideRoute, loss: f64| {
+        let mut spec = all_to_all(erd_16(), 16, 100_000, "erd-uncontrolled");
+        spec.host.side_channel.via = via;
+        spec.host.rto.timeout = Duration::from_us(500);
+        if loss > 0.0 {
+            impair(&mut spec, loss, false);
+        }
+        finish(&spec)
+    };
+    let sent = |result: &RunResult| result.links.iter().map(|link| link.tx_bytes).sum::<u64>();
+    let (beside, across) = (run(SideRoute::Beside, 0.0), run(SideRoute::Fabric, 0.0));
+    assert!(sent(&across) > sent(&beside), "{} and {} bytes", sent(&across), sent(&beside));
+    let lost = run(SideRoute::Fabric, 0.02);
+    assert!(lost.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
+    assert!(sum(&lost, |flow| u64::from(flow.retransmitted_packets)) > 0);
 }
