@@ -13,7 +13,7 @@ use pathweave_policy::{
 use pathweave_sim::nic::SideRoute;
 use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
-use pathweave_workload::MessageGraph;
+use pathweave_workload::{MessageConnections, MessageGraph};
 use serde::Serialize;
 
 use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
@@ -36,6 +36,7 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
     let mut notes = Notes(Vec::new());
     let schemes: Vec<_> = scenario.schemes().collect();
     notes.of_run(scenario, graph);
+    notes.of_workloads(scenario);
     notes.of_switches(scenario, topology);
     let network = &scenario.network;
     if network.source_route.is_some() && !matches!(scenario.routing, RoutingConfig::Source(_)) {
@@ -111,6 +112,20 @@ impl Notes {
                         self.add("run", &["threads"], why);
                     }
                 }
+            }
+        }
+    }
+
+    fn of_workloads(&mut self, scenario: &Scenario) {
+        for (index, workload) in scenario.workload.iter().enumerate() {
+            let scheme = workload.scheme.as_ref().unwrap_or(&scenario.scheme);
+            let mut in_use = [Some(scheme), workload.between_sites.as_ref()].into_iter().flatten();
+            if workload.connections == MessageConnections::Own
+                && in_use.all(|named| !named.scheme.service.is_connection())
+            {
+                let why = "no message has a connection of its own where service is not \"connection\": one queue pair \
+                           serves several peers";
+                self.add(&format!("workload[{index}]"), &["connections"], why);
             }
         }
     }
@@ -316,6 +331,15 @@ mod tests {
             "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; \
              service.repair decides their repair",
         );
+        for scheme in ["erd", "xrc"] {
+            one(
+                scheme,
+                &["workload[0].connections=own"],
+                "workload[0].connections has no effect: no message has a connection of its own where service is not \
+                 \"connection\": one queue pair serves several peers",
+            );
+        }
+        assert!(notes("ecmp", &["workload[0].connections=own"]).is_empty());
         one(
             "uet-nscc",
             &["scheme.acks.every_packets=4"],

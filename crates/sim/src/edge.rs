@@ -49,9 +49,11 @@ fn look(segment: &Segment) -> ContentView {
     }
 }
 
-fn restamp(segment: &mut Segment, now: Time) {
-    if let Body::Data(data) = &mut segment.body {
-        data.sent_at = now;
+fn restamp(segment: &mut Segment, stamp: Time) {
+    match &mut segment.body {
+        Body::Data(data) => data.sent_at = stamp,
+        Body::Ack(ack) => ack.echo_sent_at = stamp,
+        _ => {}
     }
 }
 

@@ -30,7 +30,7 @@ pub use dcqcn::{DcqcnParams, DcqcnPreset};
 pub use nscc::{LastHopTrims, NsccProfile};
 pub use supplied::{CcFactory, ExternalCc, MakeCc, ProgramCc};
 pub use swift::{HopScaling, IncreaseOver, SwiftHops};
-pub use timely::{TimelyParams, TimelyPreset};
+pub use timely::{EdgeUpdates, TimelyParams, TimelyPreset};
 pub use window::Window;
 
 /// Result of [`CongestionControl::permit`].

@@ -105,7 +105,12 @@ pub(crate) fn quantity(of: Metric, stat: Stat) -> Quantity {
         }
         (Metric::Queue | Metric::StateBytes | Metric::Held, _) => Quantity::Bytes,
         (
-            Metric::AckShare | Metric::LossShare | Metric::Overhead | Metric::OooShare | Metric::GapShare,
+            Metric::AckShare
+            | Metric::LossShare
+            | Metric::Overhead
+            | Metric::OooShare
+            | Metric::GapShare
+            | Metric::IsolatedShare,
             _,
         ) => Quantity::Percent,
         (

@@ -114,7 +114,8 @@ impl Ring {
     }
 
     fn patience(&self, rule: &SilenceRule) -> Duration {
-        let Some((rtt, one_way_ps)) = self.measured else { return rule.min * (1 << self.timeouts) };
+        let doubled = if rule.rto == PathRto::Guarded { self.timeouts } else { 0 };
+        let Some((rtt, one_way_ps)) = self.measured else { return rule.min * (1 << doubled) };
         let once = match rule.rto {
             PathRto::Fixed => rule.min,
             PathRto::Published => Duration::from_ps(2 * one_way_ps.max(0) as u64),
@@ -125,14 +126,17 @@ impl Ring {
                 (rtt + queued + rule.slack).max(rule.min)
             }
         };
-        once.min(rule.longest) * (1 << self.timeouts)
+        once.min(rule.longest) * (1 << doubled)
     }
 
-    /// Time at which the path has been silent for too long, if nothing arrives. Silence counts from the first
-    /// outstanding packet or from the latest arrival.
+    /// Time at which the path has been silent for too long, if nothing arrives. Silence counts from the latest
+    /// arrival, and from the first outstanding packet or, as in the paper and its code, from the last one.
     fn deadline(&self, rule: &SilenceRule) -> Option<Time> {
-        let first = self.outstanding.front()?;
-        Some(first.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
+        let from = match rule.rto {
+            PathRto::Guarded => self.outstanding.front()?,
+            PathRto::Published | PathRto::Fixed => self.outstanding.back()?,
+        };
+        Some(from.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
     }
 
     /// Position of a transmission. Transmissions are ordered by time; on several NIC ports some may leave at the same
@@ -255,7 +259,7 @@ impl Rings {
     /// `echo` is the judgement of the queue pair. The echo of an outstanding packet is the first in any case. Returns
     /// the corrected judgement.
     pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard, echo: Echo) -> Echo {
-        let rings = &mut self.groups[group as usize].rings;
+        let Group { rule, rings, .. } = &mut self.groups[group as usize];
         let Some(ring) = rings.get_mut(path.index()) else { return echo };
         ring.heard_at = now;
         let index = ring.position(&heard.of);
@@ -269,6 +273,14 @@ impl Rings {
         if let Some(index) = index {
             let before = ring.outstanding.drain(..=index).take(index);
             self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
+        }
+        if rule.rto == PathRto::Published
+            && let (Some(deadline), Some(armed)) = (ring.deadline(rule), ring.armed)
+            && deadline < armed
+        {
+            // The paper resets the timer by the latest delay, which may be shorter than the one before.
+            ring.armed = Some(deadline);
+            self.timers.push(Reverse((deadline, group, path.0)));
         }
         Echo::First
     }
@@ -501,6 +513,38 @@ mod tests {
         rings.expire(Time::from_us(400), |_| true);
         rings.sent(group, A, of(500));
         assert_eq!(rings.next_timer(), Some(Time::from_us(600)));
+    }
+
+    /// Section III-G: a packet that is sent resets the timer, an acknowledgement resets it by the latest delay, and
+    /// timeouts do not double it.
+    #[test]
+    fn the_timer_of_the_paper_starts_with_the_last_packet_and_does_not_double() {
+        for (rto, after_ack) in [(PathRto::Published, 120), (PathRto::Fixed, 210)] {
+            let mut rings = Rings::new();
+            let group = rings.join(RingScope::Host, HostId(1), SilenceRule { rto, ..RULE });
+            rings.sent(group, A, of(10));
+            rings.sent(group, A, of(60));
+            rings.expire(Time::from_us(110), |_| true);
+            // 100 us after the packet that left at 60 us.
+            assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, Some(Time::from_us(160))));
+            rings.sent(group, A, of(70));
+            // 5 us one way: twice that after the latest acknowledgement.
+            rings.heard(Time::from_us(110), group, A, &heard(60), Echo::First);
+            assert_eq!(suspects(&mut rings), [(10, Lost)]);
+            let mut due = || loop {
+                let at = rings.next_timer().expect("armed");
+                rings.expire(at, |_| true);
+                if rings.take_suspect() == Some(Suspect { of: of(70), kind: Timeout }) {
+                    return at;
+                }
+            };
+            assert_eq!(due(), Time::from_us(after_ack), "{rto:?}");
+            // The next timeout takes as long.
+            let wait = if rto == PathRto::Published { 10 } else { 100 };
+            rings.expire(Time::from_us(299), |_| true);
+            rings.sent(group, A, of(300));
+            assert_eq!(rings.next_timer(), Some(Time::from_us(300 + wait)), "{rto:?}");
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 //! the gradient of round-trip times between two thresholds.
 //!
 //! The rate is updated once per round-trip time: only a packet sent after the last update counts, as in the
-//! simulators of HPCC and ConWeave. Echoes from the edge of a site arrive at intervals that the edge has chosen, so
-//! each is an update.
+//! simulators of HPCC and ConWeave. Answers of the edge of a site arrive at intervals that the edge has chosen, so by
+//! default each is an update ([`EdgeUpdates`]).
 
 mod params;
 #[cfg(test)]
@@ -15,7 +15,7 @@ use super::window::fits;
 use super::{CongestionControl, Permit};
 use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
-pub use params::{TimelyConfig, TimelyParams, TimelyPreset};
+pub use params::{EdgeUpdates, TimelyConfig, TimelyParams, TimelyPreset};
 
 /// State of one queue pair.
 // Fields are in order of use: a packet touches the first words only.
@@ -131,12 +131,14 @@ impl CongestionControl for Timely {
     }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        match feedback.kind {
-            FeedbackKind::Ack { timed: true, .. } if now.saturating_since(self.updated) >= feedback.rtt => {
-                self.update(now, feedback.rtt);
-            }
-            FeedbackKind::EdgeRtt => self.update(now, feedback.rtt),
-            _ => {}
+        let sent_since_update = now.saturating_since(self.updated) >= feedback.rtt;
+        let updates = match feedback.kind {
+            FeedbackKind::Ack { timed, .. } => timed && sent_since_update,
+            FeedbackKind::EdgeRtt => self.params.edge_updates == EdgeUpdates::Every || sent_since_update,
+            _ => false,
+        };
+        if updates {
+            self.update(now, feedback.rtt);
         }
     }
     fn rate(&self, _now: Time) -> Option<Rate> {
