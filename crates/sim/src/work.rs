@@ -403,8 +403,7 @@ impl<const C: usize> Shard<'_, C> {
 fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderCounters {
     let mut tally = SenderCounters::default();
     for &(at_src, _) in &connection.queue_pairs {
-        let counters = sender.endpoint.qp_counters(at_src).unwrap_or_default();
-        tally.add(&counters, &sender.endpoint.order_counters(at_src).unwrap_or_default());
+        tally.add(&sender.endpoint.qp_counters(at_src).unwrap_or_default());
     }
     tally
 }

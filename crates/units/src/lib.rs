@@ -12,6 +12,7 @@ extern crate std;
 
 mod closest_name;
 mod data;
+mod flow_counters;
 mod forwarding;
 mod ids;
 mod parse;

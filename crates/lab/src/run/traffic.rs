@@ -261,7 +261,7 @@ fn arrived_when_acknowledged(record: &mut FlowRecord) {
 fn sent(connection: &Connection<Pair>) -> SenderCounters {
     let mut tally = SenderCounters::default();
     for stats in connection.queue_pairs.iter().filter_map(|pair| pair.sender.stats()) {
-        tally.add(&stats.counters, &stats.order);
+        tally.add(&stats.counters);
     }
     tally
 }
