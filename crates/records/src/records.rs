@@ -203,7 +203,8 @@ impl RunInfo {
 
 named_enum! {
     /// Model of the traffic of a run.
-    #[derive(Default)]
+    #[derive(Default, serde::Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Fidelity {
         /// Every packet is simulated.
         #[default] Packet = "packet",
@@ -214,7 +215,8 @@ named_enum! {
 
 named_enum! {
     /// Role of a workload group in the run.
-    #[derive(Default)]
+    #[derive(Default, serde::Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Role {
         /// The group is measured. The run ends when the foreground is done.
         #[default] Foreground = "foreground",
