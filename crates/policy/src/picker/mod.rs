@@ -8,6 +8,7 @@ mod ecmp;
 mod mixed;
 mod oblivious;
 mod path_feedback;
+mod path_ring;
 mod paths;
 mod penalties;
 mod per_message;
@@ -27,6 +28,7 @@ use pathweave_units::{PathId, Rng, Time};
 use crate::fluid::{HasSpread, Spread};
 use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent};
 
+pub(crate) use path_ring::PathRing;
 pub use paths::PathSet;
 pub use penalties::Forgives;
 pub(crate) use shares::Shares;
