@@ -85,7 +85,7 @@ fn every_byte_arrives_once_whatever_the_network_does() {
             let pair = Pair::faulty(&config, faults, &Cuts::default(), seed);
             traffic(&pair, &format!("{name}, {protection}, seed {seed}"));
             let stats = pair.near.stats().unwrap();
-            assert!(faults.lose == 0.0 || stats.counters.retransmitted > 0, "{name}: {stats:?}");
+            assert!(faults.lose == 0.0 || stats.counters.retransmitted_packets > 0, "{name}: {stats:?}");
             let far = pair.server.stats().unwrap();
             if faults.damage > 0.0 && protection == Protection::Insecure {
                 assert!(far.refused_datagrams > 0, "{name}: {far:?}");

@@ -47,13 +47,13 @@ fn check(spec: &SimSpec) -> Result<(), SimError> {
     }
     let observe = &spec.observe;
     for (is_set, field, why) in [
-        (spec.host.nic.is_some(), "network.nic", "NICs and hosts cost time"),
+        (spec.network.nic.is_some(), "network.nic", "NICs and hosts cost time"),
         (spec.switch.classes() > 2, "switch.weights", "there are several classes of data"),
         (spec.switch.external.has_middlebox(), "switch.external", "middleboxes answer packets"),
         (observe.departures, "observe.departures", "packets are counted as they leave their hosts"),
         (observe.flows > 0, "observe.flows", "packets of messages are followed"),
         (!observe.follow.is_empty(), "observe.follow", "packets of messages are followed"),
-        (spec.verify, "run.verify", "the placement of packets is verified"),
+        (spec.run.verify, "run.verify", "the placement of packets is verified"),
     ] {
         if is_set {
             return Err(refused(ErrorSource::Field(field), why, &format!("leave out {field}")));

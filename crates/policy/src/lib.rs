@@ -61,6 +61,7 @@ mod dlbf;
 mod egress;
 mod error;
 pub mod fluid;
+mod forwards;
 mod ignores;
 pub mod laps;
 pub mod late_acks;
@@ -119,8 +120,8 @@ pub use split::{SplitConfig, SplitPolicy};
 pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
 pub use weave::{PathChoice, Weave, WeaveConfig};
 
-/// Paths of types that [`ignores!`] names in the crate that uses it.
+/// Types that [`ignores!`] and [`forwards!`] name in the crate that uses it.
 #[doc(hidden)]
 pub mod units {
-    pub use pathweave_units::{PathId, Time};
+    pub use pathweave_units::{PathId, Rate, Time};
 }

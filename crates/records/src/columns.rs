@@ -2,7 +2,6 @@
 //! `docs/results.md` derive from these tables.
 
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
-use crate::counters::flow_counters;
 use crate::events::{DropReason, EventKind, EventRecord};
 use crate::format::ns;
 use crate::records::{Direction, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
@@ -74,27 +73,22 @@ fn node_names(run: &RunResult) -> Vec<String> {
     run.nodes.iter().map(|n| n.name.clone()).collect()
 }
 
-/// Meaning of a counter for one flow.
-macro_rules! of_one {
-    ($sum:literal) => {
-        $sum
+/// Column of a counter, with its meaning for one flow.
+macro_rules! counter_column {
+    ($name:ident { $type:tt, $unit:literal, $_sum:literal, $one:literal }) => {
+        counter_column!($name { $type, $unit, $one })
     };
-    ($sum:literal, $one:literal) => {
-        $one
+    ($name:ident { u32, $unit:literal, $one:literal }) => {
+        nullable(stringify!($name), $unit, $one, Get::U32(|run, flow| run.of_packets(flow.$name)))
     };
-}
-macro_rules! get {
-    (u32, $field:ident) => {
-        Get::U32(|run, flow| run.of_packets(flow.$field))
-    };
-    (u64, $field:ident) => {
-        Get::U64(|run, flow| run.of_packets(flow.$field))
+    ($name:ident { u64, $unit:literal, $one:literal }) => {
+        nullable(stringify!($name), $unit, $one, Get::U64(|run, flow| run.of_packets(flow.$name)))
     };
 }
 macro_rules! flow_columns {
     (
-        first { $( $first:ident: $first_type:tt, $first_unit:literal = $first_meaning:literal $(, $first_one:literal)?; )* }
-        second { $( $second:ident: $second_type:tt, $second_unit:literal = $second_meaning:literal $(, $second_one:literal)?; )* }
+        $( $_first:ident { $( $first:ident $first_entry:tt )* } )*;
+        $_second:ident { $( $second:ident $second_entry:tt )* }
     ) => {
         /// Columns of `flows.parquet`.
         pub const FLOWS: &[Column<FlowRecord>] = &[
@@ -167,14 +161,14 @@ macro_rules! flow_columns {
                 Get::F64(|_, f| f.acked_slowdown()),
             ),
             nullable("goodput_bps", "bit/s", "`size_bytes` over `fct_ns`.", Get::F64(|_, f| f.goodput_bps())),
-            $( nullable(stringify!($first), $first_unit, of_one!($first_meaning $(, $first_one)?), get!($first_type, $first)), )*
+            $( $( counter_column!($first $first_entry), )* )*
             nullable(
                 "ooo_degree_max_packets",
                 "packets",
                 "Largest out-of-order degree: packets a late one was behind the latest received.",
                 Get::U32(|run, f| run.of_packets(f.ooo_degree_max)),
             ),
-            $( nullable(stringify!($second), $second_unit, of_one!($second_meaning $(, $second_one)?), get!($second_type, $second)), )*
+            $( counter_column!($second $second_entry), )*
             nullable(
                 "activity",
                 "",
@@ -193,7 +187,7 @@ macro_rules! flow_columns {
         ];
     };
 }
-flow_counters!(flow_columns);
+pathweave_units::flow_counters!(flow_columns);
 
 /// Columns of `series.parquet`.
 pub const SERIES: &[Column<SeriesSample>] = &[

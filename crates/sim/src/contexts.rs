@@ -38,14 +38,14 @@ impl<const C: usize> Shard<'_, C> {
             waiting.remove(&conn);
             return;
         };
-        let nic = self.spec.host.nic.as_ref();
+        let nic = self.spec.network.nic.as_ref();
         let crossing = nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0) + nic.post_delay());
         self.schedule_own(now + crossing, src, Item::Posted { flow, at: posted, granted: true });
     }
 
     /// Begins or ends the use of NIC contexts for a message, at one of its ends.
     pub(crate) fn note_context(&mut self, flow: u32, side: Side, begin: bool) {
-        if self.spec.host.nic.is_none() {
+        if self.spec.network.nic.is_none() {
             return;
         }
         let message = self.spec.graph.messages()[flow as usize];

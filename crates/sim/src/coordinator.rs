@@ -303,7 +303,7 @@ impl<'a> Coordinator<'a> {
     pub(crate) fn snapshot(&self, pulse: &Progress, now: Time) -> Snapshot {
         Snapshot {
             now,
-            until: self.spec.stop.until,
+            until: self.spec.run.until,
             events: pulse.events,
             packet_hops: pulse.packet_hops,
             bytes_done: pulse.bytes_done,

@@ -17,8 +17,8 @@ use crate::spec::{SimError, SimSpec};
 impl SimSpec {
     /// Returns an error that names the setting if NICs, side channels or datagram queue pairs are misconfigured.
     pub(crate) fn check_nics(&self) -> Result<(), SimError> {
-        self.host.side_channel.validate()?;
-        self.host.nic.as_ref().map_or(Ok(()), NicConfig::validate)?;
+        self.network.side_channel.validate()?;
+        self.network.nic.as_ref().map_or(Ok(()), NicConfig::validate)?;
         // Queue pair numbers have 24 bits. One distinguishes datagrams from connections, 15 distinguish processes,
         // which leaves 8 for groups.
         if self.has_datagrams() && self.groups.len() > 1 << 8 {
@@ -38,7 +38,7 @@ fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
 impl<const C: usize> Shard<'_, C> {
     /// Creates the NIC model of every host, if the run needs one.
     pub(crate) fn set_up_models(&mut self) {
-        let nic = self.spec.host.nic.as_ref();
+        let nic = self.spec.network.nic.as_ref();
         let others = self.spec.schemes.iter().any(|named| !named.scheme.service.is_connection());
         if nic.is_none() && !others {
             return;
@@ -79,7 +79,7 @@ impl<const C: usize> Shard<'_, C> {
             return;
         }
         self.hosts[host.index()].received_bytes += u64::from(len);
-        match &self.spec.host.nic {
+        match &self.spec.network.nic {
             None => self.handle(now, host, &datagram),
             Some(nic) => {
                 let at = now + nic.arrival_delay(len);
@@ -109,7 +109,7 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Starts the core of a queue pair on the next datagram, if there is one.
     fn handle_next(&mut self, now: Time, host: HostId, qp: QpNum) {
-        let nic = self.spec.host.nic.as_ref().expect("cores are part of it");
+        let nic = self.spec.network.nic.as_ref().expect("cores are part of it");
         let model = self.model(host);
         let Some(Datagram { from, segment, .. }) = model.cores.current(qp) else { return };
         let in_order =
@@ -172,7 +172,7 @@ impl<const C: usize> Shard<'_, C> {
             self.send_side(now, HostId(host as u32), to, message);
             sent = true;
         }
-        if sent && self.spec.host.side_channel.via == SideRoute::Fabric {
+        if sent && self.spec.network.side_channel.via == SideRoute::Fabric {
             self.transmit(now, host);
         }
     }
@@ -194,8 +194,8 @@ impl<const C: usize> Shard<'_, C> {
             self.introduce(now, flow, (from, to), config, &made);
             opening = Some(Box::new(made));
         }
-        let framing = self.spec.host.framing;
-        let mtu = self.spec.host.mtu.get() as u16;
+        let framing = self.spec.network.framing;
+        let mtu = self.spec.network.mtu.get() as u16;
         let size = record.size_bytes;
         let ideal = ideal_datagrams(path, size, config.capacity(mtu), framing);
         self.traffic.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
@@ -240,11 +240,11 @@ impl<const C: usize> Shard<'_, C> {
     fn datagram_opening(&self, flow: u32, path: &PathProfile) -> Opening {
         let spec = self.spec;
         let scheme = &spec.scheme_of(spec.graph.messages()[flow as usize].group).scheme;
-        let mtu = spec.host.mtu.get() as u16;
-        let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
-        let idle = path.round_trip(mtu_wire, ack_wire_bytes(spec.host.framing));
+        let mtu = spec.network.mtu.get() as u16;
+        let mtu_wire = data_wire_bytes(spec.network.framing, spec.network.verb, 1, mtu, false);
+        let idle = path.round_trip(mtu_wire, ack_wire_bytes(spec.network.framing));
         let hosts =
-            spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.post_delay() + nic.arrival_delay(mtu));
+            spec.network.nic.as_ref().map_or(Duration::ZERO, |nic| nic.post_delay() + nic.arrival_delay(mtu));
         let env = PolicyEnv {
             line_rate: path.line_rate,
             base_rtt: idle,
@@ -292,13 +292,13 @@ impl<const C: usize> Shard<'_, C> {
                 policy,
                 control,
                 behaviour: *config,
-                mtu_payload: spec.host.mtu.get() as u16,
-                framing: spec.host.framing,
+                mtu_payload: spec.network.mtu.get() as u16,
+                framing: spec.network.framing,
                 paths: opening.env.paths,
                 nic_ports,
                 seed: spec.seed ^ u64::from(own.host.0) << 32,
                 rtt: opening.rtt,
-                nack_delay: spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.pcie_latency),
+                nack_delay: spec.network.nic.as_ref().map_or(Duration::ZERO, |nic| nic.pcie_latency),
             }));
             if class != 1 {
                 nic.classes.get_or_insert_default().insert(own.qp, class);

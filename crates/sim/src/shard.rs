@@ -12,6 +12,7 @@ use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::Body;
 
 use crate::check::Ledger;
+use crate::config::Verb;
 use crate::followed::{Followed, Inspect};
 use crate::hosts::Hosts;
 use crate::mailbox::Outbox;
@@ -19,7 +20,7 @@ use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
 use crate::partition::ShardLayout;
 use crate::side::first_side;
-use crate::spec::{SimError, SimSpec, Verb};
+use crate::spec::{SimError, SimSpec};
 use crate::tap::Seen;
 
 /// Number of the first queue pair of a host. Queue pairs 0 and 1 are InfiniBand's management queue pairs.
@@ -125,7 +126,7 @@ impl<'a, const C: usize> Shard<'a, C> {
             observers: Observers {
                 // A SEND that consumes no posted receive is not placed anywhere.
                 inspect: Inspect::new(
-                    (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
+                    (spec.run.verify && spec.network.verb == Verb::Write).then(Ledger::default),
                     Followed::new(spec),
                 ),
                 events: Vec::new(),

@@ -36,7 +36,7 @@ fn side_scheme() -> Scheme {
 impl<const C: usize> Shard<'_, C> {
     /// Returns the delay of a side channel beside the fabric.
     pub(crate) fn side_latency(&self, path: &PathProfile) -> Duration {
-        path.one_way(MIN_FRAME_BYTES) + self.spec.host.side_channel.stack * 2
+        path.one_way(MIN_FRAME_BYTES) + self.spec.network.side_channel.stack * 2
     }
 
     /// Opens the channel of a host to another one, unless it is open.
@@ -46,7 +46,7 @@ impl<const C: usize> Shard<'_, C> {
             return;
         }
         channels.insert(peer, Channel { free_at: Time::ZERO, latency: opening.side_latency, sent: 0 });
-        if self.spec.host.side_channel.via == SideRoute::Fabric {
+        if self.spec.network.side_channel.via == SideRoute::Fabric {
             self.connect_side(now, (own, peer), opening);
         }
     }
@@ -66,7 +66,7 @@ impl<const C: usize> Shard<'_, C> {
             acks: scheme.acks,
             cnp: scheme.cnp,
             reordering: scheme.reordering,
-            rto: spec.host.rto,
+            rto: spec.network.retransmission,
             idle_rtt: opening.rtt,
             evidence: evidence(spec, &scheme),
             rnr: RnrConfig::default(),
@@ -85,7 +85,7 @@ impl<const C: usize> Shard<'_, C> {
     }
 
     pub(crate) fn send_side(&mut self, now: Time, from: HostId, to: HostId, message: SideMessage) {
-        let config = &self.spec.host.side_channel;
+        let config = &self.spec.network.side_channel;
         let bytes = message.encoded_len() as u64;
         let channel = self.model(from).channels.get_mut(&to).expect("its ends have been introduced");
         channel.sent += 1;
@@ -111,7 +111,7 @@ impl<const C: usize> Shard<'_, C> {
     /// Returns the time that a message takes beyond its way: a NACK triggers work at the sender's NIC, so it takes the
     /// posting delay besides.
     fn side_crossing(&self, message: &SideMessage) -> Duration {
-        match (message, &self.spec.host.nic) {
+        match (message, &self.spec.network.nic) {
             (SideMessage::Nack { .. }, Some(nic)) => nic.post_delay(),
             _ => Duration::ZERO,
         }
@@ -127,7 +127,7 @@ impl<const C: usize> Shard<'_, C> {
         let from = HostId(qp.0 - self.traffic.first_side);
         let messages = self.model(host).side_messages.get_mut(&from);
         let message = messages.and_then(VecDeque::pop_front).expect("sent before its bytes");
-        let stacks = self.spec.host.side_channel.stack * 2;
+        let stacks = self.spec.network.side_channel.stack * 2;
         let at = now + stacks + self.side_crossing(&message);
         self.schedule_own(at, host, Item::Side { from, message });
     }

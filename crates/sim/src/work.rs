@@ -12,6 +12,7 @@ use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::check;
+use crate::config::Verb;
 use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
@@ -20,7 +21,6 @@ use crate::opening::{evidence, policy_stream};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::side::SIDE_MESSAGE;
-use crate::spec::Verb;
 use crate::transfer::RemoteItem;
 
 impl<const C: usize> Shard<'_, C> {
@@ -89,7 +89,7 @@ impl<const C: usize> Shard<'_, C> {
     }
 
     fn post(&mut self, now: Time, flow: u32) {
-        match &self.spec.host.nic {
+        match &self.spec.network.nic {
             None => self.issue_work_request(now, now, flow, false),
             Some(nic) => {
                 let src = self.spec.graph.messages()[flow as usize].src;
@@ -125,11 +125,11 @@ impl<const C: usize> Shard<'_, C> {
             self.open_sender(now, conn, &opening, &paths);
             Box::new(opening)
         });
-        let framing = self.spec.host.framing;
-        let mtu = self.spec.host.mtu.get() as u16;
+        let framing = self.spec.network.framing;
+        let mtu = self.spec.network.mtu.get() as u16;
         let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.forwarding);
         let paths: Vec<PathProfile> = paths.into_iter().map(|path| path.used(used)).collect();
-        let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.host.verb);
+        let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.network.verb);
         let ideal = paths.iter().map(ideal_of).min();
         let ack_wire = ack_wire_bytes(framing);
         let acked = paths.iter().map(|path| ideal_of(path) + path.one_way(ack_wire)).min();
@@ -152,7 +152,7 @@ impl<const C: usize> Shard<'_, C> {
         }
         self.announce(now, flow, opening);
         for (MessagePart { offset, len }, (src_qp, _)) in parts.zip(qps) {
-            let op = match self.spec.host.verb {
+            let op = match self.spec.network.verb {
                 Verb::Send => Op::Send,
                 Verb::Write => {
                     Op::Write { rkey: self.traffic.rkey, remote_addr: check::flow_address(flow) + offset }
@@ -280,7 +280,7 @@ impl<const C: usize> Shard<'_, C> {
                 cnp: scheme.cnp,
                 reordering: scheme.reordering,
                 credit: scheme.credit_terms(&env, line),
-                rto: spec.host.rto,
+                rto: spec.network.retransmission,
                 idle_rtt: opening.rtt,
                 evidence: evidence(spec, scheme),
                 rnr: RnrConfig::default(),
@@ -303,7 +303,7 @@ impl<const C: usize> Shard<'_, C> {
         }
         let flow = self.hosts[host].incoming[&qp][msn as usize];
         // The host detects the delivery after the NIC's completion has crossed PCIe.
-        let nic = self.spec.host.nic.as_ref();
+        let nic = self.spec.network.nic.as_ref();
         self.delivered(now + nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0)), flow, bytes);
     }
 
@@ -411,8 +411,7 @@ impl<const C: usize> Shard<'_, C> {
 fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderCounters {
     let mut tally = SenderCounters::default();
     for &(at_src, _) in &connection.queue_pairs {
-        let counters = sender.endpoint.qp_counters(at_src).unwrap_or_default();
-        tally.add(&counters, &sender.endpoint.order_counters(at_src).unwrap_or_default());
+        tally.add(&sender.endpoint.qp_counters(at_src).unwrap_or_default());
     }
     tally
 }

@@ -11,6 +11,7 @@ extern crate std;
 
 mod closest_name;
 mod data;
+mod flow_counters;
 mod forwarding;
 mod ids;
 mod parse;

@@ -416,7 +416,7 @@ fn an_end_that_was_away_looks_at_what_came_before_it_sends_again() {
     std::thread::sleep(Duration::from_millis(300));
     (0..16).for_each(|number| assert_eq!(done(&pair.near, number), 10_000));
     let counters = pair.near.stats().unwrap().counters;
-    assert_eq!((counters.timeouts, counters.retransmitted), (0, 0));
+    assert_eq!((counters.timeouts, counters.retransmitted_packets), (0, 0));
 }
 
 #[test]

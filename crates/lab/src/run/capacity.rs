@@ -81,7 +81,7 @@ impl Demand {
             senders,
             most: sent.min(received),
             mean: Rate::from_bps(mean as u64),
-            packet_bytes: (spec.host.mtu.get() as f64).min(f64::from(settings.mtu_bytes)),
+            packet_bytes: (spec.network.mtu.get() as f64).min(f64::from(settings.mtu_bytes)),
             links: links.iter().sum::<f64>() / (links.len() as f64).max(1.0),
         }
     }

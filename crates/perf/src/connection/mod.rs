@@ -175,7 +175,7 @@ impl Connect for Connections<'_> {
     fn health(&self, end: &ConnectionEnd) -> Health {
         let Some(stats) = end.connection.stats() else { return Health::default() };
         let paths_up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
-        Health { retransmitted: stats.counters.retransmitted, paths_up, paths: stats.paths.len() }
+        Health { retransmitted: stats.counters.retransmitted_packets, paths_up, paths: stats.paths.len() }
     }
 }
 

@@ -10,7 +10,7 @@ use super::Dlbf;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::error::check;
 use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
-use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
+use crate::{Adapt, ConfigError, PolicyEnv};
 
 /// Variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -144,18 +144,7 @@ impl AsFluid for DlbfConfig {
 }
 
 impl Adapt for DlbfConfig {
-    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-        self.cc.adapt_to_fabric(fabric);
-    }
-    fn uses_longest_path(&self) -> bool {
-        self.cc.uses_longest_path()
-    }
-    fn host_delay(&self) -> HostDelay {
-        self.cc.host_delay()
-    }
-    fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.cc.adapt_to_host(host);
-    }
+    crate::forwards!({ cc } adapt);
 }
 
 impl DlbfConfig {

@@ -7,7 +7,7 @@ use super::*;
 use crate::cc::CcConfig;
 use crate::testing::{Host, Scenario, random_operations};
 use crate::{Egress, PathState, Shared};
-use pathweave_units::Rng;
+use pathweave_units::{Rate, Rng};
 
 const US: u64 = 1_000_000;
 

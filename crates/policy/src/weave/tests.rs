@@ -115,7 +115,7 @@ fn paths_that_returned_in_time_are_reused_once() {
 }
 
 /// Returns the random path that is drawn ahead.
-fn flow_spray(thread: &PathRing) -> u16 {
+fn flow_spray(thread: &RecycledPaths) -> u16 {
     let mut emptied = thread.clone();
     let mut rng = Rng::for_component(1, "unused", 0);
     for _ in 0..8 {

@@ -113,14 +113,14 @@ impl Memory {
         completion: Time,
         process: Process,
     ) -> Self {
-        if spec.fidelity == Fidelity::Flow {
+        if spec.run.fidelity == Fidelity::Flow {
             let flows = flows::memory(spec, footprint, routes(spec, routing), process);
-            let packets = match spec.calibrate {
-                Calibrate::Never => None,
-                Calibrate::InDoubt => {
+            let packets = match spec.run.calibrate {
+                Calibrate::Off => None,
+                Calibrate::Auto => {
                     outside_check::can_calibrate(spec).then(|| outside_check::of_packets(spec))
                 }
-                Calibrate::Always => calibrate::of_packets(spec),
+                Calibrate::Prefix => calibrate::of_packets(spec),
             };
             return match packets {
                 None => flows,

@@ -30,7 +30,7 @@ fn traffic() -> Vec<Flow> {
 /// Returns a leaf-spine network in which one link has a tenth of its rate.
 fn degraded(scheme: &str) -> SimSpec {
     let mut spec = spec(leaf_spine(), &traffic(), scheme);
-    spec.verify = false;
+    spec.run.verify = false;
     spec.switch.reroute_after = Duration::from_us(50);
     spec.faults.push(FaultConfig::LinkRate {
         link: "leaf0-spine0".into(),

@@ -23,9 +23,9 @@ fn two_sites(wan_us: u64) -> Topology {
 /// Returns a run with packets of 1,048 bytes, acknowledgements of 60 bytes, and no marking.
 fn across(wan_us: u64, flows: &[Flow], scheme: &str, external: ExternalConfig) -> SimSpec {
     let mut spec = spec(two_sites(wan_us), flows, scheme);
-    spec.host.mtu = Bytes::new(1_000);
-    spec.host.framing = Framing::Ns3;
-    spec.host.rto.timeout = Duration::from_ms(50);
+    spec.network.mtu = Bytes::new(1_000);
+    spec.network.framing = Framing::Ns3;
+    spec.network.retransmission.timeout = Duration::from_ms(50);
     spec.switch.ecn.enabled = false;
     spec.switch.external = external;
     spec
@@ -188,7 +188,7 @@ fn a_link_of_the_edge_that_fails_takes_what_is_kept_aside_with_it() {
             times: 2,
         });
     }
-    spec.host.rto.timeout = Duration::from_ms(4);
+    spec.network.retransmission.timeout = Duration::from_ms(4);
     let result = finish(&spec);
     assert!(result.links.iter().any(|link| link.dropped_packets > 0), "the test should lose packets");
 }

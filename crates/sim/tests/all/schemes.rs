@@ -382,7 +382,7 @@ fn the_background_lasts_as_long_as_the_foreground() {
 fn a_pause_storm_ends_the_run_with_an_explanation() {
     let mut spec = spec(star(3), &[(0, 2, 50_000_000, 0), (1, 2, 50_000_000, 0)], "ecmp");
     spec.switch.pfc.storm_after = Duration::from_ms(2);
-    spec.host.rto.timeout = Duration::from_ms(100);
+    spec.network.retransmission.timeout = Duration::from_ms(100);
     spec.faults.push(FaultConfig::PauseStorm {
         host: "host2".into(),
         at: Duration::from_us(50),

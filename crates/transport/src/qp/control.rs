@@ -27,14 +27,14 @@ impl<P: Policy> Qp<P> {
             body: Body::Control(control),
         };
         let wire_bytes = common.config.framing.wire_bytes(&segment);
-        let counts = self.order.get_or_insert_default();
-        counts.controls_sent[control.kind()] += 1;
+        self.order.get_or_insert_default().controls_sent[control.kind()] += 1;
         if let Some(sent_at) = control.echoed_stamp() {
             self.send.flight.also_left(Departure::Question(path), sent_at);
         }
         let (class, ecn_capable) = match treatment {
             ControlClass::AsData => {
-                counts.notices_sent += 1;
+                let counts = self.counters.rare();
+                counts.notice_packets += 1;
                 counts.extra_wire_bytes += u64::from(wire_bytes);
                 (Class::Data, true)
             }

@@ -399,7 +399,7 @@ impl<P: Policy> Qp<P> {
 
     /// Processes a congestion notification.
     pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut EndpointShared) {
-        self.counters.rare().cnps_received += 1;
+        self.counters.rare().cnp_packets += 1;
         self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
     }
 

@@ -143,7 +143,7 @@ impl<P: Policy> Qp<P> {
         if self.answers.are_asked_for() && !data.last {
             data.ack_request = data.retransmit || !self.could_send_more(now, common);
         }
-        self.counters.data_sent += 1;
+        self.counters.sent_packets += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
         if data.retransmit {
             self.note_retransmitted(now, &data, path, common);
@@ -192,7 +192,7 @@ impl<P: Policy> Qp<P> {
 
     #[cold]
     fn note_retransmitted(&mut self, now: Time, data: &Data, path: PathId, common: &mut EndpointShared) {
-        self.counters.rare().retransmitted += 1;
+        self.counters.rare().retransmitted_packets += 1;
         if common.reports_losses {
             let packet = SentPacket { qp: self.num, psn: data.psn, msn: Some(data.msn), path: Some(path) };
             common.events.push_back(Event::Retransmitted { packet, at: now });
@@ -212,8 +212,8 @@ impl<P: Policy> Qp<P> {
         let data = message.packet(psn, msn, common.mtu_payload(self.num), true, now);
         let payload = message.payload(&data);
         let wire_bytes = common.sizes.of_data(common.config.framing, &data);
-        let counts = self.order.get_or_insert_default();
-        counts.copies_sent += 1;
+        let counts = self.counters.rare();
+        counts.copied_packets += 1;
         counts.extra_wire_bytes += u64::from(wire_bytes);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);

@@ -11,7 +11,6 @@ mod tests;
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::window::fits;
 use super::{CongestionControl, Permit};
 use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
@@ -112,7 +111,7 @@ impl CongestionControl for Timely {
     crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
     fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
-        if !fits(want, self.window_bytes) {
+        if !want.fits(self.window_bytes) {
             return Permit::Blocked;
         }
         if now < self.next_send && self.rate < self.unpaced {
