@@ -544,9 +544,7 @@ impl<P: Policy> Endpoint<P> {
 
     /// Informs queue pairs of packets that the order on their paths shows to be lost.
     fn dispatch_suspects(&mut self, now: Time) {
-        while let Some(suspect) =
-            self.common.rings_mut().and_then(crate::recovery::path_order::Rings::take_suspect)
-        {
+        while let Some(suspect) = self.common.rings_mut().and_then(crate::recovery::Rings::take_suspect) {
             if let Some(qp) = self.qps.get_mut(suspect.of.qp) {
                 self.acting = suspect.of.qp;
                 qp.on_suspect(now, &suspect, &mut self.common);

@@ -101,10 +101,7 @@ impl<P: Policy> Qp<P> {
             self.counters.rare().malformed += 1;
             return;
         };
-        if self.answers_own_probe(now, control, common)
-            || self.answers_question(now, control, path, common)
-            || self.is_answered_again(control, path)
-        {
+        if self.answers_probe(now, control, path, common) || self.is_answered_again(control, path) {
             return;
         }
         let inflight_packets = self.send.flight.full_packets(common.mtu_payload(self.num));

@@ -7,6 +7,7 @@ use pathweave_wire::{Body, Data, Segment};
 use super::{Health, Qp, next_instant};
 use crate::common::EndpointShared;
 use crate::events::{Event, SentPacket};
+use crate::recovery::contract::Departed;
 use crate::scheduler::SchedState;
 use crate::send::Candidate;
 use crate::send::echoes::Departure;
@@ -55,8 +56,7 @@ impl<P: Policy> Qp<P> {
             return Outcome::Nothing;
         }
         let SendRequest { wire_bytes, inflight_packets, .. } = want;
-        let insists =
-            want.retransmit && self.send.recovery.sleek().is_some_and(|sleek| sleek.is_recovering());
+        let insists = want.retransmit && self.send.recovery.exceeds_window();
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let grant = if insists {
             Grant::Send(self.policy.path_beyond_window(now, &want, &mut cx))
@@ -137,7 +137,6 @@ impl<P: Policy> Qp<P> {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let memo = self.policy.on_sent(now, &sent, &mut cx);
         let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
-        self.send.recovery.on_sent(data.psn, tx);
         self.send.committed(&candidate);
         let pull_target = if self.has_credit() { self.spend(now, wire_bytes, path, common) } else { None };
         if self.answers.are_asked_for() && !data.last {
@@ -148,12 +147,9 @@ impl<P: Policy> Qp<P> {
         if data.retransmit {
             self.note_retransmitted(now, &data, path, common);
         }
-        if let Some(group) = self.send.recovery.rings() {
-            self.enter_ring(now, group, path, data.psn, common);
-        } else {
-            let deadline = now.saturating_add(self.send.timeout());
-            let deadline = deadline.min(self.probe_after_sending(now));
-            common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
+        let (recovery, cx) = self.recovery(now, common);
+        if let Some(at) = recovery.on_sent(cx, Departed { psn: data.psn, tx, path }) {
+            common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, at);
         }
         self.arm_policy(now, common);
         self.wake(common);

@@ -1,4 +1,4 @@
-//! Loss recovery by the order of packets on each path (LAPS, algorithm 3). A path delivers in order, and so does the
+//! Packets outstanding on each path, whose order shows losses. A path delivers in order, and so does the
 //! return path. When the acknowledgement of a packet arrives, packets that left before it on the same path and are
 //! unacknowledged are lost. The last packets on a path are found lost by the path's own timer.
 //!
@@ -14,42 +14,11 @@ use core::cmp::Reverse;
 
 use pathweave_policy::{FeedbackKind, PathRto, PeerKind, RingScope};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
-use pathweave_wire::Nack;
 
 use crate::send::echoes::Echo;
-use crate::send::flight::{Flight, Slot};
 
 /// Largest number of doublings of a path's time after successive timeouts.
 const MOST_DOUBLINGS: u32 = 6;
-
-/// State of a queue pair: the index of its group of rings. The rings detect its losses, and its own timer detects
-/// none.
-#[derive(Debug)]
-pub(crate) struct Sender {
-    pub(crate) group: u32,
-    /// Latest time at which the timer of a path found packets lost.
-    pub(crate) timed_out_at: Time,
-}
-
-impl Sender {
-    pub(super) fn new() -> Self {
-        Sender { group: u32::MAX, timed_out_at: Time::MAX }
-    }
-    pub(super) fn on_sent(&mut self, _psn: u64, _tx: u32) {}
-    pub(super) fn on_acked(&mut self, _slot: &Slot, _certain: bool) {}
-    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
-        false
-    }
-    /// Ignored: paths show the losses, not the receiver.
-    pub(super) fn on_missing(&mut self, _psns: &[u64], _flight: &mut Flight, _lost: &mut Vec<u64>) {}
-    pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::refused::lose_refused(nack, flight, lost);
-    }
-    pub(super) fn on_timeout(&mut self, _before: Time, _flight: &mut Flight, _lost: &mut Vec<u64>) {}
-    pub(super) fn oldest_in_flight(&mut self, _flight: &Flight) -> Option<Time> {
-        None
-    }
-}
 
 /// Rule for the time that a path may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
