@@ -42,7 +42,7 @@ def _sweep(arguments: Sequence[str]) -> int:
     parser.add_argument("sweep", metavar="SWEEP", help="sweep file (TOML)")
     parser.add_argument("--scheduler", metavar="ADDRESS", required=True, help="the cluster: tcp://host:8786")
     parser.add_argument("--out", metavar="DIR", help="folder of the dataset [default: results/NAME-sweep]")
-    parser.add_argument("--quiet", "-q", action="store_true", help="say nothing but errors and where the report is")
+    parser.add_argument("--quiet", "-q", action="store_true", help="print only errors and the place of the report")
     given = parser.parse_args(arguments)
     try:
         result = sweep(given.sweep, out=given.out, scheduler=given.scheduler, progress=not given.quiet)
@@ -50,7 +50,7 @@ def _sweep(arguments: Sequence[str]) -> int:
         print(why, file=sys.stderr)
         return _INPUT
     except KeyboardInterrupt:
-        print("interrupted; finished runs are kept, the same command goes on", file=sys.stderr)
+        print("interrupted; finished runs are kept, the same command continues", file=sys.stderr)
         return _INTERRUPTED
     for label, reasons in result.failed.items():
         print(f"failed: {label}: {reasons[0].rstrip()}", file=sys.stderr)

@@ -25,7 +25,7 @@ class Comparison:
 
     @property
     def schemes(self) -> list[str]:
-        """The names of the runs, in the order they were asked for."""
+        """The names of the runs, in the requested order."""
         return list(self._runs)
 
     def __getitem__(self, name: str) -> RunResult:
@@ -72,8 +72,8 @@ def compare(
         fidelity: "packet", "flow" or both, as for `pathweave compare --fidelity`; none: the scenario's `run.fidelity`.
         set: Changes, each `key=value` as for `pathweave compare --set`.
         seed: Instead of the scenario's.
-        jobs: Runs at a time; as many as there are processors unless said. Results do not depend on it.
-        threads: Threads of each run, as for `run`; unless said, of the processors that those beside it leave.
+        jobs: Runs at a time; default: the number of processors. Results do not depend on it.
+        threads: Threads of each run, as for `run`; default: the processors that other runs leave.
         progress: Whether to show a bar a run.
 
     Raises:

@@ -53,7 +53,7 @@ class ScenarioError(ValueError):
 
 @final
 class Scenario:
-    """A scenario: network, traffic, schemes and what goes wrong, complete and checked. It does not change."""
+    """A scenario: network, traffic, schemes and faults, complete and checked. It is immutable."""
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Scenario:
@@ -83,7 +83,7 @@ class Cancel:
 
     def __init__(self) -> None: ...
     def cancel(self) -> None:
-        """Every run that was given this ends where it is; its result says interrupted."""
+        """Ends every run that has this object; its result is marked interrupted."""
     @property
     def cancelled(self) -> bool: ...
 
@@ -118,7 +118,7 @@ class Table:
     def to_polars(self) -> polars.DataFrame:
         """As a `polars.DataFrame`; nothing is copied but texts."""
     def to_pandas(self) -> pandas.DataFrame:
-        """As a `pandas.DataFrame`; columns of numbers in which none is missing are not copied."""
+        """As a `pandas.DataFrame`; number columns without missing values are not copied."""
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 @final
@@ -161,16 +161,16 @@ class RunResult:
         """What each host did: a row a computation, part in a collective, or run of messages."""
     @property
     def collectives(self) -> Table:
-        """A row a collective: when its ranks began and were through, its bandwidth, what of it was exposed."""
+        """A row a collective: begin and end of its ranks, its bandwidth, its exposed time."""
     @property
     def layers(self) -> Table:
-        """What ranks did for each layer, and what of it was exposed."""
+        """Computation and communication of ranks for each layer, and the exposed part."""
     @property
     def critical(self) -> Table:
-        """What each job waited for, step by step: its critical path."""
+        """Critical path of each job, step by step."""
     @property
     def waits(self) -> Table:
-        """Where the slowest flows spent their time: what each waited for, and at which link."""
+        """Time of the slowest flows by cause and link."""
     @property
     def plot(self) -> Plot:
         """Pictures of this run; needs the extra `pathweave[plots]`."""
@@ -194,7 +194,7 @@ class QueuePair:
     """The queue pair that a picker or a congestion control belongs to."""
 
     seed: int
-    """Seed for what is random in this picker, 64 bits: another one for each queue pair, the same in each run.
+    """Seed of this picker's random numbers, 64 bits: different for each queue pair, the same in each run.
 
     0 for a control."""
     paths: int
@@ -227,7 +227,7 @@ class Packet:
 
 @final
 class Feedback:
-    """What became of a packet, or what was heard of a path."""
+    """Feedback on a packet or a path."""
 
     kind: str
     """"ack", "cnp", "lost", "trimmed", "timeout", "midway", "echo", "heard", "late" or "notices"."""
@@ -278,7 +278,7 @@ def check_control(control: ControlLike, seeds: int = 12) -> None:
     """
 
 def check_picker(picker: PickerLike, seeds: int = 12) -> None:
-    """Puts a picker through what every picker of the engine passes, without a network.
+    """Runs a picker through the tests of the engine's own pickers, without a network.
 
     These are the situations of the policy tests (steady, one path marks, one path dies, losses, ...), each played twice
     with the same outcome, and `seeds` sequences of random operations.
@@ -289,7 +289,7 @@ def check_picker(picker: PickerLike, seeds: int = 12) -> None:
     """
 
 def program(started_by: list[str], args: list[str]) -> int:
-    """Runs the program with `args`, of which the first is its name, and returns its exit code.
+    """Runs the program with `args`, the first of which is its name, and returns its exit code.
 
     `started_by` are the words that start it again, for processes that it needs beside itself.
     """
@@ -299,7 +299,7 @@ class SweepRun:
     """A run of a sweep, with all that is needed to make it elsewhere."""
 
     key: str
-    """Digest of what its outcome depends on."""
+    """Digest of everything on which its outcome depends."""
     label: str
     """Cell and seed, for people."""
     seed: int
@@ -321,7 +321,7 @@ class SweepFolder:
         """Keeps what `sweep_run` has returned for the run `key`."""
 
     def write(self, failed: dict[str, str]) -> dict[str, Any]:
-        """Writes summary, tables and report; `failed` says why runs have failed, by key."""
+        """Writes summary, tables and report; `failed` has the reasons of failed runs, by key."""
 
 @final
 class Sweep:
@@ -346,7 +346,7 @@ class Sweep:
         """What has to run, equal runs once."""
 
     def open(self, path: str | os.PathLike[str]) -> SweepFolder:
-        """The folder `path` for this sweep. Raises `OSError` if it holds something else or is in use."""
+        """The folder `path` for this sweep. Raises `OSError` if it has other content or is in use."""
 
 def sweep_run(
     key: str, scenario: str, tables: list[str] | None, cancel: Cancel | None = None

@@ -22,7 +22,7 @@ class Picker(ABC):
     paths. Times are integers, picoseconds since the start of the run.
 
     Take random numbers from `self.random`, which has its own seed for each queue pair, the same in every run. Do not
-    share state between objects (in the class or the module): results then depend on the order in which queue pairs are
+    share state between objects (in the class or the module): results would depend on the order in which queue pairs are
     served, and with several threads no run repeats itself. `check_picker` finds most mistakes.
     """
 
@@ -65,13 +65,13 @@ class Picker(ABC):
         """
         return None
 
-    # Not abstract: a picker that wants to hear nothing leaves them, and the engine does not call them then.
+    # Not abstract: the engine does not call methods that a picker does not define.
     def on_feedback(self, now_ps: int, feedback: Feedback) -> None:  # noqa: B027
-        """The sender heard of a packet or of a path: an acknowledgement, a notification, a loss.
+        """Feedback on a packet or a path arrived: an acknowledgement, a notification, a loss.
 
         Args:
             now_ps: Simulated time, picoseconds.
-            feedback: What was heard.
+            feedback: The feedback.
         """
 
     def on_paths(self, now_ps: int, paths: Sequence[Path]) -> None:  # noqa: B027

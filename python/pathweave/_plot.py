@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Of a picture, inches.
 _SIZE = (7.0, 4.2)
-# More curves than this are no longer told apart.
+# Largest number of curves that readers can distinguish.
 _MOST_CURVES = 12
 
 
@@ -46,8 +46,8 @@ class Plot:
 
         Args:
             column: A column of numbers of `flows`: "slowdown", "fct_ns", "goodput_bps", ...
-            by: A column of `flows` that says which curve a flow belongs to: "group", "scheme", "size_bytes".
-            log: Whether the axis of values is logarithmic; unless said, where they span more than a factor of 30.
+            by: A column of `flows` that selects the curve of a flow: "group", "scheme", "size_bytes".
+            log: True for a logarithmic axis of values; default: if they span more than a factor of 30.
             ax: Axes to draw into, new ones unless given.
 
         Raises:
@@ -63,7 +63,7 @@ class Plot:
         if not curves:
             raise ValueError(f"no flow has a value of {column!r}: none finished")
         if len(curves) > _MOST_CURVES:
-            raise ValueError(f"by={by!r} makes {len(curves)} curves; at most {_MOST_CURVES} can be told apart")
+            raise ValueError(f"by={by!r} makes {len(curves)} curves; at most {_MOST_CURVES} are allowed")
         least, most = min(v.min() for v in curves.values()), max(v.max() for v in curves.values())
         scale = scale_for(column, most)
         axes = self._axes(ax, f"{label_of(column)}{scale.suffix}", "Fraction of flows")
@@ -81,7 +81,7 @@ class Plot:
 
         Args:
             column: A column of numbers of `flows`: "slowdown", "fct_ns", "goodput_bps", "retransmitted_packets", ...
-            run: Which of several runs; the first unless said.
+            run: Name of the run; default: the first.
             ax: Axes to draw into, new ones unless given.
 
         Raises:
@@ -113,7 +113,7 @@ class Plot:
         Flows that did not finish reach to the end of the run, dotted. Faults are marked.
 
         Args:
-            run: Which of several runs; the first unless said.
+            run: Name of the run; default: the first.
             ax: Axes to draw into, new ones unless given.
 
         Raises:
@@ -162,7 +162,7 @@ class Plot:
         Args:
             kind: What was sampled: "queue_bytes", "link_utilisation_ratio", "host_rate_bps", "policy_rate_bps", ...
             most: Curves at most; how many there were is in the title.
-            run: Which of several runs; the first unless said.
+            run: Name of the run; default: the first.
             ax: Axes to draw into, new ones unless given.
 
         Raises:
@@ -176,7 +176,7 @@ class Plot:
         name, table = self._one("series", run)
         kinds = sorted(set(table["kind"]) - {"interval_ns"})
         if not len(table):
-            raise ValueError("nothing was sampled; observe.interval of the scenario says how often")
+            raise ValueError("there are no samples; set observe.interval of the scenario")
         rows = table.filter(pl.col("kind").cast(pl.String) == kind)
         if not len(rows):
             raise ValueError(f"no samples of {kind!r}; this run has {', '.join(kinds)}")

@@ -76,7 +76,7 @@ class Bar:
         self._shown.show(share, words)
 
     def update(self, progress: Progress) -> None:
-        """Takes what a run says of itself."""
+        """Takes the progress of a run."""
         rate = progress.packet_hops / max(progress.elapsed_s, 1e-9) / 1e6
         self.show(progress.done, f"{progress.simulated_ns / 1e3:.1f} us simulated, {rate:.1f} M packet-hops/s")
 

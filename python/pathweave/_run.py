@@ -39,7 +39,7 @@ def run_shown(
     picker: PickerLike | None = None,
     control: ControlLike | None = None,
 ) -> RunResult:
-    """Runs a scenario that is ready, and shows its progress as asked for; `label` is what a bar is called."""
+    """Runs a checked scenario and shows its progress; `label` is the name of the bar."""
     if callable(progress):
         return _pathweave.run(scenario, progress, cancel, threads, cores, picker, control)
     if not progress:
@@ -72,23 +72,21 @@ def run(
         set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`.
         seed: Instead of the scenario's.
         scheme: The scheme of all workloads that name none.
-        fidelity: What moves through the network: "packet", or "flow" for messages as fluids that share links; unless
-            said here, `run.fidelity` of the scenario.
+        fidelity: "packet", or "flow" for messages as fluids that share links; default: `run.fidelity` of the scenario.
         picker: A subclass of `Picker` that chooses the path of each packet, in place of the pickers that the scenario's
             schemes have; or another callable that takes a `QueuePair` and returns a `Picker`.
         control: A subclass of `CongestionControl` that limits the window or rate of each queue pair, in place of the
             congestion controls that the scenario's schemes have; or another callable that returns one.
-        threads: Threads that run it side by side. Results do not depend on it. Unless said here or by `run.threads` of
-            the scenario: as many as there are processors, but no more than one for 64 hosts. With `picker` or
-            `control`: one.
-        progress: A bar (True), nothing (False), or a function called with a `Progress` ten times a second.
+        threads: Number of threads. Results do not depend on it. Default: `run.threads` of the scenario, otherwise the
+            number of processors, at most one for 64 hosts. With `picker` or `control`: one.
+        progress: A bar (True), none (False), or a function called with a `Progress` ten times a second.
         cancel: Ends the run from another thread; the result is then marked interrupted.
 
     Raises:
         ScenarioError: The scenario cannot run; its text shows every mistake with its line.
         ValueError: A scheme decides rate and path together, so `picker` or `control` has no place in it; or `pick`
             returned a path that cannot be used, or a control set a limit that is none.
-        TypeError: `picker` or `control` is not what it should be.
+        TypeError: `picker` or `control` has the wrong type.
         Exception: What the picker, the control or the progress function raises ends the run and comes out as it is.
         KeyboardInterrupt: On Ctrl-C. The simulation stops within a tenth of a second.
 

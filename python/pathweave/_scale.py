@@ -14,7 +14,7 @@ class Scale:
 
     @property
     def suffix(self) -> str:
-        """The unit, as it stands behind what an axis shows; nothing where there is none."""
+        """The unit in the label of an axis; empty without a unit."""
         return f" ({self.unit})" if self.unit else ""
 
 
@@ -43,7 +43,7 @@ def _ending(column: str) -> str:
 
 
 def scale_for(column: str, largest: float) -> Scale:
-    """The unit for a column of which this is the largest value."""
+    """The unit for a column with this largest value."""
     units = _UNITS.get(_ending(column), ((1, ""),))
     reached = [unit for unit in units if largest >= unit[0]]
     return Scale(*(reached or units[:1])[-1])

@@ -31,7 +31,7 @@ class SweepResult:
 
     @property
     def digest(self) -> str:
-        """Digest of the dataset: the same for the same sweep, in whatever order and wherever its runs were made."""
+        """Digest of the dataset: the same for the same sweep, in any order and on any machine."""
         return str(self.summary["digest"])
 
     @property
@@ -79,8 +79,8 @@ def sweep(
     Args:
         sweep: The path of a sweep file, or a mapping laid out as the file is, whose `scenario` may be a
             `model.ScenarioFile`.
-        out: Folder of the dataset; `results/NAME-sweep` unless said. Runs finished there are not made again.
-        jobs: Runs at a time on this machine; as many as there are processors unless said.
+        out: Folder of the dataset; default: `results/NAME-sweep`. Runs finished there are not repeated.
+        jobs: Runs at a time on this machine; default: the number of processors.
         scheduler: Makes the runs by Dask instead: the address of a scheduler ("tcp://host:8786"), or a
             `distributed.Client`. Needs the extra `pathweave[dask]`, here and on the workers.
         progress: Whether to show a bar.
@@ -88,7 +88,7 @@ def sweep(
     Raises:
         ScenarioError: The sweep file or its scenario is wrong; nothing has run then. A combination of values that do
             not go together is no error but a failed cell, see `SweepResult.failed`.
-        OSError: The folder holds something else, or another sweep writes there.
+        OSError: The folder has other content, or another sweep writes there.
         KeyboardInterrupt: On Ctrl-C. What is finished is kept; the same call goes on.
     """
     if isinstance(sweep, Mapping):
@@ -120,7 +120,7 @@ def sweep(
                 if bar:
                     bar.show(count / len(todo), f"{count} of {len(todo)} runs")
     finally:
-        # Whatever happened, the folder says what is there.
+        # Written in every case: the list of finished runs.
         summary = folder.write(failed)
     return SweepResult(Path(folder.path), summary)
 
@@ -158,7 +158,7 @@ def _by_dask(todo: list[SweepRun], scheduler: Any) -> Iterator[Iterator[tuple[Sw
     client = Client(scheduler) if ours else scheduler
     futures: dict[Any, SweepRun] = {}
     try:
-        # A run is a pure function of its key: a worker that dies costs its runs, which others make again.
+        # A run is a pure function of its key: the runs of a worker that dies are repeated by others.
         for r in todo:
             task = client.submit(_pathweave.sweep_run, r.key, r.scenario, r.tables, key=f"pathweave-{r.key}")
             futures[task] = r

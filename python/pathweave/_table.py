@@ -17,19 +17,19 @@ from typing import Any, ClassVar, Self
 from ._pathweave import Scenario
 
 _T = typing.TypeVar("_T", bound="Table")
-# Types of fields, which take long to find out.
+# Types of fields, cached because they are slow to compute.
 _known: dict[type, dict[str, Any]] = {}
 
 
 @dataclass(kw_only=True, repr=False)
 class Table:
-    """A table of a scenario file. What is None is not said, and has its default."""
+    """A table of a scenario file. A field that is None is not set and has its default."""
 
     kind: ClassVar[str | None] = None
-    """What tells tables of one place apart, where that is a field."""
+    """The field that distinguishes tables of one place, if any."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The table as the file has it: what is said and nothing else."""
+        """The table as in a file: only the fields that are set."""
         tag = {} if self.kind is None else {"kind": self.kind}
         said = {_in_file(name): getattr(self, name) for name in _types(type(self))}
         return tag | {name: plain(value) for name, value in said.items() if value is not None}
@@ -69,10 +69,10 @@ class Root(Table):
         return made
 
     def checked(self) -> Scenario:
-        """The scenario, checked by what checks files.
+        """The scenario, checked as a file is.
 
         Raises:
-            ScenarioError: With every mistake found, each with its field, what is allowed and the nearest valid name.
+            ScenarioError: With every mistake, each with its field, the allowed values and the nearest valid name.
         """
         return Scenario.from_dict(self.to_dict(), base_dir=self.base_dir)
 
@@ -108,7 +108,7 @@ def _table(table: type[_T], given: Mapping[str, Any]) -> _T:
 
 
 def _value(wanted: Any, value: Any) -> Any:
-    """`value`, of a file that was checked, as what a field of type `wanted` holds."""
+    """Converts `value`, of a checked file, to a field of type `wanted`."""
     choices = _alternatives(wanted)
     if isinstance(value, Mapping):
         for choice in choices:

@@ -122,7 +122,7 @@ def test_mistakes_are_told(result: pw.RunResult, small: pw.Scenario) -> None:
         result.plot.series("queues")
     with pytest.raises(ValueError, match="most is 0; expected 1 to 12"):
         result.plot.series(most=0)
-    with pytest.raises(ValueError, match=r"nothing was sampled; observe\.interval"):
+    with pytest.raises(ValueError, match=r"there are no samples; set observe\.interval"):
         pw.run(small.with_(set=["observe.interval=0s"]), progress=False).plot.series()
 
 

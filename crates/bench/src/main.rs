@@ -1,9 +1,9 @@
-//! Benchmarks of speed and memory, counted as work per CPU second: `make bench`.
+//! Benchmarks of speed and memory, counted as work per CPU second: `make bench` runs all, `cargo run --release -p
+//! pathweave-bench -- PART` one.
 //!
 //! Each benchmark of the simulator runs in a separate process, which gives it a peak memory of its own. The best of
 //! several runs counts, because other work on the machine can only slow a run down. Results go to
 //! `target/bench.json`.
-//! since other work on the machine can only slow a run down. Results go to `target/bench.json`.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 

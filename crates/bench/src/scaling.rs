@@ -1,7 +1,6 @@
 //! Speed-up of a run by threads: wall time of B1 to B3 by number of threads, as a table and a curve.
 
-use std::fmt::Write;
-
+use pathweave_report::chart::{Anchor, Axis, Chart, Frame, Join};
 use serde_json::{Map, Value, json};
 
 use crate::workloads::Bench;
@@ -69,52 +68,25 @@ fn wall_s(value: &Value) -> f64 {
 
 /// Returns a plot with a curve per benchmark: speed-up over threads, and the ideal line.
 pub(crate) fn curve(tables: &[(&str, Value)], steps: &[u16]) -> String {
-    const WIDTH: f64 = 480.0;
-    const HEIGHT: f64 = 360.0;
-    const EDGE: f64 = 48.0;
-    const COLOURS: [&str; 3] = ["#1f6fb2", "#c2571a", "#3b8a3e"];
     let most = f64::from(*steps.last().unwrap_or(&1)).max(2.0);
-    let x = |threads: f64| EDGE + threads / most * (WIDTH - 2.0 * EDGE);
-    let y = |speedup: f64| HEIGHT - EDGE - speedup / most * (HEIGHT - 2.0 * EDGE);
-    let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
-         <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n\
-         <path d=\"M{} {} L{} {}\" stroke=\"#999\" stroke-dasharray=\"4 4\" fill=\"none\"/>\n",
-        x(0.0),
-        y(0.0),
-        x(most),
-        y(most)
-    );
-    let mut put = |line: String| svg.push_str(&(line + "\n"));
-    for &step in steps {
-        let at = f64::from(step);
-        put(format!(
-            "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{step}</text>",
-            x(at),
-            HEIGHT - EDGE + 18.0
-        ));
-        put(format!("<text x=\"{}\" y=\"{}\" text-anchor=\"end\">{step}</text>", EDGE - 8.0, y(at) + 4.0));
-    }
-    put(format!("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">threads</text>", WIDTH / 2.0, HEIGHT - 8.0));
-    put(format!("<text x=\"8\" y=\"{}\">times as fast as one</text>", EDGE - 24.0));
+    let axis = Axis::linear(0.0, most);
+    let frame = Frame { width: 480.0, height: 360.0, left: 48.0, right: 48.0, top: 48.0, bottom: 48.0 };
+    let mut chart = Chart::new(frame, axis, axis);
+    let ticks: Vec<f64> = steps.iter().copied().map(f64::from).collect();
+    chart.x_ticks(&ticks, |step| step.to_string());
+    chart.y_ticks(&ticks, |step| step.to_string());
+    chart.x_title("threads");
+    chart.text((8.0, 24.0), Anchor::Start, "", "times as fast as one");
+    chart.curve([(0.0, 0.0), (most, most)], Join::Straight, "stroke=\"#999\" stroke-dasharray=\"4 4\"");
     for (number, (name, table)) in tables.iter().enumerate() {
-        let colour = COLOURS[number % COLOURS.len()];
         let points = steps.iter().filter_map(|&step| Some((f64::from(step), speedup(table, step)?)));
-        let mut path = String::new();
-        for (threads, speedup) in points {
-            write!(path, "{:.1},{:.1} ", x(threads), y(speedup)).expect("a string takes everything");
-        }
-        put(format!(
-            "<polyline points=\"{}\" stroke=\"{colour}\" stroke-width=\"2\" fill=\"none\"/>",
-            path.trim()
-        ));
-        put(format!(
-            "<text x=\"{}\" y=\"{}\" fill=\"{colour}\">{name}</text>",
-            EDGE + 12.0,
-            EDGE + 16.0 * number as f64
-        ));
+        let colour = format!("var(--c{number})");
+        chart.curve(points, Join::Straight, &format!("style=\"stroke:{colour}\""));
+        chart.draw(&format!("<g style=\"--soft:{colour}\">"));
+        chart.text((60.0, 64.0 + 16.0 * number as f64), Anchor::Start, "", name);
+        chart.draw("</g>");
     }
-    svg + "</svg>\n"
+    chart.file("Speed-up over threads")
 }
 
 #[cfg(test)]
@@ -139,6 +111,6 @@ mod tests {
         assert!(agree(&table));
         let svg = curve(&[("B1", table)], &[1, 2]);
         // Twice as fast with two threads is the upper right corner of the field.
-        assert!(svg.contains("240.0,180.0 432.0,48.0"), "{svg}");
+        assert!(svg.contains("M240.0 180.0L432.0 48.0"), "{svg}");
     }
 }

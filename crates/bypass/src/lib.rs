@@ -1,8 +1,8 @@
 //! Backends of the datapath beside the kernel's network stack.
 //!
-//! [`open`] gives a [`Device`](pathweave_datapath::Device) over the [`Carrier`] that a program names: UDP sockets, [`xdp`] (AF_XDP at a
-//! network interface) or [`dpdk`] (a port that this process polls). Both backends send the same frames, which [`ether`] writes
-//! and reads, so that a peer may use any of the three.
+//! [`open`] returns a [`Device`](pathweave_datapath::Device) over a [`Carrier`]: UDP sockets, [`xdp`] (AF_XDP at a
+//! network interface) or [`dpdk`] (a port that this process polls). [`ether`] writes and reads the frames of both
+//! backends. All three send the same packets, so the peer may use any of them.
 //!
 //! ```no_run
 //! use pathweave_bypass::{Carrier, Fallback, open};

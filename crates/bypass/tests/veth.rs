@@ -105,8 +105,8 @@ fn refusal(net: &Net, end: End, interface: &str, config: &DeviceConfig) -> XdpEr
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_what_to_do() {
-    let Some(net) = make("what_cannot_be_is_refused_with_what_to_do", 1_500, 1) else { return };
+fn impossible_setups_are_refused_with_a_remedy() {
+    let Some(net) = make("impossible_setups_are_refused_with_a_remedy", 1_500, 1) else { return };
     let good = config(End::Near, Family::V4);
     let why = refusal(&net, End::Near, "lnik0", &good).to_string();
     assert_eq!(why, "there is no network interface \"lnik0\"; did you mean \"link0\"? (there are lo, link0)",);

@@ -28,7 +28,7 @@ Exit codes:
   0    done
   1    internal error; of validate: a ratio left its band
   2    bad input: scenario, a file it names, command line, or output that cannot be written
-  3    the run ended with unfinished flows, or runs of a sweep failed; it says which and why
+  3    the run ended with unfinished flows, or runs of a sweep failed and why
   130  interrupted (Ctrl-C); what was finished is written and marked partial";
 
 #[derive(Debug, Subcommand)]

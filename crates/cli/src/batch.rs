@@ -2,39 +2,64 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration as Wall, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
-use pathweave_sim::{Monitor, MonitorDecision, Snapshot};
+use pathweave_heap::usage;
+use pathweave_records::{EndReason, RunResult};
+use pathweave_scenario::Loaded;
+use pathweave_sim::{Monitor, MonitorDecision, SimSpec, Snapshot};
 
 use crate::interrupt::Interrupt;
 use crate::live::ProgressFile;
+use crate::memory::{MemoryBudget, RunRefusal};
 use crate::options::ProgressBarMode;
 use crate::progress::clock;
 use crate::terminal;
 
-/// Calls `work` with each index in `order`, in `jobs` threads. Each thread takes the next unclaimed index, until the
-/// user interrupts.
-pub(crate) fn in_threads(jobs: usize, order: &[usize], interrupt: &Interrupt, work: impl Fn(usize) + Sync) {
+/// Executes the runs in `order`, `at_a_time` in parallel, and returns their results by index. Each thread takes the
+/// next unclaimed run, until the user interrupts. `one` executes a run and returns `None` if it was interrupted.
+///
+/// # Errors
+/// The error of a run, of the first one in their order if several fail. No further run starts after it, so that it is
+/// reported at once and not after hours of other runs.
+pub(crate) fn run_all<T: Send, E: Send>(
+    order: &[usize],
+    at_a_time: usize,
+    interrupt: &Interrupt,
+    one: impl Fn(usize) -> Result<Option<T>, E> + Sync,
+) -> Result<BTreeMap<usize, T>, E> {
     let next = AtomicUsize::new(0);
+    let results = Mutex::new(BTreeMap::new());
     let work = || {
         while let Some(&index) = order.get(next.fetch_add(1, Ordering::Relaxed)) {
             if interrupt.requested() {
                 return;
             }
-            work(index);
+            if let Some(result) = one(index).transpose() {
+                if result.is_err() {
+                    interrupt.request();
+                }
+                locked(&results).insert(index, result);
+            }
         }
     };
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.min(order.len())).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..at_a_time.min(order.len())).map(|_| scope.spawn(work)).collect();
         for worker in workers {
             if let Err(panic) = worker.join() {
                 std::panic::resume_unwind(panic);
             }
         }
     });
+    let results = results.into_inner().expect("every thread has ended well");
+    results.into_iter().map(|(index, result)| Ok((index, result?))).collect()
+}
+
+fn locked<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().expect("no thread panics while it holds the lock")
 }
 
 /// Monitor that reports the progress of a run to the batch and stops the run on an interrupt.
@@ -42,6 +67,28 @@ pub(crate) struct Watcher<'a> {
     index: usize,
     batch: &'a Batch,
     interrupt: &'a Interrupt,
+}
+
+impl Watcher<'_> {
+    /// Executes a scenario on the cores that `on_cores` determines, and records its times. Returns `None` after an
+    /// interrupt, because an incomplete run gives no result.
+    ///
+    /// # Errors
+    /// The scenario is wrong, or the run does not fit the memory.
+    pub(crate) fn run(
+        &mut self,
+        loaded: &Loaded,
+        room: &MemoryBudget,
+        on_cores: impl FnOnce(&SimSpec) -> SimSpec,
+    ) -> Result<Option<RunResult>, RunRefusal> {
+        let (spec, _taken) = room.prepare(loaded, on_cores)?;
+        let (started, cpu_s) = (Instant::now(), usage::thread_cpu_s());
+        let run = pathweave_scenario::run(&spec, self);
+        let mut run = run.map_err(|why| RunRefusal::Scenario(loaded.sim_error(&why)))?;
+        run.info.wall_s = started.elapsed().as_secs_f64();
+        run.info.cpu_s += usage::thread_cpu_s() - cpu_s;
+        Ok((run.info.ended != EndReason::Interrupted).then_some(run))
+    }
 }
 
 impl Monitor for Watcher<'_> {
@@ -99,6 +146,30 @@ impl Batch {
         Batch { live: Some(live), ..self }
     }
 
+    /// Executes all runs like [`run_all`], and shows their progress. The longest runs start first, so that no long run
+    /// is left alone at the end.
+    ///
+    /// # Errors
+    /// The error of a run.
+    pub(crate) fn run_all<T: Send, E: Send>(
+        &self,
+        at_a_time: usize,
+        interrupt: &Interrupt,
+        one: impl Fn(usize) -> Result<Option<T>, E> + Sync,
+    ) -> Result<BTreeMap<usize, T>, E> {
+        let mut order: Vec<usize> = (0..self.costs.len()).collect();
+        order.sort_by(|&a, &b| self.costs[b].total_cmp(&self.costs[a]));
+        let results = run_all(&order, at_a_time, interrupt, |index| {
+            let result = one(index)?;
+            if result.is_some() {
+                self.update(index, None);
+            }
+            Ok(result)
+        });
+        self.finish();
+        results
+    }
+
     /// Creates a monitor for run `index`.
     pub(crate) fn watch<'a>(&'a self, index: usize, interrupt: &'a Interrupt) -> Watcher<'a> {
         Watcher { index, batch: self, interrupt }
@@ -112,7 +183,7 @@ impl Batch {
         if self.quiet {
             return;
         }
-        let mut state = self.state.lock().expect("no thread panics while it holds the lock");
+        let mut state = locked(&self.state);
         match part {
             Some(part) => {
                 state.running.insert(index, part);
@@ -157,7 +228,7 @@ impl Batch {
             bar.finish_and_clear();
         }
         if !self.quiet {
-            let finished = self.state.lock().expect("no thread panics while it holds the lock").finished;
+            let finished = locked(&self.state).finished;
             terminal::note(&format!("{finished} runs in {}", clock(self.started.elapsed())));
         }
     }

@@ -1,5 +1,8 @@
-//! The `pathweave` program: the command line around the scenario, simulator and report crates. It is also a library,
-//! for environments that run the program from something other than an executable.
+//! The `pathweave` program: the command line around the scenario, simulator, study and datapath crates.
+//!
+//! [`main`] runs the program and returns its exit code. Each subcommand is a file of `commands/`, or of `real/` for
+//! real networks. The crate is also a library, for environments that run the program without an executable, such as
+//! the Python package.
 
 mod args;
 mod batch;
@@ -26,7 +29,7 @@ mod self_command;
 mod simulation_speed;
 // This allows its tests to run together with those of the whole program.
 #[cfg(all(test, feature = "datapath"))]
-#[allow(dead_code, reason = "only what tests look at is used")]
+#[allow(dead_code, reason = "only parts that tests look at are used")]
 mod not_real;
 mod terminal;
 mod traces;

@@ -79,7 +79,7 @@ fn refused(memory: &Memory, available: u64) -> Option<String> {
         advice.push("fewer --threads take less".to_owned());
     }
     Some(format!(
-        "the run takes about {}, and {} are available ({}; `pathweave check --memory` tells all parts)",
+        "the run takes about {}, and {} are available ({}; `pathweave check --memory` lists all parts)",
         bytes(memory.total_bytes),
         bytes(available),
         advice.join("; ")
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused_with_advice() {
+    fn runs_that_do_not_fit_are_refused_with_advice() {
         assert_eq!(refused(&memory(2), 10_000_000), None);
         let why = refused(&memory(2), 9_000_000).expect("it does not fit");
         for part in ["10.00 MB", "9.000 MB", "\"samples\", 7.000 MB", "observe.interval", "--threads"] {
@@ -249,7 +249,7 @@ mod tests {
 
     /// A run that does not fit is not built. Building this one would give a different error.
     #[test]
-    fn what_does_not_fit_is_not_tried_out() {
+    fn runs_that_do_not_fit_are_not_tried_out() {
         let text = "topology = { kind = \"torus\", size = [160] }\nrouting = \"ecmp\"\n[[workload]]\n\
                     kind = \"flows\"\nflows = [{ src = 0, dst = 64, size = \"1KB\" }]\n";
         let loaded = Loaded::parse(text, "a.toml", "", &pathweave_scenario::Changes::default()).unwrap();

@@ -5,7 +5,7 @@ use std::num::NonZeroU16;
 
 use pathweave_heap::usage::thread_cpu_s;
 use pathweave_scenario::{Estimate, Inspection, Loaded, MeasuredStart, Progress};
-use pathweave_sim::{Calibrate, Monitor, MonitorDecision, SimSpec, Snapshot};
+use pathweave_sim::{Calibrate, Monitor, MonitorDecision, RunConfig, SimSpec, Snapshot};
 
 /// CPU time, after the first call of the monitor, that a beginning must take to be meaningful, in seconds.
 const ENOUGH_S: f64 = 0.3;
@@ -39,7 +39,8 @@ fn speed() -> f64 {
 
 /// Executes the beginning of a run. Returns `None` if that is impossible.
 fn begin(spec: &SimSpec) -> Option<MeasuredStart> {
-    let spec = SimSpec { threads: Some(NonZeroU16::MIN), calibrate: Calibrate::Never, ..spec.clone() };
+    let run = RunConfig { calibrate: Calibrate::Off, ..spec.run.clone() };
+    let spec = SimSpec { threads: Some(NonZeroU16::MIN), run, ..spec.clone() };
     let mut watch = SpeedMonitor { began_s: thread_cpu_s(), seen: Vec::new(), cut: false };
     pathweave_scenario::run(&spec, &mut watch).ok()?;
     // The first part is slower, because much memory is touched for the first time.

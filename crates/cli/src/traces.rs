@@ -144,7 +144,7 @@ pub(crate) struct Traces {
 impl Traces {
     /// Creates the files that `args` request.
     pub(crate) fn open(args: &TraceArgs, spec: &SimSpec) -> Result<Self, Failure> {
-        if args.pcapng.is_some() && spec.fidelity == Fidelity::Flow {
+        if args.pcapng.is_some() && spec.run.fidelity == Fidelity::Flow {
             let what = "--pcapng captures packets, and there are none with run.fidelity = \"flow\"; leave it out, or set \
                         run.fidelity to \"packet\"";
             return Err(Failure::Input(what.to_owned()));

@@ -227,7 +227,7 @@ fn write(s: &Settings) -> Result<()> {
         bytes / wall.as_secs_f64() / 1e6,
         used.as_nanos() as f64 / bytes,
         served.map_or(f64::NAN, |seconds| seconds * 1e9 / bytes),
-        stats.counters.retransmitted,
+        stats.counters.retransmitted_packets,
     );
     Ok(())
 }

@@ -423,9 +423,9 @@ pub enum ConfigError {
     },
     /// Packets are unprotected on an address that other hosts can reach.
     #[error(
-        "bind is {bind}, which others can send to, and protection is insecure: whoever can could read and write what \
-         is registered; give a key and protection encrypt, bind a loopback address, or on a closed network set \
-         unprotected to Anywhere"
+        "bind is {bind}, an address that other hosts can send to, and protection is insecure, so those hosts \
+         could read and write registered memory; set a key and protection encrypt, bind a loopback address, \
+         or on a closed network set unprotected to Anywhere"
     )]
     Unprotected {
         /// The address.
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_can_send_to_is_open_to_all_only_if_that_was_said() {
+    fn insecure_public_addresses_need_an_explicit_setting() {
         let open_to_all = |bind: &str, unprotected| {
             let bind = bind.parse().unwrap();
             DeviceConfig { bind, unprotected, ..DeviceConfig::loopback() }.validate()
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_what_is_allowed() {
+    fn invalid_values_are_named_with_the_allowed_ones() {
         let wrong = |change: fn(&mut DeviceConfig)| {
             let mut config = DeviceConfig::loopback();
             change(&mut config);

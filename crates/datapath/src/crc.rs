@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_has_its_tag_until_a_bit_changes() {
+    fn the_tag_matches_until_a_bit_changes() {
         // Starts like an opcode, so it counts as unprotected. The last datagram is shorter than the others.
         let mut batch = vec![0xc6; 3 * 100 + 40];
         let tags = [0, 7, 0xffff_ffff, 0x1234_5678];
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_protected_or_too_short_is_not_looked_at() {
+    fn protected_and_short_packets_are_skipped() {
         let mut batch = vec![0; 2 * 50];
         write(&mut batch, 50);
         assert_eq!(residues(&batch, 50), [0; AT_ONCE]);

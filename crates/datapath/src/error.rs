@@ -78,7 +78,8 @@ pub enum ConnectError {
     GivenUp,
     /// No answer arrived.
     #[error(
-        "{peer} has not answered within {timeout:?}: nobody listens there, a firewall drops UDP, or its cluster key is another"
+        "{peer} has not answered within {timeout:?}: no process listens there, a firewall drops UDP, or the \
+         cluster keys differ"
     )]
     Unreachable {
         /// Address of the peer.
@@ -103,7 +104,7 @@ pub enum ConnectError {
         reason: Refusal,
     },
     /// The peer has no listener.
-    #[error("{peer} accepts no connections: nobody listens there")]
+    #[error("{peer} accepts no connections: no process listens there")]
     NobodyListens {
         /// Address of the peer.
         peer: SocketAddr,
@@ -117,7 +118,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// The peer supports other protocol versions.
-    #[error("{peer} speaks versions {theirs:?} of the protocol, this end {ours:?}")]
+    #[error("{peer} supports versions {theirs:?} of the protocol, this end {ours:?}")]
     Version {
         /// Address of the peer.
         peer: SocketAddr,
@@ -149,7 +150,7 @@ pub enum ConnectError {
         local: SocketAddr,
     },
     /// A connection limit of the device is reached.
-    #[error("the device has {limit} connections, as many as it may")]
+    #[error("the device has {limit} connections, its limit")]
     TooMany {
         /// The limit.
         limit: usize,
@@ -187,7 +188,7 @@ impl ConnectError {
 #[non_exhaustive]
 pub enum PostError {
     /// The queue is full; take completions first.
-    #[error("{limit} requests are outstanding, as many as were agreed on; poll completions first")]
+    #[error("{limit} requests are outstanding, the agreed limit; poll completions first")]
     Full {
         /// Largest number of outstanding requests.
         limit: u32,
@@ -196,7 +197,7 @@ pub enum PostError {
     #[error("the connection is closed")]
     Closed,
     /// The peer's memory range exceeds the address space.
-    #[error("{len} bytes at address {address:#x} of the peer end beyond the last address there is")]
+    #[error("{len} bytes at address {address:#x} of the peer end beyond the address space")]
     Address {
         /// Requested address.
         address: u64,
@@ -262,7 +263,7 @@ pub enum DeregisterError {
 #[non_exhaustive]
 pub enum WaitError {
     /// The timeout has expired.
-    #[error("nothing has come within {0:?}")]
+    #[error("no event arrived within {0:?}")]
     Timeout(Duration),
     /// The connection has ended, and all its completions have been taken.
     #[error("the connection is closed: {0}")]

@@ -46,7 +46,7 @@ impl fmt::Display for CloseReason {
         f.write_str(match self {
             CloseReason::Local => "this end has closed it",
             CloseReason::Peer => "the peer has closed it",
-            CloseReason::Failed => "it has failed, and its first unsuccessful completion says why",
+            CloseReason::Failed => "it has failed; its first unsuccessful completion has the reason",
             CloseReason::PeerSilent => "the peer did not answer for as long as is allowed",
             CloseReason::DeviceClosed => "its device was closed",
             CloseReason::ClockRenewed => "its device's time had to begin anew, which it does after 200 days",

@@ -16,7 +16,7 @@ use crate::secure::SessionCounters;
 pub struct ConnectionStats {
     /// Packets, acknowledgements, retransmissions, degrees of reordering.
     pub counters: Counters,
-    /// Copies and notices of schemes that preserve packet order.
+    /// Control packets and gaps, for schemes that preserve packet order.
     pub order: OrderCounters,
     /// Statistics of each path, in order of path number.
     pub paths: Vec<PathStats>,

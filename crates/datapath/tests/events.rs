@@ -436,7 +436,7 @@ fn where_callers_turn_the_loop_those_who_post_do_not_call_the_hook() {
 }
 
 #[test]
-fn what_was_posted_comes_before_the_end_of_the_peer() {
+fn completions_come_before_the_end_of_the_peer() {
     let (client, server) = (open(&config()), open(&config()));
     let listener = server.listen().unwrap();
     let events = client.events();

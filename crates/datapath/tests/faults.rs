@@ -85,7 +85,7 @@ fn every_byte_arrives_once_whatever_the_network_does() {
             let pair = Pair::faulty(&config, faults, &Cuts::default(), seed);
             traffic(&pair, &format!("{name}, {protection}, seed {seed}"));
             let stats = pair.near.stats().unwrap();
-            assert!(faults.lose == 0.0 || stats.counters.retransmitted > 0, "{name}: {stats:?}");
+            assert!(faults.lose == 0.0 || stats.counters.retransmitted_packets > 0, "{name}: {stats:?}");
             let far = pair.server.stats().unwrap();
             if faults.damage > 0.0 && protection == Protection::Insecure {
                 assert!(far.refused_datagrams > 0, "{name}: {far:?}");
@@ -196,7 +196,7 @@ fn all_paths_dead_ends_in_an_error_in_time() {
 }
 
 #[test]
-fn who_ends_is_heard_of_though_a_close_is_lost() {
+fn the_end_of_a_peer_is_noticed_despite_a_lost_close() {
     // Each Close takes the next path, so the first one is lost in one of the two cases.
     for cut in [0b01, 0b10] {
         let cuts = Cuts::default();

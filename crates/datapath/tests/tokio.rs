@@ -43,7 +43,7 @@ fn the_example_runs() {
 }
 
 #[test]
-fn who_is_dropped_loses_no_message_and_recalls_no_request() {
+fn dropped_futures_lose_no_message_and_recall_no_request() {
     run(async {
         let (near, far) = pair().await;
         for _ in 0..3 {
@@ -118,7 +118,7 @@ fn the_end_of_a_connection_ends_all_that_waits() {
 }
 
 #[test]
-fn who_no_longer_wants_a_connection_has_none() {
+fn abandoned_connects_leave_no_connection() {
     run(async {
         let client = device();
         // A socket that receives and never answers.

@@ -63,7 +63,7 @@ impl<Q> Connection<Q> {
 
     /// Stores the receiver's count of packets out of order, and returns that of the previous call.
     pub(crate) fn replace_receiver_count(&mut self, now: &ReceiverCounters) -> u64 {
-        std::mem::replace(&mut self.received_out_of_order, now.out_of_order)
+        std::mem::replace(&mut self.received_out_of_order, now.ooo_packets)
     }
 }
 

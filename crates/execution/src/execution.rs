@@ -408,8 +408,8 @@ impl<Q> Execution<Q> {
     /// At the sender: sets the numbers of packets of a posted message. Only for connections that do not count them.
     pub fn count_sent(&mut self, flow: u32, sent_packets: u32, retransmitted_packets: u32) {
         if let Some(sending) = self.sending_mut(flow) {
-            sending.sent_packets = sent_packets;
-            sending.retransmitted_packets = retransmitted_packets;
+            sending.counters.sent_packets = sent_packets;
+            sending.counters.retransmitted_packets = retransmitted_packets;
         }
     }
 

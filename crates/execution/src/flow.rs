@@ -4,7 +4,7 @@ use pathweave_records::{FlowRecord, FlowStatus};
 use pathweave_transport::Status;
 use pathweave_units::Time;
 
-use crate::tally::{ReceiverCounters, SenderCounters};
+use crate::tally::{MessageCounters, ReceiverCounters, SenderCounters, grown};
 
 /// State of a message at its sender, beyond its description in the workload.
 #[derive(Clone, Copy, Debug, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -14,14 +14,8 @@ pub(crate) struct Sending {
     pub(crate) acked: Time,
     pub(crate) ideal_fct_ps: u64,
     pub(crate) ideal_acked_ps: Option<u64>,
-    pub(crate) extra_wire_bytes: u64,
-    pub(crate) sent_packets: u32,
-    pub(crate) retransmitted_packets: u32,
+    pub(crate) counters: MessageCounters,
     pub(crate) dropped_packets: u32,
-    timeouts: u32,
-    cnp_packets: u32,
-    copied_packets: u32,
-    notice_packets: u32,
     status: FlowStatus,
     /// Number of parts (queue pairs) that have not completed at the sender.
     pub(crate) parts_to_complete: u16,
@@ -32,8 +26,8 @@ pub(crate) struct Sending {
 pub(crate) struct Receiving {
     /// Time at which the last byte arrived; [`Time::MAX`] until then.
     finish: Time,
-    out_of_order_packets: u32,
-    out_of_order_max: u32,
+    ooo_packets: u32,
+    ooo_degree_max: u32,
     lost_packets: u32,
     /// Number of parts that have been announced and not been delivered.
     pub(crate) parts_to_deliver: u16,
@@ -49,14 +43,8 @@ impl Sending {
             acked: Time::MAX,
             ideal_fct_ps: record.ideal_fct_ps,
             ideal_acked_ps: record.ideal_acked_ps,
-            extra_wire_bytes: 0,
-            sent_packets: 0,
-            retransmitted_packets: 0,
+            counters: MessageCounters::default(),
             dropped_packets: 0,
-            timeouts: 0,
-            cnp_packets: 0,
-            copied_packets: 0,
-            notice_packets: 0,
             status: record.status,
             parts_to_complete: parts,
         }
@@ -65,13 +53,7 @@ impl Sending {
     /// Attributes to this flow the growth of the connection's counters from `taken` to `now`. Of several messages in
     /// flight together, each event counts for exactly one flow, so that sums over flows are correct.
     pub(crate) fn attribute_counters(&mut self, now: &SenderCounters, taken: &SenderCounters) {
-        self.sent_packets = grown(now.sent, taken.sent);
-        self.retransmitted_packets = grown(now.retransmitted, taken.retransmitted);
-        self.timeouts = grown(now.timeouts, taken.timeouts);
-        self.cnp_packets = grown(now.cnps, taken.cnps);
-        self.copied_packets = grown(now.copied, taken.copied);
-        self.notice_packets = grown(now.notices, taken.notices);
-        self.extra_wire_bytes = now.extra_wire_bytes.saturating_sub(taken.extra_wire_bytes);
+        self.counters = now.since(taken);
     }
 
     /// Returns the time at which the sender knew that the whole message had arrived.
@@ -85,14 +67,8 @@ impl Sending {
         record.acked_ps = self.acked().map(Time::as_ps);
         record.ideal_fct_ps = self.ideal_fct_ps;
         record.ideal_acked_ps = self.ideal_acked_ps;
-        record.extra_wire_bytes = self.extra_wire_bytes;
-        record.sent_packets = self.sent_packets;
-        record.retransmitted_packets = self.retransmitted_packets;
+        self.counters.fill_record(record);
         record.dropped_packets = self.dropped_packets;
-        record.timeouts = self.timeouts;
-        record.cnp_packets = self.cnp_packets;
-        record.copied_packets = self.copied_packets;
-        record.notice_packets = self.notice_packets;
         record.status = self.status;
     }
 
@@ -114,8 +90,8 @@ impl Sending {
 impl Receiving {
     pub(crate) const UNKNOWN: Receiving = Receiving {
         finish: Time::MAX,
-        out_of_order_packets: 0,
-        out_of_order_max: 0,
+        ooo_packets: 0,
+        ooo_degree_max: 0,
         lost_packets: 0,
         parts_to_deliver: 0,
         given_up: false,
@@ -138,13 +114,14 @@ impl Receiving {
     /// Attributes the growth of the connection's counters to this flow. The first `taken` packets out of order count
     /// for other flows.
     pub(crate) fn settle(&mut self, now: &ReceiverCounters, taken: u64) {
-        self.out_of_order_packets = grown(now.out_of_order, taken);
-        self.out_of_order_max = u32::try_from(now.out_of_order_max).unwrap_or(u32::MAX);
+        let clamped = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        self.ooo_packets = clamped(grown(now.ooo_packets, taken));
+        self.ooo_degree_max = clamped(now.ooo_degree_max);
     }
 
     /// Counts a packet out of order, for connections that do not count them.
     pub(crate) fn note_out_of_order(&mut self) {
-        self.out_of_order_packets += 1;
+        self.ooo_packets += 1;
     }
 
     /// Counts a packet that was lost at the receiver.
@@ -155,19 +132,14 @@ impl Receiving {
     /// Adds the receiver's state to a record that has the sender's. A message that has arrived whole has finished,
     /// even if its sender gave up waiting for the acknowledgement.
     pub(crate) fn complete(&self, record: &mut FlowRecord) {
-        record.ooo_packets = self.out_of_order_packets;
-        record.ooo_degree_max = self.out_of_order_max;
+        record.ooo_packets = self.ooo_packets;
+        record.ooo_degree_max = self.ooo_degree_max;
         record.dropped_packets += self.lost_packets;
         if self.finish < Time::MAX {
             record.finish_ps = Some(self.finish.as_ps());
             record.status = FlowStatus::Finished;
         }
     }
-}
-
-/// Returns the growth of a counter. The counters of a closed real connection read zero; the growth is then zero.
-fn grown(now: u64, before: u64) -> u32 {
-    u32::try_from(now.saturating_sub(before)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -201,13 +173,17 @@ mod tests {
 
     #[test]
     fn messages_under_way_together_count_each_event_once() {
-        let sent = |sent, retransmitted| SenderCounters { sent, retransmitted, ..SenderCounters::default() };
-        let received = |out_of_order| ReceiverCounters { out_of_order, out_of_order_max: 7 };
+        let sent = |sent_packets, retransmitted_packets| SenderCounters {
+            sent_packets,
+            retransmitted_packets,
+            ..SenderCounters::default()
+        };
+        let received = |ooo_packets| ReceiverCounters { ooo_packets, ooo_degree_max: 7 };
         let at = [(sent(10, 0), received(1)), (sent(25, 3), received(1)), (sent(32, 3), received(5))];
         let counts = at.windows(2).map(|pair| {
             let mut flow = flow(1);
             flow.0.attribute_counters(&pair[1].0, &pair[0].0);
-            flow.1.settle(&pair[1].1, pair[0].1.out_of_order);
+            flow.1.settle(&pair[1].1, pair[0].1.ooo_packets);
             let record = record(flow);
             let sent = (record.sent_packets, record.retransmitted_packets);
             (sent, (record.ooo_packets, record.ooo_degree_max))

@@ -9,7 +9,7 @@ pub use crate::forwarding::{
     LetFlowConfig, ReplyAfter, Shares, UgalConfig, WcmpConfig,
 };
 pub use crate::marking::{EcnConfig, LastHop, MarkAt, Thresholds};
-pub use crate::middlebox::{CoolMode, ExternalConfig, NdtConfig, NsfConfig, OrderGuards};
+pub use crate::middlebox::{CoolMode, ExternalConfig, HostStamp, NdtConfig, NsfConfig, OrderGuards};
 pub use crate::trim::TrimConfig;
 
 /// Largest number of traffic classes. Class 0 is control (acknowledgements, notifications), the others are data.

@@ -93,7 +93,7 @@ impl<'a> Engine<'a> {
             free_lanes: Vec::new(),
             services: Vec::new(),
             completions: IndexedHeap::default(),
-            sizes: Sizes::new(&spec.host),
+            sizes: Sizes::new(&spec.network),
             law,
             queues: Vec::new(),
             shorts: ShortLoads::default(),
@@ -108,7 +108,7 @@ impl<'a> Engine<'a> {
             touched_resources: Vec::new(),
             next_change: 0,
             events: 0,
-            deadline: (spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span), EndReason::TimeLimit),
+            deadline: (spec.run.until.map_or(Time::MAX, |span| Time::ZERO + span), EndReason::TimeLimit),
             recorded_until: Time::ZERO,
         };
         engine.on_network();
@@ -126,7 +126,7 @@ impl<'a> Engine<'a> {
 
     /// Runs to the end. Returns the reason of the end and its time.
     pub(crate) fn run(&mut self, monitor: &mut dyn Monitor) -> (EndReason, Time) {
-        let most_events = self.spec.stop.max_events.unwrap_or(u64::MAX);
+        let most_events = self.spec.run.max_events.unwrap_or(u64::MAX);
         let mut now = Time::ZERO;
         let mut looked_at = 0;
         let end = loop {
@@ -283,7 +283,7 @@ impl<'a> Engine<'a> {
     fn snapshot(&self, now: Time) -> Snapshot {
         Snapshot {
             now,
-            until: self.spec.stop.until,
+            until: self.spec.run.until,
             events: self.events,
             packet_hops: 0,
             bytes_done: self.execution.bytes_done(),

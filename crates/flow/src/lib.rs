@@ -1,15 +1,12 @@
 //! Fluid model of a run: flows share links, and there are no packets.
 //!
 //! [`run`] simulates the [`SimSpec`] of a packet run and yields the same records in a fraction of the time. Each
-//! message is a flow with its bytes on the wire, the links that it crosses, the fraction of its bytes that crosses
-//! each link, and a rate. Rates are max-min fair at every time. The completion time is that of the flow plus the rest
-//! of an idle network's delay: propagation, and one packet time at each switch. Further effects follow the
-//! description that each scheme gives of itself ([`pathweave_policy::fluid`]): queues met by short messages,
-//! collisions of sprayed packets, and rate controls that recover slowly.
+//! message is a flow with a rate on the links that it crosses. Rates are max-min fair at every time. Schemes describe
+//! further effects ([`pathweave_policy::fluid`]): queues met by short messages, collisions of sprayed packets, and rate
+//! controls that recover slowly.
 //!
-//! Timing of the workload, connections, routes, hashes and random paths are those of the packet engine; `sim`
-//! provides them in [`Ways`](pathweave_sim::PacketFreeNetwork). `docs/flow-fidelity.md` states with measurements where the model
-//! is valid.
+//! Workload, connections, routes, hashes and random paths are those of the packet engine, from
+//! [`PacketFreeNetwork`](pathweave_sim::PacketFreeNetwork). `docs/flow-fidelity.md` states where the model is valid.
 
 mod agenda;
 mod engine;

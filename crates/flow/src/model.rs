@@ -49,7 +49,7 @@ pub(crate) fn models(spec: &SimSpec, ways: &PacketFreeNetwork<'_>) -> Vec<Model>
             collides,
             law: QueueConstants::of(&fluid.control),
             recovery: fluid.control.recovery,
-            packets_an_ack: scheme.acks.packets_an_ack(spec.host.mtu.get()),
+            packets_an_ack: scheme.acks.packets_an_ack(spec.network.mtu.get()),
         }
     };
     spec.groups.iter().map(of_group).collect()

@@ -20,7 +20,7 @@ impl Engine<'_> {
         let mut outside = self.validity.reasons(end);
         if self.solver.cut_short > 0 {
             outside.push(format!(
-                "rates were left unfinished at {} instants, whose changes spread over too many links",
+                "rates were left unfinished at {} instants, because their changes affected too many links",
                 self.solver.cut_short
             ));
         }

@@ -47,13 +47,13 @@ fn check(spec: &SimSpec) -> Result<(), SimError> {
     }
     let observe = &spec.observe;
     for (is_set, field, why) in [
-        (spec.host.nic.is_some(), "network.nic", "NICs and hosts cost time"),
+        (spec.network.nic.is_some(), "network.nic", "NICs and hosts cost time"),
         (spec.switch.classes() > 2, "switch.weights", "there are several classes of data"),
         (spec.switch.external.has_middlebox(), "switch.external", "middleboxes answer packets"),
         (observe.departures, "observe.departures", "packets are counted as they leave their hosts"),
         (observe.flows > 0, "observe.flows", "packets of messages are followed"),
         (!observe.follow.is_empty(), "observe.follow", "packets of messages are followed"),
-        (spec.verify, "run.verify", "the placement of packets is verified"),
+        (spec.run.verify, "run.verify", "the placement of packets is verified"),
     ] {
         if is_set {
             return Err(refused(ErrorSource::Field(field), why, &format!("leave out {field}")));
@@ -73,9 +73,9 @@ fn check_schemes(spec: &SimSpec) -> Result<(), SimError> {
     for group in &spec.groups {
         let named = &spec.schemes[usize::from(group.scheme)];
         let why = match &named.scheme.service {
-            _ if named.scheme.policy.is_about_feedback() => "is about what switches answer to packets",
+            _ if named.scheme.policy.is_about_feedback() => "concerns answers of switches to packets",
             _ if named.scheme.as_fluid().spread.is_none() => "has paths picked packet by packet by a program",
-            Service::Datagram(_) => "sends datagrams and is about how those that are missing are repaired",
+            Service::Datagram(_) => "sends datagrams and concerns the repair of missing ones",
             Service::EndToEnd => "has contexts that carry one message at a time",
             Service::Connection | Service::SharedReceive(_) => continue,
         };
@@ -121,7 +121,7 @@ fn check_network(spec: &SimSpec, ways: &PacketFreeNetwork<'_>, models: &[Model])
         return Err(SimError::Fidelity {
             blame: ErrorSource::Field("run.fold"),
             message:
-                "ranks that are alike are run once, and switches choose single paths, which tell them apart"
+                "ranks that are alike are run once, and switches choose single paths, so the ranks differ"
                     .to_owned(),
             advice: "set run.fold to \"never\"".to_owned(),
         });

@@ -1,6 +1,6 @@
 //! Sizes of messages on the wire, and their times in an idle network.
 
-use pathweave_sim::{HostConfig, IdealPath, PathProfile, PathUse, full_and_ack_bytes};
+use pathweave_sim::{IdealPath, NetworkConfig, PathProfile, PathUse, full_and_ack_bytes};
 use pathweave_units::{Duration, Rate, mix64};
 
 use crate::walk::bytes_a_ps;
@@ -39,7 +39,7 @@ impl PathRate {
 
 /// Sizes of messages by path, with a cache of recent ones.
 pub(crate) struct Sizes {
-    host: HostConfig,
+    network: NetworkConfig,
     packet_bytes: u32,
     ack_bytes: u32,
     /// Data by profile of the network, for one path and for all paths.
@@ -59,15 +59,15 @@ struct Path {
 }
 
 impl Sizes {
-    pub(crate) fn new(host: &HostConfig) -> Self {
-        let (packet_bytes, ack_bytes) = full_and_ack_bytes(host);
+    pub(crate) fn new(network: &NetworkConfig) -> Self {
+        let (packet_bytes, ack_bytes) = full_and_ack_bytes(network);
         let (paths, known) = (Vec::new(), [None; REMEMBERED]);
-        Sizes { host: host.clone(), packet_bytes, ack_bytes, paths, known }
+        Sizes { network: network.clone(), packet_bytes, ack_bytes, paths, known }
     }
 
     /// Replaces the paths. `share` is the share of the links' capacity that is used.
     pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
-        let (mtu, framing, verb) = (self.host.mtu.get() as u16, self.host.framing, self.host.verb);
+        let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
         let of = |profile: &PathProfile, used| {
             let profile = profile.clone().used(used);
             let (line, back) = (PathRate::of(&profile, share), profile.one_way(self.ack_bytes));
@@ -113,7 +113,7 @@ impl Sizes {
         let (wire, ideal) = path.message(bytes);
         let size = Size {
             wire,
-            packets: bytes.div_ceil(self.host.mtu.get()).max(1),
+            packets: bytes.div_ceil(self.network.mtu.get()).max(1),
             ideal,
             base: ideal.saturating_sub(line.slower.time_for(wire)),
         };

@@ -183,11 +183,11 @@ impl ValidityChecks {
             (full, "links between switches are more than 97 % full under a scheme that avoids full ones"),
             (
                 self.each_counts && (self.slowed || self.marked > MIN_COUNTED_SHARE * self.at_random),
-                "rates that are cut by notifications get faster by timers, and what waits for them is late",
+                "rates cut by notifications recover by timers, so dependent messages are late",
             ),
             (
                 self.each_counts && self.shared,
-                "flows of single paths meet, and what waits for them begins later each time",
+                "flows of single paths collide, so dependent messages begin later each time",
             ),
             (
                 self.drifts,

@@ -5,7 +5,7 @@
 //! the TLB hold. With pages of 2 MiB a run needs a few dozen pages instead of tens of thousands. On systems other
 //! than Linux the system's allocator is used.
 //!
-//! The module [usage] reports the time and memory that a process has used.
+//! The module [`usage`] reports the time and memory that a process has used.
 
 pub mod usage;
 

@@ -52,7 +52,7 @@ pub(crate) fn read(lab: &LabName, namespaces: &[Namespace]) -> Result<ExistingLa
     let incomplete = |what: String| LabError::Incomplete { lab: lab.to_string(), what };
     let topology = evidence.topology().map_err(incomplete)?;
     let settings = evidence.nodes.first_key_value().map(|(_, (label, _))| label.settings.clone());
-    let settings = settings.ok_or_else(|| incomplete("no node says what it is".to_owned()))?;
+    let settings = settings.ok_or_else(|| incomplete("no node has a label".to_owned()))?;
     let plan = Plan::new(lab.clone(), topology, settings)?;
     Ok(ExistingLab { plan, closed: evidence.closed })
 }
@@ -72,7 +72,7 @@ impl LabelData {
         let labels = || devices.iter().filter_map(|device| Some((device.index, device.alias.as_deref()?)));
         let mine = labels().find(|(index, _)| *index == device::LOOPBACK);
         let Some(label) = mine.and_then(|(_, alias)| alias.parse::<NodeLabel>().ok()) else {
-            return Err(incomplete(format!("node {name} does not say what it is")));
+            return Err(incomplete(format!("node {name} has no label of a lab")));
         };
         let node = label.node;
         self.nodes.insert(node, (label, name));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_said() {
+    fn missing_parts_are_named() {
         let original = plan(LeafSpine::new(2, 2, 2).build(Path::new(".")).unwrap());
         let mut without_node = evidence(&original);
         without_node.nodes.remove(&3);

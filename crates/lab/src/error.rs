@@ -72,7 +72,7 @@ pub enum LabError {
         why: SystemError,
     },
     /// Creation of the lab failed, and so did removing its parts.
-    #[error("{first}; what had been made could not all be removed: {then}")]
+    #[error("{first}; the lab could not be removed completely: {then}")]
     Rollback {
         /// Error of the creation.
         first: Box<LabError>,
@@ -83,7 +83,7 @@ pub enum LabError {
     #[error("{0}")]
     Run(String),
     /// The user interrupted the command.
-    #[error("interrupted; what had been made is removed")]
+    #[error("interrupted; the lab is removed")]
     Interrupted,
     /// The topology, or a name in it, is invalid.
     #[error(transparent)]

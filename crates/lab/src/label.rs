@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_label_is_refused() {
+    fn invalid_labels_are_refused() {
         for text in [
             "",
             "eth0 of the office",

@@ -28,7 +28,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | `plan`, `settings`, `name`, `label` | description of a lab: data, texts, limits |
-//! | `up`, `find`, `lab`, `processes` | creation, discovery, change and removal |
+//! | `create`, `discovery`, `lab`, `processes` | creation, discovery, change and removal |
 //! | `privilege`, `inside` | labs without root privileges; execution of programs in a lab |
 //! | `application` | third-party programs on several hosts at once |
 //! | `schedule`, `run` | faults and traffic of a scenario |

@@ -109,7 +109,7 @@ pub fn keep_workplace() -> Result<std::convert::Infallible, LabError> {
     let mut out = std::io::stdout();
     writeln!(out, "{line}")
         .and_then(|()| out.flush())
-        .context(|| "tell that the workplace is there".to_owned())?;
+        .context(|| "report that the workplace is ready".to_owned())?;
     made?;
     loop {
         pause();

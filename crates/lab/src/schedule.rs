@@ -170,7 +170,7 @@ impl Change {
 
 fn check_size(changes: usize) -> Result<(), LabError> {
     if changes > MOST_CHANGES {
-        let allowed = format!("a lab makes at most {MOST_CHANGES}; let links flap less often");
+        let allowed = format!("a lab makes at most {MOST_CHANGES}; choose a longer period of flapping links");
         return Err(LabError::Value { what: "number of changes", value: changes.to_string(), allowed });
     }
     Ok(())
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_broken_from_the_start_is_due_at_once() {
+    fn faults_from_the_start_are_due_at_once() {
         let down = |link: &str, at| FaultConfig::LinkDown { link: link.into(), at, up_at: None };
         let faults = [down("leaf1-spine1", Span::from_ns(1)), down("leaf0-spine1", Span::from_us(100))];
         // 50 us at 1/10 are half a millisecond.
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_said_and_wrong_names_are_refused() {
+    fn impossible_faults_are_reported_and_wrong_names_refused() {
         let storm = FaultConfig::PauseStorm { host: "host0".into(), at: Span::from_ms(1), until: None };
         let none = schedule(&[storm], "1").unwrap();
         assert_eq!(

@@ -121,8 +121,8 @@ fn over_a_bottleneck(scheme: &str) -> Option<[RdmStats; 2]> {
 /// switch marks, the receiver reports, and the sender slows down. The benefit depends on scheduling, so it is printed
 /// and not asserted; `transport/tests/rd/congestion.rs` asserts it in simulated time.
 #[test]
-fn who_sends_hears_of_marks() {
-    if !privileged("who_sends_hears_of_marks") {
+fn senders_are_notified_of_marks() {
+    if !privileged("senders_are_notified_of_marks") {
         return;
     }
     let Some([deaf, _]) = over_a_bottleneck("erd-uncontrolled") else { return };

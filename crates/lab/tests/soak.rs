@@ -292,8 +292,8 @@ fn soak(time: Duration) -> Vec<u64> {
                     bytes += ends.round(&mut rng, scheme);
                 }
                 let counters = ends.near.stats().unwrap().counters;
-                retransmitted += counters.retransmitted;
-                sent += counters.data_sent;
+                retransmitted += counters.retransmitted_packets;
+                sent += counters.sent_packets;
                 slowest.push((born.elapsed(), scheme));
                 slowest.sort_unstable_by(|one, other| other.cmp(one));
                 slowest.truncate(8);

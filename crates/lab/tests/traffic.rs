@@ -25,7 +25,9 @@ fn spec(scheme: &str, topology: Topology) -> SimSpec {
     let env = WorkloadEnv::new(4, Rate::from_gbps(100));
     let graph = build(&[WorkloadConfig::new(rings)], &env).unwrap().graph;
     let named = NamedScheme::find(scheme).unwrap();
-    SimSpec { verify: true, ..SimSpec::new(scheme, topology, graph, named) }
+    let mut spec = SimSpec::new(scheme, topology, graph, named);
+    spec.run.verify = true;
+    spec
 }
 
 #[test]

@@ -35,8 +35,10 @@ impl fmt::Display for MeasureError {
                 }
             }
             MeasureError::Closed => f.write_str("the other end has closed the connection"),
-            MeasureError::Timeout(span) => write!(f, "nothing was heard for {span:?}"),
-            MeasureError::Protocol(what) => write!(f, "the other end does not speak as expected: {what}"),
+            MeasureError::Timeout(span) => write!(f, "no packet arrived for {span:?}"),
+            MeasureError::Protocol(what) => {
+                write!(f, "the other end violates the protocol of measurements: {what}")
+            }
             MeasureError::Refused(why) => write!(f, "the server refuses: {why}"),
             MeasureError::Local(what) => f.write_str(what),
         }

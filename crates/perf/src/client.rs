@@ -132,7 +132,7 @@ impl<M: Connect> Client<'_, M> {
                 None => continue,
                 Some(Came::Said(Control::Report(side))) => break *side,
                 Some(Came::Said(said)) => {
-                    return Err(MeasureError::Protocol(format!("{said:?} after a test")));
+                    return Err(MeasureError::Protocol(format!("unexpected message {said:?} after a test")));
                 }
                 Some(Came::Data | Came::Done) => {}
             }
@@ -242,7 +242,9 @@ impl<M: Connect> Client<'_, M> {
 /// Returns the next event of a running test. Control messages are an error there.
 fn next<E: End>(end: &mut E) -> Result<Option<Came<E::Side>>, MeasureError> {
     match end.next()? {
-        Some(Came::Said(said)) => Err(MeasureError::Protocol(format!("{said:?} during a test"))),
+        Some(Came::Said(said)) => {
+            Err(MeasureError::Protocol(format!("unexpected message {said:?} during a test")))
+        }
         came => Ok(came),
     }
 }

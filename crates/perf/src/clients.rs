@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_breaks_does_not_come_back_and_without_a_number_it_never_ends() {
+    fn broken_clients_do_not_return_and_without_a_number_it_never_ends() {
         let mut clients = Clients::new(Some(1));
         let (number, address) = at(1);
         let ticket = clients.admit(number, address, true).unwrap();
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded_and_nobody_under_way_is_forgotten() {
+    fn memory_of_clients_is_bounded_and_keeps_active_ones() {
         let mut clients = Clients::new(None);
         let open = clients.admit(u64::MAX, at(1).1, false).unwrap();
         for number in 0..REMEMBERED as u64 + 5 {

@@ -171,7 +171,9 @@ impl<E: End> Running<E> {
                 }
             }
             Came::Said(Control::Bye) if self.is_over() => {}
-            Came::Said(said) => return Err(MeasureError::Protocol(format!("a client says {said:?}"))),
+            Came::Said(said) => {
+                return Err(MeasureError::Protocol(format!("unexpected message {said:?} of a client")));
+            }
             Came::Data | Came::Done => {}
         }
         if matches!(self.phase, Phase::Running | Phase::Finishing) {

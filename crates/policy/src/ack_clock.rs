@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_for_a_path_that_goes_down_takes_another() {
+    fn packets_for_a_path_that_goes_down_take_another() {
         let mut rng = rng();
         let mut clock = AckClock::new(4, 0.0, &mut rng);
         (0..4).for_each(|path| assert_eq!(clock.release(PathId(path), 1, &mut rng), 1));

@@ -30,6 +30,16 @@ pub struct SendRequest {
     pub egress: Egress,
 }
 
+impl SendRequest {
+    /// Returns true if the packet fits into a window. With nothing in flight it always does: a window smaller than a
+    /// packet must slow a sender down, never stop it.
+    #[inline]
+    pub fn fits(&self, window_bytes: u64) -> bool {
+        self.inflight_packets == 0
+            || self.inflight_bytes.saturating_add(u64::from(self.wire_bytes)) <= window_bytes
+    }
+}
+
 /// Result of [`Policy::poll_send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {

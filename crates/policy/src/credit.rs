@@ -265,7 +265,8 @@ impl CreditConfig {
         }
         match self.window {
             Window::Unlimited => {
-                let allowed = "{ bdp = 1.5 } or { packets = 50 }: what leaves unasked has a bound";
+                let allowed =
+                    "{ bdp = 1.5 } or { packets = 50 }: the bytes sent without a grant have a bound";
                 check(false, "window", "\"unlimited\"", allowed)
             }
             Window::Bdp(bdp) => check((0.01..=1e3).contains(&bdp), "window.bdp", bdp, "0.01 to 1000"),
@@ -397,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let complaint = |config: CreditConfig| config.validate().expect_err("out of range").to_string();
         let rccc = CreditConfig::rccc();
         for config in [rccc, CreditConfig::eqds(), CreditConfig::ndp()] {

@@ -6,7 +6,7 @@
 //! leaves, calls [`Policy::on_sent`] only if the packet really left, and returns the [`Memo`] with the feedback on
 //! the packet.
 //!
-//! - [`PolicyConfig`] is the factory, [`AnyPolicy`] its product; [`registry`] explains how to add a policy.
+//! - [`PolicyConfig`] builds an [`AnyPolicy`]; [`registry`] explains how to add a policy.
 //! - Eight policies decide rate and path together: [`Udmp`], [`MpRdma`], [`Mrc`], [`Dlbf`], [`Reps`], [`Reflex`],
 //!   [`laps`] and [`Weave`]. The first two share [`ack_clock`] and [`late_acks`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` combines freely.
@@ -61,6 +61,7 @@ mod dlbf;
 mod egress;
 mod error;
 pub mod fluid;
+mod forwards;
 mod ignores;
 pub mod laps;
 pub mod late_acks;
@@ -119,8 +120,8 @@ pub use split::{SplitConfig, SplitPolicy};
 pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
 pub use weave::{PathChoice, Weave, WeaveConfig};
 
-/// Paths of types that [`ignores!`] names in the crate that uses it.
+/// Types that [`ignores!`] and [`forwards!`] name in the crate that uses it.
 #[doc(hidden)]
 pub mod units {
-    pub use pathweave_units::{PathId, Time};
+    pub use pathweave_units::{PathId, Rate, Time};
 }

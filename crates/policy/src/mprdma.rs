@@ -36,6 +36,8 @@ pub enum Decrease {
     HalfPacket,
     /// A marked acknowledgement halves the window, at most once a round trip. Not MP-RDMA.
     HalfWindow,
+    /// Every marked acknowledgement halves the window. Not MP-RDMA.
+    HalfWindowEachMark,
 }
 
 impl fmt::Display for Decrease {
@@ -43,6 +45,7 @@ impl fmt::Display for Decrease {
         f.write_str(match self {
             Decrease::HalfPacket => "half_packet",
             Decrease::HalfWindow => "half_window",
+            Decrease::HalfWindowEachMark => "half_window_each_mark",
         })
     }
 }
@@ -53,7 +56,7 @@ impl fmt::Display for Decrease {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MpRdmaConfig {
-    /// Effect of a mark on the window: "half_packet" (default) or "half_window".
+    /// Effect of a mark on the window: "half_packet" (default), "half_window" or "half_window_each_mark".
     pub decrease: Decrease,
     /// Initial window, in bandwidth-delay products. Default 1: a RoCE queue pair starts at line rate.
     pub initial_window_bdp: f64,
@@ -203,6 +206,7 @@ impl MpRdma {
                 self.shrink(self.cwnd / 2.0);
             }
             Decrease::HalfWindow => {}
+            Decrease::HalfWindowEachMark => self.shrink(self.cwnd / 2.0),
         }
     }
 

@@ -3,9 +3,7 @@
 //! which measure the round trip to that edge. The round-trip time to the peer is ignored. Flows inside a site, and
 //! all flows without an edge that replies, use the congestion control and the picker unchanged.
 
-use core::ops::Range;
-
-use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+use pathweave_units::{Duration, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig, IncreaseOver, SwiftConfig, TimelyConfig};
 use crate::error::check;
@@ -13,9 +11,8 @@ use crate::fluid::{AsFluid, Fluid, HasControlModel};
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{SplitConfig, SplitPolicy};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay, HostEnv,
-    MeasuredSection, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest,
-    SendWindow, Sent,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, MeasuredSection, Policy,
+    PolicyCx, PolicyEnv,
 };
 
 /// Effect of the peer's acknowledgements on the congestion control of a flow to another site.
@@ -98,20 +95,12 @@ impl AsFluid for ReflexConfig {
 
 /// Adapts only `cc`: `edge_cc` is for simulated sites, whose edge replies.
 impl Adapt for ReflexConfig {
+    crate::forwards!({ cc } uses_longest_path, host_delay, adapt_to_host);
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);
         if let Some(cc) = &mut self.edge_cc {
             cc.adapt_to_fabric(fabric);
         }
-    }
-    fn uses_longest_path(&self) -> bool {
-        self.cc.uses_longest_path()
-    }
-    fn host_delay(&self) -> HostDelay {
-        self.cc.host_delay()
-    }
-    fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.cc.adapt_to_host(host);
     }
 }
 
@@ -191,32 +180,10 @@ impl EdgeFeedback {
 }
 
 impl Policy for Reflex {
-    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-        self.inner.on_open(now, member, cx);
-    }
-    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-        self.inner.on_close(cx);
-    }
-    #[inline]
-    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
-        self.inner.poll_send(now, want, cx)
-    }
-    #[inline]
-    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-        self.inner.on_sent(now, sent, cx)
-    }
-    fn make_control(
-        &mut self,
-        now: Time,
-        path: PathId,
-        in_flight: Range<u64>,
-        cx: &mut PolicyCx<'_>,
-    ) -> Outgoing {
-        self.inner.make_control(now, path, in_flight, cx)
-    }
-    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
-        self.inner.on_copy_sent(now, psn, path, wire_bytes, cx);
-    }
+    crate::forwards!(
+        { inner } on_open, on_close, poll_send, on_sent, make_control, on_copy_sent, on_paths, on_timer, next_timer,
+        rate, window, path_beyond_window
+    );
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         match &mut self.fed {
@@ -233,32 +200,15 @@ impl Policy for Reflex {
             None => self.inner.on_control(now, feedback, cx),
         }
     }
-    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.inner.on_paths(now, paths, cx);
-    }
-    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-        self.inner.on_timer(now, cx);
-    }
-    #[inline]
-    fn next_timer(&self) -> Option<Time> {
-        self.inner.next_timer()
-    }
-    fn rate(&self, now: Time) -> Option<Rate> {
-        self.inner.rate(now)
-    }
-    fn window(&self) -> Option<SendWindow> {
-        self.inner.window()
-    }
-    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-        self.inner.path_beyond_window(now, want, cx)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Memo;
     use crate::cc::TimelyPreset;
     use crate::find_scheme;
+    use pathweave_units::{PathId, Rate};
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -337,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_slowed_down_recovers_with_hold_and_never_without() {
+    fn slowed_flows_recover_with_hold_only() {
         let mut stuck = slowed_down(E2eMode::None);
         (0..1_000).for_each(|n| feed(&mut stuck, ACK, 3_000 + n * 10, US(1_012)));
         assert!((gbps(&stuck) - 60.0).abs() < 1e-3);

@@ -6,9 +6,7 @@
 //! (`policy.kind`), the JSON Schema, validation, building and dispatch. If a named scheme uses the policy, the preset
 //! is one more file and line in `src/schemes/`.
 
-use core::ops::Range;
-
-use pathweave_units::{PathId, Rate, Rng, Time};
+use pathweave_units::Rng;
 
 use crate::cc::{AnyCc, CcConfig};
 use crate::dlbf::{Dlbf, DlbfConfig};
@@ -23,10 +21,7 @@ use crate::split::{SplitConfig, SplitPolicy};
 use crate::supplied::{ExternalPolicy, PolicyFactory};
 use crate::udmp::{Udmp, UdmpConfig};
 use crate::weave::{Weave, WeaveConfig};
-use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Memo, Outgoing,
-    PathView, Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
-};
+use crate::{Adapt, ConfigError, Policy, PolicyEnv};
 
 macro_rules! policies {
     ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
@@ -80,134 +75,11 @@ macro_rules! policies {
         }
 
         impl Adapt for PolicyConfig {
-            fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-                match self {
-                    $( PolicyConfig::$name(config) => config.adapt_to_fabric(fabric), )*
-                    PolicyConfig::Supplied(config) => config.adapt_to_fabric(fabric),
-                }
-            }
-            fn uses_longest_path(&self) -> bool {
-                match self {
-                    $( PolicyConfig::$name(config) => config.uses_longest_path(), )*
-                    PolicyConfig::Supplied(config) => config.uses_longest_path(),
-                }
-            }
-            fn host_delay(&self) -> HostDelay {
-                match self {
-                    $( PolicyConfig::$name(config) => config.host_delay(), )*
-                    PolicyConfig::Supplied(config) => config.host_delay(),
-                }
-            }
-            fn adapt_to_host(&mut self, host: &HostEnv) {
-                match self {
-                    $( PolicyConfig::$name(config) => config.adapt_to_host(host), )*
-                    PolicyConfig::Supplied(config) => config.adapt_to_host(host),
-                }
-            }
+            crate::forwards!({ PolicyConfig: $($name)* Supplied } adapt);
         }
 
         impl Policy for AnyPolicy {
-            fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_open(now, member, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_open(now, member, cx),
-                }
-            }
-            fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_close(cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_close(cx),
-                }
-            }
-            #[inline]
-            fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.poll_send(now, want, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.poll_send(now, want, cx),
-                }
-            }
-            #[inline]
-            fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_sent(now, sent, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_sent(now, sent, cx),
-                }
-            }
-            fn make_control(
-                &mut self,
-                now: Time,
-                path: PathId,
-                in_flight: Range<u64>,
-                cx: &mut PolicyCx<'_>,
-            ) -> Outgoing {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.make_control(now, path, in_flight, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.make_control(now, path, in_flight, cx),
-                }
-            }
-            fn on_copy_sent(
-                &mut self,
-                now: Time,
-                psn: u64,
-                path: PathId,
-                wire_bytes: u32,
-                cx: &mut PolicyCx<'_>,
-            ) {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_copy_sent(now, psn, path, wire_bytes, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_copy_sent(now, psn, path, wire_bytes, cx),
-                }
-            }
-            #[inline]
-            fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_feedback(now, feedback, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_feedback(now, feedback, cx),
-                }
-            }
-            fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_control(now, feedback, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_control(now, feedback, cx),
-                }
-            }
-            fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_paths(now, paths, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_paths(now, paths, cx),
-                }
-            }
-            fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.on_timer(now, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.on_timer(now, cx),
-                }
-            }
-            #[inline]
-            fn next_timer(&self) -> Option<Time> {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.next_timer(), )*
-                    AnyPolicy::Supplied(policy) => policy.next_timer(),
-                }
-            }
-            fn rate(&self, now: Time) -> Option<Rate> {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.rate(now), )*
-                    AnyPolicy::Supplied(policy) => policy.rate(now),
-                }
-            }
-            fn window(&self) -> Option<SendWindow> {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.window(), )*
-                    AnyPolicy::Supplied(policy) => policy.window(),
-                }
-            }
-            fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-                match self {
-                    $( AnyPolicy::$name(policy) => policy.path_beyond_window(now, want, cx), )*
-                    AnyPolicy::Supplied(policy) => policy.path_beyond_window(now, want, cx),
-                }
-            }
+            crate::forwards!({ AnyPolicy: $($name)* Supplied } policy);
         }
     };
 }

@@ -471,13 +471,14 @@ pub enum RingScope {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathRto {
-    /// Twice the path's delay plus `rto_slack`, at least `rto_min`.
+    /// Twice the path's delay plus `rto_slack`, at least `rto_min`, from the first outstanding packet. Each timeout
+    /// in a row doubles it.
     #[default]
     Guarded,
-    /// Twice the path's latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs
-    /// synchronized clocks.
+    /// Twice the path's latest one-way delay, which any growing queue exceeds (LAPS, section III-G). Needs
+    /// synchronized clocks. Every packet sent resets the timer, and timeouts do not double it.
     Published,
-    /// `rto_min` always (LAPS, its code).
+    /// `rto_min` always (LAPS, its code). Every packet sent resets the timer, and timeouts do not double it.
     Fixed,
 }
 
@@ -603,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let unknown = complaint(|text| text["policy"]["cc"]["gian"] = json!(0.5));
         assert!(unknown.contains("gian") && unknown.contains("`gain`"), "{unknown}");
         let preset = complaint(|text| text["policy"]["cc"]["preset"] = json!("papper"));

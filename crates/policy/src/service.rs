@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let complaint = |config: DatagramConfig| config.validate().expect_err("out of range").to_string();
         let config = DatagramConfig::default();
         assert_eq!(

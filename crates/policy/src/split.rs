@@ -6,8 +6,8 @@ use crate::cc::{AnyCc, CcConfig, CongestionControl, Permit};
 use crate::fluid::{AsFluid, Fluid, HasControlModel};
 use crate::picker::{AnyPicker, PathPicker, PickerConfig};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, Grant, HostDelay, HostEnv, Memo, PathView,
-    Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
+    Adapt, ConfigError, ControlFeedback, Feedback, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv,
+    QueuePairId, SendRequest, SendWindow, Sent,
 };
 
 /// Congestion control and path selection, decided independently. They can still exchange data: through the halves of
@@ -96,18 +96,7 @@ impl AsFluid for SplitConfig {
 }
 
 impl Adapt for SplitConfig {
-    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-        self.cc.adapt_to_fabric(fabric);
-    }
-    fn uses_longest_path(&self) -> bool {
-        self.cc.uses_longest_path()
-    }
-    fn host_delay(&self) -> HostDelay {
-        self.cc.host_delay()
-    }
-    fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.cc.adapt_to_host(host);
-    }
+    crate::forwards!({ cc } adapt);
 }
 
 impl SplitConfig {

@@ -3,15 +3,11 @@
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
-use core::ops::Range;
 
-use pathweave_units::{PathId, Rate, Rng, Time};
+use pathweave_units::Rng;
 
 use crate::fluid::{AsFluid, ControlModel, Fluid};
-use crate::{
-    Adapt, ConfigError, ControlFeedback, Feedback, Grant, Memo, Outgoing, PathView, Policy, PolicyCx,
-    PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
-};
+use crate::{Adapt, ConfigError, Policy, PolicyEnv};
 
 /// Factory of a program's policies, one per queue pair.
 pub trait MakePolicy: fmt::Debug + Send + Sync {
@@ -86,54 +82,7 @@ impl Clone for ExternalPolicy {
 }
 
 impl Policy for ExternalPolicy {
-    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-        self.0.on_open(now, member, cx);
-    }
-    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-        self.0.on_close(cx);
-    }
-    fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
-        self.0.poll_send(now, want, cx)
-    }
-    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-        self.0.on_sent(now, sent, cx)
-    }
-    fn make_control(
-        &mut self,
-        now: Time,
-        path: PathId,
-        in_flight: Range<u64>,
-        cx: &mut PolicyCx<'_>,
-    ) -> Outgoing {
-        self.0.make_control(now, path, in_flight, cx)
-    }
-    fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
-        self.0.on_copy_sent(now, psn, path, wire_bytes, cx);
-    }
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-        self.0.on_feedback(now, feedback, cx);
-    }
-    fn on_control(&mut self, now: Time, feedback: &ControlFeedback, cx: &mut PolicyCx<'_>) {
-        self.0.on_control(now, feedback, cx);
-    }
-    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.0.on_paths(now, paths, cx);
-    }
-    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-        self.0.on_timer(now, cx);
-    }
-    fn next_timer(&self) -> Option<Time> {
-        self.0.next_timer()
-    }
-    fn rate(&self, now: Time) -> Option<Rate> {
-        self.0.rate(now)
-    }
-    fn window(&self) -> Option<SendWindow> {
-        self.0.window()
-    }
-    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-        self.0.path_beyond_window(now, want, cx)
-    }
+    crate::forwards!({ 0 } policy);
 }
 
 #[cfg(test)]
@@ -161,7 +110,7 @@ mod tests {
     /// A policy behaves the same if it is supplied: every scenario of the test bench has the same result, and random
     /// operations break no invariant.
     #[test]
-    fn what_is_supplied_is_called_as_what_is_built_in() {
+    fn supplied_parts_are_called_as_built_in_ones() {
         for info in schemes() {
             let own = (info.make)().policy;
             let supplied = PolicyConfig::Supplied(PolicyFactory::new(Arc::new(Own(own.clone()))));

@@ -29,14 +29,14 @@ fn every_situation_ends() {
 }
 
 #[test]
-fn what_nobody_marks_is_used_evenly() {
+fn unmarked_paths_are_used_evenly() {
     // 1,000 packets on 4 paths; the standard deviation of a path's share is below 14.
     let sent = &Scenario::steady().run(two_choices).senders[0].sent;
     assert!(sent.iter().all(|&packets| (180..320).contains(&packets)), "{sent:?}");
 }
 
 #[test]
-fn a_marked_path_is_taken_only_against_itself() {
+fn a_marked_path_is_taken_only_if_both_draws_select_it() {
     // Both draws have to fall on it: 1 packet of 16, not 1 of 4, once its first marks have returned.
     let sent = &Scenario::one_path_marked().run(two_choices).senders[0].sent;
     assert!(sent[0] < 120 && sent[1..].iter().all(|&packets| packets > 220), "{sent:?}");

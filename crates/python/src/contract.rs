@@ -29,7 +29,7 @@ pub(crate) fn check_picker(py: Python<'_>, picker: &Bound<'_, PyAny>, seeds: u64
     let supply = PickerFactory::new(Arc::new(PythonPickers::new(picker, Arc::clone(&trouble))?));
     let cc = CcConfig::None(UnlimitedConfig::default());
     let policy = SplitConfig { cc, picker: PickerConfig::Supplied(supply) };
-    let odd = "the picker took other paths with the same seed; what is random must come from `self.random`";
+    let odd = "the picker took other paths with the same seed; random numbers must come from `self.random`";
     check(py, &policy, &trouble, seeds, odd)
 }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use pathweave_policy::cc::{CcConfig, CcFactory, CongestionControl, MakeCc, Permit, ProgramCc};
-use pathweave_policy::{Feedback, PolicyCx, PolicyEnv, SendRequest, Sent};
+use pathweave_policy::{Feedback, PolicyConfig, PolicyCx, PolicyEnv, SendRequest, Sent};
 use pathweave_sim::SimSpec;
 use pathweave_units::{Bytes, Rate, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::picker::{FirstException, memo_of, name_of_factory, overridden};
+use crate::picker::{FirstException, Replaced, memo_of, name_of_factory, overridden};
 use crate::signals::{self, Half, Packet, QueuePair};
 
 /// Replaces the congestion controls of all schemes in a run. Returns a note for the user.
@@ -17,25 +17,15 @@ use crate::signals::{self, Half, Packet, QueuePair};
 /// # Errors
 /// If a scheme decides about rate and path together.
 pub(crate) fn replace_controls(spec: &mut SimSpec, controls: PythonControls) -> PyResult<String> {
-    let name = controls.name.clone();
-    let factory = CcFactory::new(Arc::new(controls));
-    for scheme in &mut spec.schemes {
-        let Some(cc) = scheme.scheme.policy.cc_mut() else {
-            let why = format!(
-                "control: scheme {:?} decides rate and path together and has no congestion control; expected a scheme \
-                 of a congestion control and a picker, such as \"rps\", \"swift-rps\" or \"ecmp\"",
-                scheme.name
-            );
-            return Err(PyValueError::new_err(why));
-        };
-        *cc = CcConfig::Supplied(factory.clone());
-        scheme.name = format!("{}+{name}", scheme.name);
-    }
-    let note = format!(
-        "rates were controlled by {name}, written in Python, in place of the congestion control of the scheme"
-    );
-    spec.scenario_toml.insert_str(0, &format!("# {note}: this file alone does not repeat the run.\n"));
-    Ok(note)
+    let words = Replaced {
+        argument: "control",
+        part: "congestion control",
+        example: "ecmp",
+        done: "rates were controlled",
+        by: &controls.name.clone(),
+    };
+    let supplied = CcConfig::Supplied(CcFactory::new(Arc::new(controls)));
+    words.replace(spec, &supplied, PolicyConfig::cc_mut)
 }
 
 /// Factory that calls the user's class for each queue pair.
@@ -53,7 +43,8 @@ impl PythonControls {
         if !make.is_callable() {
             let kind = make.get_type().name()?;
             let why = format!(
-                "control is of type {kind}; expected a subclass of pathweave.CongestionControl, or what returns one"
+                "control is of type {kind}; expected a subclass of pathweave.CongestionControl, or a \
+                 callable that returns an instance"
             );
             return Err(PyTypeError::new_err(why));
         }
@@ -198,11 +189,7 @@ impl CongestionControl for PythonControl {
     pathweave_policy::ignores!(on_open, on_close, on_timer, window);
 
     fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
-        let fits = |window: Bytes| {
-            want.inflight_packets == 0
-                || want.inflight_bytes.saturating_add(u64::from(want.wire_bytes)) <= window.get()
-        };
-        if !self.limits.window.is_none_or(fits) {
+        if !self.limits.window.is_none_or(|window| want.fits(window.get())) {
             return Permit::Blocked;
         }
         if self.limits.rate.is_some() && now < self.next_send {

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pathweave_policy::picker::{MakePicker, PathPicker, PathSet, PickerConfig, PickerFactory, ProgramPicker};
-use pathweave_policy::{Feedback, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent};
-use pathweave_sim::SimSpec;
+use pathweave_policy::{
+    Feedback, PathView, PolicyConfig, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent,
+};
+use pathweave_sim::{NamedScheme, SimSpec};
 use pathweave_units::{PathId, Rng, Time};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -82,24 +84,56 @@ pub(crate) fn memo_of(returned: &Bound<'_, PyAny>) -> PyResult<u32> {
 /// # Errors
 /// If a scheme decides about rate and path together.
 pub(crate) fn replace_pickers(spec: &mut SimSpec, pickers: PythonPickers) -> PyResult<String> {
-    let name = pickers.name.clone();
-    let supply = PickerFactory::new(Arc::new(pickers));
-    for scheme in &mut spec.schemes {
-        let Some(picker) = scheme.scheme.policy.picker_mut() else {
-            let why = format!(
-                "picker: scheme {:?} decides rate and path together and has no picker; expected a scheme of a congestion control \
-                 and a picker, such as \"rps\", \"swift-rps\" or \"rps-nocc\"",
-                scheme.name
-            );
-            return Err(PyValueError::new_err(why));
-        };
-        *picker = PickerConfig::Supplied(supply.clone());
-        scheme.name = format!("{}+{name}", scheme.name);
+    let words = Replaced {
+        argument: "picker",
+        part: "picker",
+        example: "rps-nocc",
+        done: "paths were picked",
+        by: &pickers.name.clone(),
+    };
+    let supplied = PickerConfig::Supplied(PickerFactory::new(Arc::new(pickers)));
+    words.replace(spec, &supplied, PolicyConfig::picker_mut)
+}
+
+/// Words about a part of policies that a class of the user replaces.
+pub(crate) struct Replaced<'a> {
+    /// Argument of the user.
+    pub(crate) argument: &'static str,
+    /// Name of the part.
+    pub(crate) part: &'static str,
+    /// Scheme that has the part, beside "rps" and "swift-rps".
+    pub(crate) example: &'static str,
+    /// Work of the part in the run.
+    pub(crate) done: &'static str,
+    /// Name of the class.
+    pub(crate) by: &'a str,
+}
+
+impl Replaced<'_> {
+    /// Replaces the part of all schemes in a run. Returns a note for the user.
+    ///
+    /// # Errors
+    /// If a scheme decides about rate and path together.
+    pub(crate) fn replace<T: Clone>(
+        &self,
+        spec: &mut SimSpec,
+        supplied: &T,
+        part_of: fn(&mut PolicyConfig) -> Option<&mut T>,
+    ) -> PyResult<String> {
+        let Replaced { argument, part, example, done, by } = self;
+        for NamedScheme { name, scheme } in &mut spec.schemes {
+            *part_of(&mut scheme.policy).ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "{argument}: scheme {name:?} decides rate and path together and has no {part}; expected a scheme of a \
+                     congestion control and a picker, such as \"rps\", \"swift-rps\" or \"{example}\""
+                ))
+            })? = supplied.clone();
+            *name = format!("{name}+{by}");
+        }
+        let note = format!("{done} by {by}, written in Python, in place of the {part} of the scheme");
+        spec.scenario_toml.insert_str(0, &format!("# {note}: this file alone does not repeat the run.\n"));
+        Ok(note)
     }
-    let note =
-        format!("paths were picked by {name}, written in Python, in place of the picker of the scheme");
-    spec.scenario_toml.insert_str(0, &format!("# {note}: this file alone does not repeat the run.\n"));
-    Ok(note)
 }
 
 /// Factory that calls the user's class for each queue pair.
@@ -117,7 +151,8 @@ impl PythonPickers {
         if !make.is_callable() {
             let kind = make.get_type().name()?;
             let why = format!(
-                "picker is of type {kind}; expected a subclass of pathweave.Picker, or what returns one"
+                "picker is of type {kind}; expected a subclass of pathweave.Picker, or a callable that \
+                 returns an instance"
             );
             return Err(PyTypeError::new_err(why));
         }

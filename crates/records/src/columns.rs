@@ -2,7 +2,6 @@
 //! `docs/results.md` derive from these tables.
 
 use crate::activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel};
-use crate::counters::flow_counters;
 use crate::events::{DropReason, EventKind, EventRecord};
 use crate::format::ns;
 use crate::records::{Direction, FlowRecord, FlowStatus, JobRecord, LinkTotals, RunResult};
@@ -74,27 +73,22 @@ fn node_names(run: &RunResult) -> Vec<String> {
     run.nodes.iter().map(|n| n.name.clone()).collect()
 }
 
-/// Meaning of a counter for one flow.
-macro_rules! of_one {
-    ($sum:literal) => {
-        $sum
+/// Column of a counter, with its meaning for one flow.
+macro_rules! counter_column {
+    ($name:ident { $type:tt, $unit:literal, $_sum:literal, $one:literal }) => {
+        counter_column!($name { $type, $unit, $one })
     };
-    ($sum:literal, $one:literal) => {
-        $one
+    ($name:ident { u32, $unit:literal, $one:literal }) => {
+        nullable(stringify!($name), $unit, $one, Get::U32(|run, flow| run.of_packets(flow.$name)))
     };
-}
-macro_rules! get {
-    (u32, $field:ident) => {
-        Get::U32(|run, flow| run.of_packets(flow.$field))
-    };
-    (u64, $field:ident) => {
-        Get::U64(|run, flow| run.of_packets(flow.$field))
+    ($name:ident { u64, $unit:literal, $one:literal }) => {
+        nullable(stringify!($name), $unit, $one, Get::U64(|run, flow| run.of_packets(flow.$name)))
     };
 }
 macro_rules! flow_columns {
     (
-        first { $( $first:ident: $first_type:tt, $first_unit:literal = $first_meaning:literal $(, $first_one:literal)?; )* }
-        second { $( $second:ident: $second_type:tt, $second_unit:literal = $second_meaning:literal $(, $second_one:literal)?; )* }
+        $( $_first:ident { $( $first:ident $first_entry:tt )* } )*;
+        $_second:ident { $( $second:ident $second_entry:tt )* }
     ) => {
         /// Columns of `flows.parquet`.
         pub const FLOWS: &[Column<FlowRecord>] = &[
@@ -108,7 +102,7 @@ macro_rules! flow_columns {
             column(
                 "role",
                 "",
-                "What its group is to the run: foreground or background.",
+                "Role of its group in the run: foreground or background.",
                 Get::Label(
                     |run| (0u16..).zip(&run.info.groups).map(|(g, _)| run.info.role(g).to_string()).collect(),
                     |f| Some(usize::from(f.group)),
@@ -157,7 +151,7 @@ macro_rules! flow_columns {
             nullable(
                 "ideal_acked_fct_ns",
                 "ns",
-                "The same on an idle network: `ideal_fct_ns` and the way back of an acknowledgement.",
+                "The same on an idle network: `ideal_fct_ns` and the return of an acknowledgement.",
                 Get::F64(|_, f| f.ideal_acked_ps.map(ns)),
             ),
             nullable(
@@ -167,14 +161,14 @@ macro_rules! flow_columns {
                 Get::F64(|_, f| f.acked_slowdown()),
             ),
             nullable("goodput_bps", "bit/s", "`size_bytes` over `fct_ns`.", Get::F64(|_, f| f.goodput_bps())),
-            $( nullable(stringify!($first), $first_unit, of_one!($first_meaning $(, $first_one)?), get!($first_type, $first)), )*
+            $( $( counter_column!($first $first_entry), )* )*
             nullable(
                 "ooo_degree_max_packets",
                 "packets",
                 "Largest out-of-order degree: packets a late one was behind the latest received.",
                 Get::U32(|run, f| run.of_packets(f.ooo_degree_max)),
             ),
-            $( nullable(stringify!($second), $second_unit, of_one!($second_meaning $(, $second_one)?), get!($second_type, $second)), )*
+            $( counter_column!($second $second_entry), )*
             nullable(
                 "activity",
                 "",
@@ -193,7 +187,7 @@ macro_rules! flow_columns {
         ];
     };
 }
-flow_counters!(flow_columns);
+pathweave_units::flow_counters!(flow_columns);
 
 /// Columns of `series.parquet`.
 pub const SERIES: &[Column<SeriesSample>] = &[
@@ -207,7 +201,7 @@ pub const SERIES: &[Column<SeriesSample>] = &[
     column(
         "entity",
         "",
-        "Link, node, host or flow sampled, as `kind` says.",
+        "Link, node, host or flow sampled, depending on `kind`.",
         Get::U32(|_, s| Some(s.entity)),
     ),
     column(
@@ -313,7 +307,7 @@ pub const LINKS: &[Column<LinkTotals>] = &[
     nullable(
         "trimmed_packets",
         "packets",
-        "Packets of which its egress port, for want of room, sent the header alone.",
+        "Packets that its egress port trimmed to the header because its queue was full.",
         Get::U64(|run, l| run.of_packets(l.trimmed_packets)),
     ),
     nullable("pfc_pauses", "", "Times PFC paused it.", Get::U64(|run, l| run.of_packets(l.pfc_pauses))),
@@ -362,7 +356,8 @@ pub const JOBS: &[Column<JobRecord>] = &[
     column(
         "compute_ns",
         "ns",
-        "What it would take if messages took no time: its computations, delays, and starts; 0 in a run without computations.",
+        "Time of the job if messages took no time: computations, delays and starts; 0 in a run without \
+         computations.",
         Get::F64(|_, j| Some(ns(j.compute_ps))),
     ),
     nullable(
@@ -428,7 +423,7 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
     nullable(
         "collective",
         "",
-        "Number of the collective it is part of, among those of its workload. Null where it is part of none.",
+        "Number of its collective among those of its workload. Null where it belongs to none.",
         Get::U64(|run, a| collective(run, a).map(|c| u64::from(c.number))),
     ),
     nullable(
@@ -456,8 +451,8 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         Get::F64(|_, a| a.finish_ps.map(ns)),
     ),
     column("flows", "", "Messages that the host sent or received in it.", Get::U32(|_, a| Some(a.flows))),
-    column("sent_bytes", "B", "Payload of those it sent.", Get::U64(|_, a| Some(a.sent_bytes))),
-    column("received_bytes", "B", "Payload of those it received.", Get::U64(|_, a| Some(a.received_bytes))),
+    column("sent_bytes", "B", "Payload bytes that it sent.", Get::U64(|_, a| Some(a.sent_bytes))),
+    column("received_bytes", "B", "Payload bytes that it received.", Get::U64(|_, a| Some(a.received_bytes))),
 ];
 
 fn collective(run: &RunResult, activity: &ActivityRecord) -> Option<CollectiveLabel> {

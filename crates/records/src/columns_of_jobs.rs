@@ -57,7 +57,7 @@ pub const COLLECTIVES: &[Column<CollectiveRecord>] = &[
     column(
         "parallelism",
         "",
-        "What its ranks have in common: `TP`, `EP`, `DP`, `DP-EP`. Empty where the workload does not say.",
+        "Kind of its group of ranks: `TP`, `EP`, `DP`, `DP-EP`. Empty where the workload does not name it.",
         Get::Label(parallelisms, |c| Some(c.label as usize)),
     ),
     column("algorithm", "", "How it is done.", Get::Label(algorithms, |c| Some(c.label as usize))),

@@ -30,7 +30,7 @@ pub const WAITS: &[Column<WaitRecord>] = &[
     column(
         "ideal_fct_ns",
         "ns",
-        "What it would take on an idle network.",
+        "Time of the flow on an idle network.",
         Get::F64(|_, w| Some(ns(w.ideal_fct_ps))),
     ),
     column(
@@ -49,7 +49,7 @@ pub const WAITS: &[Column<WaitRecord>] = &[
     column(
         "kind",
         "",
-        "What this part of its time went to.",
+        "Cause of this part of its time.",
         Get::Label(|_| names(WaitKind::ALL.iter().map(|k| k.name())), |w| Some(w.kind as usize)),
     ),
     nullable("link", "", "At which link: its number.", Get::U32(|_, w| w.link)),
@@ -62,7 +62,7 @@ pub const WAITS: &[Column<WaitRecord>] = &[
     nullable(
         "link_senders",
         "",
-        "Most hosts of which data waited for the link at one sample of the run.",
+        "Largest number of hosts with data that waited for the link at one sample of the run.",
         Get::U32(|_, w| w.link_senders),
     ),
     nullable(

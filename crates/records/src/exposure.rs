@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn what_computation_covers_is_hidden_and_what_is_left_is_shared() {
+    fn covered_time_is_hidden_and_the_rest_is_shared() {
         // Host 0 computes 0-6 and 8-9, reduces 4-12, and sends 10-12. Exposed are 6-8, 9-10 and half of 10-12.
         let mut run = run(&[(0, 0, 0, 6), (0, 1, 4, 12), (0, 0, 8, 9), (0, 2, 10, 12), (1, 0, 0, 20)]);
         assert_eq!(exposed_ps(&run), [0, 4 * US, 0, US, 0]);

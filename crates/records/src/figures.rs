@@ -9,7 +9,6 @@ use pathweave_units::Rng;
 
 use crate::activities::ActivityLabel;
 use crate::arrivals::Arrivals;
-use crate::counters::flow_counters;
 use crate::format::ns;
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
 
@@ -129,25 +128,25 @@ impl Finished {
 
 macro_rules! counters {
     (
-        first { $( $first:ident: $_ft:ty, $_fu:literal = $_fm:literal $(, $_fo:literal)?; )* }
-        second { $( $second:ident: $_st:ty, $_su:literal = $_sm:literal $(, $_so:literal)?; )* }
+        $( $_first:ident { $( $first:ident $_f:tt )* } )*;
+        $_second:ident { $( $second:ident $_s:tt )* }
     ) => {
         /// Sums of the counters of flows.
         #[derive(Clone, Copy, Debug, Default)]
         pub(crate) struct Counters {
-            $( pub(crate) $first: u64, )*
+            $( $( pub(crate) $first: u64, )* )*
             $( pub(crate) $second: u64, )*
         }
 
         impl Counters {
             fn add(&mut self, flow: &FlowRecord) {
-                $( self.$first += u64::from(flow.$first); )*
+                $( $( self.$first += u64::from(flow.$first); )* )*
                 $( self.$second += u64::from(flow.$second); )*
             }
         }
     };
 }
-flow_counters!(counters);
+pathweave_units::flow_counters!(counters);
 
 /// Sample of whole records: the slowest flows, the watched flows, and some drawn at random.
 #[derive(Clone, Debug)]

@@ -7,7 +7,6 @@ mod collectives;
 mod columns;
 mod columns_of_jobs;
 mod columns_of_waits;
-mod counters;
 mod critical;
 mod departures;
 mod described;

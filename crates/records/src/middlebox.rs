@@ -30,7 +30,7 @@ described! {
         pub ndt_samples: u64,
         /// Round-trip times above the threshold.
         pub ndt_congested_samples: u64,
-        /// Flows that were ever found congested.
+        /// Flows of which a packet joined a controlled queue.
         pub ndt_isolated_flows: u64,
         /// Packets of recovered flows that joined the controlled queue to stay in order.
         pub ndt_guarded_recovery_packets: u64,

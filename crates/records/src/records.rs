@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use crate::activities::{ActivityLabel, ActivityRecord};
-use crate::counters::flow_counters;
 use crate::critical::CriticalStep;
 use crate::departures::Departures;
 use crate::described::{described, kinds};
@@ -204,7 +203,8 @@ impl RunInfo {
 
 named_enum! {
     /// Model of the traffic of a run.
-    #[derive(Default)]
+    #[derive(Default, serde::Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Fidelity {
         /// Every packet is simulated.
         #[default] Packet = "packet",
@@ -215,7 +215,8 @@ named_enum! {
 
 named_enum! {
     /// Role of a workload group in the run.
-    #[derive(Default)]
+    #[derive(Default, serde::Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     Role {
         /// The group is measured. The run ends when the foreground is done.
         #[default] Foreground = "foreground",
@@ -247,8 +248,12 @@ named_enum! {
 
 macro_rules! flow_record {
     (
-        first { $( $first:ident: $first_type:ty, $_fu:literal = $first_meaning:literal $(, $_fo:literal)?; )* }
-        second { $( $second:ident: $second_type:ty, $_su:literal = $second_meaning:literal $(, $_so:literal)?; )* }
+        $( $_first:ident {
+            $( $first:ident { $first_type:ty, $_fu:literal, $first_meaning:literal $(, $_fo:literal)? } )*
+        } )*;
+        $_second:ident {
+            $( $second:ident { $second_type:ty, $_su:literal, $second_meaning:literal $(, $_so:literal)? } )*
+        }
     ) => {
         /// One flow: a message from a host to another.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, borsh::BorshSerialize, borsh::BorshDeserialize)]
@@ -281,7 +286,7 @@ macro_rules! flow_record {
             /// Ideal time to the acknowledgement of the last byte at the sender; `None` for flows without
             /// acknowledgements.
             pub ideal_acked_ps: Option<u64>,
-            $( #[doc = $first_meaning] pub $first: $first_type, )*
+            $( $( #[doc = $first_meaning] pub $first: $first_type, )* )*
             /// Largest out-of-order degree: the distance in packets of a late packet behind the latest received one.
             pub ooo_degree_max: u32,
             $( #[doc = $second_meaning] pub $second: $second_type, )*
@@ -290,7 +295,7 @@ macro_rules! flow_record {
         }
     };
 }
-flow_counters!(flow_record);
+pathweave_units::flow_counters!(flow_record);
 
 impl FlowRecord {
     /// Returns the flow completion time: post to last byte at the receiver, in picoseconds.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::counters::flow_counters;
 use crate::critical::{CriticalPathSummary, critical_paths};
 use crate::departures::Departures;
 use crate::described::{described, kinds};
@@ -142,8 +141,12 @@ described! {
 
 macro_rules! flow_summary {
     (
-        first { $( $first:ident: $_ft:ty, $_fu:literal = $first_meaning:literal $(, $_fo:literal)?; )* }
-        second { $( $second:ident: $_st:ty, $_su:literal = $second_meaning:literal $(, $_so:literal)?; )* }
+        $( $_first:ident {
+            $( $first:ident { $_ft:tt, $_fu:literal, $first_meaning:literal $(, $_fo:literal)? } )*
+        } )*;
+        $_second:ident {
+            $( $second:ident { $_st:tt, $_su:literal, $second_meaning:literal $(, $_so:literal)? } )*
+        }
     ) => {
         described! {
             /// Figures of a set of flows. Times, slowdown and goodput are of finished flows; counts are of all flows.
@@ -176,7 +179,7 @@ macro_rules! flow_summary {
                 pub mean_goodput_bps: f64,
                 /// Jain's fairness index of the goodput of each flow.
                 pub jain_index: Option<f64>,
-                $( #[doc = $first_meaning] pub $first: Option<u64>, )*
+                $( $( #[doc = $first_meaning] pub $first: Option<u64>, )* )*
                 /// Largest out-of-order degree of each flow, finished or not.
                 pub ooo_degree_packets: Distribution,
                 $( #[doc = $second_meaning] pub $second: Option<u64>, )*
@@ -188,7 +191,7 @@ macro_rules! flow_summary {
         impl FlowSummary {
             /// Adds the counters of flows.
             fn add_counters(&mut self, flows: &Counters) {
-                $( *self.$first.get_or_insert(0) += flows.$first; )*
+                $( $( *self.$first.get_or_insert(0) += flows.$first; )* )*
                 $( *self.$second.get_or_insert(0) += flows.$second; )*
             }
 
@@ -196,7 +199,7 @@ macro_rules! flow_summary {
             fn without_counts(of_packets: bool) -> Self {
                 let nothing = of_packets.then_some(0);
                 FlowSummary {
-                    $( $first: nothing, )*
+                    $( $( $first: nothing, )* )*
                     $( $second: nothing, )*
                     ..FlowSummary::default()
                 }
@@ -204,7 +207,7 @@ macro_rules! flow_summary {
         }
     };
 }
-flow_counters!(flow_summary);
+pathweave_units::flow_counters!(flow_summary);
 
 described! {
     /// Finished flows of similar size.

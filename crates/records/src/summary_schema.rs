@@ -36,7 +36,8 @@ pub const SUMMARY: &[Object] = &[
     Object { path: "run", meaning: "The run and how it ended.", fields: RunSummary::FIELDS },
     Object {
         path: "overall, foreground, groups[]",
-        meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are of all; those of packets are null where there were none. A group has five fields more.",
+        meaning: "Figures of a set of flows. Times, slowdown and goodput are of finished flows, counts are \
+                  of all. Counts of packets are null in runs without packets. A group has five more fields.",
         fields: &OF_GROUPS,
     },
     Object {
@@ -51,7 +52,7 @@ pub const SUMMARY: &[Object] = &[
     },
     Object {
         path: "fabric.balancing",
-        meaning: "What load balancing in the switches did, all switches together. All zero where they hash.",
+        meaning: "Counts of load balancing in all switches together. All zero where switches hash.",
         fields: BalancingTotals::FIELDS,
     },
     Object {

@@ -79,7 +79,7 @@ mod tests {
 
     /// Two row groups and a rest, in portions that do not align with them.
     #[test]
-    fn what_is_written_while_the_run_goes_on_is_what_is_written_at_its_end() {
+    fn records_written_during_the_run_equal_those_at_its_end() {
         let mut run = RunResult::default();
         run.info.groups = vec!["g".to_owned()];
         run.info.schemes = vec!["s".to_owned()];

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_frames_read_back() {
         let mut frame = DataFrame::default();
         frame.add("scheme", Series::Text(vec![Some("rps".into()), None]));
         frame.add("seed", Series::Whole(vec![Some(7), Some(u64::MAX >> 1)]));

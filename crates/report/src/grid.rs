@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_better_depends_on_the_figure_and_level_is_neither() {
+    fn better_depends_on_the_figure_and_level_is_neither() {
         let of = |better, value| compare(better, value, 2.0);
         assert_eq!([1.0, 2.009, 2.02].map(|v| of(Better::Lower, v)), [Some(true), None, Some(false)]);
         assert_eq!([1.0, 1.991, 2.02].map(|v| of(Better::Higher, v)), [Some(false), None, Some(true)]);

@@ -18,6 +18,7 @@
 //! ```
 
 mod blocks;
+pub mod chart;
 mod colours;
 mod differences;
 mod estimate;

@@ -155,7 +155,7 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Rerouted by switches", Count, |s| nonzero(s.fabric.balancing.reroutes)).neither(),
     run("Held by switches", Count, |s| nonzero(s.fabric.balancing.held_packets)).neither(),
     run("Overtook and not held", Count, |s| nonzero(s.fabric.balancing.unheld_packets)),
-    run("Held and let go too soon", Count, |s| nonzero(s.fabric.balancing.late_flushes)),
+    run("Held and released too early", Count, |s| nonzero(s.fabric.balancing.late_flushes)),
     run("Packets between switches", Count, |s| nonzero(s.fabric.balancing.message_packets)).neither(),
     run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),

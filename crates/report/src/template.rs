@@ -5,7 +5,7 @@ use serde::Serialize;
 /// A page that needs no script except for its theme.
 const PLAIN: &str = include_str!("page.html");
 /// Style of reports.
-const STYLE: &str = include_str!("../style.css");
+pub(crate) const STYLE: &str = include_str!("../style.css");
 
 /// Returns a page in the style of reports, with additional `style`. `title` is text, `body` is HTML.
 pub fn plain_page(title: &str, style: &str, body: &str) -> String {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_inserted_is_not_searched_for_places() {
+    fn inserted_text_is_not_searched_for_places() {
         let page = fill("a [[x]] b [[y]] c", &[("x", "[[y]]".to_owned()), ("y", "2".to_owned())]);
         assert_eq!(page, "a [[y]] b 2 c");
     }

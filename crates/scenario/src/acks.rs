@@ -67,7 +67,7 @@ impl LinkSharing {
     /// Returns the packets of a message, the `index`-th of the graph.
     pub(crate) fn packets(&self, spec: &SimSpec, index: usize, message: &Message) -> Packets {
         let scheme = &spec.scheme_of(message.group).scheme;
-        let (mtu, parts) = (spec.host.mtu.get(), u64::from(scheme.queue_pairs));
+        let (mtu, parts) = (spec.network.mtu.get(), u64::from(scheme.queue_pairs));
         let line = spec.topology.host_rate(message.src).min(spec.topology.host_rate(message.dst));
         let gap =
             line.time_for(mtu + OVERHEAD_BYTES).as_ps().saturating_mul(self.count(index, message) * parts);

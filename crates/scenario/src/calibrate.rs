@@ -7,7 +7,7 @@
 use pathweave_flow::Efficiency;
 use pathweave_records::{Calibration, EndReason, FlowRecord, RunResult, percentile};
 use pathweave_sim::{
-    Fidelity, Monitor, MonitorDecision, ObserveConfig, SimError, SimSpec, Snapshot, StopConfig,
+    Fidelity, Monitor, MonitorDecision, ObserveConfig, RunConfig, SimError, SimSpec, Snapshot,
 };
 use pathweave_units::Duration;
 
@@ -37,8 +37,8 @@ pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult
     let mut watch = CalibrationMonitor::new(&mut *monitor);
     let measured = measure(spec, &mut watch)?;
     if watch.was_stopped() {
-        let first = StopConfig { max_events: Some(1), ..spec.stop };
-        let nothing = SimSpec { stop: first, ..spec.clone() };
+        let first = RunConfig { max_events: Some(1), ..spec.run.clone() };
+        let nothing = SimSpec { run: first, ..spec.clone() };
         let mut result = pathweave_flow::run(&nothing, Efficiency::WHOLE, monitor)?;
         result.info.ended = EndReason::Interrupted;
         result.info.ended_detail = "while it was measured on packets".to_owned();
@@ -63,10 +63,9 @@ pub(crate) fn of_packets(spec: &SimSpec) -> Option<SimSpec> {
     if spec.graph.folding().is_some() {
         return None;
     }
-    let most = spec.stop.max_events.map_or(EVENTS, |most| most.min(EVENTS));
+    let most = spec.run.max_events.map_or(EVENTS, |most| most.min(EVENTS));
     Some(SimSpec {
-        fidelity: Fidelity::Packet,
-        stop: StopConfig { max_events: Some(most), ..spec.stop },
+        run: RunConfig { fidelity: Fidelity::Packet, max_events: Some(most), ..spec.run.clone() },
         observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
         ..spec.clone()
     })
@@ -143,9 +142,9 @@ impl PacketPrefix {
             times[flow.flow as usize] = flow.fct_ps().map(|fct_ps| (fct_ps, place >= messages / 2));
         }
         let pauses: u64 = result.links.iter().map(|link| link.pfc_pauses).sum();
-        let stop = StopConfig { until: Some(Duration::from_ps(end)), ..spec.stop };
+        let run = RunConfig { until: Some(Duration::from_ps(end)), ..spec.run.clone() };
         Ok(Some(PacketPrefix {
-            spec: SimSpec { stop, ..spec.clone() },
+            spec: SimSpec { run, ..spec.clone() },
             pauses: pauses as f64 * 1e3 / messages as f64,
             packets: times,
         }))
@@ -161,7 +160,7 @@ impl PacketPrefix {
         }
         let Some(held_out) = self.times(efficiency, true, watch)? else { return Ok(None) };
         let calibration = Calibration {
-            prefix_ps: self.spec.stop.until.map_or(0, Duration::as_ps),
+            prefix_ps: self.spec.run.until.map_or(0, Duration::as_ps),
             efficiency: Some(efficiency),
             held_out: held_out.flows.len() as u64,
             time_error: None,

@@ -95,7 +95,7 @@ impl Estimate {
         footprint: &Footprint,
         memory: &Memory,
     ) -> Self {
-        if spec.fidelity == Fidelity::Flow {
+        if spec.run.fidelity == Fidelity::Flow {
             return Estimate::of_flows(spec, memory);
         }
         let company = LinkSharing::new(spec);

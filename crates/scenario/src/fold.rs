@@ -45,20 +45,22 @@ fn fold_obstacle_reason(scenario: &Scenario, topology: &Topology) -> Option<Stri
     };
     let scheme = workload.scheme.as_ref().unwrap_or(&scenario.scheme);
     let words = if scenario.run.fidelity == Fidelity::Packet {
-        "each packet is simulated, and chance tells them apart (run.fidelity = \"flow\" runs without packets)"
+        "each packet is simulated, so chance makes ranks differ (run.fidelity = \"flow\" runs without \
+         packets)"
     } else if scenario.run.fold == model::Fold::Never {
         "run.fold = \"never\""
     } else if !scenario.fault.is_empty() {
-        "faults tell them apart"
+        "faults make ranks differ"
     } else if topology.scale_up().is_some() {
         "messages of all ranks of a server share its scale-up network"
     } else if workload.stragglers.is_some() {
-        "stragglers tell them apart"
+        "stragglers make ranks differ"
     } else if workload.between_sites.is_some() {
         "their messages between sites have a scheme of their own"
     } else if spread(&scheme.scheme, &scenario.switch.forwarding).is_none_or(Spread::is_single) {
         return Some(format!(
-            "scheme \"{}\" takes single paths, which tell them apart; one that spreads its packets, such as \"udmp\", does not",
+            "scheme \"{}\" takes single paths, so they differ; one that spreads its packets, such as \
+             \"udmp\", does not",
             scheme.name
         ));
     } else {

@@ -10,9 +10,10 @@ use pathweave_policy::{
     CnpMode, DatagramConfig, DlbfConfig, OnSwitch, PolicyConfig, Ports, Recovery, Reordering, ReportPolicy,
     Scheme, Service, SplitConfig, UdmpConfig, UdmpVariant,
 };
+use pathweave_sim::nic::SideRoute;
 use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
-use pathweave_workload::MessageGraph;
+use pathweave_workload::{MessageConnections, MessageGraph};
 use serde::Serialize;
 
 use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
@@ -35,21 +36,18 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
     let mut notes = Notes(Vec::new());
     let schemes: Vec<_> = scenario.schemes().collect();
     notes.of_run(scenario, graph);
+    notes.of_workloads(scenario);
     notes.of_switches(scenario, topology);
     let network = &scenario.network;
     if network.source_route.is_some() && !matches!(scenario.routing, RoutingConfig::Source(_)) {
         notes.add("network", &["source_route"], "packets carry a route only with routing.kind = \"source\"");
     }
     if network.task_notification.is_some() && !graph.needs_notifications() {
-        let why = "no task waits for what ends at a third host, or for a barrier";
+        let why = "no task waits for a task at a third host, or for a barrier";
         notes.add("network", &["task_notification"], why);
     }
     let datagrams = schemes.iter().any(|(_, named)| matches!(named.scheme.service, Service::Datagram(_)));
-    if !datagrams {
-        let usual = NetworkConfig::default().side_channel;
-        let changed = changed(&network.side_channel, &usual);
-        notes.add("network.side_channel", &refs(&changed), "no scheme in use sends datagrams");
-    }
+    notes.of_side_channel(network, datagrams);
     let has_edges = topology.sites().is_some_and(|sites| !sites.external().is_empty());
     for (path, named) in &schemes {
         notes.of_scheme(&path.to_string(), &named.scheme);
@@ -59,8 +57,9 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
             && matches!(named.scheme.policy, PolicyConfig::Reflex(_))
         {
             notes.0.push(format!(
-                "{path}.policy hears of no edge: external switches answer only with switch.external.nsf, so flows between \
-                 sites have its congestion control alone; Reflex is switch.external = {{ nsf = {{}}, ndt = {{}} }}"
+                "{path}.policy gets no feedback of an edge: external switches answer only with \
+                 switch.external.nsf, so flows between sites have its congestion control alone; Reflex is \
+                 switch.external = {{ nsf = {{}}, ndt = {{}} }}"
             ));
         }
     }
@@ -70,6 +69,18 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
 struct Notes(Vec<String>);
 
 impl Notes {
+    fn of_side_channel(&mut self, network: &NetworkConfig, datagrams: bool) {
+        let usual = NetworkConfig::default().side_channel;
+        let changed = changed(&network.side_channel, &usual);
+        let changed = refs(&changed);
+        if !datagrams {
+            self.add("network.side_channel", &changed, "no scheme in use sends datagrams");
+        } else if network.side_channel.via == SideRoute::Fabric && changed.contains(&"rate") {
+            let why = "via is \"fabric\": links and window limit the channel";
+            self.add("network.side_channel", &["rate"], why);
+        }
+    }
+
     fn add(&mut self, table: &str, fields: &[&str], why: &str) {
         self.0.extend(fields.iter().map(|field| format!("{table}.{field} has no effect: {why}")));
     }
@@ -88,7 +99,7 @@ impl Notes {
             Fidelity::Packet => {}
             Fidelity::Flow => {
                 if calibrates && graph.folding().is_some() {
-                    let why = "each rank stands for others, and of these no packets can be run";
+                    let why = "each rank stands for others, whose packets cannot be simulated";
                     self.add("run", &["calibrate"], why);
                 }
                 // Threads and partition apply to the packets that calibrate the flows.
@@ -101,6 +112,20 @@ impl Notes {
                         self.add("run", &["threads"], why);
                     }
                 }
+            }
+        }
+    }
+
+    fn of_workloads(&mut self, scenario: &Scenario) {
+        for (index, workload) in scenario.workload.iter().enumerate() {
+            let scheme = workload.scheme.as_ref().unwrap_or(&scenario.scheme);
+            let mut in_use = [Some(scheme), workload.between_sites.as_ref()].into_iter().flatten();
+            if workload.connections == MessageConnections::Own
+                && in_use.all(|named| !named.scheme.service.is_connection())
+            {
+                let why = "no message has a connection of its own where service is not \"connection\": one queue pair \
+                           serves several peers";
+                self.add(&format!("workload[{index}]"), &["connections"], why);
             }
         }
     }
@@ -133,7 +158,7 @@ impl Notes {
         for table in changed(&switch.forwarding, &usual.forwarding) {
             let serves = |kind: &str| kind == table || table == "wcmp" && kind == "weighted-rps";
             if table != "kind" && !asked.iter().any(|kind| serves(kind)) {
-                let why = format!("neither switch.forwarding.kind nor a scheme asks for \"{table}\"");
+                let why = format!("neither switch.forwarding.kind nor a scheme uses \"{table}\"");
                 self.add("switch.forwarding", &[&table], &why);
             }
         }
@@ -167,7 +192,7 @@ impl Notes {
     fn of_scheme(&mut self, path: &str, scheme: &Scheme) {
         let within = |below: &str| format!("{path}.{below}");
         if let Service::Datagram(datagrams) = &scheme.service {
-            let why = "datagrams are not acknowledged one by one; what repairs them is service.repair";
+            let why = "datagrams are not acknowledged one by one; service.repair decides their repair";
             if scheme.acks.every_packets != 1 {
                 self.add(&within("acks"), &["every_packets"], why);
             }
@@ -185,7 +210,7 @@ impl Notes {
                 _ => None,
             };
             if !matches!(split, Some(CcConfig::Dcqcn(_))) {
-                let why = "without congestion control \"dcqcn\" nobody is notified of marks";
+                let why = "without congestion control \"dcqcn\" no sender is notified of marks";
                 if scheme.cnp.mode != CnpMode::Off {
                     self.add(&within("cnp"), &["mode"], why);
                 }
@@ -202,8 +227,8 @@ impl Notes {
         let every = scheme.acks.every_packets;
         if every > 1 && matches!(scheme.policy, PolicyConfig::Udmp(_) | PolicyConfig::Mprdma(_)) {
             self.0.push(format!(
-                "{path}.acks.every_packets is {every}: the policy lets a packet leave for each acknowledgement that arrives, \
-                 and where packets are lost it waits for those that never come; it is made for 1"
+                "{path}.acks.every_packets is {every}: the policy sends a packet for each acknowledgement \
+                 that arrives, so fewer acknowledgements slow it down; expected 1"
             ));
         }
         if let PolicyConfig::Dlbf(DlbfConfig { on_switch: OnSwitch::Wait, gap_margin, .. }) = &scheme.policy {
@@ -219,8 +244,10 @@ impl Notes {
         if let PolicyConfig::Udmp(udmp) = &scheme.policy {
             let changed = changed(udmp, &UdmpConfig::default());
             let (others, why): (&[&str], _) = match udmp.variant {
-                UdmpVariant::Published => (&REPAIRED, "variant \"published\" has no such parameter"),
-                UdmpVariant::Repaired => (&["kick_after"], "variant \"repaired\" has no such parameter"),
+                UdmpVariant::Published => (&REPAIRED, "variant \"published\" does not have this parameter"),
+                UdmpVariant::Repaired => {
+                    (&["kick_after"], "variant \"repaired\" does not have this parameter")
+                }
             };
             let idle: Vec<&str> =
                 others.iter().copied().filter(|other| changed.iter().any(|it| it == other)).collect();
@@ -290,20 +317,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ignored_is_said() {
+    fn ignored_settings_are_reported() {
         let one = |scheme, set: &[&str], note: &str| assert_eq!(notes(scheme, set), [note]);
         one(
             "erd",
             &["scheme.acks.every_packets=4"],
-            "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; what repairs them is \
-             service.repair",
+            "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; \
+             service.repair decides their repair",
         );
         one(
             "erd",
             &["scheme.acks.every_bytes=16KB"],
-            "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; what repairs them is \
-             service.repair",
+            "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; \
+             service.repair decides their repair",
         );
+        for scheme in ["erd", "xrc"] {
+            one(
+                scheme,
+                &["workload[0].connections=own"],
+                "workload[0].connections has no effect: no message has a connection of its own where service is not \
+                 \"connection\": one queue pair serves several peers",
+            );
+        }
+        assert!(notes("ecmp", &["workload[0].connections=own"]).is_empty());
         one(
             "uet-nscc",
             &["scheme.acks.every_packets=4"],
@@ -312,7 +348,8 @@ mod tests {
         one(
             "rps",
             &["switch.forwarding.conga.gap=9us"],
-            "switch.forwarding.conga has no effect: neither switch.forwarding.kind nor a scheme asks for \"conga\"",
+            "switch.forwarding.conga has no effect: neither switch.forwarding.kind nor a scheme uses \
+             \"conga\"",
         );
         one(
             "rps",
@@ -325,20 +362,20 @@ mod tests {
             "switch.pfc.alpha has no effect: switch.pfc.enabled is false",
         );
         one(
-            "dlbf",
+            "dlbf-wait",
             &["scheme.policy.gap_margin=1us"],
             "scheme.policy.gap_margin has no effect: policy.on_switch is \"wait\": nothing is copied",
         );
         one(
             "udmp-published",
             &["scheme.policy.near=0.1"],
-            "scheme.policy.near has no effect: variant \"published\" has no such parameter",
+            "scheme.policy.near has no effect: variant \"published\" does not have this parameter",
         );
         one(
             "udmp",
             &["scheme.acks.every_packets=8"],
-            "scheme.acks.every_packets is 8: the policy lets a packet leave for each acknowledgement that arrives, and where \
-             packets are lost it waits for those that never come; it is made for 1",
+            "scheme.acks.every_packets is 8: the policy sends a packet for each acknowledgement that \
+             arrives, so fewer acknowledgements slow it down; expected 1",
         );
         one(
             "rps",

@@ -1,4 +1,8 @@
 //! Scenario files: one TOML layout composed of every crate's configuration, and checked before anything runs.
+//!
+//! [`Loaded::read`] reads a file, applies [`Changes`] from the command line, and reports all mistakes as
+//! [`Diagnostics`]. [`Loaded::prepare`] builds the topology and the workload. [`run()`] executes them with packets or
+//! as flows. `load.rs` and `prepare.rs` are the places to start reading; `text/` parses, `model/` holds the layout.
 
 mod acks;
 mod calibrate;

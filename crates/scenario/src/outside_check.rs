@@ -7,7 +7,7 @@
 
 use pathweave_flow::{Efficiency, MAX_SMALL_RUN_MESSAGES};
 use pathweave_records::{Calibration, EndReason, FlowRecord, RunResult, percentile};
-use pathweave_sim::{Fidelity, Monitor, ObserveConfig, SimError, SimSpec, StopConfig};
+use pathweave_sim::{Fidelity, Monitor, ObserveConfig, RunConfig, SimError, SimSpec};
 use pathweave_units::Duration;
 
 use crate::calibrate::CalibrationMonitor;
@@ -38,10 +38,9 @@ pub(crate) fn can_calibrate(spec: &SimSpec) -> bool {
 
 /// Returns the packet simulation of the beginning of the run.
 pub(crate) fn of_packets(spec: &SimSpec) -> SimSpec {
-    let most = spec.stop.max_events.map_or(EVENTS, |most| most.min(EVENTS));
+    let most = spec.run.max_events.map_or(EVENTS, |most| most.min(EVENTS));
     SimSpec {
-        fidelity: Fidelity::Packet,
-        stop: StopConfig { max_events: Some(most), ..spec.stop },
+        run: RunConfig { fidelity: Fidelity::Packet, max_events: Some(most), ..spec.run.clone() },
         observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
         threads: None,
         ..spec.clone()
@@ -149,7 +148,7 @@ impl Measured {
         }
         (!self.whole && self.part < MIN_SHARE).then(|| {
             let part = 100.0 * self.part;
-            format!("{what} have ended {part:.0} % of its messages, too few to say that it is inside")
+            format!("{what} have ended {part:.0} % of its messages, too few to place it inside the model")
         })
     }
 }

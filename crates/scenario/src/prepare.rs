@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use pathweave_sim::{ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, StopConfig};
+use pathweave_sim::{ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec};
 use pathweave_topo::{PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition};
 use pathweave_units::Rng;
 use pathweave_workload::{
@@ -94,8 +94,8 @@ impl Loaded {
         let of_group = |group: &pathweave_workload::Group| {
             let workload = scenario.workload.iter().find(|workload| workload.has_group(&group.name));
             let workload = workload.expect("groups are named by workloads");
-            let role = workload.role.to_sim();
-            GroupSpec { scheme: scheme_index(group.scheme.as_deref()), class: workload.class, role }
+            let scheme = scheme_index(group.scheme.as_deref());
+            GroupSpec { scheme, class: workload.class, role: workload.role }
         };
         let partition = self.partition(&topology)?;
         let spec = SimSpec {
@@ -105,17 +105,14 @@ impl Loaded {
             topology,
             routing,
             switch: scenario.switch.clone(),
-            host: scenario.network.to_sim(),
+            network: scenario.network.clone(),
             schemes,
             graph,
             faults: scenario.fault.clone(),
-            stop: StopConfig { until: scenario.run.until, max_events: scenario.run.max_events },
+            run: scenario.run.clone(),
             observe: scenario.observe.clone(),
             threads: scenario.run.threads.and_then(NonZeroU16::new),
             partition,
-            verify: scenario.run.verify,
-            fidelity: scenario.run.fidelity.to_sim(),
-            calibrate: scenario.run.calibrate.to_sim(),
             scenario_toml: resolved::to_toml(scenario, &self.base_dir),
         };
         self.check_followed(spec.graph.messages().len())?;
@@ -203,8 +200,8 @@ impl Loaded {
         {
             let name = |node| topology.node_name(node).into_owned();
             let message = format!(
-                "the paths from {} to {} take their hops in such orders that a switch that knows next hops only may send a \
-                 packet in a circle, over {}",
+                "the paths from {} to {} have orders of hops with which a switch that chooses among next \
+                 hops may send a packet in a circle, over {}",
                 name(from),
                 name(to),
                 name(at)

@@ -51,7 +51,7 @@ fn longest(spec: &SimSpec, scheme: Option<usize>, routing: &mut Option<Routing>)
         }
     }
     let routing = &*routing.get_or_insert_with(|| Routing::all_links_up(&spec.topology));
-    let (full, ack) = full_and_ack_bytes(&spec.host);
+    let (full, ack) = full_and_ack_bytes(&spec.network);
     let holds = |pair: (HostId, HostId)| {
         let path = profile(&spec.topology, routing, pair.0, pair.1)?;
         let bytes = path.line_rate.bytes_in(path.round_trip(full, ack));

@@ -25,7 +25,7 @@ pub fn schema() -> Json {
     let complete = schema["$defs"]["NamedScheme"].take();
     let refined = refinement(
         &[&complete],
-        "A scheme with changes: fields replace those of the base.",
+        "A scheme with changes: its fields replace those of the base.",
         (
             "base",
             json!({ "type": "string", "description": "Name of the scheme to start from.", "examples": scheme_names }),

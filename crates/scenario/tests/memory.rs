@@ -61,7 +61,7 @@ fn foreseen_and_found(name: &str, text: &str, set: &[&str]) -> (f64, f64) {
 /// Large and small networks, idle and busy, few large and many small messages, schemes of all kinds. Where hosts send
 /// more than the network can carry, which few messages do, queues are longer than estimated.
 #[test]
-fn what_a_run_allocates_is_foreseen() {
+fn allocations_of_a_run_are_predicted() {
     let permutation = "[[workload]]\nkind = \"permutation\"\nsize = \"2MB\"\n";
     let at_once = "[[workload]]\nkind = \"collective\"\noperation = \"all-to-all\"\nsize = \"256KB\"\n";
     let in_steps = "[[workload]]\nkind = \"collective\"\noperation = \"all-to-all\"\nalgorithm = \"pairwise\"\nsize = \"256KB\"\n";

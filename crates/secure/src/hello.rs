@@ -174,7 +174,7 @@ pub enum HelloError {
     )]
     Addresses(String),
     /// The padding after the options is not zero.
-    #[error("the padding holds something")]
+    #[error("the padding is not 0")]
     Padding,
 }
 

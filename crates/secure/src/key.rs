@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_told_without_showing_it() {
+    fn invalid_keys_are_refused_without_showing_them() {
         use KeyFormatError::{Digit, Empty, Length, Second, Trivial};
         let short = &GOOD[..63];
         let cases = [

@@ -112,20 +112,20 @@ impl fmt::Display for Refusal {
             Refusal::Protection { theirs } => {
                 write!(f, "it uses protection {theirs}; both ends must use the same")
             }
-            Refusal::Transport => f.write_str("it speaks another kind of transport"),
-            Refusal::Scheme => f.write_str("it does not know or allow the scheme"),
+            Refusal::Transport => f.write_str("it uses the other transport (connections or datagrams)"),
+            Refusal::Scheme => f.write_str("the scheme is unknown or not allowed there"),
             Refusal::Features { missing } => {
                 write!(f, "features {:#010x} are required by one end and unknown to the other", missing.0)
             }
             Refusal::Option { option } => {
-                write!(f, "it does not know option {option:#04x}, which must be understood")
+                write!(f, "option {option:#04x} is required and unknown there")
             }
-            Refusal::Busy => f.write_str("it has as many connections as it allows; try again later"),
-            Refusal::PeerLimit => f.write_str("it has as many connections with this host as it allows"),
+            Refusal::Busy => f.write_str("it has reached its limit of connections; try again later"),
+            Refusal::PeerLimit => f.write_str("it has reached its limit of connections with this host"),
             Refusal::Declined { code } => write!(f, "the application there declined with code {code}"),
-            Refusal::Malformed => f.write_str("it could not read our hello"),
-            Refusal::Downgrade => f.write_str("somebody between made both ends use an older version"),
-            Refusal::Other { code } => write!(f, "reason {code}, which this version does not know"),
+            Refusal::Malformed => f.write_str("our hello is malformed"),
+            Refusal::Downgrade => f.write_str("a host between the ends forced an older version"),
+            Refusal::Other { code } => write!(f, "unknown reason {code}"),
         }
     }
 }

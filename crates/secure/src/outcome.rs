@@ -59,7 +59,8 @@ pub enum HandshakeError {
     },
     /// The peer answers, but never accepts the proof of address.
     #[error(
-        "the peer asks for proof of our address again and again ({retries} times); is it restarting, or our address changing?"
+        "the peer requested proof of our address {retries} times; it may be restarting, or our address may \
+         change"
     )]
     AddressNotAccepted {
         /// Number of Retries received.
@@ -74,7 +75,7 @@ pub enum HandshakeError {
         ours: String,
     },
     /// The peer does not support our version.
-    #[error("the peer speaks versions {theirs:?}, this build {ours:?}")]
+    #[error("the peer supports versions {theirs:?}, this build {ours:?}")]
     Version {
         /// Versions that this build supports.
         ours: Vec<u8>,
@@ -88,7 +89,7 @@ pub enum HandshakeError {
         Refusal,
     ),
     /// The peer accepted, but its hello does not match the request.
-    #[error("what the peer accepted does not fit: {0}")]
+    #[error("the peer's answer does not match the request: {0}")]
     Mismatch(
         /// Description of the mismatch.
         Refusal,

@@ -48,7 +48,7 @@ fn messages_go_both_ways_and_who_sleeps_is_rung_for_once() {
 }
 
 #[test]
-fn what_was_sent_before_the_end_is_there() {
+fn messages_sent_before_the_end_arrive() {
     let (mut near, mut far) = lanes();
     say(&mut near, b"last");
     drop(near);
@@ -92,7 +92,7 @@ fn each_end_says_what_it_reads_and_how_often_it_has_withdrawn() {
 }
 
 #[test]
-fn who_closes_says_so_and_who_is_killed_does_not() {
+fn a_close_is_announced_and_a_kill_is_not() {
     for leaves in [true, false] {
         let (near, far) = lanes();
         if leaves {
@@ -119,7 +119,7 @@ fn memory_is_copied_between_processes_in_parts() {
 }
 
 #[test]
-fn who_is_elsewhere_is_not_met_and_nonsense_is_sent_away() {
+fn other_hosts_are_not_met_and_invalid_offers_are_refused() {
     let meeting = Listener::open().unwrap();
     let name = meeting.name();
     let socket = std::os::unix::net::UnixDatagram::unbound().unwrap();
@@ -227,7 +227,7 @@ fn notes_come_in_their_turn_with_the_bytes_behind_them() {
 }
 
 #[test]
-fn who_is_not_to_copy_does_not() {
+fn an_end_without_permission_does_not_copy() {
     let meeting = Listener::open().unwrap();
     let ticket = Ticket::new().unwrap();
     let mut near = ShmChannel::offer(meeting.name(), ticket, CopyMethod::ByPeer).unwrap();
@@ -240,7 +240,7 @@ fn who_is_not_to_copy_does_not() {
 
 /// One thread sends more than fits and sleeps whenever the ring is full. The other sleeps whenever it is empty.
 #[test]
-fn who_waits_for_room_is_rung_for() {
+fn a_sender_that_waits_for_room_is_woken() {
     let (mut near, mut far) = lanes();
     const PIECES: u32 = 5_000;
     const BYTES: usize = 40_000;

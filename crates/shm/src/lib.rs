@@ -13,8 +13,8 @@
 //!
 //! Processes share memory if they run as one user and see the same abstract socket. This requires the same kernel and
 //! network namespace, so hosts of a lab, or containers with networks of their own, never share. The offering process
-//! presents a [`Ticket`] that it received over a connection which has proved the cluster's key. The kernel vouches
-//! for the user ([`Listener`]).
+//! presents a [`Ticket`] that it received over a connection which has proved the cluster's key. The kernel
+//! confirms the user ([`Listener`]).
 //!
 //! # Faulty peers
 //!

@@ -3,7 +3,7 @@
 //! Abstract sockets belong to a network namespace, so processes in other namespaces cannot connect, as intended. The
 //! socket's name is random. It is sent, with a ticket for one set-up, over a connection that has proved the cluster's
 //! key. The kernel reports the user at the other end.
-#![allow(unsafe_code, reason = "asks the kernel who is at the other end of a socket")]
+#![allow(unsafe_code, reason = "asks the kernel for the user at the other end of a socket")]
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

@@ -216,7 +216,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_said_is_understood(note in notes(), behind in 1usize..100_000) {
+        fn notes_are_read_as_written(note in notes(), behind in 1usize..100_000) {
             let bytes = note.encode();
             let brings_bytes = matches!(note, MemoryRequest::Give { .. } | MemoryRequest::Put { .. });
             let behind = if brings_bytes { behind } else { 0 };

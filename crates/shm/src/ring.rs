@@ -301,7 +301,7 @@ mod tests {
     proptest! {
         /// Compares the ring with a queue: all messages come out whole and in order, many times around the ring.
         #[test]
-        fn what_goes_in_comes_out(steps in prop::collection::vec((0usize..9_000, 0u8..3), 1..400)) {
+        fn messages_arrive_unchanged(steps in prop::collection::vec((0usize..9_000, 0u8..3), 1..400)) {
             let (mut out, mut inbound) = ends();
             let (mut model, mut into) = (VecDeque::new(), Vec::new());
             for (seed, (len, takes)) in steps.into_iter().enumerate() {

@@ -78,7 +78,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn it_names_what_can_be_read_and_forgets_what_is_closed() {
+    fn it_names_readable_sockets_and_forgets_closed_ones() {
         let watch = Watch::new().unwrap();
         let (mut near, far) = UnixStream::pair().unwrap();
         watch.add(&far, 7).unwrap();

@@ -36,6 +36,8 @@ pub(crate) enum Item {
     ScaleUpSent { flow: u32 },
     /// A message of the side channel arrives.
     Side { from: HostId, message: SideMessage },
+    /// A message of the side channel was sent over the fabric. The item is due no later than its bytes arrive.
+    SideSent { from: HostId, message: SideMessage },
 }
 
 /// Parameters from which the receiving end of a connection is created, as computed by its sender.
@@ -126,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_due_at_one_instant_has_an_order_of_its_own() {
+    fn entries_of_one_instant_have_a_fixed_order() {
         let at = Time::from_us(1);
         let close = |agenda: &mut Agenda, conn| agenda.push(at, Rank::Close(conn), Item::Close(conn));
         let expect = |agenda: &mut Agenda, flow| {

@@ -72,7 +72,7 @@ pub fn violations(result: &RunResult, lossless: bool) -> Vec<String> {
             })
             .count();
         if buffer_drops > 0 {
-            found.push(format!("{buffer_drops} packets were dropped for want of buffer, with PFC on"));
+            found.push(format!("{buffer_drops} packets were dropped because buffers were full, with PFC on"));
         }
     }
     for link in &result.links {

@@ -12,10 +12,11 @@ use pathweave_topo::{
 };
 use pathweave_units::{HostId, PathId, Rate};
 
+use crate::config::NetworkConfig;
 use crate::paths::{PathProfile, profile};
 use crate::route_headers::RouteHeaders;
 use crate::routes::{self, View};
-use crate::spec::{HostConfig, RouteChoice};
+use crate::spec::RouteChoice;
 
 /// Routes as of the last time routing was updated.
 pub(crate) enum ChosenRoutes {
@@ -33,13 +34,14 @@ pub(crate) enum ChosenRoutes {
 }
 
 impl ChosenRoutes {
-    pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, host: &HostConfig) -> Self {
+    pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, network: &NetworkConfig) -> Self {
         match choice {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => {
                 ChosenRoutes::Switches(Routing::all_links_up(topology))
             }
             RouteChoice::Sources(sets) => {
-                let headers = RouteHeaders::new(topology, sets, host.framing, host.source_route.form());
+                let headers =
+                    RouteHeaders::new(topology, sets, network.framing, network.route_bytes().form());
                 let dead = vec![false; topology.links().len()];
                 ChosenRoutes::Sources { sets: Arc::clone(sets), dead, headers: headers.map(Arc::new) }
             }

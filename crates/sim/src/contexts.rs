@@ -38,18 +38,18 @@ impl<const C: usize> Shard<'_, C> {
             waiting.remove(&conn);
             return;
         };
-        let nic = self.spec.host.nic.as_ref();
+        let nic = self.spec.network.nic.as_ref();
         let crossing = nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0) + nic.post_delay());
         self.schedule_own(now + crossing, src, Item::Posted { flow, at: posted, granted: true });
     }
 
     /// Begins or ends the use of NIC contexts for a message, at one of its ends.
     pub(crate) fn note_context(&mut self, flow: u32, side: Side, begin: bool) {
-        if self.spec.host.nic.is_none() {
+        if self.spec.network.nic.is_none() {
             return;
         }
         let message = self.spec.graph.messages()[flow as usize];
-        let service = &self.spec.scheme_of(message.group).scheme.service;
+        let scheme = &self.spec.scheme_of(message.group).scheme;
         let own = (message.stream >> 31 == 1).then_some(self.traffic.execution.connections.of(flow));
         let (src, dst) = message.processes();
         let (host, process, peer, peer_process) = match side {
@@ -58,8 +58,8 @@ impl<const C: usize> Shard<'_, C> {
         };
         let engine = self.hosts[host.index()].model().and_then(|model| model.engine.as_mut());
         let Some(engine) = engine else { return };
-        for context in contexts_of(service, own, side, process, peer, peer_process).into_iter().flatten() {
-            if begin { engine.begin(context) } else { engine.end(context) }
+        for user in users_of(&scheme.service, own, side, process, peer, peer_process).into_iter().flatten() {
+            if begin { engine.begin(user, scheme.queue_pairs) } else { engine.end(user) }
         }
     }
 }
@@ -67,8 +67,8 @@ impl<const C: usize> Shard<'_, C> {
 const OF_PROCESS: u64 = 1 << 62;
 const OF_CONNECTION: u64 = 1 << 63;
 
-/// Returns the contexts that the NIC at one end holds for a message.
-fn contexts_of(
+/// Returns the users of contexts that the NIC at one end holds for a message.
+fn users_of(
     service: &Service,
     own: Option<ConnId>,
     side: Side,
@@ -81,7 +81,7 @@ fn contexts_of(
     match service {
         Service::Connection => match own {
             Some(conn) => [Some(OF_CONNECTION | u64::from(conn)), None],
-            // One queue pair serves both directions between two processes.
+            // A queue pair serves both directions between two processes.
             None => [Some(remote | u64::from(process) << 15 | u64::from(peer_process)), None],
         },
         // Only initiators count, as in the paper's formulas. A target costs a NIC less than a queue pair.
@@ -119,8 +119,8 @@ mod tests {
                 (0..processes).flat_map(move |own| (0..processes).map(move |other| (peer, own, other)))
             }) {
                 for side in [Side::Sender, Side::Receiver] {
-                    let contexts = contexts_of(&service, None, side, own, HostId(peer), other);
-                    kept.extend(contexts.into_iter().flatten());
+                    let users = users_of(&service, None, side, own, HostId(peer), other);
+                    kept.extend(users.into_iter().flatten());
                 }
             }
             let expected = service.contexts(u64::from(hosts), u64::from(processes));

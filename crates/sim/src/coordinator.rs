@@ -281,8 +281,9 @@ impl<'a> Coordinator<'a> {
             PfcFailure::Deadlock(cycle) => {
                 let links: Vec<String> = cycle.iter().map(|&p| name(p)).collect();
                 let text = format!(
-                    "PFC deadlock: each of these links is paused because the next one is: {}. No scheme can recover \
-                     from this; routes that go up again after going down, or failed links, make such cycles.",
+                    "PFC deadlock: each of these links is paused because the next one is: {}. No scheme can \
+                     recover from it. Routes that go up again after going down, and failed links, cause such \
+                     cycles.",
                     links.join(", ")
                 );
                 (EndReason::PfcDeadlock, text)
@@ -302,7 +303,7 @@ impl<'a> Coordinator<'a> {
     pub(crate) fn snapshot(&self, pulse: &Progress, now: Time) -> Snapshot {
         Snapshot {
             now,
-            until: self.spec.stop.until,
+            until: self.spec.run.until,
             events: pulse.events,
             packet_hops: pulse.packet_hops,
             bytes_done: pulse.bytes_done,

@@ -2,14 +2,14 @@
 
 use pathweave_policy::{DatagramConfig, MeasuredSection, PolicyEnv, Repair, Service};
 use pathweave_records::FlowRecord;
-use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp, SideMessage};
+use pathweave_transport::rd::{PeerId, RdConfig, RdEvent, RdQp};
 use pathweave_transport::{PortChange, Status, Transport};
 use pathweave_units::{Duration, HostId, QpNum, Rate, Rng, Time};
 use pathweave_wire::Body;
 
-use crate::agenda::{Item, Opening, Rank};
+use crate::agenda::{Item, Opening};
 use crate::ideal::{ack_wire_bytes, data_wire_bytes, ideal_datagrams};
-use crate::nic::{Channel, DATAGRAMS, Datagram, DatagramRoutes, NicConfig, NicModel};
+use crate::nic::{DATAGRAMS, Datagram, DatagramRoutes, NicConfig, NicModel, SideRoute};
 use crate::paths::PathProfile;
 use crate::shard::Shard;
 use crate::spec::{SimError, SimSpec};
@@ -17,8 +17,8 @@ use crate::spec::{SimError, SimSpec};
 impl SimSpec {
     /// Returns an error that names the setting if NICs, side channels or datagram queue pairs are misconfigured.
     pub(crate) fn check_nics(&self) -> Result<(), SimError> {
-        self.host.side_channel.validate()?;
-        self.host.nic.as_ref().map_or(Ok(()), NicConfig::validate)?;
+        self.network.side_channel.validate()?;
+        self.network.nic.as_ref().map_or(Ok(()), NicConfig::validate)?;
         // Queue pair numbers have 24 bits. One distinguishes datagrams from connections, 15 distinguish processes,
         // which leaves 8 for groups.
         if self.has_datagrams() && self.groups.len() > 1 << 8 {
@@ -38,7 +38,7 @@ fn queue_pair(group: usize, groups: usize, process: u16) -> QpNum {
 impl<const C: usize> Shard<'_, C> {
     /// Creates the NIC model of every host, if the run needs one.
     pub(crate) fn set_up_models(&mut self) {
-        let nic = self.spec.host.nic.as_ref();
+        let nic = self.spec.network.nic.as_ref();
         let others = self.spec.schemes.iter().any(|named| !named.scheme.service.is_connection());
         if nic.is_none() && !others {
             return;
@@ -65,12 +65,6 @@ impl<const C: usize> Shard<'_, C> {
         self.handle_next(now, host, qp);
     }
 
-    /// Handles a message that has arrived on the side channel.
-    pub(crate) fn on_side(&mut self, now: Time, host: HostId, from: HostId, message: &SideMessage) {
-        self.model(host).rd.on_side(now, from, message);
-        self.after_input(now, host.index());
-    }
-
     pub(crate) fn model(&mut self, host: HostId) -> &mut NicModel {
         self.hosts[host.index()].model().expect("every host of such a run has it")
     }
@@ -85,7 +79,7 @@ impl<const C: usize> Shard<'_, C> {
             return;
         }
         self.hosts[host.index()].received_bytes += u64::from(len);
-        match &self.spec.host.nic {
+        match &self.spec.network.nic {
             None => self.handle(now, host, &datagram),
             Some(nic) => {
                 let at = now + nic.arrival_delay(len);
@@ -115,7 +109,7 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Starts the core of a queue pair on the next datagram, if there is one.
     fn handle_next(&mut self, now: Time, host: HostId, qp: QpNum) {
-        let nic = self.spec.host.nic.as_ref().expect("cores are part of it");
+        let nic = self.spec.network.nic.as_ref().expect("cores are part of it");
         let model = self.model(host);
         let Some(Datagram { from, segment, .. }) = model.cores.current(qp) else { return };
         let in_order =
@@ -173,24 +167,14 @@ impl<const C: usize> Shard<'_, C> {
         while let Some(sent) = self.hosts[host].model().and_then(|model| model.sent_again.pop()) {
             self.note_sent_again(host, &sent);
         }
+        let mut sent = false;
         while let Some((to, message)) = self.hosts[host].model().and_then(|model| model.rd.poll_side()) {
             self.send_side(now, HostId(host as u32), to, message);
+            sent = true;
         }
-    }
-
-    fn send_side(&mut self, now: Time, from: HostId, to: HostId, message: SideMessage) {
-        let config = &self.spec.host.side_channel;
-        let time = config.rate.time_for(message.encoded_len() as u64);
-        // A NACK triggers work at the sender's NIC, so it takes the posting delay besides.
-        let crossing = match (&message, &self.spec.host.nic) {
-            (SideMessage::Nack { .. }, Some(nic)) => nic.post_delay(),
-            _ => Duration::ZERO,
-        };
-        let channel = self.model(from).channels.get_mut(&to).expect("its ends have been introduced");
-        channel.free_at = channel.free_at.max(now) + time;
-        channel.sent += 1;
-        let (at, count) = (channel.free_at + channel.latency + crossing, channel.sent);
-        self.send_to_host(at, to, Rank::Side(from, count), Item::Side { from, message });
+        if sent && self.spec.network.side_channel.via == SideRoute::Fabric {
+            self.transmit(now, host);
+        }
     }
 
     /// Posts a message to a datagram queue pair, which is created if needed.
@@ -210,8 +194,8 @@ impl<const C: usize> Shard<'_, C> {
             self.introduce(now, flow, (from, to), config, &made);
             opening = Some(Box::new(made));
         }
-        let framing = self.spec.host.framing;
-        let mtu = self.spec.host.mtu.get() as u16;
+        let framing = self.spec.network.framing;
+        let mtu = self.spec.network.mtu.get() as u16;
         let size = record.size_bytes;
         let ideal = ideal_datagrams(path, size, config.capacity(mtu), framing);
         self.traffic.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
@@ -256,11 +240,11 @@ impl<const C: usize> Shard<'_, C> {
     fn datagram_opening(&self, flow: u32, path: &PathProfile) -> Opening {
         let spec = self.spec;
         let scheme = &spec.scheme_of(spec.graph.messages()[flow as usize].group).scheme;
-        let mtu = spec.host.mtu.get() as u16;
-        let mtu_wire = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
-        let idle = path.round_trip(mtu_wire, ack_wire_bytes(spec.host.framing));
+        let mtu = spec.network.mtu.get() as u16;
+        let mtu_wire = data_wire_bytes(spec.network.framing, spec.network.verb, 1, mtu, false);
+        let idle = path.round_trip(mtu_wire, ack_wire_bytes(spec.network.framing));
         let hosts =
-            spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.post_delay() + nic.arrival_delay(mtu));
+            spec.network.nic.as_ref().map_or(Duration::ZERO, |nic| nic.post_delay() + nic.arrival_delay(mtu));
         let env = PolicyEnv {
             line_rate: path.line_rate,
             base_rtt: idle,
@@ -273,7 +257,7 @@ impl<const C: usize> Shard<'_, C> {
             },
             edge: None,
         };
-        let side_latency = path.one_way(MIN_FRAME_BYTES) + spec.host.side_channel.stack * 2;
+        let side_latency = self.side_latency(path);
         Opening {
             env,
             port_rate: path.port_rate(),
@@ -308,13 +292,13 @@ impl<const C: usize> Shard<'_, C> {
                 policy,
                 control,
                 behaviour: *config,
-                mtu_payload: spec.host.mtu.get() as u16,
-                framing: spec.host.framing,
+                mtu_payload: spec.network.mtu.get() as u16,
+                framing: spec.network.framing,
                 paths: opening.env.paths,
                 nic_ports,
                 seed: spec.seed ^ u64::from(own.host.0) << 32,
                 rtt: opening.rtt,
-                nack_delay: spec.host.nic.as_ref().map_or(Duration::ZERO, |nic| nic.pcie_latency),
+                nack_delay: spec.network.nic.as_ref().map_or(Duration::ZERO, |nic| nic.pcie_latency),
             }));
             if class != 1 {
                 nic.classes.get_or_insert_default().insert(own.qp, class);
@@ -331,8 +315,7 @@ impl<const C: usize> Shard<'_, C> {
             qp.change_ports(PortChange::Leads { to: peer.host, ports: leading });
         }
         qp.add_peer(now, peer, opening.rtt);
-        let channel = Channel { free_at: Time::ZERO, latency: opening.side_latency, sent: 0 };
-        model.channels.entry(peer.host).or_insert(channel);
+        self.open_side(now, (own.host, peer.host), opening);
     }
 
     /// Ends a message of raw datagrams, whose packets have all arrived or been lost. The sender gets no
@@ -344,9 +327,6 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 }
-
-/// Length of the smallest Ethernet frame, with preamble and inter-frame gap.
-const MIN_FRAME_BYTES: u32 = 84;
 
 pub(crate) fn is_raw(service: &Service) -> bool {
     matches!(service, Service::Datagram(config) if config.repair == Repair::Never)

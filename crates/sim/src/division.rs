@@ -99,7 +99,7 @@ impl Division {
                 )));
             }
         }
-        if spec.fidelity != Fidelity::Packet {
+        if spec.run.fidelity != Fidelity::Packet {
             let why = "ranks simulate packets: start a run with run.fidelity = \"flow\" without a launcher, or set it to \"packet\"";
             return Err(SimError::Ranks(why.to_owned()));
         }

@@ -49,9 +49,11 @@ fn look(segment: &Segment) -> ContentView {
     }
 }
 
-fn restamp(segment: &mut Segment, now: Time) {
-    if let Body::Data(data) = &mut segment.body {
-        data.sent_at = now;
+fn restamp(segment: &mut Segment, stamp: Time) {
+    match &mut segment.body {
+        Body::Data(data) => data.sent_at = stamp,
+        Body::Ack(ack) => ack.echo_sent_at = stamp,
+        _ => {}
     }
 }
 
@@ -106,7 +108,7 @@ pub(crate) fn attach<const C: usize>(
         let switch = topology.switch_index(node).expect("an external switch is a switch") as u32;
         let queued = queued(spec, sites, routes, site);
         let place = SwitchPosition { site, queued, of_host: of_host.clone() };
-        fabric.attach_middlebox(switch, config, lens(spec.host.framing), place);
+        fabric.attach_middlebox(switch, config, lens(spec.network.framing), place);
     }
     Ok(())
 }
@@ -114,10 +116,10 @@ pub(crate) fn attach<const C: usize>(
 /// Returns the delays between the external switch of a site and its farthest host, with a queue on the path.
 fn queued(spec: &SimSpec, sites: &Sites, routes: &ChosenRoutes, site: u32) -> QueueingThresholds {
     let topology = &*spec.topology;
-    let host = &spec.host;
-    let mtu = host.mtu.get() as u16;
-    let data_bytes = data_wire_bytes(host.framing, host.verb, 1, mtu, false);
-    let ack_bytes = ack_wire_bytes(host.framing);
+    let network = &spec.network;
+    let mtu = network.mtu.get() as u16;
+    let data_bytes = data_wire_bytes(network.framing, network.verb, 1, mtu, false);
+    let ack_bytes = ack_wire_bytes(network.framing);
     let hosts = || (0..topology.hosts()).map(HostId);
     let elsewhere = hosts().find(|&host| sites.of_host(host) != site);
     let (mut there, mut round_trip, mut packet) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);

@@ -38,8 +38,8 @@ pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
     for part in spec.partition.iter().flat_map(|of_node| of_node.iter()) {
         hash.word(u64::from(*part));
     }
-    hash.word(spec.stop.max_events.unwrap_or(u64::MAX));
-    hash.word(spec.stop.until.map_or(u64::MAX, pathweave_units::Duration::as_ps));
+    hash.word(spec.run.max_events.unwrap_or(u64::MAX));
+    hash.word(spec.run.until.map_or(u64::MAX, pathweave_units::Duration::as_ps));
     hash.0
 }
 

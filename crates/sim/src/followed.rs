@@ -173,7 +173,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
             let Some(shard) = self.shard_of_host(dst) else { continue };
             let receiver = &shard.hosts[dst.index()].endpoint;
             let held: u64 = receivers.into_iter().filter_map(|qp| receiver.held_ahead(qp)).sum();
-            samples.add(SeriesKind::HeldBytes, flow, 0, (held * spec.host.mtu.get()) as f64);
+            samples.add(SeriesKind::HeldBytes, flow, 0, (held * spec.network.mtu.get()) as f64);
             let followed = shard.observers.followed().expect("all parts follow the same flows");
             samples.add_shares(flow, followed.take_arrived(flow).into_iter());
             if ended {

@@ -31,7 +31,7 @@ impl Footprint {
 /// Returns true if the records of a run can be written one by one. A run without packets yields all its records at
 /// once.
 pub fn records_can_be_written_singly(spec: &SimSpec) -> bool {
-    spec.fidelity == Fidelity::Packet
+    spec.run.fidelity == Fidelity::Packet
 }
 
 /// Returns true if records of flows can be passed on before the run is over. Jobs and activities need the records of

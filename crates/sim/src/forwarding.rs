@@ -37,7 +37,8 @@ pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
     };
     let message = match &asked_by {
         ErrorSource::Scheme(name) => format!(
-            "scheme \"{name}\" needs switches that do {what}, which they cannot where routing.kind is \"{routing}\": {why}"
+            "scheme \"{name}\" needs switches that do {what}, which is impossible where routing.kind is \
+             \"{routing}\": {why}"
         ),
         _ => format!("switches cannot do {what} where routing.kind is \"{routing}\": {why}"),
     };
@@ -47,7 +48,8 @@ pub(crate) fn of_run(spec: &SimSpec) -> Result<Forwarding, SimError> {
 /// Returns the kind in the configuration, or else the kind that the schemes in use require, and the setting that
 /// determined it.
 fn asked_for(spec: &SimSpec) -> Result<(Forwarding, ErrorSource), SimError> {
-    const ONE_FABRIC: &str = "one fabric does one kind of load balancing; `switch.forwarding.kind` says which for schemes that go over any";
+    const ONE_FABRIC: &str = "one fabric does one kind of load balancing; `switch.forwarding.kind` selects \
+                              it for schemes that run over any";
     let mut in_use: Vec<u16> = spec.groups.iter().map(|group| group.scheme).collect();
     in_use.sort_unstable();
     in_use.dedup();
@@ -64,7 +66,8 @@ fn asked_for(spec: &SimSpec) -> Result<(Forwarding, ErrorSource), SimError> {
                     quoted(need.unwrap_or_default()),
                     quoted(kind)
                 ),
-                advice: "leave out switch.forwarding.kind, or choose a scheme that goes over any switches, such as \"ecmp\"",
+                advice: "leave out switch.forwarding.kind, or choose a scheme that runs over any switches, \
+                         such as \"ecmp\"",
             }),
             None => Ok((kind, ErrorSource::Kind)),
         };
@@ -80,8 +83,8 @@ fn asked_for(spec: &SimSpec) -> Result<(Forwarding, ErrorSource), SimError> {
         Some((second, other)) => Err(SimError::Forwarding {
             blame: asks(second, Some(kind)),
             message: format!(
-                "the groups share one fabric, but scheme \"{first}\" has switches that do {} and scheme \"{second}\" such \
-                 that do {}",
+                "the groups share one fabric, but scheme \"{first}\" needs switches that do {} and scheme \
+                 \"{second}\" switches that do {}",
                 quoted(kind),
                 quoted(other.unwrap_or_default())
             ),

@@ -42,7 +42,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
     pub(crate) fn sample_groups(&mut self, now: Time, since: Duration, group_sums: &mut [GroupSums]) {
         let since_ps = u128::from(since.as_ps());
         let spec = self.shards[0].spec;
-        let mtu = u128::from(spec.host.mtu.get());
+        let mtu = u128::from(spec.network.mtu.get());
         for conn in 0..self.shards[0].traffic.execution.connections.len() as ConnId {
             let connection = &self.shards[0].traffic.execution.connections[conn];
             let (from, to, group) = (connection.src, connection.dst, connection.group);

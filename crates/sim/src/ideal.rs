@@ -5,8 +5,8 @@ use std::borrow::Borrow;
 use pathweave_units::{Duration, PathId, QpNum, Rate, Time};
 use pathweave_wire::{Ack, Body, Data, Framing, NoticePermission, Operation, RdData, Segment};
 
+use crate::config::Verb;
 use crate::paths::PathProfile;
-use crate::spec::Verb;
 
 /// Returns the wire bytes of a data packet of a message, without the header of its route.
 pub(crate) fn data_wire_bytes(framing: Framing, verb: Verb, offset: u32, len: u16, last: bool) -> u32 {

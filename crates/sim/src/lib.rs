@@ -10,6 +10,7 @@ mod capture;
 mod changes;
 pub mod check;
 mod chosen_routes;
+mod config;
 mod contexts;
 mod coordinator;
 mod datagram;
@@ -49,6 +50,7 @@ mod runner;
 mod samples;
 mod scale_up;
 mod shard;
+mod side;
 mod spec;
 mod tap;
 mod transfer;
@@ -58,6 +60,7 @@ mod window;
 mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
+pub use config::{Calibrate, Fold, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION, Verb};
 pub use followed::followed;
 pub use footprint::{Footprint, Sizes, Weight, flows_can_leave, records_can_be_written_singly};
 pub use ideal::{IdealPath, ideal_fct};
@@ -69,8 +72,5 @@ pub use pathweave_execution::GroupSpec;
 pub use pathweave_records::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};
 pub use runner::{RankSimulation, Simulation, run};
-pub use spec::{
-    Calibrate, ErrorSource, HostConfig, NamedScheme, ObserveConfig, RouteChoice, SimError, SimSpec,
-    StopConfig, USUAL_TASK_NOTIFICATION, Verb,
-};
+pub use spec::{ErrorSource, NamedScheme, RouteChoice, SimError, SimSpec};
 pub use tap::{Arrival, Tap};

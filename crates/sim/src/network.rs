@@ -76,12 +76,12 @@ impl<const C: usize> Network<C> {
                 (0..topology.hosts()).map(|host| topology.ports(NodeId(host))[0].peer.0).collect();
             edges.into_iter().flat_map(|node| map.ports(node)).for_each(|port| fabric.disable_marking(port));
         }
-        let routes = ChosenRoutes::whole(topology, &spec.routing, &spec.host);
+        let routes = ChosenRoutes::whole(topology, &spec.routing, &spec.network);
         edge::attach(&mut fabric, spec, &routes)?;
         let wants_longest = spec.schemes.iter().any(|named| named.scheme.policy.uses_longest_path());
         let longest_path = wants_longest.then(|| {
-            let mtu = spec.host.mtu.get() as u16;
-            let bytes = data_wire_bytes(spec.host.framing, spec.host.verb, 1, mtu, false);
+            let mtu = spec.network.mtu.get() as u16;
+            let bytes = data_wire_bytes(spec.network.framing, spec.network.verb, 1, mtu, false);
             routes.longest(topology, bytes)
         });
         Ok(Network {
@@ -102,8 +102,8 @@ impl<const C: usize> Network<C> {
         let host = |id| {
             let ports = self.map.ports(id);
             let mut endpoint = Endpoint::new(EndpointConfig {
-                mtu_payload: spec.host.mtu.get() as u16,
-                framing: spec.host.framing,
+                mtu_payload: spec.network.mtu.get() as u16,
+                framing: spec.network.framing,
                 nic_ports: (ports.end - ports.start) as u8,
                 seed: spec.seed,
                 ..EndpointConfig::new(HostId(id))
@@ -131,7 +131,7 @@ impl<const C: usize> Network<C> {
         let ports = spec.topology.ports(pair.0.into());
         let own = ports.iter().map(|port| port.link).filter(|link| self.links_down[link.index()] > 0);
         let own: Vec<LinkId> = if ports.len() > 1 { own.collect() } else { Vec::new() };
-        self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.host), &own)
+        self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.network), &own)
     }
 
     /// Returns the ports of [`ChosenRoutes::leading_ports`], or `None` if there is no route.

@@ -9,18 +9,19 @@ use pathweave_transport::LossEvidence;
 use pathweave_units::{Duration, HostId, Rng};
 
 use crate::agenda::Opening;
+use crate::config::NetworkConfig;
 use crate::distinct::distinct_paths;
 use crate::edge;
 use crate::ideal::{ack_wire_bytes, data_wire_bytes};
 use crate::network::Network;
 use crate::paths::PathProfile;
-use crate::spec::{HostConfig, RouteChoice, SimSpec};
+use crate::spec::{RouteChoice, SimSpec};
 
 impl<const C: usize> Network<C> {
     /// Returns the parameters from which both ends of a connection are created.
     pub(crate) fn opening(&self, spec: &SimSpec, scheme: &Scheme, paths: &[PathProfile]) -> Opening {
-        let mtu = spec.host.mtu.get() as u16;
-        let (mtu_wire, ack_wire) = full_and_ack_bytes(&spec.host);
+        let mtu = spec.network.mtu.get() as u16;
+        let (mtu_wire, ack_wire) = full_and_ack_bytes(&spec.network);
         let nearest =
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
         let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
@@ -38,7 +39,7 @@ impl<const C: usize> Network<C> {
                 base_rtt,
                 links: u8::try_from(nearest.hops.len()).unwrap_or(u8::MAX),
             },
-            edge: edge::leg(&spec.switch.external, spec.host.framing, nearest, mtu_wire),
+            edge: edge::leg(&spec.switch.external, spec.network.framing, nearest, mtu_wire),
         };
         Opening {
             env,
@@ -91,7 +92,7 @@ fn when_full(switch: &SwitchConfig) -> FullBufferAction {
 /// switches never drop silently.
 pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> LossEvidence {
     let keeps_order =
-        scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.host.nic.is_none();
+        scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.network.nic.is_none();
     if keeps_order && when_full(&spec.switch) != FullBufferAction::Drop {
         LossEvidence::Probe
     } else {
@@ -100,9 +101,9 @@ pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> LossEvidence {
 }
 
 /// Returns the wire bytes of a full data packet and of an acknowledgement.
-pub fn full_and_ack_bytes(host: &HostConfig) -> (u32, u32) {
-    let mtu = host.mtu.get() as u16;
-    (data_wire_bytes(host.framing, host.verb, 1, mtu, false), ack_wire_bytes(host.framing))
+pub fn full_and_ack_bytes(network: &NetworkConfig) -> (u32, u32) {
+    let mtu = network.mtu.get() as u16;
+    (data_wire_bytes(network.framing, network.verb, 1, mtu, false), ack_wire_bytes(network.framing))
 }
 
 /// Returns the random stream that the policy at one end of a queue pair uses while it is created.

@@ -16,7 +16,7 @@ impl SimSpec {
             scenario_toml: self.scenario_toml.clone(),
             schemes: self.schemes.iter().map(|scheme| scheme.name.clone()).collect(),
             groups: self.graph.groups().iter().map(|group| group.name.clone()).collect(),
-            fidelity: self.fidelity,
+            fidelity: self.run.fidelity,
             roles: self.groups.iter().map(|group| group.role).collect(),
             ..RunInfo::default()
         }

@@ -124,7 +124,13 @@ impl<'a> PacketFreeNetwork<'a> {
         if !views.is_empty() {
             policy.on_paths(Time::ZERO, &views, &mut cx);
         }
-        Some(Chooser { policy, rng, shared, next_message: 0, packet_bytes: full_and_ack_bytes(&spec.host).0 })
+        Some(Chooser {
+            policy,
+            rng,
+            shared,
+            next_message: 0,
+            packet_bytes: full_and_ack_bytes(&spec.network).0,
+        })
     }
 
     /// Calls `body` with a function of a node, one of its ports, and a host. The function returns the rate, in bits

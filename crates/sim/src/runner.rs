@@ -244,7 +244,7 @@ impl<'a, const C: usize> Runner<'a, C> {
     }
 
     pub(crate) fn run(mut self, monitor: &mut dyn Monitor) -> Option<(RunResult, Weight)> {
-        let most = self.spec.stop.max_events.unwrap_or(u64::MAX);
+        let most = self.spec.run.max_events.unwrap_or(u64::MAX);
         let boxes = Mailboxes::new(self.ranks.clone(), self.central.meeting.own());
         let ((how, pulse), others_cpu_s) = self.play(&boxes, most, monitor);
         let Runner { shards, mut central, .. } = self;
@@ -298,7 +298,7 @@ impl<const C: usize> Play<'_, '_, C> {
         max_events: u64,
         monitor: &mut dyn Monitor,
     ) -> (End, Progress) {
-        let until = self.spec.stop.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
+        let until = self.spec.run.until.map_or(Time::MAX, |span| Time::ZERO + span + Duration::from_ps(1));
         let little = WORTH_WAKING * self.shards.len() as u64;
         let (mut looked_at, mut events, mut latest_events) = (0, 0, 0);
         let mut whole = LockedShards::new(self.shards, self.boxes);

@@ -12,6 +12,7 @@ use pathweave_units::{Duration, HostId, QpNum, Time};
 use pathweave_wire::Body;
 
 use crate::check::Ledger;
+use crate::config::Verb;
 use crate::followed::{Followed, Inspect};
 use crate::hosts::Hosts;
 use crate::mailbox::Outbox;
@@ -19,11 +20,12 @@ use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
 use crate::partition::ShardLayout;
 use crate::scale_up::scale_up_window;
-use crate::spec::{SimError, SimSpec, Verb};
+use crate::side::first_side;
+use crate::spec::{SimError, SimSpec};
 use crate::tap::Seen;
 
 /// Number of the first queue pair of a host. Queue pairs 0 and 1 are InfiniBand's management queue pairs.
-const FIRST_NUMBER: u32 = 2;
+pub(crate) const FIRST_NUMBER: u32 = 2;
 
 /// Numbers of a queue pair at the sender and at the receiver of a connection.
 pub(crate) type QueuePair = (QpNum, QpNum);
@@ -57,6 +59,8 @@ pub(crate) struct Traffic {
     /// Numbers of the first queue pair at the sender and at the receiver, by connection. The other queue pairs have
     /// consecutive numbers.
     pub(crate) queue_pairs: Arc<[[u32; 2]]>,
+    /// Number of the first queue pair of side channels: higher than those of connections at any host.
+    pub(crate) first_side: u32,
     /// Remote key to the memory of any host.
     pub(crate) rkey: u64,
     /// Delay of a task notification: time until a host knows that a task at another host has ended.
@@ -115,6 +119,7 @@ impl<'a, const C: usize> Shard<'a, C> {
         }
         let mut shard = Shard {
             traffic: Traffic {
+                first_side: first_side(spec, &queue_pairs),
                 queue_pairs,
                 execution,
                 // Hosts register no other memory, so the keys of all hosts are equal.
@@ -124,7 +129,7 @@ impl<'a, const C: usize> Shard<'a, C> {
             observers: Observers {
                 // A SEND that consumes no posted receive is not placed anywhere.
                 inspect: Inspect::new(
-                    (spec.verify && spec.host.verb == Verb::Write).then(Ledger::default),
+                    (spec.run.verify && spec.network.verb == Verb::Write).then(Ledger::default),
                     Followed::new(spec),
                 ),
                 events: Vec::new(),
@@ -263,7 +268,7 @@ pub(crate) fn queue_pair_numbers<Q>(
     }
     match next.iter().zip(0..).max() {
         Some((&end, host)) if end > DATAGRAMS => Err(SimError::Network(format!(
-            "{} would open {} queue pairs in the run; {} can be told apart",
+            "{} would open {} queue pairs in the run; at most {} are possible",
             spec.topology.node_name(pathweave_topo::NodeId(host)),
             end - FIRST_NUMBER,
             DATAGRAMS - FIRST_NUMBER

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use pathweave_execution::GroupSpec;
 use pathweave_fabric::config::{ConfigError, FaultConfig, SwitchConfig};
 use pathweave_policy::{Scheme, Service};
-use pathweave_records::{Fidelity, Role};
+use pathweave_records::Role;
 use pathweave_topo::{PathSets, Topology};
 use pathweave_transport::RetransmissionConfig;
 use pathweave_units::{Bytes, Duration};
-use pathweave_wire::{Framing, RouteBytes};
 use pathweave_workload::{GroupId, MessageGraph};
 
-use crate::nic::{NicConfig, SideChannelConfig};
+use crate::config::{Calibrate, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION};
 
 /// Number of hosts below which threads spend more time waiting for each other than they save.
 const HOSTS_PER_THREAD: u32 = 64;
@@ -32,7 +31,7 @@ pub struct SimSpec {
     /// Configuration of all switches.
     pub switch: SwitchConfig,
     /// Configuration of all hosts.
-    pub host: HostConfig,
+    pub network: NetworkConfig,
     /// Schemes in use.
     pub schemes: Vec<NamedScheme>,
     /// Transport of each group of `graph`.
@@ -41,38 +40,19 @@ pub struct SimSpec {
     pub graph: Arc<MessageGraph>,
     /// Faults and their times.
     pub faults: Vec<FaultConfig>,
-    /// Conditions that end the run.
-    pub stop: StopConfig,
+    /// Fidelity and end of the run.
+    pub run: RunConfig,
     /// Observations to record.
     pub observe: ObserveConfig,
     /// Number of threads that execute the run in parallel, at most the number of nodes. `None`: one thread. The
-    /// number affects only the wall time, not the results.
+    /// number affects only the wall time, not the results. Callers choose it; `run.threads` is the user's wish.
     pub threads: Option<NonZeroU16>,
     /// Shard of each node, for threads and ranks; does not affect results. If there are more shards than threads,
-    /// shards with adjacent numbers are merged. `None`: derived from the topology.
+    /// shards with adjacent numbers are merged. `None`: derived from the topology. Callers read it from the file
+    /// `run.partition`.
     pub partition: Option<Arc<[u16]>>,
-    /// Verifies every placement of a WRITE: each byte of each message must be placed exactly once (see
-    /// [`crate::check`]). Costs time and memory.
-    pub verify: bool,
-    /// Granularity of the simulation: packets or flows.
-    pub fidelity: Fidelity,
-    /// With [`Fidelity::Flow`]: condition under which a packet simulation of the beginning measures the error of the
-    /// flow model.
-    pub calibrate: Calibrate,
     /// Text of the scenario file, for the records of the run.
     pub scenario_toml: String,
-}
-
-/// Condition under which a flow simulation is compared with packets of its beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Calibrate {
-    /// No comparison.
-    #[default]
-    Never,
-    /// Comparison if the run shows signs of being outside the range in which the flow model is accurate.
-    InDoubt,
-    /// Comparison before the run. Links are then used to the degree that packets used them.
-    Always,
 }
 
 impl SimSpec {
@@ -85,18 +65,18 @@ impl SimSpec {
             topology: Arc::new(topology),
             routing: RouteChoice::default(),
             switch: SwitchConfig::default(),
-            host: HostConfig::default(),
+            network: NetworkConfig {
+                retransmission: RetransmissionConfig::SHORT,
+                ..NetworkConfig::default()
+            },
             schemes: vec![scheme],
             groups: graph.groups().iter().map(|_| GroupSpec::new(0)).collect(),
             graph: Arc::new(graph),
             faults: Vec::new(),
-            stop: StopConfig::default(),
+            run: RunConfig { calibrate: Calibrate::Off, ..RunConfig::default() },
             observe: ObserveConfig { interval: Duration::ZERO, ..ObserveConfig::default() },
             threads: None,
             partition: None,
-            verify: false,
-            fidelity: Fidelity::Packet,
-            calibrate: Calibrate::Never,
             scenario_toml: String::new(),
         }
     }
@@ -119,7 +99,7 @@ impl SimSpec {
     pub fn task_notification(&self) -> Result<Duration, SimError> {
         let links = self.topology.links().iter();
         let shortest = links.map(|link| link.delay).min().unwrap_or(Duration::ZERO);
-        match self.host.task_notification {
+        match self.network.task_notification {
             Some(notification) if notification < shortest => Err(SimError::Nic {
                 field: "task_notification",
                 value: notification.to_string(),
@@ -173,124 +153,6 @@ impl NamedScheme {
     pub fn find(name: &str) -> Option<Self> {
         let info = pathweave_policy::find_scheme(name)?;
         Some(NamedScheme { name: name.to_owned(), scheme: (info.make)() })
-    }
-}
-
-/// Configuration of all hosts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HostConfig {
-    /// Payload of a full packet, 256 to 9000 bytes.
-    pub mtu: Bytes,
-    /// Framing by which headers are counted.
-    pub framing: Framing,
-    /// Parts of a source route that count as bytes of packets.
-    pub source_route: RouteBytes,
-    /// Verb with which messages are posted.
-    pub verb: Verb,
-    /// Retransmission timer.
-    pub rto: RetransmissionConfig,
-    /// NIC and host beyond the link. `None`: they cost no time.
-    pub nic: Option<NicConfig>,
-    /// Side channel of datagram queue pairs.
-    pub side_channel: SideChannelConfig,
-    /// Delay until a host knows that a task at another host has ended, at least the delay of the shortest link.
-    /// `None`: [`USUAL_TASK_NOTIFICATION`], or the delay of the shortest link if that is longer.
-    pub task_notification: Option<Duration>,
-}
-
-/// Default delay of a task notification: about that of a small message within a data centre.
-pub const USUAL_TASK_NOTIFICATION: Duration = Duration::from_us(1);
-
-impl Default for HostConfig {
-    /// Full packets of 4,096 bytes as WRITE in RoCEv2 frames; NICs cost no time.
-    fn default() -> Self {
-        HostConfig {
-            mtu: Bytes::new(4_096),
-            framing: Framing::Rocev2,
-            source_route: Framing::Rocev2.default_route_bytes(),
-            verb: Verb::Write,
-            rto: RetransmissionConfig::SHORT,
-            nic: None,
-            side_channel: SideChannelConfig::default(),
-            task_notification: None,
-        }
-    }
-}
-
-/// Verb with which messages are posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum Verb {
-    /// One-sided WRITE.
-    #[default]
-    Write,
-    /// Two-sided SEND.
-    Send,
-}
-
-/// Conditions that end a run before all its work is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct StopConfig {
-    /// Simulated time at which the run ends.
-    pub until: Option<Duration>,
-    /// Number of events at which the run ends. The run completes the window in which it reaches the number.
-    pub max_events: Option<u64>,
-}
-
-/// Observations recorded beyond one record for each flow, job and link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ObserveConfig {
-    /// Time between samples of queues, links and hosts. It doubles whenever there are more than `max_samples`
-    /// instants. Default 5 us; 0s disables samples.
-    pub interval: Duration,
-    /// Largest number of sampled instants to keep, 2 or more. Default 256.
-    pub max_samples: u32,
-    /// Largest number of events of each kind to keep in full. Further events are only counted. Default 100000.
-    pub max_events: u32,
-    /// Number of messages that are followed over time, at most 1000. The largest messages are followed; of equal
-    /// ones, the first. A sample holds the rate that the policy allows, the bytes in flight, and the distribution
-    /// over paths of the packets that arrived since the sample before. If the scheme has several queue pairs, the
-    /// distribution is over these. Each distribution lists the 32 entries with the most packets. Does not apply to
-    /// datagram queue pairs. Default 0.
-    pub flows: u32,
-    /// Numbers of further messages that are followed over time, as in column `flow` of flows.parquet. The numbers are
-    /// the same in each run of a scenario. `flows` and `follow` together may select at most 1000 messages. Default:
-    /// none.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
-    pub follow: Vec<u32>,
-    /// Collects statistics of data packets that leave their hosts, written to `summary.json`: the gaps between
-    /// packets of a message and, if sources choose paths, the bytes by path length. Does not apply to datagram queue
-    /// pairs. Default false.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
-    pub departures: bool,
-}
-
-impl Default for ObserveConfig {
-    fn default() -> Self {
-        ObserveConfig {
-            interval: Duration::from_us(5),
-            max_samples: 256,
-            max_events: 100_000,
-            flows: 0,
-            follow: Vec::new(),
-            departures: false,
-        }
-    }
-}
-
-impl ObserveConfig {
-    /// Returns the time between samples, or `None` if there are none.
-    pub fn sampling(&self) -> Option<Duration> {
-        Some(self.interval).filter(|interval| *interval > Duration::ZERO)
-    }
-    /// Returns true if any message is followed.
-    pub(crate) fn follows_any(&self) -> bool {
-        self.flows > 0 || !self.follow.is_empty()
     }
 }
 

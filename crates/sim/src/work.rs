@@ -12,6 +12,7 @@ use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::check;
+use crate::config::Verb;
 use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
@@ -19,7 +20,7 @@ use crate::ideal::{ack_wire_bytes, ideal_fct};
 use crate::opening::{evidence, policy_stream};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
-use crate::spec::Verb;
+use crate::side::SIDE_MESSAGE;
 use crate::transfer::RemoteItem;
 
 impl<const C: usize> Shard<'_, C> {
@@ -37,6 +38,7 @@ impl<const C: usize> Shard<'_, C> {
                 Item::ScaleUpDelivered { flow } => self.delivered_over_scale_up(now, flow),
                 Item::ScaleUpSent { flow } => self.sent_over_scale_up(now, flow),
                 Item::Side { from, message } => self.on_side(now, HostId(host as u32), from, &message),
+                Item::SideSent { from, message } => self.expect_side(HostId(host as u32), from, message),
             }
         }
     }
@@ -92,7 +94,7 @@ impl<const C: usize> Shard<'_, C> {
         if self.scale_up.is_some() && self.post_over_scale_up(now, flow) {
             return;
         }
-        match &self.spec.host.nic {
+        match &self.spec.network.nic {
             None => self.issue_work_request(now, now, flow, false),
             Some(nic) => {
                 let src = self.spec.graph.messages()[flow as usize].src;
@@ -128,11 +130,11 @@ impl<const C: usize> Shard<'_, C> {
             self.open_sender(now, conn, &opening, &paths);
             Box::new(opening)
         });
-        let framing = self.spec.host.framing;
-        let mtu = self.spec.host.mtu.get() as u16;
+        let framing = self.spec.network.framing;
+        let mtu = self.spec.network.mtu.get() as u16;
         let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.forwarding);
         let paths: Vec<PathProfile> = paths.into_iter().map(|path| path.used(used)).collect();
-        let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.host.verb);
+        let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.network.verb);
         let ideal = paths.iter().map(ideal_of).min();
         let ack_wire = ack_wire_bytes(framing);
         let acked = paths.iter().map(|path| ideal_of(path) + path.one_way(ack_wire)).min();
@@ -155,7 +157,7 @@ impl<const C: usize> Shard<'_, C> {
         }
         self.announce(now, flow, opening);
         for (MessagePart { offset, len }, (src_qp, _)) in parts.zip(qps) {
-            let op = match self.spec.host.verb {
+            let op = match self.spec.network.verb {
                 Verb::Send => Op::Send,
                 Verb::Write => {
                     Op::Write { rkey: self.traffic.rkey, remote_addr: check::flow_address(flow) + offset }
@@ -283,7 +285,7 @@ impl<const C: usize> Shard<'_, C> {
                 cnp: scheme.cnp,
                 reordering: scheme.reordering,
                 credit: scheme.credit_terms(&env, line),
-                rto: spec.host.rto,
+                rto: spec.network.retransmission,
                 idle_rtt: opening.rtt,
                 evidence: evidence(spec, scheme),
                 rnr: RnrConfig::default(),
@@ -301,9 +303,12 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Handles the arrival of all bytes of one queue pair's share of a message.
     pub(crate) fn on_delivered(&mut self, now: Time, host: usize, qp: QpNum, msn: u32, bytes: u64) {
+        if qp.0 >= self.traffic.first_side {
+            return self.on_side_bytes(now, HostId(host as u32), qp);
+        }
         let flow = self.hosts[host].incoming[&qp][msn as usize];
         // The host detects the delivery after the NIC's completion has crossed PCIe.
-        let nic = self.spec.host.nic.as_ref();
+        let nic = self.spec.network.nic.as_ref();
         self.delivered(now + nic.map_or(Duration::ZERO, |nic| nic.arrival_delay(0)), flow, bytes);
     }
 
@@ -329,6 +334,9 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Handles the completion of one queue pair's share of a message at the sender.
     pub(crate) fn on_completion(&mut self, now: Time, wr_id: u64, status: Status) {
+        if wr_id == SIDE_MESSAGE {
+            return;
+        }
         let flow = wr_id as u32;
         let completed = self.traffic.execution.part_completed(now, flow, status);
         if completed == PartCompletion::NotYet {
@@ -408,8 +416,7 @@ impl<const C: usize> Shard<'_, C> {
 fn sender_tally(sender: &Host, connection: &Connection<QueuePair>) -> SenderCounters {
     let mut tally = SenderCounters::default();
     for &(at_src, _) in &connection.queue_pairs {
-        let counters = sender.endpoint.qp_counters(at_src).unwrap_or_default();
-        tally.add(&counters, &sender.endpoint.order_counters(at_src).unwrap_or_default());
+        tally.add(&sender.endpoint.qp_counters(at_src).unwrap_or_default());
     }
     tally
 }

@@ -145,7 +145,7 @@ fn a_run_weighs_what_is_on_the_wire() {
         let star = Star { rate: Rate::from_gbps(100), delay: Duration::from_us(1), ..Star::new(hosts) };
         let mut spec = spec(star.build(Path::new(".")).expect("a star"), &permutation(hosts, 40_960), "rps");
         spec.switch.pfc.enabled = false;
-        spec.verify = false;
+        spec.run.verify = false;
         let info = measure(|| {
             run(&spec, &mut NoMonitor).expect("a valid spec");
         });

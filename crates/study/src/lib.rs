@@ -8,4 +8,5 @@
 
 pub mod paper;
 pub mod sweep;
+mod text_files;
 pub mod validate;

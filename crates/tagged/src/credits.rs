@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_was_not_told_of_cannot_be_filled() {
+    fn ungranted_receives_cannot_be_filled() {
         let mut pool = Pool::default();
         let mut window = Window::first(&mut pool, Known::NotYet);
         assert_eq!(window.fill(&mut pool), None);

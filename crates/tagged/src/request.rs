@@ -291,7 +291,7 @@ pub enum PostError {
     #[error("no such atomic")]
     NotSupported,
     /// No message was claimed with this context (-FI_EINVAL).
-    #[error("nothing was claimed with this context")]
+    #[error("no message was claimed with this context")]
     NotClaimed,
     /// The key is in use (-FI_ENOKEY).
     #[error("the key is in use")]

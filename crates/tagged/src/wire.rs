@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         for frame in all() {
             assert_eq!(Frame::parse(&bytes(&frame)), Some(frame));
         }
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_too_long_is_refused() {
+    fn truncated_and_overlong_input_is_refused() {
         for frame in all() {
             let mut original = bytes(&frame);
             let payload = matches!(frame.message, Message::Eager { .. } | Message::Result { .. });

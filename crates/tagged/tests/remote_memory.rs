@@ -41,7 +41,7 @@ fn results(completions: &[Completion]) -> Vec<(u64, Kind, Result<(), Failure>)> 
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_files_are_read_again() {
     for len in [0, 1, 5000, 3 << 20] {
         let mut world = World::new(2, Config::default(), 5);
         let (there, _) = open(&mut world, &vec![0; len + 10], Access::ReadWrite, RegionEvents::None);
@@ -62,7 +62,7 @@ fn what_is_written_is_read_again() {
 
 /// Oracle 21: each request is refused locally, and the connection continues.
 #[test]
-fn what_is_not_allowed_fails_and_the_connection_goes_on() {
+fn forbidden_accesses_fail_and_the_connection_continues() {
     let cases = [
         (Access::Read, KEY, 0, 4),
         (Access::Write, KEY, 1, 100),

@@ -59,7 +59,7 @@ pub const TOPOLOGY_FORMATS: &[TopologyFormat] = &[
     },
     TopologyFormat {
         name: "htsim-topology",
-        help: "Shape of a Clos as htsim has it",
+        help: "Shape of a Clos in htsim's format",
         extension: Some("topo"),
         parse: parse_htsim_topology,
         write: None,

@@ -400,7 +400,7 @@ impl Topology {
             None => Ok(()),
             Some(apart) => {
                 let (first, apart) = (self.node_name(NodeId(0)), self.node_name(NodeId(apart as u32)));
-                Err(self.refuse(format!("it is not connected: no way from {first} to {apart}")))
+                Err(self.refuse(format!("it is not connected: no path from {first} to {apart}")))
             }
         }
     }

@@ -46,7 +46,7 @@ impl ParsedTopology<'_> {
         let table = Routing::compute_table(&topology, &|_| true);
         if let Some((src, dst)) = table.unreachable_pair() {
             let (src, dst) = (topology.node_name(src.into()), topology.node_name(dst.into()));
-            return Err(refuse(format!("there is no way from {src} to {dst}: hosts forward nothing")));
+            return Err(refuse(format!("there is no path from {src} to {dst}: hosts forward nothing")));
         }
         let regular = Routing::arithmetic_holds(&topology, &table);
         Ok(if regular { topology.with_arithmetic_routing() } else { topology })

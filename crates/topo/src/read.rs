@@ -74,7 +74,7 @@ fn text_of(mut from: impl Read, most: u64) -> Result<String, String> {
             Err(why) => return Err(format!("not UTF-8 text (line {})", line(checked + why.valid_up_to()))),
         }
         if bytes.len() as u64 > most {
-            return Err(format!("more than {most} bytes; at most so many are allowed"));
+            return Err(format!("more than {most} bytes, the largest allowed size"));
         }
         if read == 0 {
             if bytes.starts_with(BYTE_ORDER_MARK) {
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_is_refused_at_once() {
+    fn binary_files_are_refused_at_once() {
         let sevens = || io::repeat(b'7').take(1 << 20).chain(&b"\n"[..]);
         let (zeros, read) = look(io::repeat(0), 1 << 40);
         assert_eq!(zeros.unwrap_err(), "not text: line 1 has a byte of value 0");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tears_a_leaf_apart_is_none() {
+    fn a_permutation_that_splits_a_leaf_is_no_symmetry() {
         let topology = leaves();
         let by_one: Vec<u32> = (0..16).map(|host| (host + 1) % 16).collect();
         assert_eq!(Automorphism::of_hosts(&topology, &by_one), None);

@@ -14,7 +14,7 @@ use crate::credit::{CreditSender, HostCredit, Pull};
 use crate::events::Event;
 use crate::memory::Memory;
 use crate::ports::PortTable;
-use crate::recovery::path_order::Rings;
+use crate::recovery::Rings;
 use crate::scheduler::Scheduler;
 use crate::sizes::Sizes;
 use crate::timers::{TimerKind, Timers};

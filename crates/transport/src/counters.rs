@@ -3,12 +3,27 @@
 use alloc::boxed::Box;
 use core::ops::{AddAssign, Index, IndexMut};
 
+use pathweave_units::flow_counters;
 use pathweave_wire::ControlKind;
 
 /// Buckets of [`Counters::out_of_order`].
 pub const OOD_BUCKETS: usize = 12;
 
 macro_rules! counters {
+    // The sender's counters of flows become part of the lists.
+    (
+        [ $($own:tt)* ] @behind [ $($behind:tt)* ] @rare [ $($rare:tt)* ]
+        hot { $($hot:ident { $_ht:tt, $_hu:literal, $hot_doc:literal $(, $_ho:literal)? })* }
+        again { $($again:ident { $_at:tt, $_au:literal, $again_doc:literal $(, $_ao:literal)? })* }
+        elsewhere $_elsewhere:tt;
+        sender { $($sender:ident { $_st:tt, $_su:literal, $sender_doc:literal $(, $_so:literal)? })* }
+    ) => {
+        counters! {
+            $(#[doc = $hot_doc] $hot,)* $($own)*
+            @behind $($behind)*
+            @rare $(#[doc = $again_doc] $again,)* $(#[doc = $sender_doc] $sender,)* $($rare)*
+        }
+    };
     (
         $($(#[$doc:meta])* $name:ident,)*
         @behind $($(#[$behind_doc:meta])* $behind:ident,)*
@@ -76,11 +91,10 @@ macro_rules! counters {
     };
 }
 
-counters! {
+flow_counters! { counters
+[
     /// Acknowledgements processed.
     acks_received,
-    /// Data packets sent, retransmissions included.
-    data_sent,
     /// Payload bytes sent, retransmissions included.
     payload_bytes_sent,
     /// Data packets that arrived for this queue pair, duplicates and refused ones included.
@@ -89,12 +103,12 @@ counters! {
     payload_bytes_received,
     /// Acknowledgements created.
     acks_sent,
-    @behind
+]
+@behind [
     /// Data packets that arrived marked Congestion Experienced.
     marked_received,
-    @rare
-    /// Retransmissions sent.
-    retransmitted,
+]
+@rare [
     /// Data packets that arrived a second time.
     duplicates,
     /// Data packets dropped because they arrived ahead of a gap (go-back-N).
@@ -113,26 +127,16 @@ counters! {
     cnps_sent,
     /// Negative acknowledgements processed.
     nacks_received,
-    /// Congestion notifications processed.
-    cnps_received,
     /// Data packets declared lost before a timeout.
     lost,
-    /// Number of retransmission timeouts.
-    timeouts,
     /// Malformed packets: numbers out of range, or contradictory fields.
     malformed,
+]
 }
 
 /// Counters of one queue pair for features of some schemes only. They count packets unless stated otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OrderCounters {
-    /// Copies sent of packets that may be late.
-    pub copies_sent: u64,
-    /// Control packets sent among data, such as notices of a change of path
-    /// ([`ControlClass::AsData`](pathweave_policy::ControlClass::AsData)).
-    pub notices_sent: u64,
-    /// Wire bytes of these copies and control packets.
-    pub extra_wire_bytes: u64,
     /// Control packets of the policy sent.
     pub controls_sent: ControlCounts,
     /// Missing packets reported to the peer; each report counts.
@@ -203,12 +207,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rare_is_allocated_when_counted() {
-        let mut counters = QpCounters { data_sent: 3, ..QpCounters::default() };
+    fn rare_counters_are_allocated_when_counted() {
+        let mut counters = QpCounters { sent_packets: 3, ..QpCounters::default() };
         assert!(counters.rare.is_none());
         counters.rare().timeouts += 2;
         counters.rare().duplicates += 1;
         let all = counters.all();
-        assert_eq!((all.data_sent, all.timeouts, all.duplicates, all.lost), (3, 2, 1, 0));
+        assert_eq!((all.sent_packets, all.timeouts, all.duplicates, all.lost), (3, 2, 1, 0));
     }
 }

@@ -544,9 +544,7 @@ impl<P: Policy> Endpoint<P> {
 
     /// Informs queue pairs of packets that the order on their paths shows to be lost.
     fn dispatch_suspects(&mut self, now: Time) {
-        while let Some(suspect) =
-            self.common.rings_mut().and_then(crate::recovery::path_order::Rings::take_suspect)
-        {
+        while let Some(suspect) = self.common.rings_mut().and_then(crate::recovery::Rings::take_suspect) {
             if let Some(qp) = self.qps.get_mut(suspect.of.qp) {
                 self.acting = suspect.of.qp;
                 qp.on_suspect(now, &suspect, &mut self.common);
@@ -771,7 +769,7 @@ mod tests {
     use core::mem::offset_of;
 
     #[test]
-    fn what_every_packet_looks_at_is_together() {
+    fn fields_read_for_every_packet_share_cache_lines() {
         let hot = offset_of!(Endpoint<()>, common.memory) + Memory::HOT_BYTES;
         assert!(hot <= Endpoint::<()>::HOT_LINES * LINE_BYTES, "{hot} bytes");
     }

@@ -1,7 +1,8 @@
 //! Sans-I/O RDMA endpoint: queue pairs, messages, placement, acknowledgements, loss recovery.
 //!
-//! [`Transport`] is the interface through which simulator and datapath drive it. [`Endpoint`] implements queue pairs,
-//! [`rd`] datagrams. Neither knows a clock, a socket or a thread.
+//! [`Transport`] is the interface through which simulator and datapath drive it; its documentation has the order of
+//! calls and an example. [`Endpoint`] implements queue pairs, [`rd`] datagrams. Neither knows a clock, a socket or a
+//! thread.
 #![no_std]
 
 extern crate alloc;

@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_driver_chooses_is_in_the_key_and_all_of_it_is_compared() {
+    fn all_bits_of_a_key_are_compared() {
         let mut memory = Memory::new();
         let secret = 0x0123_4567_89ab_cdef;
         let key = memory.register(region(Access::READ_WRITE), secret).unwrap();
@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_revoked_is_closed_to_all_but_the_reads_of_before() {
+    fn revoked_regions_serve_earlier_reads_only() {
         let mut memory = Memory::new();
         let key = memory.register(region(Access::READ_WRITE), 0).unwrap();
         assert!(memory.check_write(ANY, key, 1_000, 1).is_some());

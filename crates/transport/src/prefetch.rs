@@ -23,7 +23,7 @@ impl<P> Qp<P> {
         1,
         line(offset_of!(Self, send.recovery)),
         line(offset_of!(Self, send.sending)),
-        line(offset_of!(Self, counters.data_sent)),
+        line(offset_of!(Self, counters.sent_packets)),
         line(offset_of!(Self, rng)),
         line(offset_of!(Self, policy)),
         line(offset_of!(Self, policy)) + 1,

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn those_who_are_ready_keep_their_order() {
+    fn ready_queue_pairs_keep_their_order() {
         let (mut scheduler, mut turn) = (Scheduler::new(1), SchedState::Off);
         let take = |scheduler: &mut Scheduler| scheduler.next(FreePorts::CONTROL).map(|qp| qp.0);
         (2..5).for_each(|qp| scheduler.ready(&mut turn, QpNum(qp)));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_for_one_of_several_ports_take_turns_with_those_who_wait_for_one() {
+    fn waiters_for_several_ports_take_turns_with_waiters_for_one() {
         let (mut scheduler, mut turn) = (Scheduler::new(3), SchedState::Off);
         (2..4).for_each(|qp| scheduler.wait_for(&mut turn, QpNum(qp), 0b110));
         (4..6).for_each(|qp| scheduler.wait_for(&mut turn, QpNum(qp), 0b100));
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_waited_for_a_port_come_first() {
+    fn waiters_for_a_port_come_first() {
         let (mut scheduler, mut turn) = (Scheduler::new(2), SchedState::Off);
         scheduler.ready(&mut turn, QpNum(2));
         scheduler.wait_for(&mut turn, QpNum(3), 0b10);

@@ -3,7 +3,6 @@
 //!
 //! Nothing here reads a clock. Arithmetic is integer and panics on overflow in debug builds. Time never runs
 //! backwards, so subtracting a later [`Time`] from an earlier one panics in every build rather than wrapping.
-//! build rather than wrapping.
 #![no_std]
 
 extern crate alloc;
@@ -12,6 +11,7 @@ extern crate std;
 
 mod closest_name;
 mod data;
+mod flow_counters;
 mod forwarding;
 mod ids;
 mod parse;

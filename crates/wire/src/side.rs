@@ -227,7 +227,7 @@ impl<'a> SideFrame<'a> {
         let kind = head[at::KIND];
         let allowed_flags = if kind == 1 { FLAG_REPEATED } else { 0 };
         if head[at::FLAGS] & !allowed_flags != 0 {
-            return field_error("flags", head[at::FLAGS].into(), "0; 1 for a Start said again");
+            return field_error("flags", head[at::FLAGS].into(), "0; 1 for a repeated Start");
         }
         let u24 = |at: usize| {
             QpNum(u32::from(head[at]) << 16 | u32::from(head[at + 1]) << 8 | u32::from(head[at + 2]))
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let mut good = vec![0; 32];
         let start: SideFrame<'_> = SideMessage::Start {
             flow: FLOW,

@@ -107,7 +107,7 @@ impl SizeCdf {
                 let hint = suggestion(closest_name(name, BUILTIN.iter().map(|b| b.name)));
                 let names: Vec<&str> = BUILTIN.iter().map(|b| b.name).collect();
                 Err(format!(
-                    "no such distribution{hint} (known are {}; or a path of a file)",
+                    "no distribution of this name{hint}; expected one of {}, or a path of a file",
                     names.join(", ")
                 ))
             }

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_a_site_may_have_a_scheme_of_its_own() {
+    fn messages_between_sites_may_have_their_own_scheme() {
         let flows = json!({"kind": "all-to-all", "group": "a", "scheme": "in", "between_sites": "out", "size": "1KB"});
         let config: WorkloadConfig = serde_json::from_value(flows).unwrap();
         let env = WorkloadEnv { sites: vec![0, 0, 1, 1], ..WorkloadEnv::new(4, Rate::from_gbps(100)) };

@@ -50,7 +50,7 @@ impl WorkloadEnv {
             base_dir: PathBuf::new(),
             node_ids: None,
             members: Vec::new(),
-            fold: Fold::Never("nothing asks for it".to_owned()),
+            fold: Fold::Never("no setting requires it".to_owned()),
         }
     }
     /// Returns the environment of a workload that uses only these hosts. Its hosts are numbered from 0 in
@@ -99,7 +99,7 @@ impl WorkloadEnv {
                 Some((Some((first, _)), Some((last, _)))) => {
                     format!("no host has this id; ids of hosts in the topology are from {first} to {last}")
                 }
-                _ => format!("no such host; hosts are 0 to {}", self.hosts.saturating_sub(1)),
+                _ => format!("no host has this number; hosts are 0 to {}", self.hosts.saturating_sub(1)),
             }
         })
     }

@@ -75,7 +75,7 @@ fn write_chakra(graph: &MessageGraph, prefix: &str) -> Result<TraceFiles, String
 pub const FLOW_LISTS: &[FlowListFormat] = &[
     FlowListFormat {
         name: "csv",
-        help: "Our list of flows: comma-separated, with what flows wait for",
+        help: "Our list of flows: comma-separated, with dependencies",
         extension: Some("csv"),
         parse: parse_csv,
         write: write_csv,
@@ -96,7 +96,8 @@ pub const FLOW_LISTS: &[FlowListFormat] = &[
     },
     FlowListFormat {
         name: "htsim-flows",
-        help: "Connection matrix of htsim, with triggers; starts as the file tells, written in microseconds",
+        help: "Connection matrix of htsim, with triggers; starts in the unit of the file, written in \
+               microseconds",
         extension: Some("cm"),
         parse: |text, file| parse_htsim_cm(text, file, None),
         write: |flows, lost| write_htsim_cm(flows, HtsimDialect::Uet, lost),

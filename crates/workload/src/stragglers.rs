@@ -132,7 +132,7 @@ pub(crate) fn parse_trace(text: &str, file: &str, hosts: u32) -> Result<BTreeMap
         factors.entry(host).or_default().push(factor);
     }
     if factors.is_empty() {
-        return Err(FileError::whole(file, "no line says \"host,factor\", such as 3,1.25"));
+        return Err(FileError::whole(file, "no line has the form \"host,factor\", such as 3,1.25"));
     }
     Ok(factors)
 }
@@ -276,6 +276,6 @@ mod tests {
         assert_eq!(error("0,1\n4,1"), "t.csv:2: host \"4\": hosts of the workload are 0 to 3");
         assert_eq!(error("0,-1"), "t.csv:1: factor \"-1\": expected a number above 0 and at most 1000");
         assert_eq!(error("0 1"), "t.csv:1: \"0 1\": expected \"host,factor\", such as 3,1.25");
-        assert_eq!(error("# nothing\n"), "t.csv: no line says \"host,factor\", such as 3,1.25");
+        assert_eq!(error("# nothing\n"), "t.csv: no line has the form \"host,factor\", such as 3,1.25");
     }
 }

@@ -148,7 +148,7 @@ impl DpdkBackend {
     pub fn describe(&self) -> String {
         let neighbours = match &self.reach {
             NeighbourResolution::Kernel(kernel) => format!("beside the kernel's {}", kernel.interface.name),
-            NeighbourResolution::Own(_) => format!("at {}, which the kernel does not know", self.local.ip()),
+            NeighbourResolution::Own(_) => format!("at {}, unknown to the kernel", self.local.ip()),
         };
         format!("DPDK's {}, {neighbours}", self.name)
     }

@@ -31,7 +31,8 @@ pub enum DpdkError {
     },
     /// There are too few huge pages.
     #[error(
-        "frames need {} MB of huge pages, of which {} MB are free: `sysctl -w vm.nr_hugepages={pages}`, or --huge-pages never",
+        "frames need {} MB of huge pages, but {} MB are free: `sysctl -w vm.nr_hugepages={pages}`, or \
+         --huge-pages never",
         .needed_bytes.div_ceil(1 << 20), .free_bytes >> 20
     )]
     HugePages {
@@ -104,7 +105,8 @@ pub enum DpdkError {
     Interface(#[from] InterfaceError),
     /// No address is given.
     #[error(
-        "the kernel does not know {device}, so its address must be given: --address 10.0.0.1/24, with its network's prefix"
+        "{device} is unknown to the kernel, so it needs its address: --address 10.0.0.1/24, with its \
+         network's prefix"
     )]
     NoAddress {
         /// Name of the device.

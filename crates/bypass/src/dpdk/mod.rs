@@ -26,7 +26,7 @@
 //!
 //! DPDK can be started once per process, and the first port decides about its memory. The crate compiles on every
 //! Linux system. Without its feature `dpdk`, opening a port returns [`DpdkError::NotBuilt`].
-#![cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "what ports need"))]
+#![cfg_attr(not(feature = "dpdk"), allow(dead_code, reason = "setup of ports"))]
 
 #[cfg(feature = "dpdk")]
 mod backend;

@@ -73,7 +73,7 @@ impl KernelReach {
             why: OpenError::of_socket(address, why).to_string(),
         })?;
         let of_kernel = KernelReach { neighbours: Neighbours::new(netlink, interface.index), udp, interface };
-        of_kernel.filter().map_err(system("filter what arrives at a socket"))?;
+        of_kernel.filter().map_err(system("filter packets that arrive at a socket"))?;
         Ok(of_kernel)
     }
 

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_told() {
+    fn invalid_devices_are_refused() {
         for wrong in ["", "eth0", "net_", "net_memif0,,", "net_memif0,=1", "net_me mif0"] {
             let why = wrong.parse::<Vdev>().unwrap_err().to_string();
             assert!(why.starts_with(&format!("{wrong:?} is no virtual device")), "{why}");

@@ -58,7 +58,7 @@ pub enum InterfaceError {
     /// The interface does not have the address.
     #[error(
         "the network interface {interface} has {}; it has {}",
-        if .wanted.is_unspecified() { "no address of the family asked for".to_owned() } else { format!("not the address {wanted}") },
+        if .wanted.is_unspecified() { "no address of the requested family".to_owned() } else { format!("not the address {wanted}") },
         if .all.is_empty() { "none" } else { .all }
     )]
     Address {
@@ -70,7 +70,7 @@ pub enum InterfaceError {
         all: String,
     },
     /// The kernel reported an error.
-    #[error("cannot ask for network interfaces: {why}")]
+    #[error("cannot list network interfaces: {why}")]
     System {
         /// Message of the kernel.
         why: String,

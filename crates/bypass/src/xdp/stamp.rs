@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_ahead_or_far_back_is_no_time_of_arrival() {
+    fn future_and_old_stamps_are_no_arrival_times() {
         assert_eq!(age_ns(100, 350), Some(250));
         assert_eq!(age_ns(350, 100), None);
         assert_eq!(age_ns(0, OLDEST_NS), None);

@@ -20,7 +20,8 @@ fn devices_that_are_none_are_refused() {
     let of = |vdev: &str, local| config_of(vdev, local, 1_500, &plain);
     assert_eq!(
         refusal(&of("net_memif90,role=client", None)),
-        "the kernel does not know net_memif90, so its address must be given: --address 10.0.0.1/24, with its network's prefix"
+        "net_memif90 is unknown to the kernel, so it needs its address: --address 10.0.0.1/24, with its \
+         network's prefix"
     );
     let why = refusal(&of("net_memfi90", Some(near)));
     assert!(why.starts_with("DPDK has no driver for net_memfi90; did you mean \"net_memif\"?"), "{why}");

@@ -21,7 +21,7 @@ fn batch<'a>(to: SocketAddr, bytes: &'a [u8], segment_bytes: usize) -> SendBatch
 }
 
 #[test]
-fn what_is_sent_to_oneself_arrives_as_it_was() {
+fn packets_to_oneself_arrive_unchanged() {
     for (name, family) in [("net_ring10", Family::V4), ("net_ring11", Family::V6)] {
         let mut ring = ring(name, family);
         let to = ring.local_addr();
@@ -73,7 +73,7 @@ fn a_full_port_makes_wait_and_loses_nothing() {
 }
 
 #[test]
-fn who_waits_is_woken_by_frames_by_others_and_by_time() {
+fn waiting_ends_with_frames_wakeups_and_time() {
     let mut ring = ring("net_ring13", Family::V4);
     let to = ring.local_addr();
     let wait = |ring: &mut DpdkBackend, at_most| {
@@ -104,7 +104,7 @@ fn who_waits_is_woken_by_frames_by_others_and_by_time() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_an_error_or_lost() {
+fn unsendable_packets_are_errors_or_lost() {
     let mut ring = ring("net_ring14", Family::V4);
     let number = |result: std::io::Result<Sent>| result.unwrap_err().raw_os_error();
     let elsewhere = "192.0.2.1:5".parse().unwrap();

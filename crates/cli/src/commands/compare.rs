@@ -13,7 +13,7 @@ use pathweave_sim::{SimSpec, Tap};
 use serde::Serialize;
 
 use super::{Names, default_folder, output, safe_name, scheme_names};
-use crate::batch::{Batch, in_threads};
+use crate::batch::{self, Batch};
 use crate::execute::{Finished, Observers, execute};
 use crate::failure::{Failure, Outcome};
 use crate::flow_stream::FlowStream;
@@ -402,31 +402,19 @@ fn run_all(
     progress: &(impl Fn(usize) -> RunProgress + Sync),
     interrupt: &Interrupt,
 ) -> Result<Vec<Option<Finished>>, Failure> {
-    type Slot<'a> = Mutex<(&'a mut Traces, Option<Result<Finished, Failure>>)>;
-    let slots: Vec<Slot<'_>> = traces.iter_mut().map(|traces| Mutex::new((traces, None))).collect();
+    let traces: Vec<_> = traces.iter_mut().map(Mutex::new).collect();
     let order: Vec<usize> = (0..planned.len()).collect();
-    in_threads(cores.at_a_time(planned.len()), &order, interrupt, |index| {
-        let (_, run) = &planned[index];
-        // Only the thread that took the run locks its slot.
-        let mut slot = slots[index].lock().expect("no thread panics while it holds the lock");
-        let (traces, result) = &mut *slot;
+    let mut finished = batch::run_all(&order, cores.at_a_time(planned.len()), interrupt, |index| {
+        let (label, run) = &planned[index];
+        // Only the thread that took the run locks its traces.
+        let mut traces = traces[index].lock().expect("no thread panics while it holds the lock");
         let tap = traces.capture.as_mut().map(|capture| capture as &mut dyn Tap);
         let records = if written.is_some() { Records::Written } else { Records::Kept };
-        let made = room
-            .reserve(&run.prepared, records, |spec| cores.of(spec, planned.len()))
-            .map_err(|why| why.of(&planned[index].0))
-            .and_then(|(spec, _taken)| {
-                let flows =
-                    written.map(|folders| FlowStream::for_comparison(folders[index], &spec)).transpose();
-                let seers = Observers { tap, flows: flows.map_err(output)?.flatten() };
-                execute(&run.loaded, &spec, progress(index), interrupt, seers)
-            });
-        if made.is_err() {
-            // Nothing will be written, so the other runs need not continue.
-            interrupt.request();
-        }
-        *result = Some(made);
-    });
-    let results = slots.into_iter().map(|slot| slot.into_inner().expect("every thread has ended well").1);
-    results.map(Option::transpose).collect()
+        let reserved = room.reserve(&run.prepared, records, |spec| cores.of(spec, planned.len()));
+        let (spec, _taken) = reserved.map_err(|why| why.of(label))?;
+        let flows = written.map(|folders| FlowStream::for_comparison(folders[index], &spec)).transpose();
+        let seers = Observers { tap, flows: flows.map_err(output)?.flatten() };
+        execute(&run.loaded, &spec, progress(index), interrupt, seers).map(Some)
+    })?;
+    Ok(order.iter().map(|index| finished.remove(index)).collect())
 }

@@ -68,7 +68,7 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
             terminal::note(&format!("note: {note}"));
         }
         if !lost.is_empty() {
-            terminal::note(&format!("note: {} does not say:{lost}", args.output.display()));
+            terminal::note(&format!("note: {} leaves out:{lost}", args.output.display()));
         }
         tell(&format!(
             "{} ({}) to {} ({})\n",

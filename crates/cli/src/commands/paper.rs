@@ -1,20 +1,18 @@
 //! `pathweave paper`: repetition of the evaluation of a publication.
 
 use clap::Args;
-use pathweave_sim::SimSpec;
 use pathweave_study::paper::{
     Catalogue, Destination, Observations, PaperError, Plan, Record, RunCache, Selection, Settings, Size,
     claims_text, json, overview_html, rankings_text, scores_text, verdicts,
 };
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
-use crate::batch::{Batch, Watcher, in_threads};
+use crate::batch::Batch;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::memory::MemoryBudget;
 use crate::options::{Cores, ProgressBarMode};
 use crate::output::Output;
 use crate::real::{Testbed, TestbedArgs};
@@ -237,43 +235,36 @@ fn run_all(
         terminal::note(&format!("{} runs, {} of them finished before", plan.runs.len(), finished.len()));
     }
     finished.into_iter().for_each(|(_, look)| plan.record(look));
-    let (measured, mut simulated): (Vec<usize>, Vec<usize>) =
+    let (measured, simulated): (Vec<usize>, Vec<usize>) =
         todo.into_iter().partition(|&run| plan.runs[run].measured);
 
-    let mut looks = Vec::new();
+    let mut looks = BTreeMap::new();
     if let Some(testbed) = testbed.filter(|_| !measured.is_empty()) {
         looks = execute_runs(&plan, &measured, 1, args, kept, interrupt, |place, batch| {
             let run = &plan.runs[measured[place]];
             let mut progress = |share| batch.update(place, Some(share));
             let done = testbed.measure(&run.label, &run.loaded, interrupt, &mut progress)?;
             Ok(done.map(|done| plan.observe_measured(measured[place], &done.result, &done.said)))
-        });
+        })?;
     }
-    // The longest runs start first, so that no long run is left alone at the end.
-    simulated.sort_by(|&a, &b| plan.runs[b].cost.total_cmp(&plan.runs[a].cost).then(a.cmp(&b)));
-    let count = simulated.len();
     if !interrupt.requested() {
-        let room = args.cores.room();
-        let on_cores = |spec: &SimSpec| args.cores.of(spec, count);
-        looks.extend(execute_runs(
-            &plan,
-            &simulated,
-            args.cores.at_a_time(count),
-            args,
-            kept,
-            interrupt,
-            |place, batch| run_one(&plan, simulated[place], on_cores, &room, batch.watch(place, interrupt)),
-        ));
+        let (room, count) = (args.cores.room(), simulated.len());
+        let at_a_time = args.cores.at_a_time(count);
+        looks.extend(execute_runs(&plan, &simulated, at_a_time, args, kept, interrupt, |place, batch| {
+            let run = &plan.runs[simulated[place]];
+            let result =
+                batch.watch(place, interrupt).run(&run.loaded, &room, |spec| args.cores.of(spec, count));
+            let result = result.map_err(|why| why.of(&run.label))?;
+            Ok(result.map(|result| plan.observe(simulated[place], &result)))
+        })?);
     }
     let finished = looks.len() == measured.len() + simulated.len();
-    for look in looks {
-        plan.record(look?);
-    }
+    looks.into_values().for_each(|look| plan.record(look));
     Ok((plan, finished))
 }
 
 /// Executes `runs` of `plan`, `at_a_time` in parallel, and stores each finished run. `one` executes the run at an
-/// index of `runs` and returns `None` if it was interrupted.
+/// index of `runs` and returns `None` if it was interrupted. Returns the observations by run.
 fn execute_runs(
     plan: &Plan,
     runs: &[usize],
@@ -282,42 +273,14 @@ fn execute_runs(
     kept: &RunCache,
     interrupt: &Interrupt,
     one: impl Fn(usize, &Batch) -> Result<Option<Observations>, Failure> + Sync,
-) -> Vec<Result<Observations, Failure>> {
+) -> Result<BTreeMap<usize, Observations>, Failure> {
     let costs = runs.iter().map(|&run| plan.runs[run].cost).collect();
     let labels = runs.iter().map(|&run| plan.runs[run].label.clone()).collect();
     let batch = Batch::new(costs, labels, args.quiet, ProgressBarMode::Auto);
-    let looks: Mutex<Vec<Result<Observations, Failure>>> = Mutex::new(Vec::new());
-    let places: Vec<usize> = (0..runs.len()).collect();
-    in_threads(at_a_time, &places, interrupt, |place| {
-        let look = one(place, &batch).and_then(|look| {
-            look.iter().try_for_each(|look| kept.put(plan, runs[place], look)).map_err(failure)?;
-            Ok(look)
-        });
-        batch.update(place, None);
-        if look.is_err() {
-            // An error is reported immediately and not after hours of other runs. Finished runs are kept.
-            interrupt.request();
-        }
-        looks.lock().expect("no thread panics while it holds the lock").extend(look.transpose());
+    let looks = batch.run_all(at_a_time, interrupt, |place| {
+        let look = one(place, &batch)?;
+        look.iter().try_for_each(|look| kept.put(plan, runs[place], look)).map_err(failure)?;
+        Ok(look)
     });
-    batch.finish();
-    looks.into_inner().expect("every thread has ended well")
-}
-
-/// Executes a run. Returns `None` if it was interrupted, because an incomplete run gives no result.
-fn run_one(
-    plan: &Plan,
-    index: usize,
-    on_cores: impl Fn(&SimSpec) -> SimSpec,
-    room: &MemoryBudget,
-    mut watcher: Watcher<'_>,
-) -> Result<Option<Observations>, Failure> {
-    let run = &plan.runs[index];
-    let (spec, _taken) = room.prepare(&run.loaded, on_cores).map_err(|why| why.of(&run.label))?;
-    let result = pathweave_scenario::run(&spec, &mut watcher);
-    let result = result.map_err(|why| Failure::Scenario(run.loaded.sim_error(&why)))?;
-    if result.info.ended == pathweave_records::EndReason::Interrupted {
-        return Ok(None);
-    }
-    Ok(Some(plan.observe(index, &result)))
+    Ok(looks?.into_iter().map(|(place, look)| (runs[place], look)).collect())
 }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         for (options, text) in [
             (["--share", "1"], "--share is 1; allowed: above 0, below 1"),
             (["--share", "nan"], "--share is NaN; allowed: above 0, below 1"),

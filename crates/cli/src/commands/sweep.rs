@@ -4,18 +4,15 @@ use clap::Args;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::Instant;
 
-use pathweave_heap::usage;
-use pathweave_records::{EndReason, Summary};
+use pathweave_records::Summary;
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::SimSpec;
 use pathweave_study::sweep::{
     Dataset, Files, Outcome as RunOutcome, Plan, Run, StoredFiles, SweepError, SweepSummary, encode_files,
 };
 
-use crate::batch::{Batch, Watcher, in_threads};
+use crate::batch::{Batch, Watcher};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
 use crate::live::ProgressFile;
@@ -144,7 +141,7 @@ fn tell(args: &ExecutionOptions, plan: &Plan, dataset: &Dataset, kept: usize) ->
     let strangers = dataset.foreign_runs(plan).map_err(failure)?.len();
     if strangers > 0 && !args.prune {
         terminal::note(&format!(
-            "note: {strangers} more runs in the folder are of none of them; --prune removes those"
+            "note: {strangers} more runs in the folder belong to no cell; --prune removes them"
         ));
     }
     Ok(())
@@ -155,7 +152,7 @@ fn run_all(
     args: &ExecutionOptions,
     plan: &Plan,
     dataset: &Dataset,
-    kept: BTreeMap<usize, RunOutcome>,
+    mut kept: BTreeMap<usize, RunOutcome>,
     todo: &[usize],
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<usize, RunOutcome>, Failure> {
@@ -165,44 +162,30 @@ fn run_all(
     let live = ProgressFile::new(dataset.path().to_owned(), "sweep", &plan.name, None, told);
     let batch = Batch::new(vec![1.0; todo.len()], labels, args.talk.quiet, args.talk.progress)
         .with_progress_file(live);
-    let outcomes = Mutex::new(kept);
-    let broken: Mutex<Option<SweepError>> = Mutex::new(None);
-    let places: Vec<usize> = (0..todo.len()).collect();
     let on_cores = |spec: &SimSpec| args.cores.of(spec, todo.len());
     let room = args.cores.room();
-    in_threads(args.cores.at_a_time(todo.len()), &places, interrupt, |place| {
-        let run = todo[place];
+    let made = batch.run_all(args.cores.at_a_time(todo.len()), interrupt, |place| {
+        let run = &plan.runs[todo[place]];
         // A run that hits a bug must not affect the others.
         let made = catch_unwind(AssertUnwindSafe(|| {
-            run_one(&plan.runs[run], &plan.keep, &on_cores, &room, batch.watch(place, interrupt))
+            run_one(run, &plan.keep, &on_cores, &room, batch.watch(place, interrupt))
         }));
         let made =
             made.unwrap_or_else(|_| Err("a bug in the simulator; the lines above have its place".to_owned()));
-        let outcome = match made.transpose() {
-            None => return,
-            Some(Err(why)) => RunOutcome::Failed(why),
-            Some(Ok(files)) => match dataset.store(&plan.runs[run].key, &files) {
-                Ok(record) => RunOutcome::Finished(record),
-                // A full disk affects all runs.
-                Err(why) => {
-                    broken.lock().expect("no thread panics while it holds the lock").get_or_insert(why);
-                    interrupt.request();
-                    return;
-                }
-            },
-        };
-        batch.update(place, None);
-        outcomes.lock().expect("no thread panics while it holds the lock").insert(run, outcome);
+        match made {
+            Ok(None) => Ok(None),
+            Err(why) => Ok(Some(RunOutcome::Failed(why))),
+            // A full disk affects all runs.
+            Ok(Some(files)) => {
+                Ok(Some(RunOutcome::Finished(dataset.store(&run.key, &files).map_err(failure)?)))
+            }
+        }
     });
-    batch.finish();
-    match broken.into_inner().expect("every thread has ended well") {
-        Some(why) => Err(failure(why)),
-        None => Ok(outcomes.into_inner().expect("every thread has ended well")),
-    }
+    kept.extend(made?.into_iter().map(|(place, outcome)| (todo[place], outcome)));
+    Ok(kept)
 }
 
-/// Returns the files of a run, or `None` if it was interrupted, because an incomplete run gives no result. The error
-/// is a message for the user.
+/// Returns the files of a run, or `None` if it was interrupted. The error is a message for the user.
 fn run_one(
     run: &Run,
     keep: &StoredFiles,
@@ -210,17 +193,10 @@ fn run_one(
     room: &MemoryBudget,
     mut watcher: Watcher<'_>,
 ) -> Result<Option<Files>, String> {
-    let told = |findings: pathweave_scenario::Diagnostics| findings.to_string();
-    let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default()).map_err(told)?;
-    let (spec, _taken) = room.prepare(&loaded, on_cores).map_err(|why| why.to_string())?;
-    let (wall, cpu_s) = (Instant::now(), usage::thread_cpu_s());
-    let result = pathweave_scenario::run(&spec, &mut watcher);
-    let mut result = result.map_err(|why| told(loaded.sim_error(&why)))?;
-    if result.info.ended == EndReason::Interrupted {
-        return Ok(None);
-    }
-    result.info.wall_s = wall.elapsed().as_secs_f64();
-    result.info.cpu_s += usage::thread_cpu_s() - cpu_s;
+    let loaded = Loaded::parse(&run.scenario, "scenario.toml", "", &Changes::default());
+    let loaded = loaded.map_err(|findings| findings.to_string())?;
+    let result = watcher.run(&loaded, room, on_cores).map_err(|why| why.to_string())?;
+    let Some(mut result) = result else { return Ok(None) };
     result.info.version = pathweave_study::sweep::ENGINE.to_owned();
     let summary = Summary::from_run(&result);
     encode_files(&run.key, &result, &summary, keep).map(Some).map_err(|why| why.to_string())
@@ -244,7 +220,7 @@ fn print_failures(summary: &SweepSummary) {
     if summary.partial {
         let missing = summary.runs - summary.finished_runs - summary.failed_runs;
         terminal::note(&format!(
-            "PARTIAL: {missing} of {} runs are missing; the same command goes on",
+            "PARTIAL: {missing} of {} runs are missing; the same command continues",
             summary.runs
         ));
     }

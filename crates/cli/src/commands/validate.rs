@@ -3,11 +3,8 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use clap::Args;
-use pathweave_heap::usage;
-use pathweave_records::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 use pathweave_study::validate::{
     Case, CaseRuns, Catalogue, ONE_PORT, Outcome as Verdict, PACKETS, Peer, RunError, Settings, Stat,
@@ -16,10 +13,9 @@ use pathweave_study::validate::{
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-use crate::batch::{Batch, Watcher, in_threads};
+use crate::batch::Batch;
 use crate::failure::{Failure, Outcome};
 use crate::interrupt::Interrupt;
-use crate::memory::{MemoryBudget, RunRefusal};
 use crate::options::{Cores, ProgressBarMode};
 use crate::output::Output;
 use crate::terminal;
@@ -181,60 +177,27 @@ fn failure(why: ValidateError) -> Failure {
 fn run_all(cases: &[&Case], args: &ValidateArgs, interrupt: &Interrupt) -> Result<Vec<Verdict>, Failure> {
     let costs: Vec<f64> = cases.iter().map(|case| cost(case)).collect();
     let labels = cases.iter().map(|case| case.name.clone()).collect();
-    // The longest cases start first, so that no long case is left alone at the end.
-    let mut order: Vec<usize> = (0..cases.len()).collect();
-    order.sort_by(|&a, &b| costs[b].total_cmp(&costs[a]).then(a.cmp(&b)));
     let batch = Batch::new(costs, labels, args.quiet, ProgressBarMode::Auto);
     let room = args.cores.room();
-    let ended: Mutex<Vec<(usize, Result<Verdict, Failure>)>> = Mutex::new(Vec::new());
-    in_threads(args.cores.at_a_time(cases.len()), &order, interrupt, |index| {
+    let verdicts = batch.run_all(args.cores.at_a_time(cases.len()), interrupt, |index| {
+        let mut watcher = batch.watch(index, interrupt);
         let mut unfit = None;
         let mut make = |loaded: &Loaded| {
-            make(loaded, args.cores, cases.len(), &room, &mut batch.watch(index, interrupt)).map_err(
-                |missed| {
-                    unfit = missed;
-                    RunError::Interrupted
-                },
-            )
+            let run = watcher.run(loaded, &room, |spec| args.cores.of(spec, cases.len()));
+            run.unwrap_or_else(|why| {
+                unfit = Some(why);
+                None
+            })
+            .ok_or(RunError::Interrupted)
         };
-        let verdict = match (runs(cases[index], !args.quick, &mut make), unfit) {
-            (Ok(verdict), _) => Ok(verdict),
+        match (runs(cases[index], !args.quick, &mut make), unfit) {
+            (Ok(verdict), _) => Ok(Some(verdict)),
             (Err(_), Some(why)) => Err(why.of(&cases[index].name)),
             (Err(RunError::Failed(why)), None) => Err(failure(why)),
-            // The case was abandoned, because another failed or the user interrupted.
-            (Err(RunError::Interrupted), None) => return,
-        };
-        match &verdict {
-            Ok(_) => batch.update(index, None),
-            // An error is reported immediately and not after hours of other cases.
-            Err(_) => interrupt.request(),
+            (Err(RunError::Interrupted), None) => Ok(None),
         }
-        ended.lock().expect("no thread panics while it holds the lock").push((index, verdict));
     });
-    batch.finish();
-    let mut ended = ended.into_inner().expect("every thread has ended well");
-    ended.sort_by_key(|(index, _)| *index);
-    ended.into_iter().map(|(_, verdict)| verdict).collect()
-}
-
-/// Executes a run of a case, of `cases` in all. The error describes why the run is impossible, or is empty after an
-/// interrupt.
-fn make(
-    loaded: &Loaded,
-    cores: Cores,
-    cases: usize,
-    room: &MemoryBudget,
-    watcher: &mut Watcher<'_>,
-) -> Result<RunResult, Option<RunRefusal>> {
-    let (spec, _taken) = room.prepare(loaded, |spec| cores.of(spec, cases))?;
-    let before = usage::thread_cpu_s();
-    let run = pathweave_scenario::run(&spec, watcher);
-    let mut run = run.map_err(|why| RunRefusal::Scenario(loaded.sim_error(&why)))?;
-    if run.info.ended == EndReason::Interrupted {
-        return Err(None);
-    }
-    run.info.cpu_s += usage::thread_cpu_s() - before;
-    Ok(run)
+    Ok(verdicts?.into_values().collect())
 }
 
 /// Returns the cost of a case in any unit: the time of the peer's runs, including experiments.

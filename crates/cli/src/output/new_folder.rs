@@ -15,9 +15,9 @@ pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Resu
         return Err(failed("standard output takes one file, and this is a folder".to_owned()));
     }
     match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-        Ok(false) => return Err(failed("there is such a folder, and it is not empty".to_owned())),
+        Ok(false) => return Err(failed("the folder exists and is not empty".to_owned())),
         Err(why) if why.kind() == io::ErrorKind::NotADirectory => {
-            return Err(failed("there is such a file; a folder is written".to_owned()));
+            return Err(failed("a file of this name exists; expected a folder or a new name".to_owned()));
         }
         Ok(true) | Err(_) => {}
     }
@@ -55,8 +55,11 @@ mod tests {
             Err(Failure::Input(why)) => why,
             other => panic!("{other:?}"),
         };
-        assert!(refused(&folder, &files).ends_with("there is such a folder, and it is not empty"));
-        assert!(refused(&folder.join("one"), &files).ends_with("there is such a file; a folder is written"));
+        assert!(refused(&folder, &files).ends_with("the folder exists and is not empty"));
+        assert!(
+            refused(&folder.join("one"), &files)
+                .ends_with("a file of this name exists; expected a folder or a new name")
+        );
         assert!(refused(&at.path().join("not/there"), &files).contains("there is no folder"));
         assert!(refused(Path::new("-"), &files).contains("standard output takes one file"));
         let wrong = [("one".to_owned(), vec![]), ("no/such/place".to_owned(), vec![])];

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_is_written_to_as_it_is() {
+    fn devices_and_pipes_are_written_directly() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         mknodat(CWD, at("fifo"), FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();

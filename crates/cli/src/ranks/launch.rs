@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_launchers_say() {
+    fn variables_of_launchers_are_read() {
         let with = |set: &'static [(&str, &str)]| {
             detect(move |name| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
         };

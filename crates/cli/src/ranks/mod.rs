@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_rank_cannot_do_is_said_by_the_lead() {
+    fn failures_of_a_rank_are_reported_by_the_lead() {
         let say = |own: u16, fails: u16| -> Result<u16, Failure> {
             if own == fails { Err(Failure::Input(format!("{own} has no file"))) } else { Ok(own) }
         };

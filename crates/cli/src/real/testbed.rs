@@ -112,7 +112,7 @@ impl Testbed {
     ) -> Result<Option<MeasuredRun>, Failure> {
         let prepared = loaded.prepare()?;
         let spec = &prepared.spec;
-        let mtu_bytes = DeviceConfig::link_mtu_for(spec.host.mtu.get() as u16) as u32;
+        let mtu_bytes = DeviceConfig::link_mtu_for(spec.network.mtu.get() as u16) as u32;
         let defaults = Settings { mtu_bytes, ..Settings::from_switch_config(&spec.switch, RateScale::FULL) };
         let rate_scale = self.scale.unwrap_or_else(|| recommended_rate_scale(spec, &defaults));
         let settings = Settings { rate_scale, ..defaults };
@@ -130,7 +130,7 @@ impl Testbed {
         };
         let lab = lab.lab();
         lab.notes().iter().for_each(|note| self.say(&format!("note: {note}")));
-        let until_s = match spec.stop.until {
+        let until_s = match spec.run.until {
             Some(until) => until.as_secs_f64(),
             None => f64::INFINITY,
         };

@@ -102,6 +102,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "topo",
             "workload",
             "records",
+            "report",
             "sim",
             "scenario",
             "datapath",
@@ -293,6 +294,23 @@ fn files_stay_small() {
         })
         .collect();
     assert!(large.is_empty(), "{}", large.join("\n"));
+}
+
+/// Between the queue pair and the files of a run, only the table and the code that counts name a counter.
+#[test]
+fn a_counter_of_flows_takes_two_files() {
+    let sources = sources();
+    let way = ["units", "transport", "execution", "sim", "records"];
+    for (counter, counted) in [("copied_packets", "output"), ("notice_packets", "control")] {
+        let files: BTreeSet<String> = sources
+            .iter()
+            .filter(|source| !source.is_test() && way.contains(&source.krate.as_str()))
+            .filter(|source| !places(&[source], &[counter]).is_empty())
+            .map(Source::shown)
+            .collect();
+        let counted = format!("crates/transport/src/qp/{counted}.rs");
+        assert_eq!(files, BTreeSet::from([counted, "crates/units/src/flow_counters.rs".to_owned()]));
+    }
 }
 
 #[test]

@@ -102,11 +102,16 @@ fn routing_that_cannot_be() {
         &["run", "a.toml"],
         &["p.toml:2:17", "no node is named \"spin0\"", "did you mean \"spine0\"?"],
     );
-    refused(&with(""), &["run", "a.toml"], &["p.toml", "no path from leaf0 to leaf1, whose hosts talk"]);
+    refused(
+        &with(""),
+        &["run", "a.toml"],
+        &["p.toml", "no path from leaf0 to leaf1, whose hosts communicate"],
+    );
     let sourced = Lab::new().file("a.toml", format!("routing = \"source\"\n{SMALL}"));
     // The error names the user's setting, not a field left at its default.
     let parts = [
-        "scheme \"conga\" needs switches that do \"conga\", which they cannot where routing.kind is \"source\"",
+        "scheme \"conga\" needs switches that do \"conga\", which is impossible where routing.kind is \
+         \"source\"",
         "--set scheme=conga",
         "help: choose a scheme whose hosts choose paths, or leave out `routing`",
         "= field: scheme",
@@ -308,7 +313,7 @@ fn a_partition_names_what_exists() {
 
 /// A run of half a minute with a sample every nanosecond keeps terabytes of samples.
 #[test]
-fn what_does_not_fit_into_memory_is_not_run() {
+fn runs_beyond_memory_are_refused() {
     let lab = Lab::with_small();
     let sets = [
         "observe.interval=1ns",

@@ -58,7 +58,7 @@ fn topologies_there_and_back() {
     let told = refused(&lab, &["simai.toml", "back.txt"]);
     assert!(told.contains("hpcc-topology cannot represent:\n  - names, such as \"nvswitch4\""), "{told}");
     let told = convert(&lab, &["simai.toml", "back.txt", "--lossy"]);
-    assert!(told.contains("back.txt does not say:\n  - names"), "{told}");
+    assert!(told.contains("back.txt leaves out:\n  - names"), "{told}");
     assert!(text(&lab, "back.txt").starts_with("9 5 12\n4 5 6 7 8\n0 4 2400Gbps 25ns 0\n"));
 }
 
@@ -198,7 +198,7 @@ fn a_trace_is_a_folder_that_is_made() {
         "{\n  \"1\": [0, 1, 2, 3],\n  \"2\": [4, 5, 6, 7]\n}\n"
     );
     let told = refused(&lab, &["tree.toml", "tree", "--to", "chakra"]);
-    assert!(told.contains("cannot write tree: there is such a folder, and it is not empty"), "{told}");
+    assert!(told.contains("cannot write tree: the folder exists and is not empty"), "{told}");
     let told = refused(&lab, &["third.toml", "third", "--to", "chakra"]);
     assert!(told.contains("third.toml: a task of host 2 waits for a message from 0 to 1"), "{told}");
     let told = refused(&lab, &["list.csv", "list", "--to", "chakra"]);
@@ -235,7 +235,7 @@ fn inputs_of_astra_sim() {
 }
 
 #[test]
-fn what_a_list_does_not_say_is_told() {
+fn losses_of_a_list_are_reported() {
     let lab = Lab::new();
     let schedule = root().join("scenarios/goal-all-reduce.goal").display().to_string();
     let told = refused(&lab, &[&schedule, "f.csv"]);
@@ -246,7 +246,7 @@ fn what_a_list_does_not_say_is_told() {
         "{told}"
     );
     let told = convert(&lab, &[&schedule, "f.csv", "--lossy"]);
-    assert!(told.contains("f.csv does not say:\n  - 8 computations"), "{told}");
+    assert!(told.contains("f.csv leaves out:\n  - 8 computations"), "{told}");
     let told = refused(&lab, &[&schedule, "f.cm", "--lossy"]);
     assert!(told.contains("would have to set off"), "{told}");
 }
@@ -292,20 +292,20 @@ fn a_binary_schedule_is_known_by_its_first_bytes() {
 }
 
 #[test]
-fn what_cannot_be_converted_is_told() {
+fn impossible_conversions_are_refused() {
     let lab =
         Lab::with_small().file("what.txt", "some words\n").file("bad.csv", "src,dst,size_bytes\n1,1,5\n");
     let cases: &[(&[&str], &str)] = &[
         (
             &["what.txt", "x.toml"],
-            "what.txt: neither its extension nor its first line tells its format; give --from",
+            "what.txt: neither its extension nor its first line determines the format; set --from",
         ),
         (&["none.cm", "x.csv"], "cannot read none.cm: No such file"),
         (
             &["small.toml", "x.dat"],
-            "x.dat: its extension does not tell the format; give --to, one of topology",
+            "x.dat: its extension does not determine the format; set --to to one of topology",
         ),
-        (&["small.toml", "x.txt"], "x.txt: its extension does not tell the format"),
+        (&["small.toml", "x.txt"], "x.txt: its extension does not determine the format"),
         (&["small.toml", "x.csv", "--to", "csw"], "--to: no format is named \"csw\"; did you mean \"csv\"?"),
         (&["small.toml", "x.topo", "--to", "htsim-topology"], "htsim-topology can be read only"),
         (&["bad.csv", "x.cm"], "bad.csv:2: dst = 1: the same as src"),

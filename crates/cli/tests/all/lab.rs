@@ -187,7 +187,7 @@ fn a_run_asked_to_stop_writes_what_it_has_and_removes_its_lab() {
 }
 
 #[test]
-fn what_runs_in_a_lab_ends_with_it() {
+fn processes_in_a_lab_end_with_it() {
     let Some(story) = Story::new("end") else { return };
     story.succeeds(&["up", "small.toml", "--name", &story.name]);
     let mut command =
@@ -235,7 +235,7 @@ fn a_maker_asked_to_stop_takes_everything_back() {
         assert!(Command::new("kill").args([signal, &pid]).status().unwrap().success());
         let done = done(&child.wait_with_output().unwrap());
         assert_eq!((done.code, done.out.as_str()), (130, ""), "{}", done.err);
-        assert_eq!(done.err, "stopping: what has been made will be removed\n");
+        assert_eq!(done.err, "stopping: the parts of the lab made so far will be removed\n");
         assert_eq!(story.namespaces(), 0);
     }
 }

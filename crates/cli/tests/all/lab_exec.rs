@@ -185,7 +185,7 @@ fn the_agent_leads_to_every_host() {
 }
 
 #[test]
-fn what_the_user_has_set_stays() {
+fn variables_set_by_the_user_stay() {
     let Some(story) = Story::new("set") else { return };
     let folder = Folder::new().file("libpathweave-fi.so", "");
     let lib = folder.path("").display().to_string();
@@ -222,7 +222,7 @@ fn a_lab_that_is_up_serves_applications_and_stays() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn runs_that_do_not_fit_are_refused() {
     let Some(story) = Story::new("wrong") else { return };
     let made = "is for a lab that is made: it needs a scenario or topology file, and before -- ";
     story.refused(

@@ -10,7 +10,7 @@ fn fits(text: &str) {
 }
 
 #[test]
-fn what_there_is_is_listed_short_and_long_and_one_by_one() {
+fn lists_are_short_long_and_by_entry() {
     let lab = Lab::new();
     let out = |args: &[&str]| {
         let done = lab.run(args);

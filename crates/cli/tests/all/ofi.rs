@@ -93,7 +93,7 @@ fn a_shell_takes_the_variables() {
 }
 
 #[test]
-fn what_a_shell_should_not_take_is_not_printed() {
+fn unsafe_shell_text_is_not_printed() {
     let story = Story::new();
     story.fails(&["env", "--provider", "."], &[], &["--provider", "there is no libpathweave-fi.so"]);
     story.fails(&["env", "--provider", "lib", "--key", "none"], &[], &["--key", "none"]);

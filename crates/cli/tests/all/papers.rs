@@ -93,7 +93,7 @@ fn results_do_not_depend_on_jobs_and_replace_older_ones() {
 }
 
 #[test]
-fn what_does_not_exist_lists_what_does() {
+fn unknown_names_list_the_known_ones() {
     let lab = Lab::new();
     let done = run(&lab, &["tiny", "--figure", "7"]);
     assert_eq!((done.code, done.out.as_str()), (2, ""));

@@ -323,7 +323,7 @@ fn packets_are_protected_by_the_key_of_both_ends() {
 }
 
 #[test]
-fn what_cannot_be_is_told() {
+fn impossible_options_are_refused() {
     let lab = Lab::new();
     let server = Server::start(&lab, &["--insecure", "--max-memory", "1MB"]);
     let address = server.address.as_str();
@@ -375,7 +375,7 @@ fn what_cannot_be_is_told() {
 
 /// Errors of DPDK are printed, or in a build without it, a message that DPDK is missing.
 #[test]
-fn what_dpdk_cannot_do_is_told() {
+fn limits_of_dpdk_are_reported() {
     let lab = Lab::new();
     let fixed = ["perf", "client", "10.0.0.2", "--insecure", "--timeout", "0.5", "--backend", "dpdk"];
     let has_dpdk = cfg!(feature = "dpdk");
@@ -384,7 +384,7 @@ fn what_dpdk_cannot_do_is_told() {
         refused(&lab, &[&fixed[..], more].concat(), if has_dpdk { expected } else { &not_built });
     };
     let at = ["--address", "10.0.0.1/24"];
-    client(&["--vdev", "net_ring0"], &["the kernel does not know net_ring0", "--address 10.0.0.1/24"]);
+    client(&["--vdev", "net_ring0"], &["net_ring0 is unknown to the kernel", "--address 10.0.0.1/24"]);
     client(&[&["--vdev", "net_rnig0"], &at[..]].concat(), &["no driver for net_rnig0", "\"net_ring\""]);
     client(&["--vdev", "net_af_packet0"], &["net_af_packet0,iface=eth0"]);
     client(
@@ -406,10 +406,7 @@ fn what_dpdk_cannot_do_is_told() {
     let free = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     if free.lines().any(|line| line.starts_with("HugePages_Free:") && line.ends_with(" 0")) {
         let always = [&["--vdev", "net_ring0", "--huge-pages", "always"], &at[..]].concat();
-        client(
-            &always,
-            &["MB of huge pages, of which 0 MB are free", "vm.nr_hugepages", "--huge-pages never"],
-        );
+        client(&always, &["MB of huge pages, but 0 MB are free", "vm.nr_hugepages", "--huge-pages never"]);
     }
     if has_dpdk {
         let pci = [&["--pci", "0000:ff:1f.7"], &at[..]].concat();
@@ -473,7 +470,7 @@ fn sockets_do_where_there_is_no_af_xdp() {
 }
 
 #[test]
-fn who_does_not_answer_is_given_up() {
+fn silent_servers_are_given_up() {
     let lab = Lab::new();
     // A socket that receives packets and never answers, and an unused port of an address without any other use.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();

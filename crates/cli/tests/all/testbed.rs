@@ -86,7 +86,7 @@ fn a_figure_of_a_testbed_is_measured_beside_its_simulation() {
 }
 
 #[test]
-fn what_cannot_be_measured_is_refused_in_a_line_before_anything_is_made() {
+fn unmeasurable_figures_are_refused_before_a_lab_is_made() {
     let lab = Lab::new();
     let refused = |args: &[&str], part: &str| {
         let (done, left) = run(&lab, args);

@@ -208,7 +208,7 @@ fn a_comparison_writes_files_for_each_run() {
 }
 
 #[test]
-fn what_cannot_be_written_is_told_before_the_run() {
+fn unwritable_outputs_are_refused_before_the_run() {
     let lab = Lab::with_small();
     for (args, says) in [
         (&["--fct", "gone/fct.txt"][..], "cannot write gone/fct.txt"),
@@ -227,7 +227,7 @@ fn what_cannot_be_written_is_told_before_the_run() {
 /// Tests every option that writes a file with paths that are not regular files. All of them are in a temporary
 /// folder.
 #[test]
-fn what_is_no_file_is_written_to_and_stays_what_it_is() {
+fn devices_and_pipes_are_written_and_kept() {
     let lab = Lab::with_small();
     let made = Command::new("mkfifo").arg(lab.path("fifo")).status().unwrap();
     assert!(made.success());

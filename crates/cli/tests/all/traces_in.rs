@@ -35,7 +35,7 @@ fn a_ring_of_eight_takes_the_analytical_time() {
 }
 
 #[test]
-fn what_cannot_be_is_said_with_file_and_record() {
+fn impossible_traces_are_refused_with_file_and_record() {
     let trace = root().join("scenarios/chakra-ring");
     let scenario = |hosts: u32, trace: &str| {
         format!(
@@ -81,7 +81,7 @@ fn a_schedule_takes_the_analytical_time() {
 }
 
 #[test]
-fn what_cannot_be_of_a_schedule_is_said_with_file_and_line() {
+fn impossible_schedules_are_refused_with_file_and_line() {
     let scenario =
         "[topology]\nkind = \"star\"\nhosts = 2\n\n[[workload]]\nkind = \"goal\"\nfile = \"s.goal\"\n";
     let two = |block: &str| format!("num_ranks 2\nrank 0 {{\n{block}\n}}\nrank 1 {{\n}}\n");

@@ -122,7 +122,7 @@ fn the_page_says_where_the_cases_are() {
 
 /// No case runs for hours and then fails, and nothing is written among foreign files.
 #[test]
-fn what_cannot_end_well_does_not_begin() {
+fn validation_checks_everything_before_the_first_run() {
     let lab = one_case(10);
     let text = fs::read_to_string(lab.path("own/cases/two.toml")).unwrap();
     let other = text.replace("title", "set = { \"topology.hosst\" = 3 }\ntitle");

@@ -166,7 +166,7 @@ fn an_index_and_its_reports_are_served_and_nothing_else() {
 }
 
 #[test]
-fn what_cannot_be_served_is_told_in_one_line() {
+fn unservable_folders_are_refused_in_one_line() {
     let lab = Lab::new().file("file", "");
     fs::create_dir(lab.path("results")).unwrap();
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();

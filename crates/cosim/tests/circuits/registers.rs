@@ -158,7 +158,7 @@ fn every_address_is_as_the_table_has_it() {
 }
 
 #[test]
-fn what_is_written_stays_within_its_mask() {
+fn writes_stay_within_the_mask() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-registers", 0);
     let table = table();

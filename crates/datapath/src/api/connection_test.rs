@@ -24,7 +24,7 @@ fn post_late(device: &Device, near: &Connection) {
 }
 
 #[test]
-fn what_is_posted_when_the_connection_has_been_forgotten_is_flushed() {
+fn posts_to_a_forgotten_connection_are_flushed() {
     let (client, server) = [(); 2].map(|()| Device::open(DeviceConfig::loopback()).expect("a device")).into();
     let _listener = server.listen().expect("nobody listens yet");
     let near = client.connect(server.local_addr()).expect("a connection");

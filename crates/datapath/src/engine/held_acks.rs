@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_answers_at_once_is_known_for_it_until_it_does_not() {
+    fn quick_answers_are_expected_until_one_is_late() {
         let (mut acks, at_once) = (HeldAcks::default(), Duration::from_us(50));
         assert_eq!(acks.habit, ReplyPattern::Silent);
         acks.on_data_sent(Time::from_us(1), at_once);

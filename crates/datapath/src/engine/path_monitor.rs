@@ -1,13 +1,12 @@
 //! Per-path statistics and detection of dead paths: a wrapper around the scheme's policy that counts the packets of
 //! each path and reports dead paths to the scheme.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use pathweave_policy::{
-    AnyPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathState, PathView, Policy,
-    PolicyCx, QueuePairId, SendRequest, SendWindow, Sent,
+    AnyPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyCx,
+    QueuePairId, SendRequest, Sent,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 use pathweave_wire::Measurement;
@@ -267,6 +266,7 @@ impl MonitoredPolicy {
 }
 
 impl Policy for MonitoredPolicy {
+    pathweave_policy::forwards!({ inner } make_control, window, path_beyond_window);
     fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.member = Some(*member);
         self.inner.on_open(now, member, cx);
@@ -303,16 +303,6 @@ impl Policy for MonitoredPolicy {
         }
         path.unanswered += 1;
         self.inner.on_sent(now, sent, cx)
-    }
-
-    fn make_control(
-        &mut self,
-        now: Time,
-        path: PathId,
-        in_flight: Range<u64>,
-        cx: &mut PolicyCx<'_>,
-    ) -> Outgoing {
-        self.inner.make_control(now, path, in_flight, cx)
     }
 
     fn on_copy_sent(&mut self, now: Time, psn: u64, path: PathId, wire_bytes: u32, cx: &mut PolicyCx<'_>) {
@@ -421,12 +411,6 @@ impl Policy for MonitoredPolicy {
         self.bomb.asked();
         self.inner.rate(now)
     }
-    fn window(&self) -> Option<SendWindow> {
-        self.inner.window()
-    }
-    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-        self.inner.path_beyond_window(now, want, cx)
-    }
 }
 
 #[cfg(test)]
@@ -434,8 +418,10 @@ mod tests {
     use super::*;
     use crate::config::DeviceConfig;
     use crate::engine::fit::PolicyInputs;
+    use pathweave_policy::Outgoing;
     use pathweave_policy::{ControlClass, Egress, MeasuredSection, PeerKind, PolicyEnv, Shared, find_scheme};
     use pathweave_units::Rng;
+    use std::ops::Range;
 
     const PATHS: u16 = 4;
 

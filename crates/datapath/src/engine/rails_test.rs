@@ -193,7 +193,7 @@ fn an_address_that_does_not_answer_gets_few_short_questions_of_all_connections()
 }
 
 #[test]
-fn who_asks_is_asked_back_at_once_but_not_again_and_again() {
+fn an_ask_is_answered_with_one_ask_at_once() {
     let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
     let own = addresses(&["10.0.1.1:1", "10.0.2.1:1"]);
     let own: Vec<_> = own.iter().map(|own| (own.ip(), Some(24))).collect();
@@ -293,7 +293,7 @@ fn networks_are_told_by_their_prefixes() {
 }
 
 #[test]
-fn who_is_met_at_an_address_that_is_not_listed_is_answered_there() {
+fn peers_at_unlisted_addresses_are_answered_there() {
     let (listed, met) = (addresses(&["10.0.1.2:7", "10.0.2.2:8"]), addresses(&["192.0.2.1:99"])[0]);
     let ends = Ends { role: Role::Responder, rails: &rails(1), listed: &listed, met: (Rail(0), met) };
     let rails = made(&ends, 2).unwrap();

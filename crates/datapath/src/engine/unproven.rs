@@ -269,7 +269,7 @@ mod tests {
     proptest! {
         /// All messages have the same number of bytes, so counting them counts bytes.
         #[test]
-        fn whatever_happens_the_bounds_hold(events in prop::collection::vec((happens(), 0usize..4, 0usize..3), 0..400)) {
+        fn the_bounds_always_hold(events in prop::collection::vec((happens(), 0usize..4, 0usize..3), 0..400)) {
             let mut unproven = Unproven::default();
             let mut purses = [AskBudget::new(at(0)); 4];
             let mut invited = [[SolicitedAllowance::default(); 3]; 4];

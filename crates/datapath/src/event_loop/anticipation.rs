@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_wrong_tries_more_and_more_rarely() {
+    fn wrong_guesses_make_attempts_rarer() {
         let (mut anticipation, bytes) = settled();
         let mut tried = Vec::new();
         for round in 0..40 {

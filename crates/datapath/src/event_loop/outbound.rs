@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_leaves_later_in_order() {
+    fn packets_without_room_leave_later_in_order() {
         let (mut outbound, mut sink) = (Outbound::new(LIMITS, 4, 1), Sink { room: 1, ..Sink::default() });
         for path in 0..3 {
             add(&mut outbound, path, 10, path as u8);

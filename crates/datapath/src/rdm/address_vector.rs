@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_pass_through_do_not_count_and_are_bounded_apart() {
+    fn transient_peers_do_not_count_and_have_their_own_bound() {
         let addresses = AddressVector::new(address(1), 2);
         let passing: Vec<u32> =
             (0..64).map(|n| addresses.meet(address(100 + n)).unwrap().peer.index).collect();

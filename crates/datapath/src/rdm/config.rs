@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_is_named_with_what_is_allowed() {
+    fn invalid_values_are_named_with_the_allowed_ones() {
         assert_eq!(RdmConfig::loopback().validate(), Ok(()));
         let wrong = |change: fn(&mut RdmConfig)| {
             let mut config = RdmConfig::loopback();

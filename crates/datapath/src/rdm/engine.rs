@@ -196,7 +196,7 @@ impl Service for DatagramService {
     fn give_up_acting(&mut self, bug: &str) -> bool {
         let Some(id) = self.acting.take() else { return false };
         log::error!(
-            "what is under way with peer {} is given up: the loop has panicked over its packet, which is a bug: {bug}",
+            "messages with peer {} are aborted: the loop panicked over its packet, which is a bug: {bug}",
             index_of(id),
         );
         self.fail(index_of(id), Status::LocalOperation);

@@ -37,7 +37,7 @@ impl DatagramService {
     /// Ends the association with a peer without the peer's agreement.
     fn break_association(&mut self, index: u32) {
         if let Some(peer) = self.association(index).map(|association| association.peer()) {
-            log::warn!("{peer}: its messages under way end, for time begins anew after 200 days");
+            log::warn!("{peer}: its messages in progress end, because the clock restarts after 200 days");
             self.end_association(index, Status::RetryExceeded);
         }
     }

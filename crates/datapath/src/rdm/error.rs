@@ -19,12 +19,10 @@ pub enum PeerError {
         local: SocketAddr,
     },
     /// The address or the port is 0, which no peer can have.
-    #[error("{0} is nobody's address: a peer has an address and a port that are not 0")]
+    #[error("{0} is no address of a peer: address and port must not be 0")]
     Address(SocketAddr),
     /// The endpoint has as many peers as it may, and none of them is idle.
-    #[error(
-        "the endpoint has {limit} peers, as many as it may, and something is under way with each of them"
-    )]
+    #[error("the endpoint has {limit} peers, its limit, each with open messages")]
     TooMany {
         /// Largest number of peers.
         limit: usize,
@@ -36,7 +34,7 @@ pub enum PeerError {
 #[non_exhaustive]
 pub enum RdmPostError {
     /// The peer had been forgotten, and cannot be inserted again.
-    #[error("{peer} cannot be made known again: {why}")]
+    #[error("{peer} cannot be added again: {why}")]
     Peer {
         /// The peer as named.
         peer: Peer,
@@ -52,7 +50,7 @@ pub enum RdmPostError {
         most: u64,
     },
     /// Too many messages to the peer are outstanding.
-    #[error("{limit} messages to {peer} are outstanding, as many as can be told apart; wait for completions")]
+    #[error("{limit} messages to {peer} are outstanding, the largest number; wait for completions")]
     Outstanding {
         /// Destination.
         peer: Peer,
@@ -60,9 +58,7 @@ pub enum RdmPostError {
         limit: u32,
     },
     /// Too many requests of the endpoint are outstanding: their completions have not been taken.
-    #[error(
-        "{limit} requests of the endpoint are outstanding, as many as there may be; poll completions first"
-    )]
+    #[error("{limit} requests of the endpoint are outstanding, the limit; poll completions first")]
     Full {
         /// Largest number of outstanding requests.
         limit: u32,

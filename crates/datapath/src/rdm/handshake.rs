@@ -336,6 +336,6 @@ impl DatagramService {
 
 fn other_mtu(peer: SocketAddr, theirs: u16, ours: u16) -> ConnectError {
     ConnectError::Hello(format!(
-        "{peer} sends payloads of {theirs} bytes, this end of {ours}: set mtu_payload alike"
+        "{peer} sends payloads of {theirs} bytes, this end of {ours}: set the same mtu_payload at both ends"
     ))
 }

@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_before_its_receive_is_kept_within_bounds() {
+    fn unexpected_messages_are_kept_within_bounds() {
         let bound = 10 * BYTES_A_KEPT;
         let mut world = World::new(bound as usize);
         let many = [1; 400];

@@ -263,7 +263,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         let region = Region::zeroed(10_000).unwrap();
         assert_eq!(region.as_ptr() as usize % PAGE_BYTES, 0);
         region.write(5, b"abcdefghijkl").unwrap();

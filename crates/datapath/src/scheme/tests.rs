@@ -17,7 +17,7 @@ fn gives_up_when_the_peer_counts_as_dead() {
 }
 
 #[test]
-fn who_steers_by_delay_takes_that_of_hosts_for_none_and_nobody_else_hears_of_it() {
+fn only_delay_based_controls_ignore_host_delay() {
     let config = DeviceConfig { host_delay: Duration::from_millis(3), ..DeviceConfig::loopback() };
     let idle = DeviceConfig { host_delay: Duration::ZERO, ..config.clone() };
     let thresholds = |policy: &PolicyConfig| match policy {
@@ -79,7 +79,7 @@ fn thresholds_of_delay_are_above_that_of_hosts_and_windows_are_not_as_much_longe
 /// bytes. That is below the lower bound of 319,488 bytes, which hold 134 packets of 1,344 + 1,024 bytes and nine of
 /// 32,576 + 1,024.
 #[test]
-fn what_may_be_on_the_way_fits_the_sockets_buffer_however_large_packets_are() {
+fn packets_in_flight_fit_the_socket_buffer_at_any_packet_size() {
     let most = |mtu_payload, buffer| {
         let config = DeviceConfig { mtu_payload, ..DeviceConfig::loopback() };
         for_hosts(find("weave").unwrap(), &config, 16, buffer, None).recovery.window_packets().unwrap()

@@ -359,7 +359,7 @@ fn connections_are_limited_in_all_and_per_peer() {
     let open = || client.connect(server.local_addr());
     let mut held: Vec<_> = (0..3).map(|_| (open().unwrap(), listener.accept(PATIENCE).unwrap())).collect();
     let refused = open().unwrap_err().to_string();
-    assert!(refused.contains("as many connections with this host as it allows"), "{refused}");
+    assert!(refused.contains("it has reached its limit of connections with this host"), "{refused}");
     // A connection that ends makes room for another, once the peer has been informed.
     held.pop();
     let again = std::time::Instant::now() + PATIENCE;

@@ -50,7 +50,7 @@ fn connections_are_dealt_to_loops_and_each_moves_its_bytes() {
 }
 
 #[test]
-fn whoever_waits_hears_of_every_loop() {
+fn waiters_receive_events_of_every_loop() {
     let (client, server) = (open(1), open(2));
     let listener = server.listen().expect("nobody listens yet");
     for address in server.addresses() {
@@ -83,7 +83,7 @@ fn loops_are_at_ports_after_each_other() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_settings_are_refused() {
     let refused = |config: DeviceConfig, loops| Loops::open(&config, loops).unwrap_err().to_string();
     assert_eq!(refused(DeviceConfig::loopback(), 0), "loops is 0; allowed: 1 to 64");
     assert_eq!(refused(DeviceConfig::loopback(), 65), "loops is 65; allowed: 1 to 64");

@@ -193,7 +193,7 @@ fn no_message_is_lost_for_a_peer_that_is_forgotten() {
 
 /// Messages without a receive outlive their senders, and occupy no slots of peers.
 #[test]
-fn what_the_gone_have_left_takes_no_place_and_is_not_lost() {
+fn messages_of_departed_peers_take_no_place_and_are_kept() {
     let config = RdmConfig { max_peers: 4, peer_idle: Duration::from_millis(50), ..rdm_loopback() };
     let server = open(&config);
     let mut senders = vec![];

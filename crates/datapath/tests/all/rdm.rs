@@ -183,7 +183,7 @@ fn messages_of_a_source_are_told_in_order_where_that_is_asked_for() {
 }
 
 #[test]
-fn what_comes_before_its_receive_waits_and_what_is_too_much_comes_later() {
+fn unexpected_messages_wait_and_excess_ones_come_later() {
     let config = RdmConfig { unexpected_bytes: 70_000, ..rdm_loopback() };
     let (near, far) = (endpoint(&config), endpoint(&config));
     let to = near.insert(far.local_addr()).unwrap();
@@ -338,7 +338,7 @@ fn a_side_channel_that_breaks_loses_nothing() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn invalid_settings_are_reported() {
     let config = rdm_loopback();
     let near = endpoint(&config);
     let memory = Region::zeroed(10).unwrap();
@@ -367,9 +367,9 @@ fn what_is_wrong_is_said() {
     few.recv_from(few.insert(far.local_addr()).unwrap(), 1, room.all()).unwrap();
     let error = few.insert(near.local_addr()).unwrap_err();
     assert_eq!(error, PeerError::TooMany { limit: 1 });
-    assert!(error.to_string().ends_with("and something is under way with each of them"), "{error}");
+    assert!(error.to_string().ends_with("peers, its limit, each with open messages"), "{error}");
     let error = few.send(2, nobody, memory.all()).unwrap_err();
-    assert!(error.to_string().starts_with("peer 127.0.0.1:9 cannot be made known again"), "{error}");
+    assert!(error.to_string().starts_with("peer 127.0.0.1:9 cannot be added again"), "{error}");
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn strangers_are_counted_and_dropped() {
 /// An endpoint that closes when it gets the answer has often not read the report that its question has arrived, so
 /// its connection is reset. Its own last report, that the answer has arrived, is received nevertheless.
 #[test]
-fn who_closes_with_the_last_message_has_acknowledged_it() {
+fn a_close_after_the_last_message_acknowledges_it() {
     let config = rdm_loopback();
     let near = endpoint(&config);
     for round in 0..100 {

@@ -19,7 +19,7 @@ fn pair() -> Pair {
 }
 
 #[test]
-fn who_does_not_call_is_alive_to_its_peers() {
+fn an_idle_caller_stays_alive_to_its_peers() {
     let pair = pair();
     let board = pair.board(8, Access::READ_WRITE);
     let inbox = Region::zeroed(8).unwrap();
@@ -42,7 +42,7 @@ fn who_does_not_call_is_alive_to_its_peers() {
 }
 
 #[test]
-fn who_calls_again_and_again_has_the_loop_and_who_rests_gives_it_away() {
+fn busy_callers_hold_the_loop_and_resting_ones_release_it() {
     let pair = pair();
     let turns_itself = || {
         let give_up = Instant::now() + PATIENCE;

@@ -349,7 +349,7 @@ fn receives_and_requests_have_a_bound() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn failed_opens_have_reasons() {
     let first = Device::open(config()).unwrap();
     let taken = first.local_addr();
     let in_use = Device::open(DeviceConfig { bind: taken, ..config() });
@@ -416,11 +416,11 @@ fn an_end_that_was_away_looks_at_what_came_before_it_sends_again() {
     std::thread::sleep(Duration::from_millis(300));
     (0..16).for_each(|number| assert_eq!(done(&pair.near, number), 10_000));
     let counters = pair.near.stats().unwrap().counters;
-    assert_eq!((counters.timeouts, counters.retransmitted), (0, 0));
+    assert_eq!((counters.timeouts, counters.retransmitted_packets), (0, 0));
 }
 
 #[test]
-fn who_cannot_be_reached_is_told_apart() {
+fn unreachable_peers_have_distinct_errors() {
     let connect_timeout = Duration::from_millis(300);
     let client = Device::open(DeviceConfig { connect_timeout, ..config() }).unwrap();
     let server = Device::open(config()).unwrap();

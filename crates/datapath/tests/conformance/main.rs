@@ -84,7 +84,7 @@ fn a_peer_that_restarts() {
 }
 
 #[test]
-fn what_must_be_refused() {
+fn invalid_requests_are_refused() {
     on_both("refusals", 62, refusals::<Simulated<Connected>>, refusals::<Real>);
 }
 

@@ -247,7 +247,7 @@ pub(crate) struct Troubles {
 impl Troubles {
     pub(crate) fn of(counters: &Counters, refused: u64) -> Self {
         Troubles {
-            retransmitted: counters.retransmitted,
+            retransmitted: counters.retransmitted_packets,
             refused,
             duplicates: counters.duplicates,
             out_of_order: counters.out_of_order_packets(),

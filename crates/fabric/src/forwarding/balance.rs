@@ -121,6 +121,15 @@ pub(crate) fn check_entries(field: &'static str, entries: u32) -> Result<(), Con
     if allowed { Ok(()) } else { Err(error()) }
 }
 
+/// Largest time of a parameter. No run reaches times at which sums with it overflow.
+const MOST_TIME: Duration = Duration::from_ms(1_000);
+
+/// Checks that times are at most 1 s.
+pub(crate) fn check_longest(times: &[(&'static str, Duration)]) -> Result<(), ConfigError> {
+    let long = times.iter().find(|(_, time)| *time > MOST_TIME);
+    long.map_or(Ok(()), |&(field, time)| Err(out_of_range(field, time, "at most 1s")))
+}
+
 /// Checks that times are above 0.
 pub(crate) fn check_times(times: &[(&'static str, Duration)]) -> Result<(), ConfigError> {
     let zero = times.iter().find(|(_, time)| *time == Duration::ZERO);

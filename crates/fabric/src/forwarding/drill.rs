@@ -22,7 +22,8 @@ use crate::packet::{Header, PortId};
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DrillConfig {
-    /// Number of queues sampled at random for each packet, 1 to 64. Default 2 (DRILL(2,1), the choice of its paper).
+    /// Number of queues sampled at random for each packet, 1 to 64. The variant "published" draws each by itself, so
+    /// that two may be the same. Default 2 (DRILL(2,1), the choice of its paper).
     pub samples: u32,
     /// Number of best queues remembered from the packets before, 0 or 1. Default 1 (DRILL(2,1)).
     pub memory: u32,
@@ -40,8 +41,8 @@ pub enum DrillVariant {
     #[default]
     #[cfg_attr(feature = "serde", serde(rename = "published"))]
     Published,
-    /// The variant of conweave-ns3. One memory for each destination, which wins also if others are equally good. The
-    /// first two sampled ports differ. The packet in transmission does not count, and control packets are forwarded
+    /// The variant of conweave-ns3. One memory for each destination, which wins also if others are equally good. All
+    /// sampled ports differ. The packet in transmission does not count, and control packets are forwarded
     /// by hash.
     #[cfg_attr(feature = "serde", serde(rename = "conweave-ns3"))]
     ConweaveNs3,
@@ -148,13 +149,11 @@ impl Drill {
             at.serve(remembered);
             choice = (at.waiting_bytes(remembered), remembered);
         }
-        // Ports at a constant random distance from each other, beginning with a random one. The first two are
-        // different.
         let all = at.candidates(src, dst).len();
         let start = Candidates::Range(0, all).by_hash(self.dice.draw(switch));
         let step = Candidates::Range(1, all - 1).by_hash(self.dice.draw(switch));
         for turn in 0..self.config.samples.min(all) {
-            let port = at.candidates(src, dst).get((start + turn * step) % all);
+            let port = at.candidates(src, dst).get(sampled(turn, start, step, all));
             at.serve(port);
             let bytes = at.waiting_bytes(port);
             if bytes < choice.0 {
@@ -175,6 +174,35 @@ impl Drill {
         match &mut self.best {
             Best::OfNextHops(best) => best[first as usize] = port,
             Best::OfDestinations(best) => drop(best.insert((switch, header.dst()), port)),
+        }
+    }
+}
+
+/// Returns the index of a sampled port: ports at a constant distance from each other, beginning with `start`. Each
+/// round that comes back to its first port moves on by one, so that all of the first `all` ports differ.
+fn sampled(turn: u32, start: u32, step: u32, all: u32) -> u32 {
+    let round = all / greatest_common_divisor(step, all);
+    (start + turn * step + turn / round) % all
+}
+
+fn greatest_common_divisor(a: u32, b: u32) -> u32 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// With 4 ports and a step of 2, ports 1 and 3 would come up twice.
+    #[test]
+    fn no_port_is_sampled_twice() {
+        assert_eq!([0, 1, 2, 3].map(|turn| sampled(turn, 1, 2, 4)), [1, 3, 2, 0]);
+        for all in 2..=64 {
+            for (start, step) in (0..all).flat_map(|start| (1..all).map(move |step| (start, step))) {
+                let ports: BTreeSet<u32> = (0..all).map(|turn| sampled(turn, start, step, all)).collect();
+                assert_eq!(ports.len(), all as usize, "{start}, {step} of {all}");
+            }
         }
     }
 }

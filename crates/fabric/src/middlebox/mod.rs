@@ -21,7 +21,7 @@ use pathweave_units::{Bytes, Duration, HostId, Time};
 use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::{Header, PortId};
 
-pub use ndt::{NdtConfig, NdtStats, OrderGuards};
+pub use ndt::{HostStamp, NdtConfig, NdtStats, OrderGuards};
 pub use nsf::{CoolMode, NsfConfig, NsfStats};
 
 pub(crate) use ndt::{Ndt, PauseChange, SiteQueue};
@@ -108,7 +108,7 @@ pub enum ContentView {
 pub struct ContentAccess<P> {
     /// Returns the view of a content.
     pub look: fn(&P) -> ContentView,
-    /// Writes another `sent_at` into data.
+    /// Writes another `sent_at` into data, or another `echo` into an acknowledgement.
     pub restamp: fn(&mut P, Time),
     /// Makes the answer to data that is sent back to its host in place of the receiver's.
     pub answer: fn(&P) -> P,
@@ -282,13 +282,18 @@ impl<P: Copy> Middlebox<P> {
     }
 
     /// Handles an acknowledgement that leaves the site. Returns the change of the controlled queues.
-    fn on_ack(&mut self, now: Time, header: &Header, content: &P) -> PauseChange {
+    fn on_ack(&mut self, now: Time, header: &Header, content: &mut P) -> PauseChange {
         if !self.goes_out(header) {
             return PauseChange::Nothing;
         }
         let sample = self.ack(header, content);
         match (&mut self.ndt, sample) {
-            (Some((ndt, stats)), Some((key, left_at))) => ndt.on_ack(now, left_at, key, stats),
+            (Some((ndt, stats)), Some((key, left_at))) => {
+                if let Some(sent_at) = ndt.host_stamp(left_at, &key) {
+                    (self.lens.restamp)(content, sent_at);
+                }
+                ndt.on_ack(now, left_at, key, stats)
+            }
             _ => PauseChange::Nothing,
         }
     }
@@ -328,7 +333,8 @@ impl<P: Copy> Middlebox<P> {
         if !self.is_wan(egress) {
             if self.ndt.is_some() && self.comes_in(header) {
                 self.on_left(egress, header, content, lane);
-                if self.data(header, content).is_some() {
+                if let (Some((key, sent_at)), Some((ndt, _))) = (self.data(header, content), &mut self.ndt) {
+                    ndt.on_stamped(start, sent_at, &key);
                     (self.lens.restamp)(content, start);
                 }
             }

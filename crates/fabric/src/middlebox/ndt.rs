@@ -1,6 +1,8 @@
 //! Near-destination throttling (Reflex, section III-D). The external switch of the receiver's site measures the round
 //! trip from itself to the receiver, and keeps flows with a long round trip in a queue of their own.
 
+use std::collections::VecDeque;
+
 use pathweave_units::{Duration, Time};
 
 use super::table::{FlowKey, FlowTable, Recorded};
@@ -34,6 +36,8 @@ pub struct NdtConfig {
     pub active_for: Duration,
     /// Order guards: the rule that keeps a flow's packets in order when it changes queues. Default "both".
     pub guards: OrderGuards,
+    /// Time stamp that hosts read in acknowledgements. Default "renewed".
+    pub stamp: HostStamp,
     /// Largest number of flows in the table, 1 to 16777216. Further flows are not throttled. Default 65536.
     pub max_flows: u32,
     /// Time without a packet after which a flow is removed from the table. More than `active_for`. Default 10 ms.
@@ -50,6 +54,7 @@ impl Default for NdtConfig {
             min_active: 1,
             active_for: Duration::from_ms(1),
             guards: OrderGuards::default(),
+            stamp: HostStamp::default(),
             max_flows: 65_536,
             forget_after: Duration::from_ms(10),
         }
@@ -72,6 +77,20 @@ pub enum OrderGuards {
     Off,
 }
 
+/// Time stamp that hosts read in the acknowledgements of flows from other sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum HostStamp {
+    /// Time at which the data left this switch, as in the paper. Hosts that use it as a round trip measure only the
+    /// way from this switch on.
+    #[default]
+    Renewed,
+    /// Time at which the data left its host. The switch remembers it and writes it into the acknowledgement.
+    Restored,
+}
+
 impl NdtConfig {
     /// Checks every field, and returns an error with the first one that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
@@ -88,7 +107,7 @@ impl NdtConfig {
             return Err(out_of_range("external.ndt.max_pause", self.max_pause, "above 0"));
         }
         if self.active_for <= self.max_pause {
-            let allowed = format!("above max_pause, {}: who is paused must not fall asleep", self.max_pause);
+            let allowed = format!("above max_pause, {}, so that no paused flow is forgotten", self.max_pause);
             return Err(out_of_range("external.ndt.active_for", self.active_for, allowed));
         }
         if self.forget_after <= self.active_for {
@@ -110,10 +129,14 @@ pub(crate) enum SiteQueue {
 }
 
 /// State of a flow.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Flow {
     congested: bool,
-    was_congested: bool,
+    /// True once a packet has joined the controlled queue.
+    isolated: bool,
+    /// Times at which unacknowledged packets left this switch and their host, oldest first. Empty if stamps are not
+    /// restored.
+    stamps: VecDeque<(Time, Time)>,
     /// Number of packets that wait in each queue.
     normal: u32,
     controlled: u32,
@@ -152,7 +175,7 @@ pub struct NdtStats {
     pub samples: u64,
     /// Round-trip times above the threshold.
     pub congested_samples: u64,
-    /// Flows that were ever found congested.
+    /// Flows of which a packet joined a controlled queue.
     pub isolated_flows: u64,
     /// Packets of recovered flows that joined the controlled queue to stay in order.
     pub guarded_recovery: u64,
@@ -250,6 +273,8 @@ impl Ndt {
             SiteQueue::Controlled => {
                 stats.guarded_recovery += u64::from(!flow.congested);
                 stats.controlled_packets += 1;
+                stats.isolated_flows += u64::from(!flow.isolated);
+                flow.isolated = true;
                 flow.controlled += 1;
             }
         }
@@ -267,6 +292,28 @@ impl Ndt {
         }
     }
 
+    /// Records that data with the stamp `sent_at` leaves this switch and is stamped again.
+    pub(crate) fn on_stamped(&mut self, now: Time, sent_at: Time, key: &FlowKey) {
+        if self.config.stamp == HostStamp::Restored
+            && let Some(at) = self.flows.find(key)
+        {
+            self.flows.state(at).stamps.push_back((now, sent_at));
+        }
+    }
+
+    /// Returns the stamp of the host for data that left this switch at `left_at`, if it is to be restored. Forgets
+    /// it, and those of earlier packets.
+    pub(crate) fn host_stamp(&mut self, left_at: Time, key: &FlowKey) -> Option<Time> {
+        let stamps = &mut self.flows.find(key).map(|at| self.flows.state(at))?.stamps;
+        let earlier = stamps.partition_point(|&(left, _)| left < left_at);
+        stamps.drain(..earlier);
+        let &(left, sent_at) = stamps.front()?;
+        (left == left_at).then(|| {
+            stamps.pop_front();
+            sent_at
+        })
+    }
+
     /// Handles an acknowledgement whose data left this switch at `left_at`.
     pub(crate) fn on_ack(
         &mut self,
@@ -280,8 +327,6 @@ impl Ndt {
         stats.samples += 1;
         stats.congested_samples += u64::from(congested);
         let flow = self.flows.state(at);
-        stats.isolated_flows += u64::from(congested && !flow.was_congested);
-        flow.was_congested |= congested;
         let before = std::mem::replace(&mut flow.congested, congested);
         self.congested = self.congested - u32::from(before) + u32::from(congested);
         self.update_pause(now, left_at, stats)
@@ -437,7 +482,34 @@ mod tests {
         assert_eq!(bench.ack(150, 7, 7), PauseChange::Resume);
         assert_eq!((bench.stats.pauses, bench.stats.timed_out_pauses), (1, 0));
         assert_eq!(bench.stats.paused, Duration::from_us(48));
-        assert_eq!(bench.stats.isolated_flows, 8);
+    }
+
+    #[test]
+    fn a_flow_is_isolated_once_a_packet_of_it_is_controlled() {
+        let mut bench = Bench::new(printed());
+        bench.ack(100, 1, 11);
+        bench.ack(100, 2, 11);
+        bench.ack(101, 2, 7);
+        assert_eq!(bench.stats.isolated_flows, 0, "no packet came while they were congested");
+        assert_eq!((bench.data(102, 1), bench.data(102, 1)), (SiteQueue::Controlled, SiteQueue::Controlled));
+        assert_eq!(bench.data(102, 2), SiteQueue::Normal);
+        assert_eq!(bench.stats.isolated_flows, 1);
+    }
+
+    #[test]
+    fn stamps_of_hosts_are_given_back_if_configured() {
+        let at = Time::from_us;
+        let stamped = |stamp| {
+            let mut bench = Bench::new(NdtConfig { stamp, ..printed() });
+            for (left, sent) in [(510, 7), (520, 8), (530, 9)] {
+                bench.data(left, 1);
+                bench.ndt.on_stamped(at(left), at(sent), &key(1));
+            }
+            // The acknowledgement of the first packet was lost; the second comes twice.
+            [520, 520, 530].map(|left| bench.ndt.host_stamp(at(left), &key(1)))
+        };
+        assert_eq!(stamped(HostStamp::Restored), [Some(at(8)), None, Some(at(9))]);
+        assert_eq!(stamped(HostStamp::Renewed), [None; 3]);
     }
 
     #[test]
@@ -464,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn who_sleeps_counts_neither_as_active_nor_as_congested() {
+    fn sleeping_flows_count_neither_as_active_nor_as_congested() {
         let mut bench = Bench::new(NdtConfig { min_active: 2, ..printed() });
         bench.ack(100, 1, 7);
         bench.ack(101, 2, 20);
@@ -476,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let error = |change: fn(&mut NdtConfig)| {
             let mut config = NdtConfig::default();
             change(&mut config);

@@ -77,7 +77,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         let Some(egress) = self.switches.each[switch as usize].choose(header) else {
             return self.journal.lose(&mut self.contents, now, header.ingress(), header, DropReason::NoRoute);
         };
-        let content = self.contents.get(header);
+        let content = self.contents.get_mut(header);
         let made = self.middleboxes.at(switch);
         if made.is_wan(egress) && !made.is_wan(header.ingress()) {
             match made.on_ack(now, header, content) {

@@ -91,7 +91,7 @@ fn thresholds_scale_with_the_port() {
 }
 
 #[test]
-fn who_cannot_be_marked_is_not() {
+fn packets_without_ecn_are_not_marked() {
     let config = marking(MarkAt::Dequeue, 0, 0, 1.0);
     let mut net = Net::<2>::new(3, 1, &star(3, 100, 1_000), &config, 1);
     net.send_many(Time::ZERO, 50, Packet { ecn: false, ..data(0, 2, 1_000) });

@@ -223,7 +223,7 @@ fn small_packets_and_what_fits_are_left_alone() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_values_are_named() {
     let complaint = |change: fn(&mut SwitchConfig)| {
         let mut config = trimming(5_000, 5_000, 0.5);
         change(&mut config);

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_remote_command_is_refused() {
+    fn arguments_without_a_remote_command_are_refused() {
         for words in [&[][..], &["-x"], &["host1"], &["host1", "", " "], &["-p"], &["--"], &["", "true"]] {
             assert!(parse(words).unwrap_err().contains("[options] HOST COMMAND"), "{words:?}");
         }

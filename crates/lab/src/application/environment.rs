@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_has_set_stays() {
+    fn variables_set_by_the_user_stay() {
         let set = ["HYDRA_HOST_FILE", "PATHWEAVE_ADDRESS", "PATHWEAVE_KEY_FILE", "FI_PROVIDER"];
         let all = variables(LabNamespaces::Machine, Some("/lib"), &set);
         for name in ["HYDRA_HOST_FILE", "PATHWEAVE_IFACE", "PATHWEAVE_KEY_FILE", "FI_PROVIDER"] {

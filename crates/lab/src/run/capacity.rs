@@ -81,7 +81,7 @@ impl Demand {
             senders,
             most: sent.min(received),
             mean: Rate::from_bps(mean as u64),
-            packet_bytes: (spec.host.mtu.get() as f64).min(f64::from(settings.mtu_bytes)),
+            packet_bytes: (spec.network.mtu.get() as f64).min(f64::from(settings.mtu_bytes)),
             links: links.iter().sum::<f64>() / (links.len() as f64).max(1.0),
         }
     }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_cores_cannot_move_is_said_before() {
+    fn overload_of_two_cores_is_predicted() {
         let said = demand(32).warning(2, scale("1/100")).unwrap();
         // 16 cores where 1.4 are available is a factor of 11.4.
         assert_eq!(
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_says_whether_the_machine_kept_up() {
+    fn measurements_show_an_overloaded_machine() {
         let calm = Measured {
             cores: 2,
             wall_s: 10.0,

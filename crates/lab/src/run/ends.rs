@@ -101,7 +101,7 @@ impl Hosts {
         let names = spec.schemes.iter().map(preset).collect::<Result<Vec<_>, _>>()?;
         let MessageOffsets { places, sizes, own: verified } = MessageOffsets::of(spec)?;
         if !verified {
-            notes.push("messages are too many bytes to compare each with what was sent".to_owned());
+            notes.push("messages have too many bytes to compare each with the sent one".to_owned());
         }
         let largest = messages.iter().map(|message| message.size.get()).max().unwrap_or(1);
         let pattern = region(largest + PATTERN_SHIFT * PATTERN_SHIFTS)?;
@@ -244,7 +244,8 @@ impl MessageOffsets {
     fn of(spec: &SimSpec) -> Result<MessageOffsets, LabError> {
         let messages = spec.graph.messages();
         let total = spec.graph.total_bytes();
-        let own = spec.host.verb == Verb::Write && (spec.verify || total <= u128::from(VERIFIED_BYTES));
+        let own =
+            spec.network.verb == Verb::Write && (spec.run.verify || total <= u128::from(VERIFIED_BYTES));
         let mut sizes: BTreeMap<u32, u64> = BTreeMap::new();
         let mut ends: BTreeMap<u32, u64> = BTreeMap::new();
         let mut places = Vec::with_capacity(messages.len());
@@ -252,7 +253,7 @@ impl MessageOffsets {
             let end = sizes.entry(message.dst.0).or_default();
             // Used in turn to avoid overlaps: a WRITE waits for WRITEs of its connection that it overlaps.
             let next = ends.entry(message.dst.0).or_default();
-            let write = spec.host.verb == Verb::Write;
+            let write = spec.network.verb == Verb::Write;
             let fits = *next + message.size.get() <= TURN_BYTES;
             let place = if own || write && fits { *next } else { 0 };
             *next = place + message.size.get();
@@ -343,7 +344,7 @@ fn config(
     };
     let wrong = |why: pathweave_datapath::ConfigError| LabError::Run(why.to_string());
     config.fit_link(plan.settings().mtu_bytes as usize).map_err(wrong)?;
-    let wanted = spec.host.mtu.get();
+    let wanted = spec.network.mtu.get();
     if u64::from(config.mtu_payload) < wanted {
         notes.push(format!(
             "packets carry {} bytes instead of {wanted}, because links carry {}",
@@ -367,7 +368,9 @@ fn config(
 
 /// Sets the retransmission timers to the scenario's values, scaled like all times, but not below the device's own.
 fn set_retransmission_timers(config: &mut DeviceConfig, spec: &SimSpec, scale: RateScale) {
-    let timeout = Duration::from_secs_f64((spec.host.rto.timeout.as_secs_f64() / scale.share()).min(60.0));
+    let timeout = Duration::from_secs_f64(
+        (spec.network.retransmission.timeout.as_secs_f64() / scale.share()).min(60.0),
+    );
     config.retransmit_after = timeout.min(LONGEST_TIMEOUT);
     config.peer_timeout = config.peer_timeout.max(2 * config.retransmit_after);
 }
@@ -388,7 +391,7 @@ pub(super) fn longest_round_trip_s(spec: &SimSpec) -> f64 {
     let paths = paths.filter_map(|message| profile(&spec.topology, &routing, message.src, message.dst));
     let round_trip = |path: PathProfile| {
         let delays: f64 = path.hops.iter().map(|(_, delay)| delay.as_secs_f64()).sum();
-        2.0 * delays + transmission_s(&path, spec.host.mtu.get() as u16)
+        2.0 * delays + transmission_s(&path, spec.network.mtu.get() as u16)
     };
     paths.map(round_trip).fold(0.0, f64::max)
 }

@@ -77,7 +77,7 @@ impl<'a> Traffic<'a> {
 
     /// Runs until everything is done, or until a limit, a stall or the caller ends the run.
     pub(super) fn run(&mut self, look: &mut dyn FnMut(RunProgress) -> bool) -> Result<EndReason, LabError> {
-        let until = self.spec.stop.until.map(|until| Time::ZERO + until);
+        let until = self.spec.run.until.map(|until| Time::ZERO + until);
         let bytes_total = self.spec.graph.total_bytes();
         loop {
             let now = self.clock.now();
@@ -152,7 +152,7 @@ impl<'a> Traffic<'a> {
             profile(&self.spec.topology, &self.routing, message.src, message.dst).map_or(0, |mut path| {
                 // A lab has no delays, so they must not be part of the ideal time.
                 path.hops.iter_mut().for_each(|(_, delay)| *delay = pathweave_units::Duration::ZERO);
-                let host = &self.spec.host;
+                let host = &self.spec.network;
                 ideal_fct(&path, size, host.mtu.get() as u16, host.framing, host.verb).as_ps()
             });
         record.start_ps = self.clock.now().as_ps();
@@ -163,7 +163,7 @@ impl<'a> Traffic<'a> {
         for (part, share) in parts.enumerate() {
             let (from, to) = self.ends.memory(number, message.dst, share);
             let sender = &self.execution.connections[id].queue_pairs[part].sender;
-            let posted = match self.spec.host.verb {
+            let posted = match self.spec.network.verb {
                 Verb::Write => sender.write_imm(u64::from(number), from, to, number),
                 Verb::Send => sender.send_imm(u64::from(number), from, number),
             };
@@ -261,7 +261,7 @@ fn arrived_when_acknowledged(record: &mut FlowRecord) {
 fn sent(connection: &Connection<Pair>) -> SenderCounters {
     let mut tally = SenderCounters::default();
     for stats in connection.queue_pairs.iter().filter_map(|pair| pair.sender.stats()) {
-        tally.add(&stats.counters, &stats.order);
+        tally.add(&stats.counters);
     }
     tally
 }
@@ -280,7 +280,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_acknowledged_has_arrived() {
+    fn acknowledged_messages_have_arrived() {
         let finish = |finish_ps, acked_ps| {
             let mut record = FlowRecord { finish_ps, acked_ps, ..FlowRecord::default() };
             arrived_when_acknowledged(&mut record);

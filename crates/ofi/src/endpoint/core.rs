@@ -238,7 +238,7 @@ impl EndpointState {
         for peer in owed {
             let who = self.links.address(peer).map_or_else(|| "a peer".into(), |address| address.to_string());
             log_once(&format!(
-                "{who} has not taken all messages by the end of fi_close; those left are lost"
+                "{who} has not taken all messages by the end of fi_close; the others are lost"
             ));
             self.give_up(peer, Link::None);
             self.engine.peer_down(peer, Failure::TimedOut, &mut self.buffers);

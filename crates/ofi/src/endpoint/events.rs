@@ -83,7 +83,7 @@ impl EndpointState {
         };
         // A peer may not claim the address of another host, nor that of this endpoint.
         if call.address.ip() != from.ip() || call.address == self.own {
-            return log(Level::Warn, format_args!("{from} says that it is {}", call.address));
+            return log(Level::Warn, format_args!("{from} claims the address {}", call.address));
         }
         let peer = self.links.at(call.address);
         match self.links.resolve_crossing(peer, &call) {

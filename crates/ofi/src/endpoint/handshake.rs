@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_is_understood_and_nothing_else() {
+    fn valid_messages_are_parsed_and_others_refused() {
         let here = Here { kernel: [1; 16], meeting: ListenerName([2; 16]), ticket: Ticket([3; 16]) };
         for (address, here) in
             [("10.0.0.1:4567", None), ("[2001:db8::1]:1", None), ("[2001:db8::1]:1", Some(here))]

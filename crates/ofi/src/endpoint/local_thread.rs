@@ -118,7 +118,9 @@ fn read_offer(endpoint: &impl Watched, watch: &Watch, newcomers: &mut Slab<Optio
             }
         }
         Offer::Memory(ticket, brought) => endpoint.on_offer(ticket, brought),
-        Offer::Invalid => log(Level::Info, format_args!("somebody came and brought nothing")),
+        Offer::Invalid => {
+            log(Level::Info, format_args!("a local connection without an offer of shared memory"))
+        }
     }
     newcomers.remove(at);
 }

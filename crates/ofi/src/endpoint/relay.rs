@@ -206,7 +206,7 @@ mod tests {
     const FROM: RemoteLocation = RemoteLocation { key: 7, address: 1_000 };
 
     #[test]
-    fn what_was_asked_for_comes_in_pieces_and_is_complete_with_the_last() {
+    fn requested_bytes_arrive_in_pieces() {
         let mut relay = Relay::new();
         let local = Piece { buffer: Buffer(3), offset: 10, len: 100 };
         let id = relay.ask(RequestKind::Give(local), RequestId(5));
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_peer_cannot_pull_is_put() {
+    fn bytes_that_the_peer_cannot_pull_are_put() {
         let mut relay = Relay::new();
         let local = Piece { buffer: Buffer(3), offset: 10, len: 100 };
         let [pulled, put] = [5, 6].map(|number| relay.ask(RequestKind::Take, RequestId(number)));

@@ -186,7 +186,7 @@ fn loader_says() -> String {
     // SAFETY: a string of the loader, valid until its next call on this thread, or NULL.
     let said = unsafe { libc::dlerror() };
     if said.is_null() {
-        return "the loader does not say why".into();
+        return "the loader gives no reason".into();
     }
     // SAFETY: as above.
     unsafe { CStr::from_ptr(said) }.to_string_lossy().into_owned()

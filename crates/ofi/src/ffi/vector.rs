@@ -88,7 +88,7 @@ unsafe extern "C" fn bind(fid: *mut Fid, other: *mut Fid, _: u64) -> c_int {
         unsafe {
             let addresses = AvHandle::here(fid)?;
             if class_of(other)? != FI_CLASS_EQ {
-                return Err(refused(FI_EINVAL, "what is bound to an address vector is no event queue"));
+                return Err(refused(FI_EINVAL, "the object bound to an address vector is no event queue"));
             }
             let queue = EqHandle::here(other)?;
             *lock(&addresses.events) = Some((queue.clone(), queue.uses.begin()));
@@ -279,7 +279,7 @@ unsafe extern "C" fn remove(av: *mut FidAv, numbers: *mut u64, many: usize, _: u
         for index in 0..many {
             // SAFETY: the caller passes `many` numbers.
             if !addresses.vector.remove(unsafe { *numbers.add(index) }) {
-                return Err(refused(FI_EINVAL, "what is removed is not in the address vector"));
+                return Err(refused(FI_EINVAL, "an address to remove is not in the address vector"));
             }
         }
         Ok(())

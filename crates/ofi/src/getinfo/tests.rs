@@ -105,7 +105,7 @@ fn several_interfaces_together_are_one_offer_of_the_first() {
 /// An interface that is down keeps its position among those used together, but peers are never told its
 /// address.
 #[test]
-fn what_is_down_joins_later_and_is_not_offered_itself() {
+fn interfaces_that_are_down_join_later_and_are_not_offered() {
     let mut host = host();
     let ask = |host: &[Interface], variable| {
         let settings = settings(&[variable]);
@@ -222,7 +222,7 @@ fn halves_name_their_own_capabilities_and_the_whole_has_them() {
 }
 
 #[test]
-fn what_we_lack_is_named() {
+fn missing_features_are_named() {
     let tx = NO_TX;
     let refused = |tx: TxAttr| {
         let hints = Hints { tx: Some(tx), ..Hints::default() };

@@ -132,7 +132,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn it_waits_for_a_threshold_and_tells_of_failures() {
+    fn it_waits_for_a_threshold_and_reports_failures() {
         let counter = Arc::new(Counter::new(Object::Unspecified, Duration::from_secs(1)).unwrap());
         let soon = || Some(Instant::now() + Duration::from_millis(50));
         assert_eq!(counter.wait(1, soon()), Err(Errno(FI_ETIMEDOUT)));

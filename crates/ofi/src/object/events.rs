@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_can_be_looked_at_first() {
+    fn written_events_can_be_peeked_and_read() {
         let queue = EventQueue::new(Object::Unspecified).unwrap();
         assert_eq!(queue.read(64, Look::Take), Err(Errno(FI_EAGAIN)));
         queue.push(Event::Read { kind: 7, bytes: vec![1, 2, 3] }).unwrap();

@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_to_the_caller_comes_before_what_is_in_the_queue() {
+    fn entries_handed_to_the_caller_come_before_the_queue() {
         let queue = Arc::new(queue());
         let maker: Arc<dyn Progress> = Arc::new(Maker(Arc::downgrade(&queue)));
         queue.fed_by(Arc::downgrade(&maker));

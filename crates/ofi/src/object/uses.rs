@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_is_busy() {
+    fn objects_in_use_are_busy() {
         let uses = Uses::default();
         let (first, second) = (uses.begin(), uses.begin());
         drop(first);

@@ -137,7 +137,7 @@ impl Waiting {
         self.descriptor
             .as_ref()
             .map(AsRawFd::as_raw_fd)
-            .ok_or_else(|| refused(FI_ENOSYS, "what was opened without a descriptor is asked for it"))
+            .ok_or_else(|| refused(FI_ENOSYS, "this object was opened without a descriptor (FI_WAIT_FD)"))
     }
 
     /// Arms the descriptor: it is not readable until the next event.

@@ -71,7 +71,7 @@ impl ConnectionEnd {
             (ControlMessage::Report, Channel::Receives(control)) => {
                 Came::Said(Control::Report(parsed(control, len)?))
             }
-            (word, _) => return Err(MeasureError::Protocol(format!("the other end says {word:?}"))),
+            (word, _) => return Err(MeasureError::Protocol(format!("unexpected message {word:?}"))),
         })
     }
 }
@@ -175,7 +175,7 @@ impl Connect for Connections<'_> {
     fn health(&self, end: &ConnectionEnd) -> Health {
         let Some(stats) = end.connection.stats() else { return Health::default() };
         let paths_up = stats.paths.iter().filter(|path| path.state == PathState::Up).count();
-        Health { retransmitted: stats.counters.retransmitted, paths_up, paths: stats.paths.len() }
+        Health { retransmitted: stats.counters.retransmitted_packets, paths_up, paths: stats.paths.len() }
     }
 }
 
@@ -219,7 +219,9 @@ pub(crate) fn meet(
                 Some((ControlMessage::Refused, len)) => {
                     return Err(MeasureError::Refused(text(&control, len)?));
                 }
-                Some((word, _)) => return Err(MeasureError::Protocol(format!("{word:?} before a test"))),
+                Some((word, _)) => {
+                    return Err(MeasureError::Protocol(format!("unexpected message {word:?} before a test")));
+                }
                 None => {}
             }
         };

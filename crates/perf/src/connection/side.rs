@@ -133,11 +133,11 @@ fn counted(before: Option<&ConnectionStats>, after: Option<&ConnectionStats>) ->
     let Some(after) = after.map(|stats| &stats.counters) else { return Counted::default() };
     let before = before.map(|stats| stats.counters).unwrap_or_default();
     Counted {
-        data_packets_sent: after.data_sent - before.data_sent,
+        data_packets_sent: after.sent_packets - before.sent_packets,
         data_packets_received: after.data_received - before.data_received,
         acks_sent: after.acks_sent - before.acks_sent,
         acks_received: after.acks_received - before.acks_received,
-        retransmitted: after.retransmitted - before.retransmitted,
+        retransmitted: after.retransmitted_packets - before.retransmitted_packets,
         lost: after.lost - before.lost,
         timeouts: after.timeouts - before.timeouts,
         duplicates: after.duplicates - before.duplicates,

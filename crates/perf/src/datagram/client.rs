@@ -79,9 +79,9 @@ impl Datagrams {
                 } else {
                     let bytes = room.to_vec(0..len as usize)?;
                     let word = decode(Some(token), &bytes).map(|(_, word)| word);
-                    answer = Some(
-                        word.ok_or_else(|| MeasureError::Protocol("no answer to what was asked".into()))?,
-                    );
+                    answer = Some(word.ok_or_else(|| {
+                        MeasureError::Protocol("a message that is no answer to the request".into())
+                    })?);
                 }
             }
         };

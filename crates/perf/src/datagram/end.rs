@@ -145,7 +145,7 @@ impl DatagramEnd {
             Some(Word::Finish) => Came::Said(Control::Finish),
             Some(Word::Report(side)) => Came::Said(Control::Report(side)),
             Some(Word::Bye) => Came::Said(Control::Bye),
-            Some(word) => return Err(MeasureError::Protocol(format!("the other end says {word:?}"))),
+            Some(word) => return Err(MeasureError::Protocol(format!("unexpected message {word:?}"))),
             None => {
                 self.data(done.wr_id, done.byte_len)?;
                 Came::Data

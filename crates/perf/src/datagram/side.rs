@@ -48,12 +48,12 @@ counted! {
     retransmitted: "retransmitted", |s| s.counters.retransmitted;
     nacks_sent: "NACKs sent", |s| s.counters.nacks_sent;
     nacks_received: "NACKs received", |s| s.counters.nacks_received;
-    packets_asked_for: "packets asked for", |s| s.counters.packets_asked_for;
-    asked_in_vain: "asked for in vain", |s| s.counters.asked_in_vain;
+    packets_asked_for: "packets requested", |s| s.counters.packets_asked_for;
+    asked_in_vain: "requested in vain", |s| s.counters.asked_in_vain;
     flows_scanned: "flows scanned", |s| s.counters.flows_scanned;
     duplicates: "duplicates received", |s| s.counters.duplicates;
     beyond_window: "dropped beyond the window", |s| s.counters.beyond_window_drops;
-    no_room: "dropped for want of a receive", |s| s.no_room_drops;
+    no_room: "dropped without a receive", |s| s.no_room_drops;
     refused: "refused datagrams", |s| s.refused_datagrams;
     marked_received: "marked by switches (ECN)", |s| s.marked_datagrams;
     cnps_sent: "CNPs sent", |s| s.counters.cnps_sent;

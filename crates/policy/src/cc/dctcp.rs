@@ -5,7 +5,7 @@
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::window::{Window, fits};
+use super::window::Window;
 use super::{CongestionControl, Permit};
 use crate::error::check;
 use crate::fluid::{ControlModel, HasControlModel};
@@ -159,7 +159,7 @@ impl CongestionControl for Dctcp {
     #[inline]
     fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         let window_bytes = (self.window * self.packet_bytes) as u64;
-        if fits(want, window_bytes) { Permit::Now } else { Permit::Blocked }
+        if want.fits(window_bytes) { Permit::Now } else { Permit::Blocked }
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

@@ -4,7 +4,7 @@
 
 use pathweave_units::{Rate, Time};
 
-use super::window::{Window, fits};
+use super::window::Window;
 use super::{CongestionControl, Permit};
 use crate::error::check;
 use crate::fluid::{ControlModel, HasControlModel};
@@ -126,7 +126,7 @@ impl CongestionControl for DctcpRate {
     crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
     fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
-        if !fits(want, self.window_bytes) {
+        if !want.fits(self.window_bytes) {
             Permit::Blocked
         } else if now < self.next_send && self.rate < self.line {
             Permit::At(self.next_send)

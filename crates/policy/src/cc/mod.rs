@@ -22,15 +22,15 @@ use pathweave_units::{Duration, Rate, Time};
 
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, HostDelay, HostEnv, MeasuredSection, PolicyCx, PolicyEnv,
-    QueuePairId, SendRequest, SendWindow, Sent,
+    Adapt, ConfigError, Feedback, MeasuredSection, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow,
+    Sent,
 };
 
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
 pub use nscc::{LastHopTrims, NsccProfile};
 pub use supplied::{CcFactory, ExternalCc, MakeCc, ProgramCc};
 pub use swift::{HopScaling, IncreaseOver, SwiftHops};
-pub use timely::{TimelyParams, TimelyPreset};
+pub use timely::{EdgeUpdates, TimelyParams, TimelyPreset};
 pub use window::Window;
 
 /// Result of [`CongestionControl::permit`].
@@ -144,91 +144,11 @@ macro_rules! congestion_controls {
         }
 
         impl Adapt for CcConfig {
-            fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-                match self {
-                    $( CcConfig::$name(config) => config.adapt_to_fabric(fabric), )*
-                    CcConfig::Supplied(config) => config.adapt_to_fabric(fabric),
-                }
-            }
-            fn uses_longest_path(&self) -> bool {
-                match self {
-                    $( CcConfig::$name(config) => config.uses_longest_path(), )*
-                    CcConfig::Supplied(config) => config.uses_longest_path(),
-                }
-            }
-            fn host_delay(&self) -> HostDelay {
-                match self {
-                    $( CcConfig::$name(config) => config.host_delay(), )*
-                    CcConfig::Supplied(config) => config.host_delay(),
-                }
-            }
-            fn adapt_to_host(&mut self, host: &HostEnv) {
-                match self {
-                    $( CcConfig::$name(config) => config.adapt_to_host(host), )*
-                    CcConfig::Supplied(config) => config.adapt_to_host(host),
-                }
-            }
+            crate::forwards!({ CcConfig: $($name)* Supplied } adapt);
         }
 
         impl CongestionControl for AnyCc {
-            fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyCc::$name(cc) => cc.on_open(now, member, cx), )*
-                    AnyCc::Supplied(cc) => cc.on_open(now, member, cx),
-                }
-            }
-            fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyCc::$name(cc) => cc.on_close(cx), )*
-                    AnyCc::Supplied(cc) => cc.on_close(cx),
-                }
-            }
-            #[inline]
-            fn permit(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Permit {
-                match self {
-                    $( AnyCc::$name(cc) => cc.permit(now, want, cx), )*
-                    AnyCc::Supplied(cc) => cc.permit(now, want, cx),
-                }
-            }
-            #[inline]
-            fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-                match self {
-                    $( AnyCc::$name(cc) => cc.on_sent(now, sent, cx), )*
-                    AnyCc::Supplied(cc) => cc.on_sent(now, sent, cx),
-                }
-            }
-            #[inline]
-            fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyCc::$name(cc) => cc.on_feedback(now, feedback, cx), )*
-                    AnyCc::Supplied(cc) => cc.on_feedback(now, feedback, cx),
-                }
-            }
-            fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyCc::$name(cc) => cc.on_timer(now, cx), )*
-                    AnyCc::Supplied(cc) => cc.on_timer(now, cx),
-                }
-            }
-            #[inline]
-            fn next_timer(&self) -> Option<Time> {
-                match self {
-                    $( AnyCc::$name(cc) => cc.next_timer(), )*
-                    AnyCc::Supplied(cc) => cc.next_timer(),
-                }
-            }
-            fn rate(&self, now: Time) -> Option<Rate> {
-                match self {
-                    $( AnyCc::$name(cc) => cc.rate(now), )*
-                    AnyCc::Supplied(cc) => cc.rate(now),
-                }
-            }
-            fn window(&self) -> Option<SendWindow> {
-                match self {
-                    $( AnyCc::$name(cc) => cc.window(), )*
-                    AnyCc::Supplied(cc) => cc.window(),
-                }
-            }
+            crate::forwards!({ AnyCc: $($name)* Supplied } congestion_control);
         }
     };
 }

@@ -10,16 +10,13 @@
 
 use alloc::boxed::Box;
 
-use pathweave_units::{Duration, Rate, Time};
+use pathweave_units::{Duration, Time};
 
 use super::median::Median;
-use super::{CongestionControl, Permit, Swift, SwiftConfig};
+use super::{CongestionControl, Swift, SwiftConfig};
 use crate::error::check;
 use crate::fluid::{ControlModel, HasControlModel};
-use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv,
-    SendRequest, SendWindow, Sent,
-};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv};
 
 /// Parameters of [`Mswift`].
 #[derive(Clone, Debug, PartialEq)]
@@ -49,15 +46,7 @@ impl HasControlModel for MswiftConfig {
 }
 
 impl Adapt for MswiftConfig {
-    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-        self.swift.adapt_to_fabric(fabric);
-    }
-    fn host_delay(&self) -> HostDelay {
-        self.swift.host_delay()
-    }
-    fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.swift.adapt_to_host(host);
-    }
+    crate::forwards!({ swift } adapt_to_fabric, host_delay, adapt_to_host);
 }
 
 impl MswiftConfig {
@@ -109,15 +98,8 @@ impl Mswift {
 }
 
 impl CongestionControl for Mswift {
+    crate::forwards!({ swift } permit, on_sent_half, rate, window);
     crate::ignores!(on_open, on_close, on_timer);
-    #[inline]
-    fn permit(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Permit {
-        self.swift.permit(now, want, cx)
-    }
-    #[inline]
-    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-        self.swift.on_sent(now, sent, cx)
-    }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
         let is_sample = matches!(feedback.kind, FeedbackKind::Ack { timed: true, .. });
@@ -125,12 +107,6 @@ impl CongestionControl for Mswift {
         if let Some(rtt) = rtt {
             self.swift.on_feedback(now, &Feedback { rtt, ..*feedback }, cx);
         }
-    }
-    fn rate(&self, now: Time) -> Option<Rate> {
-        self.swift.rate(now)
-    }
-    fn window(&self) -> Option<SendWindow> {
-        self.swift.window()
     }
 }
 
@@ -140,6 +116,7 @@ mod tests {
     use crate::testing::{Host, Scenario, random_operations};
     use crate::{MeasuredSection, Memo};
     use pathweave_units::PathId;
+    use pathweave_units::Rate;
 
     /// Returns a queue pair with packets of 100 ns, 100 of which are a BDP of 10 us. Windows from 100 packets on have
     /// a target of 19 us. The median is over the fraction `of` of the first window of 101 packets.

@@ -277,7 +277,7 @@ impl CongestionControl for Smartt {
     crate::ignores!(on_open, on_close, on_timer);
     #[inline]
     fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
-        if super::window::fits(want, self.window_bytes()) { Permit::Now } else { Permit::Blocked }
+        if want.fits(self.window_bytes()) { Permit::Now } else { Permit::Blocked }
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

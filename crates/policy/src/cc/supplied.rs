@@ -5,11 +5,9 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use pathweave_units::{Rate, Time};
-
-use super::{CongestionControl, Permit};
+use super::CongestionControl;
 use crate::fluid::{ControlModel, HasControlModel};
-use crate::{Adapt, ConfigError, Feedback, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent};
+use crate::{Adapt, ConfigError, PolicyEnv};
 
 /// Factory of a program's congestion controls, one per queue pair.
 pub trait MakeCc: fmt::Debug + Send + Sync {
@@ -88,33 +86,7 @@ impl Clone for ExternalCc {
 }
 
 impl CongestionControl for ExternalCc {
-    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-        self.0.on_open(now, member, cx);
-    }
-    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-        self.0.on_close(cx);
-    }
-    fn permit(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Permit {
-        self.0.permit(now, want, cx)
-    }
-    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-        self.0.on_sent(now, sent, cx)
-    }
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-        self.0.on_feedback(now, feedback, cx);
-    }
-    fn on_timer(&mut self, now: Time, cx: &mut PolicyCx<'_>) {
-        self.0.on_timer(now, cx);
-    }
-    fn next_timer(&self) -> Option<Time> {
-        self.0.next_timer()
-    }
-    fn rate(&self, now: Time) -> Option<Rate> {
-        self.0.rate(now)
-    }
-    fn window(&self) -> Option<SendWindow> {
-        self.0.window()
-    }
+    crate::forwards!({ 0 } congestion_control);
 }
 
 #[cfg(test)]
@@ -145,7 +117,7 @@ mod tests {
     /// A congestion control behaves the same if it is supplied: every scenario of the test bench has the same
     /// result, and random operations break no invariant.
     #[test]
-    fn what_is_supplied_is_called_as_what_is_built_in() {
+    fn supplied_parts_are_called_as_built_in_ones() {
         for (name, cc) in CcConfig::every() {
             let factory = CcFactory::new(Arc::new(Own(cc.clone())));
             let (supplied, own) = (policy(CcConfig::Supplied(factory)), policy(cc));

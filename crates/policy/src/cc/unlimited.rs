@@ -2,7 +2,6 @@
 
 use pathweave_units::{Rate, Time};
 
-use super::window::fits;
 use super::{CongestionControl, Permit, Window};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, SendRequest, Sent};
@@ -49,7 +48,7 @@ impl CongestionControl for Unlimited {
     crate::ignores!(on_open, on_close, on_feedback, on_timer, window);
     #[inline]
     fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
-        if fits(want, self.window_bytes) { Permit::Now } else { Permit::Blocked }
+        if want.fits(self.window_bytes) { Permit::Now } else { Permit::Blocked }
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

@@ -3,7 +3,7 @@
 use core::fmt;
 
 use crate::error::check;
-use crate::{ConfigError, PolicyEnv, SendRequest};
+use crate::{ConfigError, PolicyEnv};
 
 /// Largest amount of data in flight of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -38,14 +38,6 @@ impl Window {
             Window::Packets(packets) => check(packets > 0, "window.packets", packets, "at least 1"),
         }
     }
-}
-
-/// Returns true if the packet fits. With nothing in flight it always does: a window smaller than a packet must slow a
-/// sender down, never stop it.
-#[inline]
-pub(super) fn fits(want: &SendRequest, window_bytes: u64) -> bool {
-    want.inflight_packets == 0
-        || want.inflight_bytes.saturating_add(u64::from(want.wire_bytes)) <= window_bytes
 }
 
 impl fmt::Display for Window {

@@ -10,7 +10,7 @@ use super::Dlbf;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::error::check;
 use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
-use crate::{Adapt, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
+use crate::{Adapt, ConfigError, PolicyEnv};
 
 /// Variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -61,10 +61,10 @@ pub enum DlbfScope {
 pub enum OnSwitch {
     /// None. Data waits until it can no longer overtake packets in flight on other paths. A notice is sent if the
     /// delay of the path is unknown (section III-D). Copies would take as long as waiting, and cost their bytes.
-    #[default]
     Wait,
     /// Copies of the packets that would arrive late, and a notice if the delay of the path is unknown (sections III-C
     /// and III-D).
+    #[default]
     CopiesAndNotices,
     /// Copies always, and no notices. An unknown delay is taken from the path's last measurement, or else from the
     /// fastest path.
@@ -83,10 +83,10 @@ pub enum OnSwitch {
 pub enum MarkedRate {
     /// A congestion notification reduces the rate only while the packet's path is in use. It has no effect if that
     /// path has been left. If the path is left because of the marks, the rate returns to its value before them.
-    #[default]
     OfItsPath,
     /// A congestion notification reduces the rate, as without DLBF, and the path is left as well (the paper's "DCQCN
     /// enabled").
+    #[default]
     Reduced,
     /// A congestion notification has no effect while there is another path that is not known to be congested.
     Kept,
@@ -114,9 +114,9 @@ pub struct DlbfConfig {
     /// Time added to the delay gap of every packet. Delays are half a round trip old when they are used, and a
     /// growing queue makes the true gap larger. Default 0s (the paper).
     pub gap_margin: Duration,
-    /// Packets sent on a new path before its data. Default "wait".
+    /// Packets sent on a new path before its data. Default "copies_and_notices" (the paper).
     pub on_switch: OnSwitch,
-    /// Effect of a marked packet on the rate. Default "of_its_path".
+    /// Effect of a marked packet on the rate. Default "reduced" (the paper).
     pub marked_rate: MarkedRate,
     /// Queue pairs whose acknowledgements update the state of the paths. Default "host_pair".
     pub scope: DlbfScope,
@@ -144,18 +144,7 @@ impl AsFluid for DlbfConfig {
 }
 
 impl Adapt for DlbfConfig {
-    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
-        self.cc.adapt_to_fabric(fabric);
-    }
-    fn uses_longest_path(&self) -> bool {
-        self.cc.uses_longest_path()
-    }
-    fn host_delay(&self) -> HostDelay {
-        self.cc.host_delay()
-    }
-    fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.cc.adapt_to_host(host);
-    }
+    crate::forwards!({ cc } adapt);
 }
 
 impl DlbfConfig {

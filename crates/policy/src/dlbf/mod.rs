@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
-use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+use pathweave_units::{Duration, PathId, Rng, Time};
 use pathweave_wire::{Control, NoticePermission};
 
 use crate::cc::{AnyCc, CongestionControl, Permit};
@@ -352,6 +352,7 @@ impl OnSwitch {
 }
 
 impl Policy for Dlbf {
+    crate::forwards!({ cc } rate);
     crate::ignores!(window, path_beyond_window);
     fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.cc.on_open(now, member, cx);
@@ -520,8 +521,5 @@ impl Policy for Dlbf {
     }
     fn next_timer(&self) -> Option<Time> {
         self.cc.next_timer()
-    }
-    fn rate(&self, now: Time) -> Option<Rate> {
-        self.cc.rate(now)
     }
 }

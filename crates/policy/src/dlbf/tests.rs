@@ -7,7 +7,7 @@ use super::*;
 use crate::cc::CcConfig;
 use crate::testing::{Host, Scenario, random_operations};
 use crate::{Egress, PathState, Shared};
-use pathweave_units::Rng;
+use pathweave_units::{Rate, Rng};
 
 const US: u64 = 1_000_000;
 
@@ -15,13 +15,9 @@ fn us(n: u64) -> Time {
     Time::from_us(n)
 }
 
-/// Behaviour of the paper: copies, and marks that always reduce the rate.
-fn printed() -> DlbfConfig {
-    DlbfConfig {
-        on_switch: OnSwitch::CopiesAndNotices,
-        marked_rate: MarkedRate::Reduced,
-        ..DlbfConfig::default()
-    }
+/// Data waits instead of copies, and marks of a path that was left do not count.
+fn waiting() -> DlbfConfig {
+    DlbfConfig { on_switch: OnSwitch::Wait, marked_rate: MarkedRate::OfItsPath, ..DlbfConfig::default() }
 }
 
 /// A queue pair without congestion control, and the host state it uses.
@@ -130,7 +126,7 @@ impl Alone {
 #[test]
 fn only_what_would_arrive_late_is_copied() {
     for offset in [0, 1_000_000, -1_000_000] {
-        let mut qp = Alone::new(printed(), 2).on(0, 0, &[40 + offset, 25 + offset]);
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40 + offset, 25 + offset]);
         qp.send(0);
         qp.send(10);
         qp.mark(20, 0, 40 + offset);
@@ -146,7 +142,7 @@ fn only_what_would_arrive_late_is_copied() {
 #[test]
 fn as_long_under_way_as_the_gap_is_in_time() {
     let switch_with = |delays: [i64; 2]| {
-        let mut qp = Alone::new(printed(), 2).on(0, 0, &delays);
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &delays);
         qp.send(5);
         qp.mark(20, 0, delays[0]);
         qp.copies(20)
@@ -160,7 +156,7 @@ fn as_long_under_way_as_the_gap_is_in_time() {
 /// Oracle 4: twenty packets a microsecond apart, gap 7.5. Oracle 15: the copies are the last ones sent.
 #[test]
 fn the_seven_most_recent_packets() {
-    let mut qp = Alone::new(printed(), 2).on(0, 0, &[30, 0]);
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[30, 0]);
     let gap = 7_500_000;
     qp.table().on_ack(us(0), PathId(0), false, gap);
     for at in 0..20 {
@@ -186,7 +182,7 @@ fn the_seven_most_recent_packets() {
 #[test]
 fn after_two_switches_each_packet_has_its_own_gap() {
     for (variant, copied) in [(DlbfVariant::Repaired, vec![0]), (DlbfVariant::Published, vec![])] {
-        let config = DlbfConfig { variant, on_switch: OnSwitch::Copies, ..printed() };
+        let config = DlbfConfig { variant, on_switch: OnSwitch::Copies, ..DlbfConfig::default() };
         let mut qp = Alone::new(config, 3).on(0, 0, &[60, 30, 10]);
         // State after a switch from A to B without copies: sent 25 and 20 before the next switch.
         qp.dlbf.state.history.sent(1, Sending { at: us(75), path: PathId(1) });
@@ -230,7 +226,7 @@ fn the_table_of_algorithm_1() {
 
 /// Oracle 7.
 #[test]
-fn what_is_known_expires() {
+fn known_delays_expire() {
     let mut table = PathTable::new(1, Duration::from_us(100), Duration::from_us(200));
     let path = PathId(0);
     let at = |ps: u64| Time::from_ps(ps);
@@ -253,7 +249,7 @@ fn what_is_known_expires() {
 /// Oracle 8, and the limit of one switch per round-trip time.
 #[test]
 fn late_marks_of_the_path_left_change_nothing() {
-    let mut qp = Alone::new(printed(), 4).on(0, 0, &[10, 10, 10, 10]);
+    let mut qp = Alone::new(DlbfConfig::default(), 4).on(0, 0, &[10, 10, 10, 10]);
     qp.send(0);
     qp.mark(5, 0, 10);
     let second = qp.dlbf.path();
@@ -289,7 +285,7 @@ fn available_paths_are_equally_likely() {
 #[test]
 fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
     let unknown = |on_switch| {
-        let config = DlbfConfig { on_switch, ..printed() };
+        let config = DlbfConfig { on_switch, ..DlbfConfig::default() };
         let mut qp = Alone::new(config, 2).on(0, 0, &[40]);
         qp.send(0);
         qp.send(39);
@@ -323,7 +319,7 @@ fn an_unknown_path_gets_a_notice_unless_they_are_paused_or_off() {
 /// Published variant: data follows the notice at once, although it may overtake.
 #[test]
 fn as_printed_nobody_waits_for_the_answer() {
-    let config = DlbfConfig { variant: DlbfVariant::Published, ..printed() };
+    let config = DlbfConfig { variant: DlbfVariant::Published, ..DlbfConfig::default() };
     let mut qp = Alone::new(config, 2).on(0, 0, &[40]);
     qp.send(0);
     qp.mark(40, 0, 40);
@@ -335,7 +331,7 @@ fn as_printed_nobody_waits_for_the_answer() {
 #[test]
 fn an_unknown_path_that_is_congested_or_silent_is_not_used() {
     let asked = || {
-        let mut qp = Alone::new(printed(), 2).on(0, 0, &[40]);
+        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40]);
         qp.send(0);
         qp.mark(40, 0, 40);
         qp.poll(40);
@@ -361,7 +357,7 @@ fn an_unknown_path_that_is_congested_or_silent_is_not_used() {
 
 #[test]
 fn with_nothing_to_overtake_an_unknown_path_is_used_at_once() {
-    let mut qp = Alone::new(printed(), 2).on(0, 0, &[40]);
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40]);
     qp.send(0);
     qp.mark(40, 0, 40);
     qp.poll(40);
@@ -373,7 +369,7 @@ fn with_nothing_to_overtake_an_unknown_path_is_used_at_once() {
 
 #[test]
 fn the_margin_copies_more_and_nothing_of_the_new_path() {
-    let config = DlbfConfig { gap_margin: Duration::from_us(6), ..printed() };
+    let config = DlbfConfig { gap_margin: Duration::from_us(6), ..DlbfConfig::default() };
     let mut qp = Alone::new(config, 2).on(0, 0, &[40, 25]);
     qp.send(0);
     qp.dlbf.state.history.sent(1, Sending { at: us(19), path: PathId(1) });
@@ -384,7 +380,7 @@ fn the_margin_copies_more_and_nothing_of_the_new_path() {
 
 #[test]
 fn with_every_path_congested_it_stays_and_says_so() {
-    let mut qp = Alone::new(printed(), 2).on(0, 0, &[40, 25]);
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, 25]);
     qp.send(0);
     qp.mark(1, 1, 25);
     qp.mark(2, 0, 40);
@@ -397,8 +393,8 @@ fn with_every_path_congested_it_stays_and_says_so() {
 #[test]
 fn marks_leave_the_rate_alone_where_asked_and_while_there_is_a_way_out() {
     let rate_after = |marked_rate, others_marked: bool| {
-        let mut qp = Alone::new(DlbfConfig { marked_rate, ..printed() }, 2);
-        qp.dlbf.cc = printed().cc.build(&qp.dlbf.state.env);
+        let mut qp = Alone::new(DlbfConfig { marked_rate, ..DlbfConfig::default() }, 2);
+        qp.dlbf.cc = DlbfConfig::default().cc.build(&qp.dlbf.state.env);
         let mut qp = qp.on(0, 0, &[40, 25]);
         qp.send(0);
         if others_marked {
@@ -418,9 +414,9 @@ fn marks_leave_the_rate_alone_where_asked_and_while_there_is_a_way_out() {
 fn queue_pairs_to_one_host_know_the_same() {
     let mut shared = Shared::new();
     let mut rng = Rng::for_component(1, "pair", 0);
-    let env = Alone::new(printed(), 4).dlbf.state.env;
+    let env = Alone::new(DlbfConfig::default(), 4).dlbf.state.env;
     let mut open = |qp: u32, peer: u32, shared: &mut Shared| {
-        let mut dlbf = printed().build(&env, &mut rng);
+        let mut dlbf = DlbfConfig::default().build(&env, &mut rng);
         let member = QueuePairId { qp: pathweave_units::QpNum(qp), peer: pathweave_units::HostId(peer) };
         dlbf.on_open(Time::ZERO, &member, &mut PolicyCx { rng: &mut rng, shared });
         dlbf
@@ -437,7 +433,7 @@ fn queue_pairs_to_one_host_know_the_same() {
 
 #[test]
 fn a_dead_path_is_left_and_what_is_known_of_others_stays() {
-    let mut qp = Alone::new(printed(), 3).on(0, 0, &[40, 25, 25]);
+    let mut qp = Alone::new(DlbfConfig::default(), 3).on(0, 0, &[40, 25, 25]);
     qp.send(0);
     let view = |id, state| PathView { base_rtt: None, ..PathView::new(PathId(id), state) };
     let views = [view(0, PathState::Down), view(1, PathState::Up), view(2, PathState::Up)];
@@ -465,31 +461,34 @@ fn history_takes_any_order() {
 #[test]
 fn values_out_of_range_are_named() {
     let wrong = |config: DlbfConfig| config.validate().expect_err("refused").field;
-    assert_eq!(wrong(DlbfConfig { available_for: Duration::ZERO, ..printed() }), "available_for");
+    assert_eq!(wrong(DlbfConfig { available_for: Duration::ZERO, ..DlbfConfig::default() }), "available_for");
     assert_eq!(
-        wrong(DlbfConfig { unavailable_for: Duration::from_ms(2_000), ..printed() }),
+        wrong(DlbfConfig { unavailable_for: Duration::from_ms(2_000), ..DlbfConfig::default() }),
         "unavailable_for"
     );
-    assert_eq!(wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..printed() }), "gap_margin");
+    assert_eq!(
+        wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..DlbfConfig::default() }),
+        "gap_margin"
+    );
 }
 
 /// With a round trip of 2 ms no acknowledgement is younger than 100 us, so the state of paths must last longer.
 #[test]
-fn what_is_known_of_paths_outlasts_a_long_round_trip() {
+fn known_delays_outlast_a_long_round_trip() {
     let env = PolicyEnv { base_rtt: Duration::from_ms(2), ..Scenario::steady().env };
     let known = |config: DlbfConfig| {
         let dlbf = config.build(&env, &mut Rng::for_component(7, "dlbf", 0));
         (dlbf.state.config.available_for, dlbf.state.config.unavailable_for)
     };
     assert_eq!(known(DlbfConfig::default()), (Duration::from_ms(8), Duration::from_ms(16)));
-    let published = DlbfConfig { variant: DlbfVariant::Published, ..printed() };
+    let published = DlbfConfig { variant: DlbfVariant::Published, ..DlbfConfig::default() };
     assert_eq!(known(published), (Duration::from_us(100), Duration::from_us(200)));
 }
 
 #[test]
 fn a_marked_path_is_left_for_good() {
     let scenario = Scenario { packets: 10_000, ..Scenario::one_path_marked() };
-    let config = DlbfConfig { cc: CcConfig::None(Default::default()), ..printed() };
+    let config = DlbfConfig { cc: CcConfig::None(Default::default()), ..DlbfConfig::default() };
     let report = scenario.run(|env, rng| config.build(env, rng));
     let sent = &report.senders[0].sent;
     assert!(sent.iter().max().expect("paths") > &9_000, "{sent:?}");
@@ -512,7 +511,7 @@ fn random_operations_break_no_invariant() {
 #[test]
 fn data_waits_until_it_overtakes_nothing() {
     let left = || {
-        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, 25]);
+        let mut qp = Alone::new(waiting(), 2).on(0, 0, &[40, 25]);
         qp.send(0);
         qp.send(19);
         qp.feed(20, FeedbackKind::Duplicate { marked: true }, 0, 0, 10, 40);
@@ -538,7 +537,7 @@ fn data_waits_until_it_overtakes_nothing() {
 #[test]
 fn a_queue_that_the_other_path_has_as_well_is_no_reason_to_leave() {
     for (other, path) in [(36, 0), (34, 1)] {
-        let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, other]);
+        let mut qp = Alone::new(waiting(), 2).on(0, 0, &[40, other]);
         qp.send(0);
         qp.feed(20, FeedbackKind::Duplicate { marked: true }, 0, 0, 12, 40);
         assert_eq!(qp.dlbf.path(), Some(PathId(path)), "{other}");
@@ -549,7 +548,7 @@ fn a_queue_that_the_other_path_has_as_well_is_no_reason_to_leave() {
 /// packets on the second path.
 #[test]
 fn a_path_does_not_wait_for_itself() {
-    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[20, 20]);
+    let mut qp = Alone::new(waiting(), 2).on(0, 0, &[20, 20]);
     qp.send(10);
     let state = &mut *qp.dlbf.state;
     state.switch_to(us(11), PathId(1), None);
@@ -561,7 +560,7 @@ fn a_path_does_not_wait_for_itself() {
 #[test]
 fn marks_of_a_path_that_is_left_cut_nothing() {
     let begun = |others_marked: bool| {
-        let mut qp = Alone::new(DlbfConfig::default(), 2);
+        let mut qp = Alone::new(waiting(), 2);
         qp.dlbf.cc = DlbfConfig::default().cc.build(&qp.dlbf.state.env);
         let mut qp = qp.on(0, 0, &[40, 25]);
         qp.send(0);

@@ -32,9 +32,12 @@ choice! {
         /// count as congestion.
         #[default]
         Repaired,
-        /// Variant of the paper, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit.
-        /// After a change the rate stays for twice the shortest delay. Estimated delays count as measured ones.
+        /// Variant of the paper, algorithms 1 and 2. All silent paths are probed. The expected rate is at most the
+        /// line rate, as the rate limiter of the NIC allows no more. After a change the rate stays for twice the
+        /// shortest delay. Estimated delays count as measured ones.
         Published,
+        /// Variant "published" without a bound on the expected rate: algorithm 2 prints none.
+        PublishedUnbounded,
         /// Variant of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its
         /// path as last measured.
         #[cfg_attr(feature = "serde", serde(rename = "code_2025"))]
@@ -158,8 +161,8 @@ impl MarginRule {
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LapsConfig {
-    /// Variant of the algorithm: "repaired" (default), "published" or "code_2025". Determines the rules that the
-    /// other fields leave open. The named schemes set the other fields to match.
+    /// Variant of the algorithm: "repaired" (default), "published", "published_unbounded" or "code_2025". Determines
+    /// the rules that the other fields leave open. The named schemes set the other fields to match.
     pub variant: LapsVariant,
     /// beta of the softmax: a path whose delay is longer by 1 / alpha of the unit gets 1/e of the share. With 0 all
     /// paths are equal (random spraying); with a large value only the fastest path is used. The paper gives no value,
@@ -245,6 +248,7 @@ impl LapsConfig {
         match self.variant {
             LapsVariant::Repaired => &REPAIRED,
             LapsVariant::Published => &published::LAW,
+            LapsVariant::PublishedUnbounded => &published::UNBOUNDED,
             LapsVariant::Code2025 => &code_2025::LAW,
         }
     }

@@ -1,5 +1,6 @@
-//! LAPS as printed: algorithms 1 and 2 to the letter, except the inequality of lines 6 and 10, with which the rate
-//! would never change. Frozen: the default may change, this configuration does not.
+//! LAPS as printed: algorithms 1 and 2, except the inequality of lines 6 and 10, with which the rate would never
+//! change. Both rates start at the most that the rate limiter of the NIC allows (section III-F), so they never exceed
+//! the line rate. Frozen: the default may change, this configuration does not.
 
 use pathweave_units::{Duration, Rate};
 
@@ -8,7 +9,7 @@ use super::law::{AfterProbe, HoldOff, Law, Probing, Unmeasured};
 use crate::ControlClass;
 
 impl LapsConfig {
-    /// Returns algorithms 1 and 2 to the letter, except the inequality that would keep the rate constant for ever.
+    /// Returns algorithms 1 and 2, except the inequality that would keep the rate constant for ever.
     pub fn published() -> Self {
         LapsConfig {
             variant: LapsVariant::Published,
@@ -26,15 +27,19 @@ impl LapsConfig {
     }
 }
 
-/// Rules of the paper. The expected rate doubles with every quiet period, and a later halving has no effect.
+/// Rules of the paper.
 pub(super) const LAW: Law = Law {
     probing: Probing::All,
     after_probe: AfterProbe::Doubled,
     probes: ControlClass::AsUnmarkedData,
     stages: 5,
-    most_lines: 1 << 20,
+    most_lines: 1,
     floor: 1e-6,
     least_increase: Rate::ZERO,
     hold_off: HoldOff::Fastest,
     unmeasured: Unmeasured::Counted,
 };
+
+/// The rules with the assignments of algorithm 2 alone, which bound no rate. The expected rate doubles with every
+/// quiet period, and later halvings have no effect.
+pub(super) const UNBOUNDED: Law = Law { most_lines: 1 << 20, ..LAW };

@@ -133,11 +133,15 @@ impl RateControl {
 #[cfg(test)]
 mod tests {
     use super::super::code_2025;
+    use super::super::config::LapsVariant;
     use super::*;
     use alloc::boxed::Box;
     use pathweave_units::Rng;
     use std::vec::Vec;
 
+    /// Configuration of the paper without a bound on its rates.
+    const UNBOUNDED: fn() -> LapsConfig =
+        || LapsConfig { variant: LapsVariant::PublishedUnbounded, ..LapsConfig::published() };
     const US: fn(u64) -> Duration = Duration::from_us;
     /// Configuration with the decreases of algorithm 2.
     const PAPER: fn() -> LapsConfig = || LapsConfig { decrease: RateCut::Half, ..LapsConfig::default() };
@@ -164,7 +168,7 @@ mod tests {
 
     #[test]
     fn increases_approach_the_expected_rate_which_doubles_after_five_stages() {
-        let mut paper = control(LapsConfig::published());
+        let mut paper = control(UNBOUNDED());
         paper.expected = 2 * paper.current;
         let seven = [1.5, 1.75, 1.875, 1.937_5, 1.968_75, 2.984_375, 5.492_187_5];
         assert_eq!(increases(&mut paper, 7), seven);
@@ -179,15 +183,17 @@ mod tests {
 
     #[test]
     fn the_line_caps_both_rates() {
-        let mut control = control(PAPER());
-        assert_eq!(increases(&mut control, 9), [1.0; 9]);
-        control.on_ack(Time::from_us(1_000), &delays(10));
-        assert_eq!((control.current, control.expected), (32_000_000_000, 64_000_000_000));
-        control.next_increase = Time::from_us(1_000);
-        let steps = [0.75, 0.875, 0.937_5, 0.968_75, 0.984_375];
-        assert_eq!(increases(&mut control, 5), steps);
-        increases(&mut control, 1);
-        assert_eq!(control.expected, 64_000_000_000);
+        for config in [PAPER(), LapsConfig::published()] {
+            let mut control = control(config);
+            assert_eq!(increases(&mut control, 9), [1.0; 9]);
+            control.on_ack(Time::from_us(1_000), &delays(10));
+            assert_eq!((control.current, control.expected), (32_000_000_000, 64_000_000_000));
+            control.next_increase = Time::from_us(1_000);
+            let steps = [0.75, 0.875, 0.937_5, 0.968_75, 0.984_375];
+            assert_eq!(increases(&mut control, 5), steps);
+            increases(&mut control, 1);
+            assert_eq!(control.expected, 64_000_000_000);
+        }
     }
 
     #[test]
@@ -244,7 +250,9 @@ mod tests {
     #[test]
     fn rates_stay_in_order_whatever_comes() {
         let mut rng = Rng::for_component(1, "test", 0);
-        for config in [LapsConfig::default(), PAPER(), LapsConfig::published(), LapsConfig::code_2025()] {
+        for config in
+            [LapsConfig::default(), PAPER(), LapsConfig::published(), UNBOUNDED(), LapsConfig::code_2025()]
+        {
             let mut control = control(config);
             let (mut now, mut last_decrease) = (Time::ZERO, None::<(Time, Duration)>);
             for _ in 0..20_000 {

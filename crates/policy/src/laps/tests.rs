@@ -113,7 +113,7 @@ impl Host {
 }
 
 #[test]
-fn what_one_flow_measures_all_flows_to_that_host_know() {
+fn measurements_are_shared_by_flows_to_the_same_host() {
     let mut host = Host::new(&LapsConfig { alpha: 1e6, ..LapsConfig::default() }, 2, 4);
     host.now = Time::from_us(7);
     for path in [0, 1, 3] {

@@ -99,6 +99,21 @@ fn the_window_grows_by_a_packet_a_round_trip_and_shrinks_by_half_a_packet_a_mark
 }
 
 #[test]
+fn each_mark_can_halve_the_window() {
+    let mut driver = Driver::new(&MpRdmaConfig { decrease: Decrease::HalfWindowEachMark, ..plain() });
+    driver.send();
+    let mark = FeedbackKind::Ack { timed: true, marked: true };
+    let windows: Vec<f64> = (0..8)
+        .map(|psn| {
+            driver.feed(0, psn, mark, true);
+            driver.policy.window_packets()
+        })
+        .collect();
+    // It has at least a packet.
+    assert_eq!(windows, [50.0, 25.0, 12.5, 6.25, 3.125, 1.5625, 1.0, 1.0]);
+}
+
+#[test]
 fn halving_the_window_happens_once_a_round_trip() {
     let mut driver = Driver::new(&MpRdmaConfig { decrease: Decrease::HalfWindow, ..plain() });
     driver.send();
@@ -166,7 +181,8 @@ fn a_pause_longer_than_the_burst_timer_starts_anew() {
 #[test]
 fn random_operations_break_no_invariant() {
     for seed in 0..60 {
-        let decrease = if seed % 2 == 0 { Decrease::HalfPacket } else { Decrease::HalfWindow };
+        let decreases = [Decrease::HalfPacket, Decrease::HalfWindow, Decrease::HalfWindowEachMark];
+        let decrease = decreases[(seed % 3) as usize];
         let initial_window_bdp = [1.0, 0.001, 4.0][seed as usize % 3];
         let config = MpRdmaConfig { decrease, initial_window_bdp, ..MpRdmaConfig::default() };
         assert_eq!(config.validate(), Ok(()));

@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_packets_leaves_for_a_backup_of_its_plane() {
+    fn a_path_that_loses_packets_is_replaced_by_a_backup_of_its_plane() {
         // One plane of even and one of odd EVs; 4 to 7 are backups.
         let mut evs = evs(4, 8, 1, 2);
         evs.lost(Time::ZERO, PathId(1));
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn who_knows_may_deny() {
+    fn a_known_dead_path_is_not_used() {
         let view = |id, state| PathView::new(PathId(id), state);
         let states = |down: &[u16]| -> Vec<PathView> {
             (0..4)

@@ -21,16 +21,15 @@ mod evs;
 use alloc::boxed::Box;
 use core::ops::Range;
 
-use pathweave_units::{PathId, Rate, Rng, Time, TrimmedAt};
+use pathweave_units::{PathId, Rng, Time, TrimmedAt};
 use pathweave_wire::Control;
 
 use crate::cc::{CongestionControl, Nscc, NsccConfig, Permit};
 use crate::error::check;
 use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
 use crate::{
-    Adapt, ConfigError, ControlClass, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, HostDelay,
-    HostEnv, Memo, Outgoing, PathView, Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow,
-    Sent,
+    Adapt, ConfigError, ControlClass, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, Memo,
+    Outgoing, PathView, Policy, PolicyCx, PolicyEnv, SendRequest, Sent,
 };
 use evs::Evs;
 
@@ -77,17 +76,12 @@ impl AsFluid for MrcConfig {
 }
 
 impl Adapt for MrcConfig {
+    crate::forwards!({ nscc } host_delay, adapt_to_host);
     /// Uses one plane per NIC port, each with the configured number of EVs.
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.nscc.adapt_to_fabric(fabric);
         self.planes = self.planes.max(fabric.nic_ports);
         self.active_evs = self.active_evs.saturating_mul(fabric.nic_ports);
-    }
-    fn host_delay(&self) -> HostDelay {
-        self.nscc.host_delay()
-    }
-    fn adapt_to_host(&mut self, host: &HostEnv) {
-        self.nscc.adapt_to_host(host);
     }
 }
 
@@ -117,13 +111,8 @@ pub struct Mrc {
 }
 
 impl Policy for Mrc {
+    crate::forwards!({ nscc } on_open, on_close, rate, window);
     crate::ignores!(on_copy_sent, on_timer);
-    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-        self.nscc.on_open(now, member, cx);
-    }
-    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-        self.nscc.on_close(cx);
-    }
     #[inline]
     fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         if let Some(path) = self.evs.to_probe(now) {
@@ -164,12 +153,6 @@ impl Policy for Mrc {
     }
     fn on_paths(&mut self, _: Time, paths: &[PathView], _: &mut PolicyCx<'_>) {
         self.evs.on_paths(paths);
-    }
-    fn rate(&self, now: Time) -> Option<Rate> {
-        self.nscc.rate(now)
-    }
-    fn window(&self) -> Option<SendWindow> {
-        self.nscc.window()
     }
     fn path_beyond_window(&mut self, _: Time, want: &SendRequest, _: &mut PolicyCx<'_>) -> PathId {
         self.evs.next(want.egress)

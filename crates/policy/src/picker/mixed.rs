@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_first_then_the_bitmap() {
+    fn returned_paths_come_before_the_bitmap() {
         let mut host = Host::new(1);
         let env = PolicyEnv { paths: 8, ..Scenario::steady().env };
         let mut picker = Mixed::new(&PenaltiesConfig::default(), &env, &mut host.rng);

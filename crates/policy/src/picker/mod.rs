@@ -8,6 +8,7 @@ mod ecmp;
 mod mixed;
 mod oblivious;
 mod path_feedback;
+mod path_ring;
 mod paths;
 mod penalties;
 mod per_message;
@@ -27,6 +28,7 @@ use pathweave_units::{PathId, Rng, Time};
 use crate::fluid::{HasSpread, Spread};
 use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent};
 
+pub(crate) use path_ring::PathRing;
 pub use paths::PathSet;
 pub use penalties::Forgives;
 pub(crate) use shares::Shares;
@@ -114,45 +116,7 @@ macro_rules! pickers {
         }
 
         impl PathPicker for AnyPicker {
-            fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPicker::$name(picker) => picker.on_open(now, member, cx), )*
-                    AnyPicker::Supplied(picker) => picker.on_open(now, member, cx),
-                }
-            }
-            fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPicker::$name(picker) => picker.on_close(cx), )*
-                    AnyPicker::Supplied(picker) => picker.on_close(cx),
-                }
-            }
-            #[inline]
-            fn pick(&self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-                match self {
-                    $( AnyPicker::$name(picker) => picker.pick(now, want, cx), )*
-                    AnyPicker::Supplied(picker) => picker.pick(now, want, cx),
-                }
-            }
-            #[inline]
-            fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-                match self {
-                    $( AnyPicker::$name(picker) => picker.on_sent(now, sent, cx), )*
-                    AnyPicker::Supplied(picker) => picker.on_sent(now, sent, cx),
-                }
-            }
-            #[inline]
-            fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPicker::$name(picker) => picker.on_feedback(now, feedback, cx), )*
-                    AnyPicker::Supplied(picker) => picker.on_feedback(now, feedback, cx),
-                }
-            }
-            fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-                match self {
-                    $( AnyPicker::$name(picker) => picker.on_paths(now, paths, cx), )*
-                    AnyPicker::Supplied(picker) => picker.on_paths(now, paths, cx),
-                }
-            }
+            crate::forwards!({ AnyPicker: $($name)* Supplied } path_picker);
         }
     };
     (@pattern $name:ident $bound:ident) => { PickerConfig::$name };

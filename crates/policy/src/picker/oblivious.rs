@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_down_is_left_out() {
+    fn dead_paths_are_left_out() {
         let mut host = Host::new(1);
         let mut picker = Oblivious::new(8, &mut host.rng);
         picker.on_paths(Time::ZERO, &all_but(PathId(3), 8), &mut host.cx());

@@ -8,7 +8,7 @@ use alloc::vec;
 use pathweave_units::{Duration, PathId, Rng, Time};
 
 use super::path_feedback::PathFeedback;
-use super::{PathPicker, PathSet};
+use super::{PathPicker, PathRing, PathSet};
 use crate::error::check;
 use crate::fluid::{HasSpread, Spread};
 use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, SendRequest, Sent};
@@ -43,13 +43,6 @@ impl RecycledConfig {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Entry {
-    path: PathId,
-    /// True if the path returned unmarked and has not been taken since.
-    fresh: bool,
-}
-
 /// State of one queue pair.
 #[derive(Clone, Debug)]
 pub struct Recycled {
@@ -61,16 +54,13 @@ pub struct Recycled {
 struct State {
     config: RecycledConfig,
     paths: PathSet,
-    ring: Box<[Entry]>,
-    /// Index of the next entry to write; number of entries written, at most all; and number of fresh entries before
-    /// `head`.
-    head: usize,
-    filled: usize,
-    fresh: usize,
+    ring: PathRing<Box<[PathId]>>,
+    /// Number of entries written, at most all.
+    filled: u8,
     exploring: u32,
     frozen_until: Option<Time>,
     /// Index of the entry taken next while frozen.
-    frozen_at: usize,
+    frozen_at: u8,
     /// Random path. Drawn ahead, so that reading it does not change the state.
     any: PathId,
 }
@@ -83,10 +73,8 @@ impl Recycled {
         let state = State {
             config: *config,
             paths,
-            ring: vec![Entry::default(); usize::from(config.ring)].into_boxed_slice(),
-            head: 0,
+            ring: PathRing::new(vec![PathId(0); usize::from(config.ring)].into_boxed_slice()),
             filled: 0,
-            fresh: 0,
             exploring: config.explore_first,
             frozen_until: None,
             frozen_at: 0,
@@ -100,25 +88,25 @@ impl Recycled {
 enum PathSource {
     Anywhere,
     /// The oldest fresh entry.
-    Fresh(usize),
-    Frozen(usize),
+    Fresh(PathId),
+    /// The entry at this index.
+    Frozen(u8),
 }
 
 impl State {
     fn source(&self) -> PathSource {
-        let size = self.ring.len();
         match self.frozen_until {
             _ if self.exploring > 0 || self.filled == 0 => PathSource::Anywhere,
             Some(_) => PathSource::Frozen(self.frozen_at % self.filled),
-            None if self.fresh == 0 => PathSource::Anywhere,
-            None => PathSource::Fresh((self.head + size - self.fresh) % size),
+            None => self.ring.oldest().map_or(PathSource::Anywhere, PathSource::Fresh),
         }
     }
 
     fn next(&self) -> PathId {
         match self.source() {
             PathSource::Anywhere => self.any,
-            PathSource::Fresh(at) | PathSource::Frozen(at) => self.ring[at].path,
+            PathSource::Fresh(path) => path,
+            PathSource::Frozen(at) => self.ring.at(usize::from(at)),
         }
     }
 
@@ -128,17 +116,9 @@ impl State {
                 self.exploring = self.exploring.saturating_sub(1);
                 self.any = self.paths.draw(rng);
             }
-            PathSource::Fresh(at) => self.take(at),
-            PathSource::Frozen(at) => {
-                self.take(at);
-                self.frozen_at = (at + 1) % self.filled;
-            }
+            PathSource::Fresh(path) => _ = self.ring.take(path),
+            PathSource::Frozen(at) => self.frozen_at = ((u16::from(at) + 1) % u16::from(self.filled)) as u8,
         }
-    }
-
-    fn take(&mut self, at: usize) {
-        let entry = &mut self.ring[at];
-        self.fresh -= usize::from(core::mem::take(&mut entry.fresh));
     }
 
     fn hear(&mut self, now: Time, path: PathId, news: PathFeedback) {
@@ -146,17 +126,15 @@ impl State {
             self.frozen_until = Some(now.saturating_add(self.config.freeze));
         }
         if self.frozen_until.is_some_and(|until| now > until) {
-            self.ring.fill(Entry::default());
-            (self.head, self.filled, self.fresh, self.frozen_at) = (0, 0, 0, 0);
+            // Which entries were fresh no longer matters: while frozen, all are taken in turn.
+            self.ring.restart();
+            (self.filled, self.frozen_at) = (0, 0);
             self.frozen_until = None;
             self.exploring = self.config.explore_after;
         }
         if news == PathFeedback::Good && self.paths.contains(path) {
-            let entry = &mut self.ring[self.head];
-            self.fresh += usize::from(!entry.fresh);
-            *entry = Entry { path, fresh: true };
-            self.head = (self.head + 1) % self.ring.len();
-            self.filled = (self.filled + 1).min(self.ring.len());
+            self.ring.push(path);
+            self.filled = self.filled.saturating_add(1).min(self.config.ring);
         }
     }
 }
@@ -186,8 +164,8 @@ impl PathPicker for Recycled {
         let state = &mut *self.state;
         state.paths = PathSet::usable(paths);
         state.any = state.paths.keep_or_draw(state.any, cx.rng);
-        for entry in &mut state.ring {
-            entry.path = state.paths.keep_or_draw(entry.path, cx.rng);
+        for path in state.ring.all_mut() {
+            *path = state.paths.keep_or_draw(*path, cx.rng);
         }
     }
 }
@@ -208,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_back_is_taken_once_the_oldest_first() {
+    fn returned_paths_are_reused_once_oldest_first() {
         let mut host = Host::new(1);
         let mut picker = picker(&mut host);
         for path in [11, 12, 13] {
@@ -227,7 +205,7 @@ mod tests {
         let mut picker = picker(&mut host);
         (0..11).for_each(|path| picker.state.hear(Time::ZERO, PathId(path), PathFeedback::Good));
         assert_eq!(sends(&mut picker, 8, &mut host), [3, 4, 5, 6, 7, 8, 9, 10]);
-        assert_eq!(picker.state.fresh, 0);
+        assert_eq!(picker.state.ring.fresh(), 0);
     }
 
     #[test]

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_down_is_never_drawn() {
+    fn dead_paths_are_never_drawn() {
         let shares = Shares::usable(&views(&[2, 2, 4, 4], Some(1)), |view| view.links.map(u64::from));
         let counts = counts(&shares, 4, 1_000);
         assert_eq!(counts[1], 0);

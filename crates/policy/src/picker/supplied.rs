@@ -5,10 +5,10 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 
-use pathweave_units::{PathId, Rng, Time};
+use pathweave_units::Rng;
 
 use super::PathPicker;
-use crate::{Feedback, PathView, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent};
+use crate::PolicyEnv;
 
 /// Factory of a program's pickers, one per queue pair.
 pub trait MakePicker: fmt::Debug + Send + Sync {
@@ -66,24 +66,7 @@ impl Clone for ExternalPicker {
 }
 
 impl PathPicker for ExternalPicker {
-    fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
-        self.0.on_open(now, member, cx);
-    }
-    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-        self.0.on_close(cx);
-    }
-    fn pick(&self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-        self.0.pick(now, want, cx)
-    }
-    fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
-        self.0.on_sent(now, sent, cx)
-    }
-    fn on_feedback(&mut self, now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-        self.0.on_feedback(now, feedback, cx);
-    }
-    fn on_paths(&mut self, now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
-        self.0.on_paths(now, paths, cx);
-    }
+    crate::forwards!({ 0 } path_picker);
 }
 
 #[cfg(test)]
@@ -114,7 +97,7 @@ mod tests {
     /// A picker behaves the same if it is supplied: every scenario of the test bench has the same result, and random
     /// operations break no invariant.
     #[test]
-    fn what_is_supplied_is_called_as_what_is_built_in() {
+    fn supplied_parts_are_called_as_built_in_ones() {
         for (name, picker) in PickerConfig::every() {
             let supply = PickerFactory::new(Arc::new(Own(picker.clone())));
             let (supplied, own) = (policy(PickerConfig::Supplied(supply)), policy(picker));

@@ -7,7 +7,7 @@ use super::*;
 use crate::testing::{Host, Scenario};
 use crate::{Egress, PathState};
 
-fn want(msn: u32) -> SendRequest {
+pub(super) fn want(msn: u32) -> SendRequest {
     SendRequest {
         psn: 0,
         payload_bytes: 1_000,

@@ -37,8 +37,8 @@ impl HasSpread for WeightedRps {
 impl PathPicker for WeightedRps {
     crate::ignores!(on_open, on_close, on_feedback);
     #[inline]
-    fn pick(&self, _now: Time, _want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
-        self.next
+    fn pick(&self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
+        self.paths.settle(self.next, want.egress)
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {
@@ -90,9 +90,10 @@ impl PathPicker for Wcmp {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::want;
     use super::*;
-    use crate::PathState;
     use crate::testing::Host;
+    use crate::{Egress, PathState, PortSet};
     use pathweave_units::Rate;
     use std::vec::Vec;
 
@@ -116,6 +117,19 @@ mod tests {
         }
         // 4,000, 1,000 and 4,000; standard deviations 47 and 30.
         assert!(counts[0].abs_diff(4_000) < 240 && counts[1].abs_diff(1_000) < 150, "{counts:?}");
+    }
+
+    #[test]
+    fn a_packet_takes_a_free_port() {
+        let mut host = Host::new(1);
+        let mut picker = WeightedRps::new(4, &mut host.rng);
+        picker.next = PathId(2);
+        let pick = |free| {
+            let want = SendRequest { egress: Egress::new(PortSet::first(2), free), ..want(0) };
+            picker.pick(Time::ZERO, &want, &mut host.cx())
+        };
+        // Path 2 leaves by port 0, and path 3 is its like at port 1. Without a free port it waits.
+        assert_eq!([0b01, 0b10, 0b00].map(pick), [2, 3, 2].map(PathId));
     }
 
     #[test]

@@ -3,18 +3,11 @@
 
 use pathweave_units::{Duration, PathId, Rng, Time};
 
-use crate::picker::PathSet;
+use crate::picker::{PathRing, PathSet};
 use crate::{Egress, PathView};
 
 /// Number of entropies stored: eight suffice (section 3.2 of the paper).
 const ENTRIES: usize = 8;
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Entry {
-    path: PathId,
-    /// True if the path returned unmarked and has not been used since.
-    fresh: bool,
-}
 
 /// Source of a path.
 #[derive(Clone, Copy, Debug)]
@@ -31,11 +24,9 @@ enum Source {
 #[derive(Clone, Debug)]
 pub(super) struct Entropies {
     paths: PathSet,
-    ring: [Entry; ENTRIES],
-    head: u8,
+    ring: PathRing<[PathId; ENTRIES]>,
     /// Number of entries ever written, at most all.
     filled: u8,
-    fresh: u8,
     /// Number of packets that still explore, at the start and after a failure.
     exploring: u32,
     explore_packets: u32,
@@ -51,10 +42,8 @@ impl Entropies {
         let spray = paths.draw(rng);
         Entropies {
             paths,
-            ring: [Entry::default(); ENTRIES],
-            head: 0,
+            ring: PathRing::new([PathId(0); ENTRIES]),
             filled: 0,
-            fresh: 0,
             exploring: explore_packets,
             explore_packets,
             freeze_for,
@@ -69,29 +58,20 @@ impl Entropies {
         if self.exploring > 0 || self.filled == 0 {
             return Source::Anywhere;
         }
-        if self.fresh > 0 {
+        if self.ring.fresh() > 0 {
             return Source::Fresh;
         }
         // While paths fail, a path that worked before is better than a random one.
-        let frozen = |_| Source::Frozen(usize::from(self.head) % usize::from(self.filled));
+        let frozen = |_| Source::Frozen(usize::from(self.ring.head() % self.filled));
         self.frozen_until.map_or(Source::Anywhere, frozen)
-    }
-    /// Returns the positions in the ring of the fresh entries, oldest first.
-    #[inline]
-    fn fresh(&self) -> impl Iterator<Item = usize> + use<> {
-        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
-        (0..usize::from(self.fresh)).map(move |age| (first + age) % ENTRIES)
     }
     /// Returns the path of the next packet: the oldest fresh path whose NIC port is free, or else a random path.
     #[inline]
     pub(super) fn next(&self, egress: Egress) -> PathId {
         let path = match self.source() {
             Source::Anywhere => self.spray,
-            Source::Frozen(at) => self.ring[at].path,
-            Source::Fresh => {
-                let fresh = self.fresh().map(|at| self.ring[at].path).find(|path| egress.is_free(*path));
-                fresh.unwrap_or(self.spray)
-            }
+            Source::Frozen(at) => self.ring.at(at),
+            Source::Fresh => self.ring.oldest_free(egress).unwrap_or(self.spray),
         };
         self.paths.move_to_free_port(path, egress)
     }
@@ -103,23 +83,13 @@ impl Entropies {
                 self.exploring = self.exploring.saturating_sub(1);
                 self.spray = self.paths.draw(rng);
             }
-            Source::Fresh => match self.fresh().position(|at| self.ring[at].path == path) {
-                Some(taken) => self.take(taken),
+            Source::Fresh => match self.ring.take(path) {
+                // The path stays as one that worked before, for use while paths fail.
+                Some(place) => self.ring.all_mut()[place] = path,
                 None => self.spray = self.paths.draw(rng),
             },
-            Source::Frozen(_) => self.head = (self.head + 1) % ENTRIES as u8,
+            Source::Frozen(_) => self.ring.skip(),
         }
-    }
-    /// Takes the fresh entry of this age; older ones stay fresh.
-    fn take(&mut self, age: usize) {
-        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
-        let taken = self.ring[(first + age) % ENTRIES].path;
-        for age in (0..age).rev() {
-            self.ring[(first + age + 1) % ENTRIES] = self.ring[(first + age) % ENTRIES];
-        }
-        // The path stays as one that worked before, for use while paths fail.
-        self.ring[first % ENTRIES] = Entry { path: taken, fresh: false };
-        self.fresh -= 1;
     }
     /// Processes the acknowledgement of a packet of `path`.
     #[inline]
@@ -131,11 +101,8 @@ impl Entropies {
         if marked || !self.paths.contains(path) {
             return;
         }
-        let entry = &mut self.ring[usize::from(self.head)];
-        self.fresh += u8::from(!entry.fresh);
-        *entry = Entry { path, fresh: true };
-        self.head = (self.head + 1) % ENTRIES as u8;
-        self.filled = self.filled.max(if self.head == 0 { ENTRIES as u8 } else { self.head });
+        self.filled = self.filled.max(self.ring.head() + 1);
+        self.ring.push(path);
     }
     /// Freezes exploration for a while after a timeout: some path has failed.
     pub(super) fn on_failure(&mut self, now: Time) {
@@ -146,8 +113,8 @@ impl Entropies {
     pub(super) fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = PathSet::usable(paths);
         self.spray = self.paths.keep_or_draw(self.spray, rng);
-        for entry in &mut self.ring {
-            entry.path = self.paths.keep_or_draw(entry.path, rng);
+        for path in self.ring.all_mut() {
+            *path = self.paths.keep_or_draw(*path, rng);
         }
     }
 }
@@ -192,7 +159,7 @@ mod tests {
         let elsewhere = cache.next(port(0));
         assert_eq!(elsewhere.0 % 4, 0);
         cache.sent(elsewhere, &mut rng);
-        assert_eq!((cache.next(port(1)), cache.fresh), (PathId(5), 1));
+        assert_eq!((cache.next(port(1)), cache.ring.fresh()), (PathId(5), 1));
     }
 
     #[test]
@@ -203,7 +170,7 @@ mod tests {
             assert_eq!(cache.next(Egress::ONE), PathId(expected));
             cache.sent(PathId(expected), &mut rng);
         }
-        assert_eq!(cache.fresh, 0);
+        assert_eq!(cache.ring.fresh(), 0);
     }
 
     #[test]

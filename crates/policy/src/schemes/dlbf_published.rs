@@ -2,10 +2,7 @@
 
 use super::{SchemeInfo, dlbf};
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
-use crate::{
-    CleanNotice, DlbfConfig, DlbfVariant, MarkedRate, OnSwitch, PolicyConfig, Recovery, Reordering,
-    ReportPolicy, Scheme,
-};
+use crate::{CleanNotice, DlbfConfig, DlbfVariant, PolicyConfig, Recovery, Reordering, ReportPolicy, Scheme};
 
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "dlbf-published",
@@ -16,8 +13,6 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
         policy: PolicyConfig::Dlbf(DlbfConfig {
             cc: CcConfig::Dcqcn(DcqcnConfig::preset(DcqcnPreset::Astra)),
             variant: DlbfVariant::Published,
-            on_switch: OnSwitch::CopiesAndNotices,
-            marked_rate: MarkedRate::Reduced,
             ..DlbfConfig::default()
         }),
         reordering: Reordering::Reported(ReportPolicy {

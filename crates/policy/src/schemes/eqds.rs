@@ -8,8 +8,9 @@ use crate::{CreditConfig, PolicyConfig, Scheme, SplitConfig};
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "eqds",
     aliases: &[],
-    help: "EQDS: receivers grant credit in steps of 4 KiB, first of all for what was trimmed; paths by a bitmap; made for trimming",
-    source: "EQDS, NSDI 2022, as csg-htsim 841d9e7 has it; losses that no trim tells of are found by time",
+    help: "EQDS: receivers grant credit in steps of 4 KiB, first for trimmed packets; paths by a bitmap; \
+           made for trimming",
+    source: "EQDS, NSDI 2022, as csg-htsim 841d9e7 has it; losses without a trim are found by time",
     make: scheme,
 };
 

@@ -13,9 +13,10 @@ use crate::{
 pub(super) const ERD: SchemeInfo = SchemeInfo {
     name: "erd",
     aliases: &["erd-dcqcn"],
-    help: "One datagram queue pair a process, packets round robin over 16 paths, what all paths overtook is sent again, and \
-           DCQCN for each destination",
-    source: "ERD (preprint, 2024), with our rules for what is lost, and the reaction point of RoCE, per destination",
+    help: "One datagram queue pair a process, packets round robin over 16 paths, packets overtaken on all \
+           paths are sent again, DCQCN for each destination",
+    source: "ERD (preprint, 2024), with our rules for lost packets, and the reaction point of RoCE, per \
+             destination",
     make: || {
         let dcqcn = DcqcnConfig::default();
         // The reaction point checks for a notification once in this time, so more frequent ones have no effect.
@@ -35,7 +36,7 @@ pub(super) const ERD_UNCONTROLLED: SchemeInfo = SchemeInfo {
     name: "erd-uncontrolled",
     aliases: &[],
     help: "As erd without congestion control",
-    source: "ERD (preprint, 2024), with our rules for what is lost; no congestion control is described",
+    source: "ERD (preprint, 2024), with our rules for lost packets; it describes no congestion control",
     make: uncontrolled,
 };
 

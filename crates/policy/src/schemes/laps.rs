@@ -17,7 +17,7 @@ pub(super) const LAPS: SchemeInfo = SchemeInfo {
 pub(super) const LAPS_TCP: SchemeInfo = SchemeInfo {
     name: "laps-tcp",
     aliases: &[],
-    help: "LAPS as a TCP would have it: an acknowledgement for two packets, losses found by SACK or by timeout",
+    help: "LAPS over TCP: an acknowledgement for two packets, losses found by SACK or by timeout",
     source: "LAPS (IEEE ToN 2026), section IV-A: TCP with SACK (RFC 5681, RFC 6675)",
     make: tcp,
 };

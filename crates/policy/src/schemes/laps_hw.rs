@@ -7,7 +7,7 @@ use crate::laps::{Arithmetic, LapsConfig};
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "laps-hw",
     aliases: &[],
-    help: "LAPS whose softmax is computed in the integers of a circuit",
+    help: "LAPS with its softmax computed in integers, as in the circuit",
     source: "LAPS (IEEE ToN 2026), section III-H; the circuit of hardware/laps",
     make,
 };

@@ -9,7 +9,7 @@ use crate::{PathRto, PolicyConfig, Recovery, RingScope, Scheme};
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "laps-published",
     aliases: &[],
-    help: "LAPS as printed, with the inequality that lets it change its rate",
+    help: "LAPS as printed, with the inequality under which its rate changes",
     source: "LAPS (IEEE ToN 2026), algorithms 1 to 3",
     make: || scheme(LapsConfig::published(), RingScope::QueuePair, PathRto::Published),
 };

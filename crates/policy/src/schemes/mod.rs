@@ -95,6 +95,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         wcmp::WCMP,
         ugal::UGAL,
         dlbf::INFO,
+        dlbf::WAIT,
         dlbf_published::INFO,
         erd::ERD,
         erd::ERD_UNCONTROLLED,

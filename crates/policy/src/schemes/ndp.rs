@@ -8,8 +8,9 @@ use crate::{CreditConfig, PolicyConfig, Scheme, SplitConfig};
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "ndp",
     aliases: &[],
-    help: "NDP: a first window at line rate, then a packet for each pull of the receiver, who serves all in turn; made for trimming",
-    source: "NDP, SIGCOMM 2017, as csg-htsim 841d9e7 has it; losses that no trim tells of are found by time",
+    help: "NDP: a first window at line rate, then a packet for each pull of the receiver, which serves all \
+           senders in turn; made for trimming",
+    source: "NDP, SIGCOMM 2017, as csg-htsim 841d9e7 has it; losses without a trim are found by time",
     make: scheme,
 };
 

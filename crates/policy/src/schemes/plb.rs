@@ -16,7 +16,7 @@ pub(super) const DCTCP: SchemeInfo = SchemeInfo {
 pub(super) const PLB: SchemeInfo = SchemeInfo {
     name: "plb",
     aliases: &[],
-    help: "DCTCP whose path changes after rounds of congestion, at best when nothing is in flight",
+    help: "DCTCP with a change of path after rounds of congestion, preferably when nothing is in flight",
     source: "PLB (SIGCOMM 2022), with the defaults of Linux",
     make: || scheme(PickerConfig::Plb(PlbConfig::default())),
 };

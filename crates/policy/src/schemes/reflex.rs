@@ -9,20 +9,20 @@ use crate::reflex::{E2eMode, ReflexConfig};
 use crate::{PolicyConfig, Scheme};
 
 const SOURCE: &str =
-    "Reflex (cross-datacenter RDMA), section III-C; acknowledgements clock what echoes told (ours)";
+    "Reflex (cross-datacenter RDMA), section III-C; echoes set the delay, acknowledgements clock (ours)";
 
 pub(super) const REFLEX_TIMELY: SchemeInfo = SchemeInfo {
     name: "reflex-timely",
     aliases: &[],
-    help: "TIMELY; flows to another site hear the edge of their own instead of the far end",
-    source: "Reflex (cross-datacenter RDMA), section III-C; thresholds by the idle way to the edge (ours)",
+    help: "TIMELY; flows to another site get feedback from their own edge instead of the far end",
+    source: "Reflex (cross-datacenter RDMA), section III-C; thresholds by the idle delay to the edge (ours)",
     make: || fed(CcConfig::Timely(TimelyConfig::default()), None, None),
 };
 
 pub(super) const REFLEX_TIMELY_PUBLISHED: SchemeInfo = SchemeInfo {
     name: "reflex-timely-published",
     aliases: &[],
-    help: "reflex-timely with TIMELY's own thresholds of 50 us and 500 us for what the edge tells",
+    help: "reflex-timely with TIMELY's own thresholds of 50 us and 500 us for the delay of the edge",
     source: SOURCE,
     make: || {
         let timely = CcConfig::Timely(TimelyConfig::default());
@@ -33,7 +33,7 @@ pub(super) const REFLEX_TIMELY_PUBLISHED: SchemeInfo = SchemeInfo {
 pub(super) const REFLEX_TIMELY_SCALED: SchemeInfo = SchemeInfo {
     name: "reflex-timely-scaled",
     aliases: &[],
-    help: "reflex-timely with thresholds of 10 us and 100 us for what the edge tells",
+    help: "reflex-timely with thresholds of 10 us and 100 us for the delay of the edge",
     source: SOURCE,
     make: || {
         let near = CcConfig::Timely(TimelyConfig::preset(TimelyPreset::Near));
@@ -44,8 +44,8 @@ pub(super) const REFLEX_TIMELY_SCALED: SchemeInfo = SchemeInfo {
 pub(super) const REFLEX_SWIFT: SchemeInfo = SchemeInfo {
     name: "reflex-swift",
     aliases: &[],
-    help: "Swift; flows to another site hear the edge of their own instead of the far end",
-    source: "Reflex (cross-datacenter RDMA), section III-C; target by the idle way to the edge (ours)",
+    help: "Swift; flows to another site get feedback from their own edge instead of the far end",
+    source: "Reflex (cross-datacenter RDMA), section III-C; target by the idle delay to the edge (ours)",
     make: || fed(CcConfig::Swift(SwiftConfig { max_bdp: 1.0, ..SwiftConfig::default() }), None, None),
 };
 

@@ -9,7 +9,7 @@ pub(super) const RPS_NOCC: SchemeInfo = SchemeInfo {
     name: "rps-nocc",
     aliases: &[],
     help: "As rps without congestion control: line rate always, PFC alone holds senders back",
-    source: "pathweave: what spraying does by itself",
+    source: "pathweave: spraying alone",
     make: scheme,
 };
 

@@ -8,7 +8,8 @@ use crate::{PolicyConfig, SplitConfig};
 pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "smartt",
     aliases: &["smartt-reps"],
-    help: "SMaRTT: a window for delay and ECN that adapts to what came through, recycled paths; made for trimming",
+    help: "SMaRTT: a window for delay and ECN that adapts to the delivered bytes, recycled paths; made for \
+           trimming",
     source: "SMaRTT-REPS (arXiv 2404.01630), as understood from a second-hand law; paths as uet-htsim 40ccb05 recycles them",
     make: || {
         let cc = CcConfig::Smartt(SmarttConfig::default());

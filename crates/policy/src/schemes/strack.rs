@@ -8,7 +8,8 @@ use crate::{PolicyConfig, Recovery, Scheme, SplitConfig};
 pub(super) const STRACK: SchemeInfo = SchemeInfo {
     name: "strack",
     aliases: &[],
-    help: "Path after path, a marked one passed over once; a window for delay and ECN; losses by packets ahead of a gap and by probes",
+    help: "Path after path, a marked path is skipped once; a window for delay and ECN; losses by packets \
+           ahead of a gap and by probes",
     source: "STrack (arXiv 2407.15266), from second-hand descriptions; loss recovery is SLEEK, its descendant, as uet-htsim 40ccb05 has it",
     make: scheme,
 };

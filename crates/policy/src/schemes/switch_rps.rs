@@ -7,7 +7,7 @@ pub(super) const SWITCH_RPS: SchemeInfo = SchemeInfo {
     name: "switch-rps",
     aliases: &[],
     help: "Switches send each packet over a random path; DCQCN, selective repeat in any order",
-    source: "Random packet spraying (Dixit et al., INFOCOM 2013), done by switches as there",
+    source: "Random packet spraying (Dixit et al., INFOCOM 2013), applied by switches",
     make: || common::balanced(Forwarding::Rps, common::UNORDERED),
 };
 

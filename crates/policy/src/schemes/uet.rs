@@ -8,7 +8,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "uet",
     aliases: &["uet-both"],
     help: "Ultra Ethernet's NSCC and RCCC together: a sender needs room in its window and credit of the receiver; made for trimming",
-    source: "Ultra Ethernet 1.0 as uet-htsim 40ccb05 has it; losses that no trim tells of are found by time",
+    source: "Ultra Ethernet 1.0 as uet-htsim 40ccb05 has it; losses without a trim are found by time",
     make: scheme,
 };
 

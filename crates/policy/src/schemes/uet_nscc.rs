@@ -11,7 +11,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "uet-nscc",
     aliases: &["nscc"],
     help: "Ultra Ethernet's NSCC: a window in bytes for delay and ECN, paths recycled or by a bitmap, ACKs by bytes; made for trimming",
-    source: "Ultra Ethernet 1.0 as uet-htsim 40ccb05 has it; losses that no trim tells of are found by time",
+    source: "Ultra Ethernet 1.0 as uet-htsim 40ccb05 has it; losses without a trim are found by time",
     make: scheme,
 };
 

@@ -11,7 +11,7 @@ pub(super) const INFO: SchemeInfo = SchemeInfo {
     name: "uet-rccc",
     aliases: &["rccc"],
     help: "Ultra Ethernet's RCCC: receivers grant credit, paced for the whole host; paths recycled or by a bitmap; made for trimming",
-    source: "Ultra Ethernet 1.0 as uet-htsim 40ccb05 has it; losses that no trim tells of are found by time",
+    source: "Ultra Ethernet 1.0 as uet-htsim 40ccb05 has it; losses without a trim are found by time",
     make: scheme,
 };
 

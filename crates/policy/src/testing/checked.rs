@@ -4,11 +4,11 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use pathweave_units::{PathId, Rate, Time};
+use pathweave_units::{PathId, Time};
 
 use crate::{
     ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathState, PathView, Policy, PolicyCx,
-    PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
+    PolicyEnv, QueuePairId, SendRequest, Sent,
 };
 
 /// A policy that panics when it, or its caller, breaks the contract.
@@ -53,12 +53,10 @@ impl<P: Policy> Checked<P> {
 }
 
 impl<P: Policy> Policy for Checked<P> {
+    crate::forwards!({ policy } on_close, next_timer, rate, window, path_beyond_window);
     fn on_open(&mut self, now: Time, member: &QueuePairId, cx: &mut PolicyCx<'_>) {
         self.at(now);
         self.policy.on_open(now, member, cx);
-    }
-    fn on_close(&mut self, cx: &mut PolicyCx<'_>) {
-        self.policy.on_close(cx);
     }
     fn poll_send(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> Grant {
         self.at(now);
@@ -140,17 +138,5 @@ impl<P: Policy> Policy for Checked<P> {
         self.granted = None;
         self.policy.on_timer(now, cx);
         self.check_timer(now);
-    }
-    fn next_timer(&self) -> Option<Time> {
-        self.policy.next_timer()
-    }
-    fn rate(&self, now: Time) -> Option<Rate> {
-        self.policy.rate(now)
-    }
-    fn window(&self) -> Option<SendWindow> {
-        self.policy.window()
-    }
-    fn path_beyond_window(&mut self, now: Time, want: &SendRequest, cx: &mut PolicyCx<'_>) -> PathId {
-        self.policy.path_beyond_window(now, want, cx)
     }
 }

@@ -104,7 +104,7 @@ fn spread() -> Vec<(String, crate::PolicyConfig)> {
 const WAIT_FOR_GOOD_PATHS: [&str; 3] = ["laps-published", "laps-code-2025", "laps-hw"];
 
 #[test]
-fn what_spreads_packets_takes_the_port_that_is_free() {
+fn spraying_policies_take_the_free_port() {
     let schemes = spread();
     assert!(schemes.len() > 20);
     for (name, config) in schemes {

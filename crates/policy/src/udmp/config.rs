@@ -187,7 +187,7 @@ impl UdmpConfig {
             |name, value: f64, most: f64, allowed| check(value > 0.0 && value <= most, name, value, allowed);
         share("rtt_gain", self.rtt_gain, 1.0, "more than 0, at most 1")?;
         let known = self.variant == UdmpVariant::Repaired || self.late == UdmpLate::ByBase;
-        check(known, "late", "\"by_queue\"", "\"by_base\" with variant \"published\", whose rule is that")?;
+        check(known, "late", "\"by_queue\"", "\"by_base\" with variant \"published\"")?;
         let severe = self.severe_rtt > 1.0 && self.severe_rtt <= 1e6;
         check(severe, "severe_rtt", self.severe_rtt, "more than 1 (base round-trip times), at most 1000000")?;
         check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")?;

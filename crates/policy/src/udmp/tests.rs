@@ -557,7 +557,7 @@ fn the_state_does_not_grow_with_the_paths() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_values_are_named() {
     let complaint = |change: fn(&mut UdmpConfig)| {
         let mut config = UdmpConfig::default();
         change(&mut config);

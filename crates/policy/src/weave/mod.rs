@@ -27,7 +27,7 @@ use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Pol
 pub use config::{PathChoice, WeaveConfig};
 use lanes::PathWindows;
 use noise::Noise;
-use thread::PathRing;
+use thread::RecycledPaths;
 use window::Window;
 
 /// Policy of one direction of one queue pair.
@@ -35,7 +35,7 @@ use window::Window;
 pub struct Weave {
     window: Window,
     noise: Noise,
-    thread: PathRing,
+    thread: RecycledPaths,
     /// Packets acknowledged since the last one with a measured round-trip time.
     untimed: u16,
     /// State of [`PathChoice::WindowEach`]. If present, the fields above are unused.
@@ -47,7 +47,13 @@ impl Weave {
         let window = Window::new(config, env);
         let lanes = (config.choice == PathChoice::WindowEach)
             .then(|| Box::new(PathWindows::new(env.paths, &window, rng)));
-        Weave { window, lanes, noise: Noise::new(env), thread: PathRing::new(env.paths, rng), untimed: 0 }
+        Weave {
+            window,
+            lanes,
+            noise: Noise::new(env),
+            thread: RecycledPaths::new(env.paths, rng),
+            untimed: 0,
+        }
     }
 
     /// Returns the window, in packets.

@@ -102,7 +102,7 @@ fn the_first_window_is_the_bandwidth_delay_product() {
 }
 
 #[test]
-fn what_came_back_well_is_used_again_once() {
+fn paths_that_returned_in_time_are_reused_once() {
     let mut flow = Flow::new();
     flow.send(1_000);
     flow.ack(7, 10_000);
@@ -115,7 +115,7 @@ fn what_came_back_well_is_used_again_once() {
 }
 
 /// Returns the random path that is drawn ahead.
-fn flow_spray(thread: &PathRing) -> u16 {
+fn flow_spray(thread: &RecycledPaths) -> u16 {
     let mut emptied = thread.clone();
     let mut rng = Rng::for_component(1, "unused", 0);
     for _ in 0..8 {
@@ -159,7 +159,7 @@ fn with_low(at_us: u64, low_us: f32) -> Flow {
 }
 
 #[test]
-fn what_a_path_is_longer_is_no_queue() {
+fn the_extra_length_of_a_path_is_no_queue() {
     let path = |id, us| PathView {
         base_rtt: Some(Duration::from_us(us)),
         ..PathView::new(PathId(id), PathState::Up)

@@ -3,7 +3,7 @@
 
 use pathweave_units::{PathId, Rng};
 
-use crate::picker::Shares;
+use crate::picker::{PathRing, Shares};
 use crate::{Egress, PathView};
 
 /// Number of paths kept. In a longer ring the oldest path is outdated, as REPS found (section 3.2).
@@ -23,67 +23,49 @@ fn by_length(views: &[PathView]) -> Shares {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct PathRing {
-    /// Paths whose packets returned in time and that have not been reused since: the `fresh` entries before `head`.
-    ring: [PathId; ENTRIES],
-    head: u8,
-    fresh: u8,
-    /// Next random path. Drawn ahead, so that [`PathRing::next`] does not change the state.
+pub(super) struct RecycledPaths {
+    /// Paths whose packets returned in time.
+    ring: PathRing<[PathId; ENTRIES]>,
+    /// Next random path. Drawn ahead, so that [`RecycledPaths::next`] does not change the state.
     spray: PathId,
     paths: Shares,
 }
 
-impl PathRing {
+impl RecycledPaths {
     pub(super) fn new(paths: u16, rng: &mut Rng) -> Self {
         let paths = Shares::all(paths);
         let spray = paths.draw(rng);
-        PathRing { ring: [PathId(0); ENTRIES], head: 0, fresh: 0, spray, paths }
+        RecycledPaths { ring: PathRing::new([PathId(0); ENTRIES]), spray, paths }
     }
 
     /// Returns the path of the next packet: the oldest path in the ring whose NIC port is free, or else a random
     /// path.
     #[inline]
     pub(super) fn next(&self, egress: Egress) -> PathId {
-        let kept = self.kept().map(|at| self.ring[at]).find(|path| egress.is_free(*path));
-        kept.unwrap_or_else(|| self.paths.settle(self.spray, egress))
-    }
-    /// Returns the positions in the ring of the paths kept, oldest first.
-    #[inline]
-    fn kept(&self) -> impl Iterator<Item = usize> + use<> {
-        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
-        (0..usize::from(self.fresh)).map(move |age| (first + age) % ENTRIES)
+        self.ring.oldest_free(egress).unwrap_or_else(|| self.paths.settle(self.spray, egress))
     }
     /// Returns the number of paths in the ring.
     #[cfg(test)]
     pub(super) fn fresh(&self) -> u8 {
-        self.fresh
+        self.ring.fresh()
     }
-    /// Records that the packet of [`PathRing::next`] has left on this path.
+    /// Records that the packet of [`RecycledPaths::next`] has left on this path.
     #[inline]
     pub(super) fn sent(&mut self, path: PathId, rng: &mut Rng) {
-        let Some(taken) = self.kept().position(|at| self.ring[at] == path) else {
+        if self.ring.take(path).is_none() {
             self.spray = self.paths.draw(rng);
-            return;
-        };
-        // The older paths are kept.
-        let first = usize::from(self.head) + ENTRIES - usize::from(self.fresh);
-        for age in (0..taken).rev() {
-            self.ring[(first + age + 1) % ENTRIES] = self.ring[(first + age) % ENTRIES];
         }
-        self.fresh -= 1;
     }
     /// Adds the path of a packet that returned in time to the ring.
     #[inline]
     pub(super) fn came_back_well(&mut self, path: PathId) {
         if self.paths.contains(path) {
-            self.ring[usize::from(self.head)] = path;
-            self.head = (self.head + 1) % ENTRIES as u8;
-            self.fresh = (self.fresh + 1).min(ENTRIES as u8);
+            self.ring.push(path);
         }
     }
     /// Replaces a path on which a packet was lost. The path is used again only by chance.
     pub(super) fn on_loss(&mut self, path: PathId, rng: &mut Rng) {
-        for kept in &mut self.ring {
+        for kept in self.ring.all_mut() {
             if *kept == path {
                 *kept = self.paths.draw(rng);
             }
@@ -96,7 +78,7 @@ impl PathRing {
     pub(super) fn on_paths(&mut self, paths: &[PathView], rng: &mut Rng) {
         self.paths = by_length(paths);
         self.spray = self.paths.keep_or_draw(self.spray, rng);
-        for kept in &mut self.ring {
+        for kept in self.ring.all_mut() {
             *kept = self.paths.keep_or_draw(*kept, rng);
         }
     }
@@ -110,7 +92,7 @@ mod tests {
     #[test]
     fn of_the_paths_kept_the_oldest_whose_port_is_free_is_taken() {
         let mut rng = Rng::for_component(1, "test", 0);
-        let mut thread = PathRing::new(64, &mut rng);
+        let mut thread = RecycledPaths::new(64, &mut rng);
         (4..8).for_each(|path| thread.came_back_well(PathId(path)));
         let port = |port: u32| Egress::new(PortSet::first(4), 1 << port);
         for (free, taken) in [(2, 6), (0, 4), (3, 7)] {
@@ -120,6 +102,6 @@ mod tests {
         let elsewhere = thread.next(port(0));
         assert_eq!(elsewhere.0 % 4, 0, "a random path, at the port that is free");
         thread.sent(elsewhere, &mut rng);
-        assert_eq!((thread.next(port(1)), thread.fresh), (PathId(5), 1));
+        assert_eq!((thread.next(port(1)), thread.fresh()), (PathId(5), 1));
     }
 }

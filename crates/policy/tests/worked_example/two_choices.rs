@@ -49,7 +49,7 @@ impl HasSpread for TwoChoices {
 
 impl PathPicker for TwoChoices {
     crate::ignores!(on_open, on_close);
-    fn pick(&self, _now: Time, _want: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
+    fn pick(&self, _now: Time, _request: &SendRequest, _cx: &mut PolicyCx<'_>) -> PathId {
         self.next
     }
     fn on_sent(&mut self, _now: Time, _sent: &Sent, cx: &mut PolicyCx<'_>) -> u32 {

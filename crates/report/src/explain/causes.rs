@@ -227,7 +227,7 @@ impl CauseBuilder<'_> {
         if at.rate_bps < SLOW * usual && (others.is_empty() || has_room || at.is_of_host()) {
             let what = if at.is_of_host() { "slow NIC" } else { "slow link" };
             let words = format!(
-                "{what}: {} has {} where others like it have {}; {}",
+                "{what}: {} has {} where similar links have {}; {}",
                 at.name(),
                 Quantity::RateBps.format(at.rate_bps),
                 Quantity::RateBps.format(usual),
@@ -442,7 +442,8 @@ impl CauseBuilder<'_> {
         let words = if timeouts > 0.0 {
             let timeout = settings.text("network.retransmission.timeout").unwrap_or("unknown");
             format!(
-                "{} timeouts for nothing: no packet was lost, network.retransmission.timeout = {timeout} is over before answers come",
+                "{} unnecessary timeouts: no packet was lost, network.retransmission.timeout = {timeout} \
+                 expires before answers arrive",
                 Quantity::Count.format(timeouts)
             )
         } else if again > 0.0 {
@@ -459,7 +460,7 @@ impl CauseBuilder<'_> {
                 Quantity::Count.format(again)
             )
         } else {
-            "nothing under way: senders waited for answers although nothing was lost".to_owned()
+            "nothing in flight: senders waited for answers although nothing was lost".to_owned()
         };
         (Class::Loss, usize::MAX, None, words)
     }

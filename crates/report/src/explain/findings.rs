@@ -179,7 +179,8 @@ impl Run {
         Some(Finding {
             about: "balance",
             words: format!(
-                "of the {} ways up from {}, the one to {} was busy {:.2} times as long as the mean, more than any other way of any switch",
+                "of the {} uplinks of {}, the one to {} was busy {:.2} times as long as the mean, more than \
+                 any other uplink of any switch",
                 balance.links,
                 balance.switch,
                 self.links.text("to", balance.busiest),
@@ -255,7 +256,7 @@ impl Run {
         for (column, what) in [
             ("timeouts", "waited for a timeout"),
             ("retransmitted_packets", "sent packets again"),
-            ("cnp_packets", "were told of congestion"),
+            ("cnp_packets", "had congestion notifications"),
             ("ooo_packets", "had packets out of order"),
         ] {
             let share = self.share_with_counter(late, column);
@@ -268,7 +269,8 @@ impl Run {
             }
         }
         if parts.is_empty() {
-            parts.push("none waited for a timeout, sent a packet again or was told of congestion".to_owned());
+            parts
+                .push("none waited for a timeout, retransmitted or had a congestion notification".to_owned());
         }
         Some(Finding {
             about: "late flows",

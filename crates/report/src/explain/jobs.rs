@@ -44,7 +44,7 @@ impl Summary {
                 return Err(wrong(format!("schema = \"{other}\" is not that of a run, \"{SCHEMA_NAME}\"")));
             }
             None => {
-                return Err(wrong(format!("has no field `schema`; that of a run says \"{SCHEMA_NAME}\"")));
+                return Err(wrong(format!("has no field `schema`; that of a run has \"{SCHEMA_NAME}\"")));
             }
         }
         serde_json::from_value(value).map_err(|why| wrong(why.to_string()))

@@ -143,7 +143,7 @@ impl Run {
         let far = most
             .filter(|(_, ns)| **ns >= 0.3 * all && **ns >= FAR_FACTOR * usual)
             .map(|(link, ns)| (*link, ns / all));
-        let words = format!("{} of what messages take is propagation and hops, not bytes", percent(share));
+        let words = format!("{} of the time of messages is propagation and hops, not bytes", percent(share));
         Some((words, far))
     }
 
@@ -168,12 +168,12 @@ impl Run {
         let of_jobs = paths.all_ns();
         if of_jobs > 0.0 && paths.computation_ns >= LATENCY_SHARE * of_jobs {
             return format!(
-                "nothing but computation, {} of the critical path: the network held little up",
+                "nothing but computation, {} of the critical path: the network caused little delay",
                 percent(paths.computation_ns / of_jobs)
             );
         }
         if let Some(slow) = self.slow_by_build() {
-            return format!("{slow}; for this way flows took about as long as on an idle network");
+            return format!("{slow}; at this distance flows took about as long as on an idle network");
         }
         "nothing: flows took about as long as on an idle network, at the rate of their own links".to_owned()
     }
@@ -230,7 +230,7 @@ fn words(kind: WaitKind) -> &'static str {
         WaitKind::Control => "held back by congestion control, no link full",
         WaitKind::Credit => "waiting for credit, no link full",
         WaitKind::Window => "held back by the window of loss recovery",
-        WaitKind::Silence => "with nothing under way, waiting for a timer",
+        WaitKind::Silence => "with nothing in flight, waiting for a timer",
         WaitKind::Receiver => "waiting for a receive",
     }
 }

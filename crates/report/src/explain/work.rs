@@ -129,7 +129,8 @@ pub(super) fn slow(
         found.push(Slow {
             share: beyond / paths.all_ns().max(f64::MIN_POSITIVE),
             words: format!(
-                "straggler {}: its computations take {mean:.2} times as long as those of others, {} in all{}{more}",
+                "straggler {}: its computations take {mean:.2} times as long as those of others, {} in \
+                 total{}{more}",
                 name(host),
                 Quantity::TimeNs.format(beyond_ns.get(&host).copied().unwrap_or(0.0)),
                 others.concat()
@@ -159,7 +160,7 @@ fn varying(turns: &Turns, slow_hosts: &[(u32, f64)], paths: &Paths) -> Option<Sl
     (middles > 0.0 && beyond >= VARIES).then(|| Slow {
         share: paths.computation_ns * (1.0 - middles / most) / paths.all_ns().max(f64::MIN_POSITIVE),
         words: format!(
-            "jitter of computations: the longest of those that belong together takes {:.2} times as long as the one in the middle",
+            "jitter of computations: the longest of a group takes {:.2} times as long as the median",
             beyond + 1.0
         ),
     })

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_finish_has_no_figure() {
+    fn unfinished_runs_have_no_figure() {
         let standing = [("ecmp", None), ("x", Some(2e3)), ("y", Some(3e3)), ("z", None)];
         assert_eq!(
             words(Measure::Completion, &standing),

@@ -46,7 +46,7 @@ mod tests {
     use pathweave_records::{EventRecord, LinkTotals};
 
     #[test]
-    fn what_breaks_at_one_instant_is_one_mark() {
+    fn faults_of_one_instant_are_one_mark() {
         let link = |link: u32| LinkTotals { link, name: format!("l{link}"), ..LinkTotals::default() };
         let event = |time_ps, kind, on| EventRecord { link: Some(on), ..EventRecord::new(time_ps, kind, 0) };
         let run = RunResult {

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_idle_counts_as_zero_and_what_is_not_there_not_at_all() {
+    fn idle_hosts_count_as_zero_and_absent_ones_not_at_all() {
         let charts = charts(&mostly_idle(), &Budget::for_runs(1));
         let of = |kind: SeriesKind| charts.iter().find(|c| c.kind == kind.name()).unwrap();
         let curve = |kind, i: usize| {

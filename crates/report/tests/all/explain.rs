@@ -111,11 +111,11 @@ fn a_run_is_explained_by_its_tables() {
         ),
         (
             "balance",
-            "of the 2 ways up from tor, the one to up0 was busy 1.50 times as long as the mean, more than any other way of any \
-             switch",
+            "of the 2 uplinks of tor, the one to up0 was busy 1.50 times as long as the mean, more than any \
+             other uplink of any switch",
         ),
         ("pauses", "4 on 1 links; up0 paused tor for 7.000 ns in 4 pauses"),
-        ("late flows", "of the slowest 2, 100 % were told of congestion (2 % of all)"),
+        ("late flows", "of the slowest 2, 100 % had congestion notifications (2 % of all)"),
         ("faults", "1 began, the first at 5.000 ns: on tor to up0"),
     ];
     for (about, text) in expected {
@@ -154,7 +154,7 @@ fn a_slow_link_is_named_as_its_fault() {
 }
 
 #[test]
-fn what_is_lost_and_what_is_well_are_told_too() {
+fn losses_and_fast_runs_are_explained() {
     let mut lossy = run();
     lossy.links[3].dropped_packets = 9;
     lossy.flows[7].timeouts = 1;
@@ -184,7 +184,7 @@ fn what_is_lost_and_what_is_well_are_told_too() {
     lossy.events.clear();
     let verdict = explained(&lossy);
     let verdict = words(&verdict, "limited by").unwrap();
-    assert!(verdict.starts_with("3 timeouts for nothing: no packet was lost"), "{verdict}");
+    assert!(verdict.starts_with("3 unnecessary timeouts: no packet was lost"), "{verdict}");
     let mut well = run();
     well.flows.truncate(7);
     well.waits.clear();
@@ -214,7 +214,7 @@ fn a_folder_that_is_none_is_refused_with_its_file() {
     results.write_run(&run(), &Summary::from_run(&run())).unwrap();
     results.commit().unwrap();
     for (text, said) in [
-        ("{}", "has no field `schema`; that of a run says \"pathweave.summary\""),
+        ("{}", "has no field `schema`; that of a run has \"pathweave.summary\""),
         ("{\"schema\": \"pathweave.sweep\"}", "schema = \"pathweave.sweep\" is not that of a run"),
         ("", "is not JSON"),
     ] {

@@ -5,5 +5,5 @@ mod explain;
 mod folder;
 mod parquet;
 mod report;
-mod summary;
 mod support;
+mod tables;

@@ -437,7 +437,7 @@ fn of_input(input: &Path) -> Result<FileFormat, String> {
         }
         [first, ..] if first.starts_with("HYBRID_") => by_name("simai"),
         _ => Err(format!(
-            "{}: neither its extension nor its first line tells its format; give --from",
+            "{}: neither its extension nor its first line determines the format; set --from",
             input.display()
         )),
     }
@@ -473,7 +473,7 @@ fn of_output(output: &Path, content: Kind) -> Result<FileFormat, String> {
         None => {
             let written: Vec<&str> = formats().iter().filter(|f| f.is_written).map(|f| f.name).collect();
             Err(format!(
-                "{}: its extension does not tell the format; give --to, one of {}",
+                "{}: its extension does not determine the format; set --to to one of {}",
                 output.display(),
                 written.join(", ")
             ))

@@ -29,11 +29,15 @@ pub(super) fn memory(spec: &SimSpec, footprint: &Footprint, routes: f64, process
         part("program", process.own_bytes as f64 + RUNTIME_BYTES, "the program and its libraries"),
         part("topology", topology.memory_bytes() as f64, "nodes, links and their names"),
         part("messages", spec.graph.memory_bytes() as f64, "the graph of messages and computations"),
-        part("execution", count(messages, sizes.message) + waiting, "how far each message has come"),
+        part("execution", count(messages, sizes.message) + waiting, "progress of each message"),
         part("connections", count(connections, sizes.connection), "connections, open or not"),
         part("network", network, "ports, links and switches"),
         part("routes", routes, "routes and paths"),
-        part("flows", MESSAGE_BYTES * connections as f64, "messages under way, if all connections have one"),
+        part(
+            "flows",
+            MESSAGE_BYTES * connections as f64,
+            "messages in progress, if all connections have one",
+        ),
         part("records", records, "records of flows, links and nodes"),
         part(
             "results",
@@ -49,7 +53,7 @@ pub(super) fn memory(spec: &SimSpec, footprint: &Footprint, routes: f64, process
 /// first, and the flow simulation with the packets' completion times.
 pub(super) fn measured(mut flows: Memory, packets: Memory, spec: &SimSpec) -> Memory {
     let bytes = (spec.graph.messages().len() * A_MESSAGE_BYTES) as u64;
-    flows.parts.push(MemoryPart { part: "calibration", bytes, what: "what messages took as packets" });
+    flows.parts.push(MemoryPart { part: "calibration", bytes, what: "times of messages as packets" });
     flows.total_bytes += bytes;
     if packets.total_bytes > flows.total_bytes { packets } else { flows }
 }

@@ -49,7 +49,7 @@ impl InProgress {
             busy_hosts * each.next_power_of_two() as f64
         };
         let of_messages = connections * spec.graph.total_bytes() as f64 / (messages.len() as f64).max(1.0);
-        let mtu = spec.host.mtu.get() as f64;
+        let mtu = spec.network.mtu.get() as f64;
         let data = ways.bytes_in_flight.min(of_messages) / mtu;
         let senders = (queue_pair_ends / 2.0).max(1.0);
         let in_flight = data * (1.0 + ways.acks_of_a_packet);
@@ -68,7 +68,7 @@ impl InProgress {
     /// Returns the number of sampling instants.
     pub(super) fn samples(&self, spec: &SimSpec, completion: Time) -> f64 {
         let Some(interval) = spec.observe.sampling() else { return 0.0 };
-        let until = spec.stop.until.map_or(Time::MAX, |until| Time::ZERO + until);
+        let until = spec.run.until.map_or(Time::MAX, |until| Time::ZERO + until);
         let all = completion.min(until).as_ps() as f64 / interval.as_ps().max(1) as f64;
         // At the limit every second sample is dropped, so that half to all of the limit remain.
         all.min(f64::from(spec.observe.max_samples))

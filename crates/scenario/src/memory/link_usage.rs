@@ -88,14 +88,14 @@ impl LinkUsage {
             }
             tiers[number].all += 2.0;
         }
-        let mtu = spec.host.mtu.get() as u32 + OVERHEAD_BYTES;
+        let mtu = spec.network.mtu.get() as u32 + OVERHEAD_BYTES;
         let (mut round_trips_ps, mut sampled) = (0u128, 0u32);
         for message in messages.iter().step_by(stride) {
             let scheme = &spec.scheme_of(message.group).scheme;
             let Some(path) = profile(topology, routing, message.src, message.dst) else { continue };
             round_trips_ps += u128::from(path.round_trip(mtu, ACK_BYTES).as_ps());
             sampled += 1;
-            let packets = message.size.get().div_ceil(spec.host.mtu.get()).max(1);
+            let packets = message.size.get().div_ceil(spec.network.mtu.get()).max(1);
             let paths = u64::from(scheme.paths) * u64::from(scheme.queue_pairs);
             let tried = packets.min(paths).clamp(1, MAX_SAMPLED_PATHS);
             for _ in 0..tried {

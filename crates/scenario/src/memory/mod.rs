@@ -113,14 +113,14 @@ impl Memory {
         completion: Time,
         process: Process,
     ) -> Self {
-        if spec.fidelity == Fidelity::Flow {
+        if spec.run.fidelity == Fidelity::Flow {
             let flows = flows::memory(spec, footprint, routes(spec, routing), process);
-            let packets = match spec.calibrate {
-                Calibrate::Never => None,
-                Calibrate::InDoubt => {
+            let packets = match spec.run.calibrate {
+                Calibrate::Off => None,
+                Calibrate::Auto => {
                     outside_check::can_calibrate(spec).then(|| outside_check::of_packets(spec))
                 }
-                Calibrate::Always => calibrate::of_packets(spec),
+                Calibrate::Prefix => calibrate::of_packets(spec),
             };
             return match packets {
                 None => flows,
@@ -194,13 +194,13 @@ impl Memory {
             part("program", process.own_bytes as f64 + RUNTIME_BYTES, "the program and its libraries"),
             part("topology", topology.memory_bytes() as f64, "nodes, links and their names"),
             part("messages", spec.graph.memory_bytes() as f64, "the graph of messages and computations"),
-            part("execution", of_messages + waiting * threads, "how far each message has come, a thread"),
+            part("execution", of_messages + waiting * threads, "progress of each message, a thread"),
             part("connections", of_connections, "connections, open or not, a thread"),
             part("network", network * threads, "ports, links and switches, a thread"),
             part("routes", routes * threads, "routes and paths, a thread"),
             part("hosts", hosts_at_rest, "hosts at rest"),
             part("queue pairs", queue_pairs, "queue pairs open at a time"),
-            part("packets", packets, "packets on their way, and places for them in queues and on links"),
+            part("packets", packets, "packets in flight, and slots for them in queues and on links"),
             part("samples", sampled + sampling, "samples over time"),
             part("records", records, "records of flows, links and nodes"),
             part("results", results, "the report while it is written"),

@@ -1,23 +1,21 @@
 //! Layout of a scenario file. Each part of the system is configured by its own crate's struct; this module only
 //! combines them.
 
-mod network;
-mod run;
 pub(crate) mod validate;
 mod workload;
 
 use std::collections::BTreeMap;
 
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
-pub use pathweave_sim::{NamedScheme, ObserveConfig, Verb};
+pub(crate) use pathweave_sim::Role;
+pub use pathweave_sim::{
+    Calibrate, Fidelity, Fold, NamedScheme, NetworkConfig, ObserveConfig, RunConfig, Verb,
+};
 use pathweave_topo::{RoutingConfig, TopologyConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use network::NetworkConfig;
 pub use pathweave_transport::RetransmissionConfig;
-pub use run::{Calibrate, Fidelity, Fold, RunConfig};
-pub(crate) use workload::Role;
 pub use workload::WorkloadEntry;
 
 /// Scenario with every shorthand expanded: presets are replaced by their settings, and defaults are filled in.

@@ -2,24 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_policy::Scheme;
-use pathweave_transport::MIN_MTU_PAYLOAD;
-use pathweave_units::{Bytes, Duration};
+use pathweave_policy::{ConfigError, Scheme};
+use pathweave_units::Duration;
 
 use super::{NamedScheme, Role, Scenario};
 use crate::text::{Diagnostic, FieldPath, closest_name};
-
-/// Largest payload of a full packet in a fabric: that of jumbo frames. Real hosts use larger packets on loopback
-/// only.
-const LARGEST_MTU: Bytes = Bytes::new(9_000);
 
 impl Scenario {
     /// Returns all errors in the values.
     pub(crate) fn validate(&self) -> Vec<Diagnostic> {
         let root = FieldPath::root();
         let mut found = Vec::new();
-        self.check_network(&mut found);
-        self.check_run(&mut found);
+        self.check_sections(&mut found);
         if self.name.trim().is_empty() || self.name.chars().any(char::is_control) {
             found.push(out_of_range(root.key("name"), &format!("{:?}", self.name), "a name of one line"));
         }
@@ -107,7 +101,7 @@ impl Scenario {
         {
             let path = root.key("workload").index(0).key("role");
             let finding = Diagnostic::new(path, "every workload is background, so the run would end at once");
-            found.push(finding.help("make what is to be measured foreground, which is the default"));
+            found.push(finding.help("set role = \"foreground\", the default, for the measured workloads"));
         }
     }
 
@@ -124,55 +118,23 @@ impl Scenario {
         }
     }
 
-    fn check_network(&self, found: &mut Vec<Diagnostic>) {
-        let network = FieldPath::root().key("network");
-        let (least, most) = (Bytes::new(u64::from(MIN_MTU_PAYLOAD)), LARGEST_MTU);
-        if !(least..=most).contains(&self.network.mtu) {
-            let allowed = format!("{} B to {} B of payload", least.get(), most.get());
-            found.push(out_of_range(network.key("mtu"), &self.network.mtu.to_string(), &allowed));
+    /// Checks the sections that the simulator configures itself by.
+    fn check_sections(&self, found: &mut Vec<Diagnostic>) {
+        let root = FieldPath::root();
+        for (section, errors) in [
+            ("network", self.network.errors()),
+            ("run", self.run.errors()),
+            ("observe", self.observe.errors()),
+        ] {
+            let section = root.key(section);
+            let of = |why: ConfigError| out_of_range(section.key(&why.field), &why.value, &why.allowed);
+            found.extend(errors.into_iter().map(of));
         }
-        let timer = &self.network.retransmission;
-        let path = network.key("retransmission");
-        if timer.timeout == Duration::ZERO {
-            found.push(out_of_range(path.key("timeout"), "0s", "above 0"));
-        }
-        if timer.max_timeout < timer.timeout {
-            let allowed = format!("at least `timeout`, {}", timer.timeout);
-            found.push(out_of_range(path.key("max_timeout"), &timer.max_timeout.to_string(), &allowed));
-        }
-        if !(1..=16).contains(&timer.backoff) {
-            found.push(out_of_range(path.key("backoff"), &timer.backoff.to_string(), "1 to 16"));
-        }
-    }
-
-    fn check_run(&self, found: &mut Vec<Diagnostic>) {
-        let run = FieldPath::root().key("run");
-        if self.run.until == Some(Duration::ZERO) {
-            found.push(out_of_range(run.key("until"), "0s", "above 0"));
-        }
-        if self.run.max_events == Some(0) {
-            found.push(out_of_range(run.key("max_events"), "0", "1 or more"));
-        }
-        if let Some(threads) = self.run.threads.filter(|threads| !(1..=1_024).contains(threads)) {
-            found.push(out_of_range(run.key("threads"), &threads.to_string(), "1 to 1024"));
-        }
-        if self.observe.max_samples < 2 {
-            let field = FieldPath::root().key("observe.max_samples");
-            let allowed = "2 or more; `observe.interval = \"0s\"` turns samples off";
-            found.push(out_of_range(field, &self.observe.max_samples.to_string(), allowed));
-        }
-        if self.observe.flows > 1_000 {
-            let field = FieldPath::root().key("observe.flows");
-            found.push(out_of_range(field, &self.observe.flows.to_string(), "0 to 1000"));
-        }
-        let follow = FieldPath::root().key("observe.follow");
-        let followed = self.observe.follow.len();
-        if self.observe.flows <= 1_000 && self.observe.flows as usize + followed > 1_000 {
-            let allowed = "1000 flows at most, those of `observe.flows` counted";
-            found.push(out_of_range(follow, &format!("a list of {followed}"), allowed));
-        } else if followed > 0 && self.observe.interval == Duration::ZERO {
+        let follow = &self.observe.follow;
+        if !follow.is_empty() && self.observe.interval == Duration::ZERO && self.observe.errors().is_empty() {
             let message = "`observe.follow` follows flows at each sample, and there are none";
-            found.push(Diagnostic::new(follow, message).allowed("set `observe.interval` above 0s"));
+            let finding = Diagnostic::new(root.key("observe.follow"), message);
+            found.push(finding.allowed("set `observe.interval` above 0s"));
         }
     }
 }

@@ -5,7 +5,7 @@ use pathweave_workload::{MessageConnections, Stragglers, Traffic, WorkloadConfig
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::NamedScheme;
+use super::{NamedScheme, Role};
 
 /// Traffic that is reported together and carried by one scheme. Several workloads run at the same time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -30,7 +30,7 @@ pub struct WorkloadEntry {
     /// Role of the workload: "foreground" (default) or "background". The run waits for the foreground, and its
     /// figures describe it. Background traffic competes with it, is cut off when the foreground is done, and is
     /// reported separately.
-    #[serde(default, skip_serializing_if = "Role::is_foreground")]
+    #[serde(default, skip_serializing_if = "is_foreground")]
     pub role: Role,
     /// Name of the entry in `[pools]` whose hosts the workload uses. It numbers these hosts from 0. Default: all
     /// hosts.
@@ -49,28 +49,8 @@ pub struct WorkloadEntry {
     pub traffic: Traffic,
 }
 
-/// Role of a workload in the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// The run waits for the workload.
-    #[default]
-    Foreground,
-    /// The run does not wait for the workload.
-    Background,
-}
-
-impl Role {
-    /// Converts the role to that of the simulator.
-    pub fn to_sim(self) -> pathweave_sim::Role {
-        match self {
-            Role::Foreground => pathweave_sim::Role::Foreground,
-            Role::Background => pathweave_sim::Role::Background,
-        }
-    }
-    fn is_foreground(&self) -> bool {
-        *self == Role::Foreground
-    }
+fn is_foreground(role: &Role) -> bool {
+    *role == Role::Foreground
 }
 
 fn first_class() -> u8 {

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_what_there_is_and_what_comes_closest() {
+    fn it_lists_the_names_and_the_nearest_one() {
         let told = |name: &str| UnknownName::new("paper", name, ["laps", "reps"].into_iter()).to_string();
         assert_eq!(told("rep"), "no paper is named \"rep\" (did you mean \"reps\"?); there are: laps, reps");
         assert_eq!(told("conweave"), "no paper is named \"conweave\"; there are: laps, reps");

@@ -105,6 +105,7 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("timely", "policy.cc.hyper_", "likewise"),
     ("timely", "policy.cc.min_r", "likewise"),
     ("timely", "policy.cc.step", "likewise"),
+    ("timely", "policy.cc.edge_updates", "one site: no edge answers"),
     ("swift", "policy.cc.increase_over", "losses keep the window small"),
     ("swift", "policy.cc.min_packets", "likewise"),
     ("swift", "policy.cc.min_rate", "over so short a way either is less than a packet"),

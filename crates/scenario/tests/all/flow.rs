@@ -185,7 +185,7 @@ fn equal_scenarios_give_equal_digests_and_another_fidelity_another() {
 
 /// Figures that have no meaning for flows are null, not 0, and the label states the fidelity.
 #[test]
-fn what_only_packets_have_is_null() {
+fn figures_of_packets_are_null() {
     let text = format!("scheme = \"rps\"\n{STAR}{}", messages(&[(0, 1, 1, 0)]));
     let summary = serde_json::to_value(Summary::from_run(&flows(&text, &[]))).expect("it is JSON");
     assert_eq!(summary["run"]["fidelity"], "flow");
@@ -207,7 +207,7 @@ fn what_only_packets_have_is_null() {
 }
 
 #[test]
-fn what_jobs_waited_for_is_known_without_packets() {
+fn waits_of_jobs_are_known_without_packets() {
     let text = format!("scheme = \"rps\"\n{STAR}[[workload]]\nkind = \"ring-all-reduce\"\nsize = \"1MB\"\n");
     let (fluid, packets) = (flows(&text, &[]), result(&text, &[]));
     assert!(!packets.critical.is_empty());
@@ -263,7 +263,7 @@ fn links_that_fail_and_slow_down() {
 
 /// 12.5 B a nanosecond over four uplinks for 300 us, and over three of them afterwards.
 #[test]
-fn what_crossed_a_link_before_it_failed_is_counted_there() {
+fn bytes_before_a_failure_count_for_the_link() {
     let fault = "[[fault]]\nkind = \"link-down\"\nlink = \"leaf0-spine3\"\nat = \"300us\"\n";
     let text = format!("scheme = \"udmp\"\n{LEAVES}{}{fault}", messages(&[(0, 4, 8, 0)]));
     let result = flows(&text, &["switch.reroute_after=10us"]);
@@ -279,7 +279,7 @@ fn what_crossed_a_link_before_it_failed_is_counted_there() {
 }
 
 #[test]
-fn what_depends_on_packets_is_refused_with_its_place_and_the_way_out() {
+fn settings_that_need_packets_are_refused_with_place_and_remedy() {
     let text = format!("scheme = \"rps\"\n{LEAVES}{}", messages(&[(0, 5, 1, 0)]));
     let fault =
         |kind: &str, rest: &str| format!("{text}[[fault]]\nkind = \"{kind}\"\nat = \"1us\"\n{rest}\n");
@@ -411,7 +411,7 @@ fn a_collective_whose_ranks_are_alike_takes_as_long_and_loads_all_links() {
 }
 
 #[test]
-fn what_tells_ranks_apart_runs_all_of_them() {
+fn ranks_that_differ_all_run() {
     let text = "scheme = \"ecmp\"\n[topology]\nkind = \"leaf-spine\"\nleaves = 4\nspines = 4\nhosts_per_leaf = 8\n\
                 [[workload]]\nkind = \"simai\"\nfile = \"moe-9216gpu\"\ngpus = 32\nep = 2\npp = 2\nmicrobatches = 1\n\
                 scale = 0.0001\n";

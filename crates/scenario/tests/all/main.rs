@@ -13,3 +13,4 @@ mod names;
 mod planted;
 mod reference;
 mod registered;
+mod sections;

@@ -246,12 +246,12 @@ fn an_unknown_version_is_answered_with_ours() {
     assert_eq!(pair.failed, None, "anybody could say that");
     pair.hand_initiator(&emit_versions(attempt, &[9, 8], &key(1).answer_key()));
     let error = HandshakeError::Version { ours: vec![VERSION], theirs: vec![9, 8] };
-    assert_eq!(error.to_string(), "the peer speaks versions [9, 8], this build [2]");
+    assert_eq!(error.to_string(), "the peer supports versions [9, 8], this build [2]");
     assert_eq!(pair.failed, Some(error));
 }
 
 #[test]
-fn who_could_do_better_is_told_of_the_downgrade() {
+fn a_downgrade_is_reported_to_an_end_that_supports_more() {
     let mut pair = Pair::new(13);
     let first = pair.initiator.poll_transmit().unwrap();
     pair.hand_responder(&first);

@@ -158,7 +158,7 @@ fn an_initiator_that_falls_silent_is_given_up_and_its_session_named() {
 }
 
 #[test]
-fn what_is_given_up_half_open_is_counted_as_nothing() {
+fn abandoned_half_open_connections_do_not_count() {
     let mut responder = limited(Limits { half_open_per_peer: 1, ..Limits::default() });
     let now = Time::from_us(1);
     for decided in [false, true] {
@@ -247,7 +247,7 @@ fn a_session_number_is_not_given_twice() {
 }
 
 #[test]
-fn what_is_remembered_of_finished_handshakes_is_limited() {
+fn memory_of_finished_handshakes_is_limited() {
     let mut responder = limited(Limits { half_open: 3, ..Limits::default() });
     let now = Time::from_us(1);
     let mut requests = vec![];

@@ -83,8 +83,8 @@ impl NicConfig {
     }
 
     /// Returns the fraction of line rate at which the NIC sends with this number of contexts in use.
-    pub fn rate_factor(&self, contexts: usize) -> f64 {
-        let (n, fits, thrash) = (contexts as f64, f64::from(self.qp_fits), f64::from(self.qp_thrash));
+    pub fn rate_factor(&self, contexts: u32) -> f64 {
+        let (n, fits, thrash) = (f64::from(contexts), f64::from(self.qp_fits), f64::from(self.qp_thrash));
         if n <= fits {
             1.0
         } else if n >= thrash {
@@ -105,23 +105,39 @@ impl NicConfig {
     }
 }
 
-/// The reliable channel between each pair of hosts, used by datagram queue pairs besides the fabric. It stands for
-/// TCP connections, modelled as a delay and a rate. Its packets do not cross the fabric.
+/// The reliable channel between each pair of hosts, which carries the requests and announcements of datagram queue
+/// pairs. It stands for TCP connections.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideChannelConfig {
-    /// Time in the network stack of each end, in addition to the delay of the idle path. Default 5 us (ours: typical
-    /// of a kernel's TCP).
+    /// Way of the channel's packets. "beside" (default): they do not cross the fabric, and take the delay of the idle
+    /// path. "fabric": they cross it as those of a connection under scheme "dctcp", so that they can queue and be
+    /// lost.
+    pub via: SideRoute,
+    /// Time in the network stack of each end, in addition to the way. Default 5 us (ours: typical of a kernel's TCP).
     pub stack: Duration,
-    /// Rate of each connection, above 0. Default 1 Gbit/s (ours).
+    /// Rate of each connection beside the fabric, above 0. Default 1 Gbit/s (ours).
     pub rate: Rate,
+}
+
+/// Way of the packets of side channels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum SideRoute {
+    /// A delay and a rate.
+    #[default]
+    Beside,
+    /// A connection on the fabric.
+    Fabric,
 }
 
 impl Default for SideChannelConfig {
     fn default() -> Self {
-        SideChannelConfig { stack: Duration::from_us(5), rate: Rate::from_gbps(1) }
+        SideChannelConfig { via: SideRoute::default(), stack: Duration::from_us(5), rate: Rate::from_gbps(1) }
     }
 }
 
@@ -162,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let nic = NicConfig::default;
         let wrong = [
             NicConfig { qp_fits: 0, ..nic() },

@@ -6,7 +6,7 @@ mod engine;
 mod model;
 mod reorder;
 
-pub use config::{NicConfig, SideChannelConfig};
+pub use config::{NicConfig, SideChannelConfig, SideRoute};
 pub(crate) use core::{Cores, Datagram};
 pub(crate) use engine::Engine;
 pub(crate) use model::{Channel, DATAGRAMS, DatagramRoutes, NicModel, SentAgain};

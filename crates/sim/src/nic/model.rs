@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use pathweave_execution::ConnId;
 use pathweave_policy::AnyPolicy;
-use pathweave_transport::rd::{PeerId, RdHost};
+use pathweave_transport::rd::{PeerId, RdHost, SideMessage};
 use pathweave_units::{Bytes, Duration, HostId, PathId, QpNum, Rate, Time};
 use pathweave_wire::Segment;
 
@@ -42,6 +42,8 @@ pub(crate) struct NicModel {
     pub(crate) outgoing: BTreeMap<(QpNum, PeerId), Vec<u32>>,
     pub(crate) incoming: BTreeMap<(QpNum, PeerId), Vec<u32>>,
     pub(crate) channels: BTreeMap<HostId, Channel>,
+    /// Side messages of each host whose bytes have not arrived over the fabric, in the order of sending.
+    pub(crate) side_messages: BTreeMap<HostId, VecDeque<SideMessage>>,
     /// Messages that wait for the end-to-end context of a connection, with the times of their posts. An entry exists
     /// while the context is in use.
     pub(crate) waiting: BTreeMap<ConnId, VecDeque<(u32, Time)>>,
@@ -72,6 +74,7 @@ impl NicModel {
             outgoing: BTreeMap::new(),
             incoming: BTreeMap::new(),
             channels: BTreeMap::new(),
+            side_messages: BTreeMap::new(),
             waiting: BTreeMap::new(),
         }
     }

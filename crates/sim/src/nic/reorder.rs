@@ -69,7 +69,7 @@ mod tests {
     use pathweave_units::HostId;
 
     #[test]
-    fn what_is_ahead_waits_in_a_buffer_that_ends() {
+    fn packets_ahead_wait_in_a_bounded_buffer() {
         let mut nic = Reorder::new(2_500);
         let from = |qp| PeerId { host: HostId(1), qp: QpNum(qp) };
         let mut admit = |from, psn, passed| (nic.admit(QpNum(0), from, psn, 1_000, passed), nic.held_bytes);

@@ -54,9 +54,9 @@ fn two_sites() -> SimSpec {
     let config = CrossDc { wan_delay: Duration::from_us(100), ..CrossDc::new(site, 2) };
     let hosts: Vec<Flow> = (8..16).map(|host| (host, 0, 200_000, 0)).collect();
     let mut spec = spec(config.build(Path::new(".")).expect("two leaf-spines"), &hosts, "ecmp");
-    spec.host.mtu = Bytes::new(1_000);
-    spec.host.framing = Framing::Ns3;
-    spec.host.rto.timeout = Duration::from_ms(50);
+    spec.network.mtu = Bytes::new(1_000);
+    spec.network.framing = Framing::Ns3;
+    spec.network.retransmission.timeout = Duration::from_ms(50);
     spec.switch.ecn.enabled = false;
     spec.switch.external = ExternalConfig {
         nsf: Some(NsfConfig::default()),

@@ -1,10 +1,10 @@
 //! Datagram queue pairs, shared queue pairs, and NICs beyond their links.
 
-use crate::support::{finish, lossy, play, spec, star, with_graph};
+use crate::support::{finish, impair, lossy, play, spec, star, with_graph};
 use pathweave_policy::{DatagramConfig, Repair, RttSource, Service};
 use pathweave_records::{EndReason, FlowStatus, RunResult};
 use pathweave_sim::SimSpec;
-use pathweave_sim::nic::NicConfig;
+use pathweave_sim::nic::{NicConfig, SideRoute};
 use pathweave_topo::{Build, FatTree, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::{AllToAll, Placement, Traffic, WorkloadConfig, WorkloadEnv};
@@ -49,7 +49,7 @@ fn sum(result: &RunResult, of: impl Fn(&pathweave_records::FlowRecord) -> u64) -
 fn one_packet_by_hand() {
     let fct = |nic: Option<NicConfig>| {
         let mut spec = spec(star(2), &[(0, 1, 1_000, 0)], "erd-uncontrolled");
-        spec.host.nic = nic;
+        spec.network.nic = nic;
         finish(&spec).flows[0].fct_ps().expect("it arrives")
     };
     let network = 2 * 88_480 + 2_000_000;
@@ -63,7 +63,7 @@ fn one_packet_by_hand() {
 #[test]
 fn a_core_handles_one_packet_at_a_time() {
     let mut spec = spec(star(2), &[(0, 1, 4_087 * 100, 0)], "erd-uncontrolled");
-    spec.host.nic = Some(NicConfig { packet_cost: Duration::from_us(1), ..NicConfig::default() });
+    spec.network.nic = Some(NicConfig { packet_cost: Duration::from_us(1), ..NicConfig::default() });
     let fct = finish(&spec).flows[0].fct_ps().expect("it arrives");
     assert!((104_000_000..108_000_000).contains(&fct), "{fct}");
 }
@@ -72,7 +72,7 @@ fn a_core_handles_one_packet_at_a_time() {
 fn a_connection_pays_for_the_bus_too() {
     let fct = |nic| {
         let mut spec = spec(star(2), &[(0, 1, 1_000, 0)], "ecmp");
-        spec.host.nic = nic;
+        spec.network.nic = nic;
         finish(&spec).flows[0].fct_ps().expect("it arrives")
     };
     // 64 B at 256 Gb/s are 2 ns.
@@ -84,7 +84,7 @@ fn a_connection_pays_for_the_bus_too() {
 fn contexts_that_do_not_fit_halve_the_rate() {
     let took = |scheme: &str, qp_fits, processes| {
         let mut spec = all_to_all(star(2), processes, 20_000, scheme);
-        spec.host.nic = Some(NicConfig { qp_fits, qp_thrash: 4 * qp_fits, ..NicConfig::default() });
+        spec.network.nic = Some(NicConfig { qp_fits, qp_thrash: 4 * qp_fits, ..NicConfig::default() });
         finish(&spec).jobs[0].finish_ps.expect("it is done") as f64
     };
     let slowed = took("ecmp", 100, 100) / took("ecmp", 10_000, 100);
@@ -122,7 +122,7 @@ fn an_end_to_end_context_carries_one_message() {
 fn without_loss_nothing_is_sent_twice() {
     let sent_again = |repair, size, overtakes: u64| {
         let mut spec = all_to_all(erd_16(), 16, size, "erd-uncontrolled");
-        spec.verify = true;
+        spec.run.verify = true;
         ask_by(&mut spec, repair);
         let result = finish(&spec);
         let late = sum(&result, |flow| flow.ooo_packets.into());
@@ -142,10 +142,10 @@ fn loss_is_repaired() {
     for repair in [Repair::Overtaken, Repair::TwoScans, Repair::Literal] {
         let mut spec = lossy(all_to_all(erd_16(), 32, 64_000, "erd-uncontrolled"));
         spec.switch.buffer = Bytes::from_kb(500);
-        spec.host.nic = Some(NicConfig::default());
-        spec.verify = true;
+        spec.network.nic = Some(NicConfig::default());
+        spec.run.verify = true;
         ask_by(&mut spec, repair);
-        crate::support::impair(&mut spec, 0.03, false);
+        impair(&mut spec, 0.03, false);
         let result = finish(&spec);
         assert!(sum(&result, |flow| flow.retransmitted_packets.into()) > 0);
     }
@@ -179,8 +179,8 @@ fn rates_of_destinations_follow_marks() {
 fn a_nic_that_puts_in_order_needs_room() {
     let lost = |buffer: Bytes| {
         let mut spec = all_to_all(erd_16(), 16, 64_000, "erd-uncontrolled");
-        spec.host.nic = Some(NicConfig { reorder_buffer: buffer, ..NicConfig::default() });
-        spec.verify = true;
+        spec.network.nic = Some(NicConfig { reorder_buffer: buffer, ..NicConfig::default() });
+        spec.run.verify = true;
         sum(&finish(&spec), |flow| flow.dropped_packets.into())
     };
     assert_eq!([Bytes::ZERO, Bytes::from_mb(16)].map(lost), [0, 0]);
@@ -194,7 +194,7 @@ fn raw_datagrams_end_where_they_end() {
     let mut spec = lossy(all_to_all(erd_16(), 16, 3_000, "erd-uncontrolled"));
     let raw = DatagramConfig { repair: Repair::Never, ..DatagramConfig::default() };
     spec.schemes[0].scheme.service = Service::Datagram(raw);
-    crate::support::impair(&mut spec, 0.1, false);
+    impair(&mut spec, 0.1, false);
     let result = play(&spec);
     assert_eq!(result.info.ended, EndReason::Completed);
     let lost = result.flows.iter().filter(|flow| flow.status == FlowStatus::Unfinished).count();
@@ -230,4 +230,25 @@ fn two_services_share_a_nic() {
     let ends: Vec<u64> = result.flows.iter().map(|flow| flow.finish_ps.expect("it arrives")).collect();
     // 2 MB at 100 Gb/s take 160 us plus headers. Both flows end then.
     assert!(ends.iter().all(|end| (160_000_000..172_000_000).contains(end)), "{ends:?}");
+}
+
+/// Requests that cross the fabric are lost and queue like all else there. All messages arrive nevertheless, and they
+/// load the links that they share with data.
+#[test]
+fn requests_can_cross_the_fabric() {
+    let run = |via: SideRoute, loss: f64| {
+        let mut spec = all_to_all(erd_16(), 16, 100_000, "erd-uncontrolled");
+        spec.network.side_channel.via = via;
+        spec.network.retransmission.timeout = Duration::from_us(500);
+        if loss > 0.0 {
+            impair(&mut spec, loss, false);
+        }
+        finish(&spec)
+    };
+    let sent = |result: &RunResult| result.links.iter().map(|link| link.tx_bytes).sum::<u64>();
+    let (beside, across) = (run(SideRoute::Beside, 0.0), run(SideRoute::Fabric, 0.0));
+    assert!(sent(&across) > sent(&beside), "{} and {} bytes", sent(&across), sent(&beside));
+    let lost = run(SideRoute::Fabric, 0.02);
+    assert!(lost.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
+    assert!(sum(&lost, |flow| u64::from(flow.retransmitted_packets)) > 0);
 }

@@ -104,7 +104,7 @@ fn another_seed_is_another_run() {
 fn verification_changes_nothing() {
     for (name, mut spec) in runs() {
         let verified = outcome(&play(&spec));
-        spec.verify = false;
+        spec.run.verify = false;
         assert_eq!(outcome(&play(&spec)), verified, "{name}");
     }
 }

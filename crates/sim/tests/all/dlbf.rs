@@ -150,7 +150,7 @@ fn in_a_mix_it_leaves_paths_and_keeps_the_order() {
 
 /// Messages in progress together on one queue pair: an event of the queue pair is counted only once.
 #[test]
-fn what_messages_share_counts_for_one_of_them() {
+fn shared_packets_count_for_one_message() {
     let mut builder = GraphBuilder::new(16);
     let group = builder.group("all", None).expect("a group");
     for _ in 0..4 {

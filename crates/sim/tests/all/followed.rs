@@ -76,7 +76,7 @@ fn flows_are_followed_by_number_beside_the_largest() {
 }
 
 #[test]
-fn what_waits_for_a_gap_is_whole_packets() {
+fn bytes_ahead_of_a_gap_are_whole_packets() {
     let mut spec = spec(leaf_spine(), &incast(16, 500_000), "rps");
     let interval = Duration::from_us(5);
     spec.observe = ObserveConfig { interval, flows: 15, ..ObserveConfig::default() };

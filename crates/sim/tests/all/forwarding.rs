@@ -30,7 +30,7 @@ fn traffic() -> Vec<Flow> {
 /// Returns a leaf-spine network in which one link has a tenth of its rate.
 fn degraded(scheme: &str) -> SimSpec {
     let mut spec = spec(leaf_spine(), &traffic(), scheme);
-    spec.verify = false;
+    spec.run.verify = false;
     spec.switch.reroute_after = Duration::from_us(50);
     spec.faults.push(FaultConfig::LinkRate {
         link: "leaf0-spine0".into(),
@@ -116,7 +116,7 @@ fn flowlets_save_a_flow_from_a_bad_hash() {
 }
 
 #[test]
-fn what_the_switches_balance_keeps_its_order_where_it_is_meant_to() {
+fn balanced_flows_stay_in_order_where_promised() {
     for scheme in ["letflow", "conga", "conweave"] {
         let result = finish(&spec(leaf_spine(), &permutation(16, 1_000_000), scheme));
         assert_eq!(result.flows.iter().map(|f| f.ooo_packets).sum::<u32>(), 0, "{scheme}");

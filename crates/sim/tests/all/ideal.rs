@@ -9,8 +9,8 @@ use pathweave_wire::Framing::{self, Ns3, Pathweave, Rocev2};
 /// Returns the measured and the ideal completion time in picoseconds.
 fn fct(topology: Topology, to: u32, size: u64, verb: Verb, framing: Framing, scheme: &str) -> (u64, u64) {
     let mut spec = spec(topology, &[(0, to, size, 0)], scheme);
-    spec.host.verb = verb;
-    spec.host.framing = framing;
+    spec.network.verb = verb;
+    spec.network.framing = framing;
     let result = finish(&spec);
     let flow = &result.flows[0];
     (flow.fct_ps().unwrap(), flow.ideal_fct_ps)
@@ -103,8 +103,8 @@ fn no_scheme_beats_the_network_and_none_is_far_from_the_ideal() {
 #[test]
 fn small_packets() {
     let mut spec = spec(star(2), &[(0, 1, 10_000, 0)], "ecmp");
-    spec.host.mtu = Bytes::new(256);
-    spec.host.verb = Send;
+    spec.network.mtu = Bytes::new(256);
+    spec.network.verb = Send;
     // 39 packets of 256 + 82 B (27.04 ns) and one of 16 + 82 (7.84 ns).
     let result = finish(&spec);
     assert_eq!(result.flows[0].fct_ps(), Some(40 * 27_040 + 7_840 + 2_000_000));

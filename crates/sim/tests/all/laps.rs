@@ -72,7 +72,7 @@ fn paths_that_differ_cause_no_retransmission_by_their_order_and_few_by_time() {
 }
 
 #[test]
-fn what_is_lost_is_sent_again_once_by_the_order_on_each_path() {
+fn losses_by_path_order_are_retransmitted_once() {
     for topology in [rails(), dragonfly()] {
         let mut spec = laps(topology, &permutation(16, 2_000_000));
         impair(&mut spec, 1e-3, true);

@@ -78,7 +78,7 @@ fn a_path_with_a_dead_link_is_left_out_once_routing_knows() {
 }
 
 #[test]
-fn what_chooses_whole_ways_is_refused() {
+fn schemes_that_choose_whole_paths_are_refused() {
     for kind in [Forwarding::Conga, Forwarding::ConWeave, Forwarding::Drill, Forwarding::Wcmp] {
         let mut spec = by_next_hops("ecmp", rails(), &permutation(16, 1_000));
         spec.switch.forwarding.kind = Some(kind);

@@ -88,7 +88,7 @@ fn lossy_incast(scheme: &str, max_events: u32) -> RunResult {
     let mut spec = lossy(spec(leaf_spine(), &incast(16, 300_000), scheme));
     spec.switch.buffer = Bytes::new(400_000);
     impair(&mut spec, 0.02, false);
-    spec.host.rto.timeout = Duration::from_us(100);
+    spec.network.retransmission.timeout = Duration::from_us(100);
     spec.observe = ObserveConfig { max_events, ..ObserveConfig::default() };
     play(&spec)
 }
@@ -155,7 +155,7 @@ fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
         let mut spec = spec(leaf_spine(), &permutation(16, 300_000), "rps");
         // The outage is long enough for routing to detect it and for senders to retransmit.
         let (at, up_at) = (Duration::from_us(10), Some(Duration::from_us(60_000)));
-        spec.host.rto.timeout = Duration::from_us(1_000);
+        spec.network.retransmission.timeout = Duration::from_us(1_000);
         spec.faults = vec![FaultConfig::LinkDown { link: link.into(), at, up_at }];
         runs.push(play(&spec));
     }
@@ -170,7 +170,7 @@ fn every_kind_of_event_and_every_reason_occurs_in_some_run() {
 #[test]
 fn an_acknowledgement_ends_a_flow_half_a_round_trip_later() {
     let mut alone = spec(star(4), &[(0, 1, 1_000_000, 0)], "ecmp");
-    alone.verify = false;
+    alone.run.verify = false;
     let result = play(&alone);
     let flow = &result.flows[0];
     assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps));

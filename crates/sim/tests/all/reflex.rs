@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::{Flow, all_to_all, finish, leaf_spine, spec};
-use pathweave_fabric::config::{ExternalConfig, FaultConfig, NdtConfig, NsfConfig, OrderGuards};
+use pathweave_fabric::config::{ExternalConfig, FaultConfig, HostStamp, NdtConfig, NsfConfig, OrderGuards};
 use pathweave_policy::{E2eMode, PolicyConfig, Recovery};
 use pathweave_records::{MiddleboxTotals, RunResult};
 use pathweave_sim::{NoMonitor, SimSpec, run};
@@ -23,9 +23,9 @@ fn two_sites(wan_us: u64) -> Topology {
 /// Returns a run with packets of 1,048 bytes, acknowledgements of 60 bytes, and no marking.
 fn across(wan_us: u64, flows: &[Flow], scheme: &str, external: ExternalConfig) -> SimSpec {
     let mut spec = spec(two_sites(wan_us), flows, scheme);
-    spec.host.mtu = Bytes::new(1_000);
-    spec.host.framing = Framing::Ns3;
-    spec.host.rto.timeout = Duration::from_ms(50);
+    spec.network.mtu = Bytes::new(1_000);
+    spec.network.framing = Framing::Ns3;
+    spec.network.retransmission.timeout = Duration::from_ms(50);
     spec.switch.ecn.enabled = false;
     spec.switch.external = external;
     spec
@@ -63,10 +63,11 @@ fn far_incast(bytes: u64) -> Vec<Flow> {
 #[test]
 fn a_middlebox_that_does_nothing_is_a_plain_switch() {
     // An NSF that never finds a hot link and an NDT that never finds congestion, under pauses and a cut link. The NDT
-    // rewrites timestamps, so it is tested with a scheme that ignores them.
+    // rewrites timestamps, so it is tested with a scheme that ignores them, or restores them.
     let idle_nsf = nsf(NsfConfig { threshold: Some(SECOND), ..NsfConfig::default() });
-    let idle_ndt = ndt(NdtConfig { threshold: Some(SECOND), ..NdtConfig::default() });
-    for (scheme, external) in [("timely", idle_nsf), ("ecmp", idle_ndt)] {
+    let idle_ndt = |stamp| ndt(NdtConfig { threshold: Some(SECOND), stamp, ..NdtConfig::default() });
+    let (renewed, restored) = (idle_ndt(HostStamp::Renewed), idle_ndt(HostStamp::Restored));
+    for (scheme, external) in [("timely", idle_nsf), ("ecmp", renewed), ("timely", restored)] {
         let with = |external| {
             let mut spec = across(50, &mixed(400_000), scheme, external);
             spec.switch.buffer = Bytes::from_kb(900);
@@ -91,7 +92,7 @@ fn a_middlebox_that_does_nothing_is_a_plain_switch() {
 }
 
 #[test]
-fn what_stays_inside_never_meets_it() {
+fn flows_inside_a_site_never_meet_it() {
     let inside: Vec<Flow> = mixed(300_000).split_off(32);
     let plain = finish(&across(500, &inside, "reflex-timely", ExternalConfig::default()));
     let boxed = finish(&across(500, &inside, "reflex-timely", both()));
@@ -136,7 +137,9 @@ fn a_far_incast_is_kept_aside_in_order_and_without_loss() {
     for guards in [OrderGuards::Both, OrderGuards::Recovery, OrderGuards::Off] {
         let config = NdtConfig { guards, alpha: 1.0, ..NdtConfig::default() };
         let result = finish(&across(100, &flows, "reflex-timely", ndt(config)));
-        assert!(total(&result, |t| t.ndt_isolated_flows) >= 8);
+        // With both guards, packets of a flow join those of it that wait in the normal queue.
+        let least = if guards == OrderGuards::Both { 1 } else { 8 };
+        assert!(total(&result, |t| t.ndt_isolated_flows) >= least, "{guards:?}");
         assert!(total(&result, |t| t.ndt_controlled_packets) > 1_000);
         assert_eq!(result.links.iter().map(|link| link.dropped_packets).sum::<u64>(), 0);
         let out_of_order: u64 = result.flows.iter().map(|flow| u64::from(flow.retransmitted_packets)).sum();
@@ -185,7 +188,7 @@ fn a_link_of_the_edge_that_fails_takes_what_is_kept_aside_with_it() {
             times: 2,
         });
     }
-    spec.host.rto.timeout = Duration::from_ms(4);
+    spec.network.retransmission.timeout = Duration::from_ms(4);
     let result = finish(&spec);
     assert!(result.links.iter().any(|link| link.dropped_packets > 0), "the test should lose packets");
 }

@@ -204,7 +204,7 @@ fn when_all_paths_are_dead_flows_end_with_an_error() {
 }
 
 #[test]
-fn who_cannot_be_reached_any_more_is_said_so() {
+fn unreachable_hosts_are_reported() {
     let mut spec =
         spec(star(3), &[(0, 1, 10_000, 5_000_000), (2, 1, 10_000, 5_000_000), (0, 2, 10_000, 0)], "ecmp");
     let name = |n| spec.topology.node_name(pathweave_topo::NodeId(n)).into_owned();
@@ -300,7 +300,7 @@ fn two_groups_in_two_classes() {
 }
 
 #[test]
-fn who_waits_for_completion_begins_with_the_last_acknowledgement() {
+fn tasks_after_a_completion_begin_with_the_last_acknowledgement() {
     use pathweave_workload::Moment;
     let mut builder = pathweave_workload::GraphBuilder::new(4);
     let group = builder.group("ring", None).expect("the first group");
@@ -382,7 +382,7 @@ fn the_background_lasts_as_long_as_the_foreground() {
 fn a_pause_storm_ends_the_run_with_an_explanation() {
     let mut spec = spec(star(3), &[(0, 2, 50_000_000, 0), (1, 2, 50_000_000, 0)], "ecmp");
     spec.switch.pfc.storm_after = Duration::from_ms(2);
-    spec.host.rto.timeout = Duration::from_ms(100);
+    spec.network.retransmission.timeout = Duration::from_ms(100);
     spec.faults.push(FaultConfig::PauseStorm {
         host: "host2".into(),
         at: Duration::from_us(50),

@@ -101,7 +101,7 @@ fn conweave_changes_its_way_all_the_time_where_it_expects_answers_as_from_a_shor
 }
 
 #[test]
-fn what_works_hop_by_hop_is_refused() {
+fn hop_by_hop_balancing_is_refused() {
     for kind in [Forwarding::Ecmp, Forwarding::Drill, Forwarding::Rps] {
         let mut spec = among_all("ecmp", rails(), &permutation(16, 1_000));
         spec.switch.forwarding.kind = Some(kind);

@@ -31,8 +31,9 @@ fn schemes_that_need_switches_to_choose_are_refused() {
     let spec = sourced(spec(leaf_spine(), &[(0, 5, 1_000, 0)], "conga"));
     let error = run(&spec, &mut NoMonitor).expect_err("nothing to balance").to_string();
     assert!(
-        error
-            .contains("needs switches that do \"conga\", which they cannot where routing.kind is \"source\""),
+        error.contains(
+            "needs switches that do \"conga\", which is impossible where routing.kind is \"source\""
+        ),
         "{error}"
     );
 }
@@ -96,7 +97,7 @@ fn routes_take_the_bytes_of_their_headers_on_every_link() {
         (RouteBytes::Segments, 8 + 16),
     ] {
         let mut spec = sourced(spec(leaf_spine(), &[(0, 5, 100_000, 0)], "rps"));
-        spec.host.source_route = counted;
+        spec.network.source_route = Some(counted);
         let result = finish(&spec);
         let links = |from_host: bool| {
             let of = |link: &&pathweave_records::LinkTotals| link.from_node == if from_host { 0 } else { 5 };
@@ -116,7 +117,7 @@ fn routes_take_the_bytes_of_their_headers_on_every_link() {
 fn a_packet_alone_takes_its_ideal_time_header_and_all() {
     let mut spec = sourced(spec(leaf_spine(), &[(0, 5, 4_096, 0)], "ecmp"));
     let mut fct = |counted| {
-        spec.host.source_route = counted;
+        spec.network.source_route = Some(counted);
         let flow = finish(&spec).flows[0];
         assert_eq!(flow.fct_ps(), Some(flow.ideal_fct_ps), "{counted:?}");
         flow.ideal_fct_ps

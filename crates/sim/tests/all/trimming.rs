@@ -47,7 +47,7 @@ fn an_incast_loses_payloads_and_no_time() {
 fn headers_that_are_lost_are_found_missing() {
     let mut spec = trimming(&incast(16, 300_000));
     spec.switch.trim.header_queue = Some(Bytes::new(300));
-    spec.host.rto.timeout = Duration::from_us(200);
+    spec.network.retransmission.timeout = Duration::from_us(200);
     let result = finish(&spec);
     let lost = |event: &&pathweave_records::EventRecord| {
         event.kind == EventKind::Drop && event.reason == Some(DropReason::HeaderQueueFull)

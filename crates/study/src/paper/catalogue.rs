@@ -4,27 +4,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use include_dir::{Dir, include_dir};
-use pathweave_scenario::read_text_file;
-use serde::de::DeserializeOwned;
 
 use crate::paper::error::{PaperError, unknown};
 use crate::paper::model::{FigureFile, PaperFile, Reading, Series, Variant};
+use crate::text_files::{self, TextFiles};
 
 /// File in a paper's folder that records the results of its figures.
 pub(crate) const RECORD_FILE: &str = "results.json";
+/// File that makes a folder a paper.
+const PAPER_FILE: &str = "paper.toml";
+/// Folder of papers in error messages.
+const ROOT: &str = "papers";
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/papers");
-
-/// Largest accepted file of a paper, in bytes.
-const MAX_FILE_BYTES: u64 = 16 << 20;
-
-/// Contents of the files in a paper's folder, by name.
-type Files = BTreeMap<String, String>;
 
 /// Collection of papers.
 #[derive(Clone, Debug)]
 pub struct Catalogue {
-    papers: BTreeMap<String, Files>,
+    files: TextFiles,
 }
 
 /// Paper with its figures.
@@ -36,7 +33,8 @@ pub struct Paper {
     pub file: PaperFile,
     /// Figures and tables, in the order of `paper.toml`.
     pub figures: Vec<Figure>,
-    files: Files,
+    /// Contents of the files in the paper's folder, by name.
+    files: BTreeMap<String, String>,
 }
 
 /// Figure or table that is repeated.
@@ -51,83 +49,55 @@ pub struct Figure {
 impl Catalogue {
     /// Returns the papers that are embedded in the program.
     pub fn embedded() -> Self {
-        let mut papers = BTreeMap::new();
-        for dir in EMBEDDED.dirs() {
-            let mut files = Files::new();
-            for file in dir.files() {
-                if let (Some(name), Some(text)) = (file.path().file_name(), file.contents_utf8()) {
-                    files.insert(name.to_string_lossy().into_owned(), text.to_owned());
-                }
-            }
-            if let Some(name) = dir.path().file_name().filter(|_| files.contains_key("paper.toml")) {
-                papers.insert(name.to_string_lossy().into_owned(), files);
-            }
-        }
-        Catalogue { papers }
+        Catalogue { files: TextFiles::embedded(ROOT, &EMBEDDED) }
     }
 
     /// Reads a paper from each folder in `folder`.
     pub fn read(folder: &Path) -> Result<Self, PaperError> {
-        let failed = |path: &Path| {
-            let file = path.display().to_string();
-            move |why: std::io::Error| PaperError::File { file, message: why.to_string() }
-        };
-        let mut papers = BTreeMap::new();
-        for entry in std::fs::read_dir(folder).map_err(failed(folder))? {
-            let path = entry.map_err(failed(folder))?.path();
-            if !path.join("paper.toml").is_file() {
-                continue;
-            }
-            let mut files = Files::new();
-            for entry in std::fs::read_dir(&path).map_err(failed(&path))? {
-                let file = entry.map_err(failed(&path))?.path();
-                let record = file.file_name().is_some_and(|name| name == RECORD_FILE);
-                if record || file.extension().is_some_and(|extension| extension == "toml") {
-                    let text = read_text_file(&file, MAX_FILE_BYTES)
-                        .map_err(|message| PaperError::File { file: file.display().to_string(), message })?;
-                    files.insert(file.file_name().unwrap_or_default().to_string_lossy().into_owned(), text);
-                }
-            }
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            papers.insert(name, files);
-        }
-        Ok(Catalogue { papers })
+        let mut papers = text_files::names(folder)?;
+        papers.retain(|name| folder.join(name).join(PAPER_FILE).is_file());
+        let wanted = |name: &str| name == RECORD_FILE || name.ends_with(".toml");
+        Ok(Catalogue { files: TextFiles::read(ROOT, folder, &papers, wanted)? })
     }
 
     /// Returns the names of the papers.
     pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
-        self.papers.keys().map(String::as_str)
+        self.files.paths().filter_map(|path| path.strip_suffix(PAPER_FILE)?.strip_suffix('/'))
     }
 
     /// Returns the paper of this name.
     pub fn paper(&self, name: &str) -> Result<Paper, PaperError> {
-        let files = self.papers.get(name).ok_or_else(|| unknown("paper", name, self.names()))?;
-        let file: PaperFile = parse(name, files, "paper.toml")?;
+        if !self.names().any(|known| known == name) {
+            return Err(unknown("paper", name, self.names()));
+        }
+        let place = |file: &str| format!("{name}/{file}");
+        let in_file =
+            |file: &str, message| PaperError::File { file: self.files.place(&place(file)), message };
+        let file: PaperFile = self.files.parse(&place(PAPER_FILE))?;
         let mut figures = Vec::new();
         for id in &file.figures {
-            let mut figure: FigureFile = parse(name, files, &format!("{id}.toml"))?;
+            let mut figure: FigureFile = self.files.parse(&place(&format!("{id}.toml")))?;
             if figure.series.is_empty() {
                 figure.series.clone_from(&file.series);
             }
             figure.series.append(&mut figure.more);
             expand_readings(&mut figure, &file.reading)
-                .map_err(|message| PaperError::File { file: format!("papers/{name}/{id}.toml"), message })?;
+                .map_err(|message| in_file(&format!("{id}.toml"), message))?;
             figures.push(Figure { id: id.clone(), file: figure });
         }
         for figure in &figures {
-            check_reasons(figure, &file.figures).map_err(|message| PaperError::File {
-                file: format!("papers/{name}/{}.toml", figure.id),
-                message,
-            })?;
+            check_reasons(figure, &file.figures)
+                .map_err(|message| in_file(&format!("{}.toml", figure.id), message))?;
         }
         for shown in &file.shown {
             let ids = || file.figures.iter().map(String::as_str);
             if let Some(id) = shown.figures.iter().find(|id| !file.figures.contains(id)) {
                 let message = format!("\"{}\": {}", shown.name, unknown("figure", id, ids()));
-                return Err(PaperError::File { file: format!("papers/{name}/paper.toml"), message });
+                return Err(in_file(PAPER_FILE, message));
             }
         }
-        Ok(Paper { name: name.to_owned(), file, figures, files: files.clone() })
+        let files = self.files.within(name).map(|(name, text)| (name.to_owned(), text.to_owned())).collect();
+        Ok(Paper { name: name.to_owned(), file, figures, files })
     }
 }
 
@@ -211,11 +181,4 @@ impl Paper {
     pub fn files(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
-}
-
-fn parse<T: DeserializeOwned>(paper: &str, files: &Files, name: &str) -> Result<T, PaperError> {
-    let file = format!("papers/{paper}/{name}");
-    let wrong = |message: String| PaperError::File { file: file.clone(), message };
-    let text = files.get(name).ok_or_else(|| wrong("there is no such file".to_owned()))?;
-    toml::from_str(text).map_err(|why| wrong(why.to_string().trim_end().to_owned()))
 }

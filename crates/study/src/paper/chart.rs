@@ -5,6 +5,7 @@ use plotters::coord::ranged1d::{Ranged, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::paper::labels::{Lettering, axis_labels};
 use crate::paper::picture::{Area, Backend, DrawError, FONT, Picture};
 
 /// One or more pictures side by side with a common legend.
@@ -107,6 +108,16 @@ const WIDTH: u32 = 560;
 const HEIGHT: u32 = 400;
 const LEGEND_LINE: u32 = 24;
 const INK: RGBColor = RGBColor(40, 40, 40);
+const TITLE: Lettering = Lettering { points: 18, ink: INK };
+const LABEL: Lettering = Lettering { points: 14, ink: INK };
+const LEGEND: Lettering = Lettering { points: 15, ink: INK };
+/// Label of a horizontal line.
+const LEVEL: Lettering = Lettering { points: 13, ink: INK };
+/// Width of the labels of the y axis.
+const Y_LABELS: u32 = 66;
+/// Margins of a panel.
+const MARGIN: u32 = 14;
+const RIGHT_MARGIN: u32 = 24;
 const GRID: RGBColor = RGBColor(225, 225, 225);
 /// Share of a group's width that its bars occupy.
 const BARS: f64 = 0.8;
@@ -129,7 +140,7 @@ impl Chart {
 
 /// Returns the height of a legend in points.
 fn legend_height(lines: &[Placed<'_>]) -> u32 {
-    12 + LEGEND_LINE * lines.last().map_or(0, |(_, line, _)| line + 1)
+    12 + LEGEND_LINE * lines.last().map_or(0, |last| last.line + last.name.len() as u32)
 }
 
 impl Picture for Chart {
@@ -179,32 +190,43 @@ fn legend(chart: &Chart) -> Vec<Entry> {
         }
     }
     if chart.panels.iter().any(|panel| !panel.bands.is_empty()) {
-        let name = "published, in the colour of what it is compared with".to_owned();
+        let name = "published, in the colour of its counterpart".to_owned();
         found.push(Entry { name, look: CurveStyle::default(), mark: Mark::Band });
     }
     found
 }
 
-/// Legend entry with its line and x position.
-type Placed<'a> = (&'a Entry, u32, u32);
+/// Legend entry with its line, its x position, and the lines of its name.
+struct Placed<'a> {
+    entry: &'a Entry,
+    line: u32,
+    x: u32,
+    name: Vec<String>,
+}
 
+/// Places legend entries beside each other. An entry that is wider than the picture has lines of its own.
 fn place(legend: &[Entry], width: u32) -> Vec<Placed<'_>> {
-    let (mut line, mut x) = (0, 20);
+    const LEFT: u32 = 20;
+    /// Width of the mark and of the gap to the next entry.
+    const MARK: u32 = 58;
+    let (mut line, mut x) = (0, LEFT);
     let mut placed = Vec::new();
     for entry in legend {
-        let needed = 58 + 7 * entry.name.chars().count() as u32;
-        if x + needed > width && x > 20 {
-            (line, x) = (line + 1, 20);
+        let name = LEGEND.wrap(&entry.name, width.saturating_sub(LEFT + MARK));
+        let needed = MARK + name.iter().map(|line| LEGEND.width(line)).max().unwrap_or(0);
+        if x + needed > width && x > LEFT {
+            (line, x) = (line + 1, LEFT);
         }
-        placed.push((entry, line, x));
-        x += needed;
+        let more = (name.len() as u32).saturating_sub(1);
+        placed.push(Placed { entry, line, x, name });
+        (line, x) = (line + more, if more > 0 { width } else { x + needed });
     }
     placed
 }
 
 fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), DrawError> {
-    let style = TextStyle::from((FONT, 15).into_font()).color(&INK);
-    for (Entry { name, look, mark }, line, x) in placed {
+    let style = TextStyle::from((FONT, LEGEND.points).into_font()).color(&INK);
+    for Placed { entry: Entry { look, mark, .. }, line, x, name } in placed {
         let (x, y) = (*x as i32, (12 + line * LEGEND_LINE) as i32);
         let colour = look.ink();
         match mark {
@@ -219,7 +241,9 @@ fn draw_legend<B: Backend>(area: &Area<B>, placed: &[Placed<'_>]) -> Result<(), 
                 }
             }
         }
-        area.draw_text(name, &style, (x + 40, y))?;
+        for (line, y) in name.iter().zip((y..).step_by(LEGEND_LINE as usize)) {
+            area.draw_text(line, &style, (x + 40, y))?;
+        }
     }
     Ok(())
 }
@@ -274,17 +298,20 @@ where
     X::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
     Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
+    let width = area.dim_in_pixel().0;
+    let title = TITLE.wrap(&panel.title, width.saturating_sub(2 * MARGIN));
+    let slot = width.saturating_sub(MARGIN + RIGHT_MARGIN + Y_LABELS) / panel.categories.len().max(1) as u32;
+    let (step, labels) = axis_labels(LABEL, &panel.categories, slot, panel.bars);
+    let lines = labels.iter().map(Vec::len).max().unwrap_or(0).max(1) as u32;
     let mut builder = ChartBuilder::on(area);
-    builder.margin(14).margin_right(24).x_label_area_size(48).y_label_area_size(66);
-    if !panel.title.is_empty() {
-        builder.caption(&panel.title, (FONT, 18, &INK));
-    }
+    builder
+        .margin(MARGIN)
+        .margin_right(RIGHT_MARGIN)
+        .margin_top(MARGIN + title.len() as u32 * (TITLE.line() + 2))
+        .x_label_area_size(48 + (lines - 1) * LABEL.line())
+        .y_label_area_size(Y_LABELS);
     let mut plot = builder.build_cartesian_2d(x, y)?;
-    let category = |value: &f64| {
-        let index = value.round();
-        let near = (value - index).abs() < 0.01 && index >= 0.0;
-        near.then(|| panel.categories.get(index as usize).cloned()).flatten().unwrap_or_default()
-    };
+    TITLE.draw(area, &title, (width as i32 / 2, MARGIN as i32))?;
     let number = |value: &f64| number(*value);
     let mut mesh = plot.configure_mesh();
     mesh.x_desc(&chart.x)
@@ -299,10 +326,15 @@ where
         .y_labels(8)
         .x_labels(8);
     if !panel.categories.is_empty() {
-        // Labels are placed at every half. Only whole numbers have a text.
-        mesh.disable_x_mesh().x_label_formatter(&category).x_labels(2 * panel.categories.len() + 1);
+        // A tick at every half; the texts are drawn below.
+        mesh.disable_x_mesh().x_label_formatter(&|_| String::new()).x_labels(2 * panel.categories.len() + 1);
     }
     mesh.draw()?;
+    let (left, top) = area.get_base_pixel();
+    for (index, lines) in labels.iter().enumerate().step_by(step) {
+        let (x, y) = plot.backend_coord(&(index as f64, floor));
+        LABEL.draw(area, lines, (x - left, y - top + 10))?;
+    }
     for (i, curve) in panel.curves.iter().enumerate() {
         let colour = curve.look.ink();
         let stroke = colour.mix(curve.look.opacity()).stroke_width(2);
@@ -346,16 +378,26 @@ where
         }
     }
     let range = plot.x_range();
+    let mut named: Vec<(&str, i32, i32)> = Vec::new();
     for (name, at) in &chart.levels {
         let ends = [(range.start, *at), (range.end, *at)];
         plot.draw_series(DashedLineSeries::new(ends, 3, 3, INK.stroke_width(1)))?;
-        let above = Pos::new(HPos::Left, VPos::Bottom);
-        let style = TextStyle::from((FONT, 13).into_font()).color(&INK).pos(above);
-        plot.draw_series([Text::new(
-            name.clone(),
-            (range.start + (range.end - range.start) * 0.02, *at),
-            style,
-        )])?;
+        let (x, y) = plot.backend_coord(&(range.start, *at));
+        named.push((name, x - left + 9, y - top));
+    }
+    draw_levels(area, named)
+}
+
+/// Draws names of horizontal lines above them. Where two lines are close, the name of one is right of the other.
+fn draw_levels<B: Backend>(area: &Area<B>, named: Vec<(&str, i32, i32)>) -> Result<(), DrawError> {
+    let above = Pos::new(HPos::Left, VPos::Bottom);
+    let style = TextStyle::from((FONT, LEVEL.points).into_font()).color(&INK).pos(above);
+    let mut drawn: Vec<(i32, i32)> = Vec::new();
+    for (name, left, y) in named {
+        let close = drawn.iter().filter(|(_, other)| (other - y).abs() < LEVEL.line() as i32);
+        let x = close.map(|(right, _)| right + 12).fold(left, i32::max);
+        area.draw_text(name, &style, (x, y))?;
+        drawn.push((x + LEVEL.width(name) as i32, y));
     }
     Ok(())
 }
@@ -384,4 +426,80 @@ fn number(value: f64) -> String {
     }
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::picture::svg;
+
+    /// Left, top, right and bottom of a text of a picture.
+    type Bounds = (f64, f64, f64, f64);
+
+    /// Returns the bounds of the upright texts of an SVG.
+    fn texts(svg: &str) -> Vec<(String, Bounds)> {
+        let of = |element: &str, name: &str| {
+            let from = element.find(&format!(" {name}=\"")).map(|at| at + name.len() + 3)?;
+            Some(element[from..].split('"').next()?.to_owned())
+        };
+        let texts = svg.split("<text").skip(1).filter(|element| !element.contains("rotate"));
+        let bounds = |element: &str| -> Option<(String, Bounds)> {
+            let number = |name| of(element, name)?.parse::<f64>().ok();
+            let text = element.split('>').nth(1)?.split('<').next()?.trim().to_owned();
+            let font = number("font-size")?;
+            // Plotters divides the size by this.
+            let width = Lettering { points: (font * 1.24).round() as u32, ink: INK }.width(&text);
+            let (x, y) = (number("x")?, number("y")?);
+            let down = match of(element, "dy").as_deref() {
+                Some("0.76em") => 0.76 * font,
+                Some("0.5ex") => 0.25 * font,
+                _ => -0.25 * font,
+            };
+            let (top, bottom) = (y + down - 0.76 * font, y + down + 0.2 * font);
+            let left = match of(element, "text-anchor").as_deref() {
+                Some("middle") => x - f64::from(width) / 2.0,
+                Some("end") => x - f64::from(width),
+                _ => x,
+            };
+            Some((text, (left, top, left + f64::from(width), bottom)))
+        };
+        texts.filter_map(bounds).filter(|(text, _)| !text.is_empty()).collect()
+    }
+
+    #[test]
+    fn no_label_overlaps_another_one() {
+        let names = ["30 %", "50 %", "70 %", "70 %, one byte in five between sites", "incomprehensibilities"];
+        let panel = |title: &str| PanelChart {
+            title: title.to_owned(),
+            curves: vec![Curve {
+                name: "A scheme with a name that is far longer than one picture is wide, as a reading may be"
+                    .into(),
+                points: (0..names.len()).map(|x| (x as f64, 1.0 + x as f64)).collect(),
+                ..Curve::default()
+            }],
+            categories: names.map(str::to_owned).into(),
+            bars: true,
+            bands: Vec::new(),
+        };
+        let long =
+            "70 %, one byte in five between sites, P99 of long flows inside and between sites, as published";
+        for panels in [vec![panel(long)], vec![panel(long), panel(long), panel("short")]] {
+            let chart = Chart {
+                panels,
+                x: "Load".into(),
+                levels: vec![("ideal".into(), 3.0), ("bound".into(), 3.02)],
+                ..Chart::default()
+            };
+            let (width, _) = chart.size();
+            let texts = texts(&svg(&chart).expect("it is drawn"));
+            assert!(texts.len() > 20, "{texts:?}");
+            for (i, (a, one)) in texts.iter().enumerate() {
+                assert!(one.0 >= 0.0 && one.2 <= f64::from(width), "{a} leaves the picture: {one:?}");
+                for (b, other) in &texts[..i] {
+                    let apart = one.2 <= other.0 || other.2 <= one.0 || one.3 <= other.1 || other.3 <= one.1;
+                    assert!(apart, "{a} {one:?} and {b} {other:?}");
+                }
+            }
+        }
+    }
 }

@@ -224,8 +224,7 @@ fn collect_samples(
 const UNDECIDED_TEXT: &str = "the 95 % interval reaches across a limit, more seeds are needed to tell";
 
 /// Text for a missing number if every flow finished.
-const NOT_MEASURED: &str =
-    "not measured: a run is missing, nothing was sampled, or what it is compared with is 0 in one";
+const NOT_MEASURED: &str = "not measured: a run is missing, nothing was sampled, or the reference is 0";
 
 fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> usize {
     // A number sampled over time exists even if a flow does not finish.

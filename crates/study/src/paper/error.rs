@@ -1,7 +1,9 @@
 //! Errors in papers and in requests about them.
 
-use crate::sweep::SweepError;
 use pathweave_scenario::{Diagnostics, UnknownName};
+
+use crate::sweep::SweepError;
+use crate::text_files::FileError;
 
 /// Reason why a paper cannot be run.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +76,12 @@ impl From<SweepError> for PaperError {
             SweepError::Busy { path } => PaperError::Busy { path },
             other => PaperError::Keep(other),
         }
+    }
+}
+
+impl From<FileError> for PaperError {
+    fn from(FileError { file, message }: FileError) -> Self {
+        PaperError::File { file, message }
     }
 }
 

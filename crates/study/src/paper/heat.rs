@@ -5,6 +5,7 @@ use pathweave_report::Estimate;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use crate::paper::labels::Lettering;
 use crate::paper::picture::{Area, Backend, DrawError, FONT, Picture};
 use crate::paper::plan::FigurePlan;
 use crate::paper::table::quantity;
@@ -88,6 +89,7 @@ const LEFT_WIDTH: i32 = 250;
 const CELL_WIDTH: i32 = 74;
 const LINE: i32 = 22;
 const INK: RGBColor = RGBColor(30, 30, 30);
+const LABEL: Lettering = Lettering { points: 13, ink: INK };
 
 type Rgb = (u8, u8, u8);
 
@@ -116,13 +118,41 @@ impl<'f> HeatMap<'f> {
     pub(crate) fn new(figure: &'f FigurePlan, measure: usize) -> Self {
         HeatMap { figure, measure, rows: rows(figure, measure) }
     }
+
+    /// Returns the width of the names of rows.
+    fn left_width(&self) -> i32 {
+        let panels = self.rows.iter().map(|row| &self.figure.panels[row.panel].name);
+        let widest = panels.map(|name| LABEL.width(name)).max().unwrap_or(0);
+        LEFT_WIDTH.max(widest as i32 + 24)
+    }
+
+    /// Returns the lines of the name of each column.
+    fn column_names(&self) -> Vec<Vec<String>> {
+        let all = &self.figure.figure.file.series;
+        all.iter().map(|series| LABEL.wrap(&series.label(), CELL_WIDTH as u32 - 6)).collect()
+    }
+
+    /// Returns the height of the names of columns beyond one line.
+    fn more_of_names(&self) -> i32 {
+        let lines = self.column_names().iter().map(Vec::len).max().unwrap_or(1).max(1);
+        (lines as i32 - 1) * LABEL.line() as i32
+    }
+}
+
+/// Returns the texts of the legend.
+fn legend() -> impl Iterator<Item = &'static str> {
+    LEVELS.iter().map(|level| level.1).chain([UNFINISHED_TEXT])
+}
+
+fn legend_width() -> i32 {
+    legend().map(|says| 36 + LABEL.width(says) as i32).sum::<i32>() + 8
 }
 
 impl Picture for HeatMap<'_> {
     fn size(&self) -> (u32, u32) {
-        let width = LEFT_WIDTH + CELL_WIDTH * self.figure.figure.file.series.len() as i32 + 12;
+        let width = self.left_width() + CELL_WIDTH * self.figure.figure.file.series.len() as i32 + 12;
         let lines = self.rows.len() + headings(self.figure, &self.rows).iter().flatten().count() + 4;
-        (width as u32, (LINE * lines as i32 + 12) as u32)
+        (width.max(legend_width()) as u32, (LINE * lines as i32 + 12 + self.more_of_names()) as u32)
     }
 
     fn draw<B: Backend>(&self, root: &Area<B>) -> Result<(), DrawError> {
@@ -132,19 +162,21 @@ impl Picture for HeatMap<'_> {
         let quantity = quantity(measure.of, measure.stat);
         let headings = headings(figure, rows);
         root.draw_text(&measure.name, &style_of(17, &INK, HPos::Left), (8, LINE * 2 / 3))?;
+        let left = self.left_width();
         let mut x = 8;
-        let says = LEVELS.iter().map(|level| level.1).chain([UNFINISHED_TEXT]);
-        for (level, says) in says.enumerate() {
+        for (level, says) in legend().enumerate() {
             let (fill, _) = colours(level);
             let y = LINE + 6;
             root.draw(&Rectangle::new([(x, y), (x + 16, y + 14)], fill.filled()))?;
             root.draw_text(says, &style_of(13, &INK, HPos::Left), (x + 21, y + 8))?;
-            x += 36 + 7 * says.chars().count() as i32;
+            x += 36 + LABEL.width(says) as i32;
         }
-        let mut y = LINE * 3;
-        for (column, series) in (0..).zip(&file.series) {
-            let at = LEFT_WIDTH + CELL_WIDTH * column + CELL_WIDTH / 2;
-            root.draw_text(&series.label(), &style_of(13, &INK, HPos::Center), (at, y))?;
+        let mut y = LINE * 3 + self.more_of_names();
+        for (column, name) in (0..).zip(self.column_names()) {
+            let at = left + CELL_WIDTH * column + CELL_WIDTH / 2;
+            // The last line stands above the first row.
+            let top = y + LABEL.line() as i32 / 2 - name.len() as i32 * LABEL.line() as i32;
+            LABEL.draw(root, &name, (at, top))?;
         }
         for (row, heading) in rows.iter().zip(&headings) {
             y += LINE;
@@ -157,7 +189,7 @@ impl Picture for HeatMap<'_> {
             for (column, cell) in (0..).zip(&row.cells) {
                 let Some(cell) = cell else { continue };
                 let (fill, ink) = colours(cell.level());
-                let at = (LEFT_WIDTH + CELL_WIDTH * column, y - LINE / 2);
+                let at = (left + CELL_WIDTH * column, y - LINE / 2);
                 let to = (at.0 + CELL_WIDTH - 2, at.1 + LINE - 2);
                 root.draw(&Rectangle::new([at, to], fill.filled()))?;
                 if cell.best() {

@@ -11,6 +11,7 @@ mod draw;
 mod error;
 mod figures;
 mod heat;
+mod labels;
 mod maps;
 pub mod model;
 mod observe;

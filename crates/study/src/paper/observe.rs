@@ -116,7 +116,11 @@ fn values(of: Metric, which: &FlowFilter<'_>, run: &RunResult) -> Option<Vec<f64
         Metric::Queue => Some(run.links.iter().map(|link| link.max_queue_bytes as f64).collect()),
         Metric::AckShare => ack_share(run).map(|share| vec![share]),
         Metric::Answers => total(run.middleboxes.iter().map(|at| at.nsf_answers).sum()),
-        Metric::IsolatedFlows => total(run.middleboxes.iter().map(|at| at.ndt_isolated_flows).sum()),
+        Metric::IsolatedFlows => total(isolated_flows(run)),
+        Metric::IsolatedShare => {
+            let all = flows().count();
+            (all > 0).then(|| vec![isolated_flows(run) as f64 / all as f64])
+        }
         Metric::Pauses => total(run.links.iter().map(|link| link.pfc_pauses).sum()),
         Metric::Drops => total(run.links.iter().map(|link| link.dropped_packets).sum()),
         Metric::LossShare => {
@@ -131,6 +135,11 @@ fn values(of: Metric, which: &FlowFilter<'_>, run: &RunResult) -> Option<Vec<f64
         Metric::Gaps => Some(gaps(&run.departures)),
         Metric::GapShare | Metric::LengthShare | Metric::Trace | Metric::StateBytes => None,
     }
+}
+
+/// Returns the number of flows of which an external switch put a packet into a controlled queue.
+fn isolated_flows(run: &RunResult) -> u64 {
+    run.middleboxes.iter().map(|at| at.ndt_isolated_flows).sum()
 }
 
 /// Approximate upper bound on the values that represent the distribution of gaps.

@@ -38,7 +38,9 @@ pub(crate) fn html(
     let file = &plan.paper.file;
     let mut body = format!("<h1>{}</h1>\n<p>{}</p>\n", escape(&file.title), escape(&file.citation));
     if settings.partial {
-        body.push_str("<p class=\"no\">Interrupted: what is missing says nothing about the schemes.</p>\n");
+        body.push_str(
+            "<p class=\"no\">Interrupted: missing claims are no statement about the schemes.</p>\n",
+        );
     }
     body.push_str(&standings(plan, verdicts));
     for (figure, picture) in plan.figures.iter().zip(pictures) {
@@ -124,7 +126,7 @@ fn standings(plan: &Plan, verdicts: &[Verdict]) -> String {
         return rows;
     }
     let judged = match variant.map_or(Variant::AS_PRINTED, Variant::name) {
-        Variant::MEASURED => "Judged here is what was measured; what was simulated is below, too.".to_owned(),
+        Variant::MEASURED => "Measured claims are judged here; simulated ones follow below.".to_owned(),
         name => format!("Judged here is the variant \"{name}\" where there are several; all are below."),
     };
     format!(
@@ -215,7 +217,7 @@ fn rankings(figure: &FigurePlan) -> String {
         let Some(m) = file.measure.iter().position(|measure| measure.name == *name) else { continue };
         let quantity = quantity(file.measure[m].of, file.measure[m].stat);
         text.push_str(&format!(
-            "<p>By {}, best first; bold cannot be told apart from the best.</p><table>\n",
+            "<p>By {}, best first; bold does not differ significantly from the best.</p><table>\n",
             escape(name)
         ));
         for (p, panel) in figure.panels.iter().enumerate() {

@@ -117,7 +117,7 @@ impl Judgement<'_> {
     /// Returns the count in words, for instance "2 of 5 claims agree, 1 exceeds, 1 falls short, 1 is undecided".
     pub fn count(&self) -> String {
         if self.standing == Standing::Fitted {
-            return "What it shows was fitted to it".to_owned();
+            return "Its result was fitted".to_owned();
         }
         let of = |state| self.claims.iter().filter(|claim| claim.state == state).count();
         let all = self.claims.len();

@@ -76,7 +76,7 @@ pub fn rankings_text(plan: &Plan) -> String {
             let Some(m) = file.measure.iter().position(|measure| measure.name == *name) else { continue };
             let quantity = quantity(file.measure[m].of, file.measure[m].stat);
             text.push_str(&format!(
-                "{}: {name}, best first; * cannot be told apart from the best\n",
+                "{}: {name}, best first; * does not differ significantly from the best\n",
                 file.title
             ));
             for (p, panel) in figure.panels.iter().enumerate() {
@@ -105,7 +105,12 @@ pub(crate) fn quantity(of: Metric, stat: Stat) -> Quantity {
         }
         (Metric::Queue | Metric::StateBytes | Metric::Held, _) => Quantity::Bytes,
         (
-            Metric::AckShare | Metric::LossShare | Metric::Overhead | Metric::OooShare | Metric::GapShare,
+            Metric::AckShare
+            | Metric::LossShare
+            | Metric::Overhead
+            | Metric::OooShare
+            | Metric::GapShare
+            | Metric::IsolatedShare,
             _,
         ) => Quantity::Percent,
         (

@@ -20,9 +20,9 @@ pub struct Choice {
     pub fidelity: String,
     /// Relative error of the time at flow fidelity against packet fidelity, if the plan has both.
     pub error: Option<f64>,
-    /// Mean time of an iteration over seeds, in nanoseconds. `None` unless the runs ended.
+    /// Mean time of an iteration over seeds, in nanoseconds. `None` unless all runs ended.
     pub time_ns: Option<f64>,
-    /// Half width of the 95 % confidence interval of that mean, if there are several seeds.
+    /// Half width of the 95 % confidence interval of that mean, if there is one and there are several seeds.
     pub time_ci95_ns: Option<f64>,
     /// Share of the jobs' time that is latency, as a mean over seeds.
     pub latency_ratio: Option<f64>,
@@ -44,8 +44,10 @@ pub(crate) const TIE_TOLERANCE: f64 = 0.005;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChoiceOutcome {
-    /// At least one run has been made, and all runs made so far ended with all their flows.
+    /// All runs ended with all their flows.
     Ended,
+    /// The plan was interrupted: some seeds have been run, and all of these ended with all their flows.
+    Partial,
     /// A run ended with unfinished flows.
     Unfinished,
     /// A run failed.
@@ -60,6 +62,7 @@ impl ChoiceOutcome {
             () if !cell.failed.is_empty() => ChoiceOutcome::Failed,
             () if cell.open_flows > 0 => ChoiceOutcome::Unfinished,
             () if cell.finished_seeds.is_empty() => ChoiceOutcome::NotRun,
+            () if cell.finished_seeds.len() < cell.runs.len() => ChoiceOutcome::Partial,
             () => ChoiceOutcome::Ended,
         }
     }
@@ -67,6 +70,7 @@ impl ChoiceOutcome {
     fn label(self) -> &'static str {
         match self {
             ChoiceOutcome::Ended => "no iteration",
+            ChoiceOutcome::Partial => "seeds missing",
             ChoiceOutcome::Unfinished => "did not end",
             ChoiceOutcome::Failed => "failed",
             ChoiceOutcome::NotRun => "not run yet",
@@ -120,7 +124,10 @@ impl Choices {
     /// Builds the choices of a plan from the outcomes of its runs.
     pub fn new(plan: &ClusterPlan, summary: &SweepSummary) -> Self {
         let of = |cell: &CellSummary| {
-            let time = cell.metrics.get(TIME).map(|figures| &figures.estimate);
+            let ending = ChoiceOutcome::of(cell);
+            // The mean covers iterations that ended, which is misleading if one did not or has not been run.
+            let final_time = cell.metrics.get(TIME).filter(|_| ending == ChoiceOutcome::Ended);
+            let time = final_time.map(|figures| &figures.estimate);
             let value = |key: &str| {
                 let axis = summary.axes.iter().position(|axis| axis.key == key)?;
                 Some(summary.axes[axis].values[cell.at[axis]].clone())
@@ -130,14 +137,11 @@ impl Choices {
                 scheme: value(SCHEME).unwrap_or_default(),
                 fidelity: value(FIDELITY).unwrap_or_else(|| plan.fidelity.to_owned()),
                 error: None,
-                // The mean covers iterations that ended, which is misleading if one did not.
-                time_ns: time
-                    .map(|time| time.mean)
-                    .filter(|_| ChoiceOutcome::of(cell) == ChoiceOutcome::Ended),
+                time_ns: time.map(|time| time.mean),
                 time_ci95_ns: time.and_then(|time| time.ci95),
                 latency_ratio: cell.metrics.get(LATENCY).map(|figures| figures.estimate.mean),
                 open_flows: cell.open_flows,
-                ending: ChoiceOutcome::of(cell),
+                ending,
                 cost: plan.costs[cell.at[0]].clone(),
                 best_of_its_cost: false,
             }
@@ -293,6 +297,21 @@ pub(crate) mod tests {
         // Each choice is compared with the fastest of all cheaper ones.
         assert_eq!(time([100.0, 99.6, 99.2]), [true, false, false]);
         assert_eq!(time([100.0, 120.0, 99.8]), [true, false, false]);
+    }
+
+    #[test]
+    fn a_mean_over_part_of_the_seeds_is_not_final() {
+        let cell = |finished: &[u64]| CellSummary {
+            label: String::new(),
+            at: Vec::new(),
+            runs: vec!["a".to_owned(), "b".to_owned(), "c".to_owned()],
+            finished_seeds: finished.to_vec(),
+            open_flows: 0,
+            failed: Vec::new(),
+            metrics: BTreeMap::new(),
+        };
+        let endings = [&[][..], &[1, 2], &[1, 2, 3]].map(|seeds| ChoiceOutcome::of(&cell(seeds)));
+        assert_eq!(endings, [ChoiceOutcome::NotRun, ChoiceOutcome::Partial, ChoiceOutcome::Ended]);
     }
 
     #[test]

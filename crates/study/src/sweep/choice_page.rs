@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use pathweave_records::{Quantity, round_ticks};
-use pathweave_report::{escape, plain_page};
+use pathweave_records::Quantity;
+use pathweave_report::chart::{Axis, Chart, Frame, Join};
+use pathweave_report::{escape, plain_page, scheme_colours};
 
 use crate::sweep::choice::{Choice, Choices, TIE_TOLERANCE};
 
 const STYLE: &str = "\
-.plan figure{margin:0 0 16px;max-width:600px;padding:10px 12px}.plan svg .grid{stroke:var(--grid)}.plan svg polyline{fill:none;stroke:var(--c2);stroke-width:2}\
-.plan svg polyline.flow{stroke-dasharray:6 4}.plan svg circle{fill:var(--c7)}.plan svg circle.best{fill:var(--c2)}\
-.plan svg text.point{fill:var(--text);font-size:11px}.plan .lead{margin:0 0 12px;color:var(--soft);max-width:62em}.plan tr.best{font-weight:600}\
+.plan figure{margin:0 0 16px;max-width:600px;padding:10px 12px}.plan svg .grid{stroke:var(--grid)}\
+.plan svg .curve{fill:none;stroke:var(--soft);stroke-width:2}.plan svg circle{stroke:var(--card)}.plan svg circle.best{stroke:var(--text);stroke-width:2}\
+.plan svg text.point{fill:var(--text)}.plan .key{margin:0 0 6px;display:flex;flex-wrap:wrap;gap:2px 16px;font-size:.82rem}\
+.plan .key i{display:inline-block;width:10px;height:10px;border-radius:50%;margin-right:6px}\
+.plan .lead{margin:0 0 12px;color:var(--soft);max-width:62em}.plan tr.best{font-weight:600}\
 .plan td:nth-child(-n+4),.plan th:nth-child(-n+4){text-align:left}";
 
-const WIDTH: f64 = 440.0;
-const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 62.0;
-const RIGHT: f64 = 26.0;
-const TOP: f64 = 16.0;
-const BOTTOM: f64 = 46.0;
+const FRAME: Frame = Frame { width: 440.0, height: 300.0, left: 62.0, right: 26.0, top: 16.0, bottom: 46.0 };
+/// Fidelity that is drawn with dashes.
+const FLOW: &str = "flow";
 /// Horizontal and vertical distance within which points share one label.
 const LABEL_MERGE_DISTANCE: (f64, f64) = (40.0, 13.0);
 
@@ -43,7 +43,7 @@ impl Choices {
         let body = format!(
             "<main class=\"plan\"><h1>{name}</h1>\n<p class=\"lead\">Time of an iteration against the cost of the fabric; the number of a \
              point is that of its row.{partial} The line joins the choices marked *, each of which is faster than all that is cheaper by more \
-             than {} %.</p>\n{warning}{}\n<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th></th>{heading}</tr></thead>\
+             than {} %; these have a ring.</p>\n{warning}{}\n<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th></th>{heading}</tr></thead>\
              <tbody>\n{rows}</tbody></table></div></div>\n</main>",
             100.0 * TIE_TOLERANCE,
             self.picture()
@@ -63,39 +63,37 @@ impl Choices {
         let most =
             |of: &dyn Fn(&(usize, &Choice, f64)) -> f64| 1.08 * ended.iter().map(of).fold(1e-9, f64::max);
         let (most_cost, most_time) = (most(&|(_, choice, _)| choice.cost.cost), most(&|&(_, _, time)| time));
-        let place = |cost: f64, time: f64| {
-            let x = LEFT + cost / most_cost * (WIDTH - LEFT - RIGHT);
-            (x, HEIGHT - BOTTOM - time / most_time * (HEIGHT - TOP - BOTTOM))
-        };
-        let mut out = format!(
-            "<figure class=\"card\"><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Time of an iteration against cost\">\n"
-        );
-        self.axes(&mut out, (most_cost, most_time), place);
-        let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        let (x, y) = (Axis::linear(0.0, most_cost), Axis::linear(0.0, most_time));
+        let mut chart = Chart::new(FRAME, x, y);
+        chart.x_ticks(&x.ticks(4), |cost| Quantity::Count.format(cost));
+        chart.y_ticks(&y.ticks(5), |time| Quantity::TimeNs.format_short(time));
+        chart.x_title(&format!("Cost, {}", self.currency));
+        let mut lines: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
         for (_, choice, time) in ended.iter().filter(|(_, choice, _)| choice.best_of_its_cost) {
-            let (x, y) = place(choice.cost.cost, *time);
-            lines.entry(&choice.fidelity).or_default().push(format!("{x:.1},{y:.1}"));
+            lines.entry(&choice.fidelity).or_default().push((choice.cost.cost, *time));
         }
-        for (fidelity, points) in lines.iter().filter(|(_, points)| points.len() > 1) {
-            let _ =
-                writeln!(out, "<polyline class=\"{}\" points=\"{}\"/>", escape(fidelity), points.join(" "));
+        for (fidelity, points) in lines {
+            let dashes = if fidelity == FLOW { "stroke-dasharray=\"6 4\"" } else { "" };
+            chart.curve(points, Join::Straight, dashes);
         }
+        let schemes = self.schemes();
         let mut labels: Vec<((f64, f64), Vec<usize>)> = Vec::new();
         // The best choices are drawn last, on top.
         let (best, others): (Vec<_>, Vec<_>) =
             ended.iter().copied().partition(|(_, choice, _)| choice.best_of_its_cost);
         for (number, choice, time) in others.into_iter().chain(best) {
-            let (x, y) = place(choice.cost.cost, time);
-            let class = if choice.best_of_its_cost { " class=\"best\"" } else { "" };
-            let _ = writeln!(
-                out,
-                "<circle{class} cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\"><title>{number}: {} {}: {}, {} {}</title></circle>",
+            let (x, y) = chart.place((choice.cost.cost, time));
+            let colour = schemes.iter().find(|(scheme, _)| *scheme == choice.scheme).map_or(0, |of| of.1);
+            chart.draw(&format!(
+                "<circle class=\"{}\" style=\"fill:var(--c{colour})\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\">\
+                 <title>{number}: {} {}: {}, {} {}</title></circle>",
+                if choice.best_of_its_cost { "best" } else { "" },
                 escape(&choice.fabric),
                 escape(&choice.scheme),
                 Quantity::TimeNs.format(time),
                 Quantity::Count.format(choice.cost.cost),
                 escape(&self.currency)
-            );
+            ));
             let near = |at: &(f64, f64)| {
                 (at.0 - x).abs() < LABEL_MERGE_DISTANCE.0 && (at.1 - y).abs() < LABEL_MERGE_DISTANCE.1
             };
@@ -104,55 +102,34 @@ impl Choices {
                 None => labels.push(((x, y), vec![number])),
             }
         }
-        for ((x, y), mut numbers) in labels {
+        for (at, mut numbers) in labels {
             numbers.sort_unstable();
-            let words = format_ranges(&numbers);
-            let (x, anchor) = if x > WIDTH - 60.0 { (x - 7.0, "end") } else { (x + 7.0, "start") };
-            let _ = writeln!(
-                out,
-                "<text class=\"point\" x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\">{words}</text>",
-                y - 6.0
-            );
+            chart.point_label(at, &format_ranges(&numbers));
         }
-        out + "</svg></figure>"
+        let svg = chart.svg("", "Time of an iteration against cost");
+        format!("<figure class=\"card\">{}{svg}</figure>", legend(&schemes))
     }
 
-    fn axes(
-        &self,
-        out: &mut String,
-        (most_cost, most_time): (f64, f64),
-        place: impl Fn(f64, f64) -> (f64, f64),
-    ) {
-        let bottom = HEIGHT - BOTTOM;
-        for cost in round_ticks(0.0, most_cost, 4) {
-            let (x, _) = place(cost, 0.0);
-            let _ = writeln!(
-                out,
-                "<line class=\"grid\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{TOP}\" y2=\"{bottom}\"/>\
-                 <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
-                bottom + 17.0,
-                Quantity::Count.format(cost)
-            );
+    /// Returns the names of the schemes with the numbers of their colours.
+    fn schemes(&self) -> Vec<(&str, usize)> {
+        let mut names: Vec<&str> = Vec::new();
+        for choice in &self.choices {
+            if !names.contains(&choice.scheme.as_str()) {
+                names.push(&choice.scheme);
+            }
         }
-        for time in round_ticks(0.0, most_time, 5) {
-            let (_, y) = place(0.0, time);
-            let _ = writeln!(
-                out,
-                "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>\
-                 <text x=\"{:.1}\" y=\"{y:.1}\" text-anchor=\"end\" dy=\"4\">{}</text>",
-                WIDTH - RIGHT,
-                LEFT - 6.0,
-                Quantity::TimeNs.format_short(time)
-            );
-        }
-        let _ = writeln!(
-            out,
-            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">Cost, {}</text>",
-            WIDTH - RIGHT,
-            HEIGHT - 8.0,
-            escape(&self.currency)
-        );
+        let colours = scheme_colours(&names);
+        names.into_iter().zip(colours).collect()
     }
+}
+
+/// Returns the names of the schemes in their colours.
+fn legend(schemes: &[(&str, usize)]) -> String {
+    let entry = |(scheme, colour): &(&str, usize)| {
+        format!("<span><i style=\"background:var(--c{colour})\"></i>{}</span>", escape(scheme))
+    };
+    let entries: String = schemes.iter().filter(|(scheme, _)| !scheme.is_empty()).map(entry).collect();
+    format!("<p class=\"key\">{entries}</p>")
 }
 
 /// Formats ascending numbers, with ranges for consecutive ones: "1-3, 7".

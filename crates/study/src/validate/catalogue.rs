@@ -4,18 +4,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use include_dir::{Dir, File, include_dir};
-use pathweave_scenario::{Changes, Loaded, read_text_file};
+use pathweave_scenario::{Changes, Loaded};
 use toml::Table;
 
+use crate::text_files::TextFiles;
 use crate::validate::error::{ValidateError, in_file, unknown};
 use crate::validate::figures::RANKS;
 use crate::validate::law::Law;
 use crate::validate::model::{CaseFile, Peer, Stat};
 
 static EMBEDDED: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/validation");
-
-/// Largest accepted file of the catalogue, in bytes.
-const MAX_FILE_BYTES: u64 = 16 << 20;
 
 const PEERS: &str = "peers.toml";
 const CASES: &str = "cases";
@@ -54,16 +52,7 @@ impl Catalogue {
     /// # Errors
     /// If the cases are inconsistent, which a test excludes.
     pub fn embedded() -> Result<Self, ValidateError> {
-        let mut files = BTreeMap::new();
-        for folder in ["", CASES, SCENARIOS] {
-            let dir = if folder.is_empty() { Some(&EMBEDDED) } else { EMBEDDED.get_dir(folder) };
-            for file in dir.into_iter().flat_map(Dir::files) {
-                if let Some(text) = file.contents_utf8() {
-                    files.insert(file.path().to_string_lossy().into_owned(), text.to_owned());
-                }
-            }
-        }
-        Self::new("validation", &files, Path::new(""))
+        Self::new(&TextFiles::embedded("validation", &EMBEDDED), Path::new(""))
     }
 
     /// Writes the files to which embedded scenarios refer to `folder`, which is created. The cases then use them
@@ -88,52 +77,30 @@ impl Catalogue {
     /// # Errors
     /// If a file cannot be read or is invalid.
     pub fn read(folder: &Path) -> Result<Self, ValidateError> {
-        let mut files = BTreeMap::new();
-        let mut add = |path: &Path, name: String| {
-            let text = read_text_file(path, MAX_FILE_BYTES);
-            files.insert(name, text.map_err(|message| in_file(path.display().to_string(), message))?);
-            Ok::<_, ValidateError>(())
-        };
-        add(&folder.join(PEERS), PEERS.to_owned())?;
-        for part in [CASES, SCENARIOS] {
-            let path = folder.join(part);
-            let failed = |why: std::io::Error| in_file(path.display().to_string(), why.to_string());
-            for entry in std::fs::read_dir(&path).map_err(failed)? {
-                let file = entry.map_err(failed)?.path();
-                if let Some(name) = file.file_name().filter(|_| file.extension().is_some_and(|e| e == "toml"))
-                {
-                    add(&file, format!("{part}/{}", name.to_string_lossy()))?;
-                }
-            }
-        }
-        Self::new(&folder.display().to_string(), &files, &folder.join(SCENARIOS))
+        let root = folder.display().to_string();
+        let wanted = |name: &str| name.ends_with(".toml");
+        let files = TextFiles::read(&root, folder, &["", CASES, SCENARIOS], wanted)?;
+        Self::new(&files, &folder.join(SCENARIOS))
     }
 
-    fn new(root: &str, files: &BTreeMap<String, String>, base_dir: &Path) -> Result<Self, ValidateError> {
-        let peers: BTreeMap<String, Peer> = match files.get(PEERS) {
-            Some(text) => parse(&format!("{root}/{PEERS}"), text)?,
-            None => BTreeMap::new(),
-        };
+    fn new(files: &TextFiles, base_dir: &Path) -> Result<Self, ValidateError> {
+        let peers: BTreeMap<String, Peer> = files.parse(PEERS)?;
         let mut cases = Vec::new();
-        for (path, text) in files {
-            let Some(name) = path.strip_prefix("cases/").and_then(|name| name.strip_suffix(".toml")) else {
-                continue;
-            };
-            let place = format!("{root}/{path}");
-            let file: CaseFile = parse(&place, text)?;
-            check(&file, &peers).map_err(|message| in_file(place.clone(), message))?;
-            let texts =
-                files.iter().filter_map(|(path, text)| Some((path.strip_prefix("scenarios/")?, text)));
-            let scenario = texts.clone().find(|(name, _)| *name == file.scenario);
-            let Some((scenario_file, text)) = scenario else {
-                let why = unknown("scenario", &file.scenario, texts.map(|(name, _)| name));
-                return Err(in_file(place, why.to_string()));
+        for (case_file, _) in files.within(CASES) {
+            let Some(name) = case_file.strip_suffix(".toml") else { continue };
+            let path = format!("{CASES}/{case_file}");
+            let file: CaseFile = files.parse(&path)?;
+            check(&file, &peers).map_err(|message| in_file(files.place(&path), message))?;
+            let scenarios = files.within(SCENARIOS);
+            let Some((scenario, text)) = scenarios.clone().find(|(name, _)| *name == file.scenario) else {
+                let why = unknown("scenario", &file.scenario, scenarios.map(|(name, _)| name));
+                return Err(in_file(files.place(&path), why.to_string()));
             };
             cases.push(Case {
                 name: name.to_owned(),
+                text: text.to_owned(),
+                source: files.place(&format!("{SCENARIOS}/{scenario}")),
                 file,
-                text: text.clone(),
-                source: format!("{root}/{SCENARIOS}/{scenario_file}"),
                 base_dir: base_dir.to_owned(),
             });
         }
@@ -243,10 +210,6 @@ pub fn load_all(cases: &[&Case], experiments: bool) -> Result<(), ValidateError>
     Ok(())
 }
 
-fn parse<T: serde::de::DeserializeOwned>(file: &str, text: &str) -> Result<T, ValidateError> {
-    toml::from_str(text).map_err(|why| in_file(file, why.to_string().trim_end()))
-}
-
 /// Checks rules that the types cannot express.
 fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> {
     let references = [
@@ -268,7 +231,9 @@ fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> 
             return Err(format!("{table}.schemes is empty: give a scheme or more"));
         }
         (Some((table, _)), false) => {
-            return Err(format!("has both `scheme` and `{table}`, whose `schemes` says it; give one"));
+            return Err(format!(
+                "has both `scheme` and `{table}`, which has `schemes`; set only one of them"
+            ));
         }
         (None, true) => return Err("has no `scheme`".to_owned()),
         _ => {}
@@ -311,7 +276,9 @@ fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> 
         let wide = file.band.of(stat).is_some_and(|band| !band.within(stat.usual_band()));
         if wide && !file.cause.iter().any(|cause| cause.figures.contains(&stat)) {
             let key = stat.name().to_lowercase();
-            return Err(format!("band.{key} is wider than usual, and no `cause` names \"{key}\": say why"));
+            return Err(format!(
+                "band.{key} is wider than usual, and no `cause` names \"{key}\": state the cause"
+            ));
         }
     }
     Ok(())

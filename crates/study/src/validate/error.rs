@@ -2,6 +2,8 @@
 
 use pathweave_scenario::{Diagnostics, UnknownName};
 
+use crate::text_files::FileError;
+
 /// Reason why a case cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum ValidateError {
@@ -24,6 +26,12 @@ pub enum ValidateError {
         /// Mistakes found in the scenario.
         findings: Diagnostics,
     },
+}
+
+impl From<FileError> for ValidateError {
+    fn from(FileError { file, message }: FileError) -> Self {
+        ValidateError::File { file, message }
+    }
 }
 
 /// Builds the error that nothing of this name exists.

@@ -120,7 +120,7 @@ pub(crate) fn judge(
             trial.rows.push(Row::new(one.what, one.unit, one.ours, one.law, band));
         }
         if trial.rows.is_empty() {
-            trial.wrong = Some("the run has nothing that the law is about".to_owned());
+            trial.wrong = Some("the run has no data for the law".to_owned());
         }
     }
     trial.ours = Some(ours);

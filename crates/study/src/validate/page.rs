@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
+use pathweave_records::Quantity;
 use pathweave_report::escape;
 
 use crate::validate::catalogue::{Case, Catalogue};
 use crate::validate::figures::Figures;
 use crate::validate::judge::{CaseRuns, Outcome, Row};
 use crate::validate::model::{Band, Stat};
-use crate::validate::picture::{curves, overview, time};
+use crate::validate::picture::{curves, overview};
 
 /// Origin of the page.
 #[derive(Clone, Debug)]
@@ -33,12 +34,12 @@ td,th{border-bottom:1px solid var(--line);padding:.25rem .7rem;text-align:left;v
 td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}th{font-weight:600}\
 .yes{color:var(--good)}.no{color:var(--bad);font-weight:600}.note{color:var(--soft)}\
 code,pre{font-size:13px;background:var(--box)}pre{padding:.7rem;overflow-x:auto;white-space:pre-wrap}\
-svg{max-width:100%;height:auto}svg.curves{max-width:38rem}svg text{font-size:13px;fill:var(--ink)}svg .peer{font-weight:600}\
-svg .tick{fill:var(--soft);text-anchor:middle;font-size:12px}svg .left{text-anchor:start}svg .right{text-anchor:end}\
+svg{display:block;width:100%;height:auto}svg.curves{max-width:38rem}.scroll{overflow-x:auto}svg.overview{min-width:50rem}\
+svg text{font-size:12px;fill:var(--ink)}svg .peer{font-weight:600}svg .tick{fill:var(--soft)}\
 svg .grid{stroke:var(--line)}svg .one{stroke:var(--soft)}svg .five{fill:var(--five)}svg .ten{fill:var(--ten)}\
 svg .in{stroke:var(--good)}svg .out{stroke:var(--bad)}svg .open{fill:none;stroke-width:2}svg .in.full{fill:var(--good)}\
 svg .out.full{fill:var(--bad)}svg text.out{stroke:none;fill:var(--bad);font-size:12px}\
-svg .theirs{fill:none;stroke:var(--soft);stroke-width:2;stroke-dasharray:5 4}svg .ours{fill:none;stroke:var(--good);stroke-width:2}";
+svg .curve{fill:none;stroke-width:2}svg [data-of=theirs]{stroke:var(--soft);stroke-dasharray:5 4}svg [data-of=ours]{stroke:var(--good)}";
 
 /// Returns the page of these outcomes, which belong to `cases`.
 pub fn html(catalogue: &Catalogue, cases: &[&Case], outcomes: &[Outcome], settings: &Settings) -> String {
@@ -177,7 +178,11 @@ fn cells(row: &Row) -> String {
 }
 
 fn show(row: &Row, value: f64) -> String {
-    if row.unit == "us" { time(value) } else { format!("{value:.0} {}", row.unit) }
+    if row.unit == "us" {
+        Quantity::TimeNs.format_short(1e3 * value)
+    } else {
+        format!("{value:.0} {}", row.unit)
+    }
 }
 
 /// Formats a ratio with one digit more than the width of its band requires, and at least three.

@@ -434,7 +434,7 @@ impl Network {
     }
     /// Returns the number of packets retransmitted by all hosts.
     pub fn retransmitted(&self) -> u64 {
-        self.hosts.iter().map(|host| host.driver.endpoint.counters().retransmitted).sum()
+        self.hosts.iter().map(|host| host.driver.endpoint.counters().retransmitted_packets).sum()
     }
     /// Returns the number of packets dropped by all hosts because a message found no receive.
     pub fn not_ready(&self) -> u64 {

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_values_are_named() {
         let error = |change: fn(&mut CrossDc)| {
             let mut config = CrossDc::new(TopologyConfig::LeafSpine(LeafSpine::new(2, 1, 2)), 2);
             change(&mut config);

@@ -153,7 +153,7 @@ impl<'a> Settings<'a> {
             .collect::<Result<Vec<_>, _>>()?;
         if let Some((line, _)) = self.tiers.get(tiers as usize).copied().flatten() {
             return Err(
-                self.refuse(line, format!("Tier {tiers}: the header says {tiers} tiers, 0 to {}", tiers - 1))
+                self.refuse(line, format!("Tier {tiers}: the header has {tiers} tiers, 0 to {}", tiers - 1))
             );
         }
         if !nodes.is_multiple_of(pod) || (tiers == 2 && pod != nodes) {
@@ -279,7 +279,7 @@ struct Tier {
 impl Tier {
     fn read(settings: &Settings<'_>, tier: usize, tiers: usize) -> Result<Self, TopoError> {
         let Some((line, set)) = &settings.tiers[tier] else {
-            return Err(settings.refuse(0, format!("Tier {tier} is missing; the header says {tiers} tiers")));
+            return Err(settings.refuse(0, format!("Tier {tier} is missing; the header has {tiers} tiers")));
         };
         let bounded = |slot: usize, name: &str, least: u64, most: u64| match set[slot] {
             None => Err(settings.refuse(*line, format!("{name} of tier {tier} is missing"))),

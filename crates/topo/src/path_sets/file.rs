@@ -84,7 +84,7 @@ fn parse(file: &str, text: &str, plan: PathSearch<'_>) -> Result<PathSets, TopoE
         let [from, to] = ends.map(|switch| plan.topology.node_name(switch));
         in_order.insert(ends, order(&source, &format!("{from} to {to}"), paths)?);
     }
-    let none = |pair| source.refuse(0..0, format!("it has no path {pair}, whose hosts talk to each other"));
+    let none = |pair| source.refuse(0..0, format!("it has no path {pair}, whose hosts communicate"));
     plan.collect_or(none, |_, ends, out| {
         let paths = in_order.get(&ends.switches).into_iter().flatten();
         paths.for_each(|hops: &Vec<Hop>| out.path(hops.iter().copied()));

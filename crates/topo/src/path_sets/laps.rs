@@ -87,7 +87,7 @@ fn parse(file: &str, text: &str, plan: PathSearch<'_>) -> Result<PathSets, TopoE
             return Err(at(of_pair.line, what));
         }
     }
-    let none = |pair| at(0, format!("it has no path {pair}, whose hosts talk to each other"));
+    let none = |pair| at(0, format!("it has no path {pair}, whose hosts communicate"));
     plan.collect_or(none, |_, ends, out| {
         let [from, to] = ends.edges.map(|edge| edge as u32);
         let listed = of_edges.get(&(from, to)).into_iter().flat_map(|(_, of_pair)| &of_pair.paths);

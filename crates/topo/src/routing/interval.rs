@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_regular_is_not_forced_into_the_form() {
+    fn irregular_routes_are_not_intervals() {
         for ports in [
             vec![below(0, 1), None, below(1, 1)],
             vec![below(0, 1), below(2, 1)],

@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_generated_topologies_lose() {
+    fn writers_report_losses_of_generated_topologies() {
         let lost = |topology: &dyn Fn() -> Result<Topology, crate::TopoError>| own(&topology().unwrap()).1;
         let here = Path::new(".");
         assert!(lost(&|| LeafSpine::new(2, 2, 2).build(here)).is_empty());
@@ -156,7 +156,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(topology in any_topology()) {
+        fn written_files_are_read_again(topology in any_topology()) {
             let (text, lost) = own(&topology);
             prop_assert_eq!(lost, Vec::<String>::new());
             prop_assert_eq!(parse_topology_file("x", &text), Ok(topology.clone()));

@@ -82,7 +82,7 @@ fn rates_and_delays_are_inherited_upwards() {
 }
 
 #[test]
-fn what_is_refused_and_how() {
+fn invalid_settings_are_refused_with_reasons() {
     let cases = [
         ("kind = 'fattree'", "unknown variant `fattree`, expected one of `star`, `dumbbell`, `leaf-spine`"),
         ("kind = 'star'\nhosts = 3\nhost = 4", "unknown field `host`, expected one of `hosts`, `rate`"),

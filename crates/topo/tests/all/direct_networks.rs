@@ -242,7 +242,7 @@ fn a_jellyfish_is_regular_random_and_repeatable() {
 }
 
 #[test]
-fn what_is_refused_and_how() {
+fn invalid_settings_are_refused_with_reasons() {
     let cases = [
         (
             "kind = 'dragonfly'\ngroups = 1\nswitches_per_group = 2\nhosts_per_switch = 1",

@@ -334,7 +334,7 @@ fn a_file_of_paths() {
 }
 
 #[test]
-fn what_is_wrong_with_a_file() {
+fn errors_in_a_file_are_named() {
     let path = |via: &str| format!("[[path]]\nvia = [{via}]\n");
     let good = path("'leaf0', 'spine0', 'leaf1'");
     let twice = |id: &str| format!("{good}id = 0\n{}id = {id}\n", path("'leaf0', 'spine1', 'leaf1'"));

@@ -169,7 +169,7 @@ fn errors_of_paths_name_line_and_what_is_allowed() {
         parse_laps_paths("p.txt", text, &rail, RequestedPairs::Pairs(&wanted)).unwrap_err().to_string()
     };
     let cases = [
-        ("", "p.txt: it has no path from switch8 to switch16, whose hosts talk to each other"),
+        ("", "p.txt: it has no path from switch8 to switch16, whose hosts communicate"),
         ("0 -1 1 1 2 3 80 8 0 16", "p.txt:1: 10 columns; expected 2h + 3 for a path of h links, 2 at least"),
         ("0 -1 80", "p.txt:1: 3 columns; expected 2h + 3"),
         ("x -1 1 1 2 3 80 8 0 16 88", "p.txt:1: path = x: expected a whole number at or above 0"),
@@ -198,7 +198,10 @@ fn errors_of_paths_name_line_and_what_is_allowed() {
             "0 -1 1 1 2 3 80 8 0 16 88\n1 -1 1 1 2 3 80 8 0 16 88",
             "p.txt:2: path 1 has the links of another path",
         ),
-        ("0 -1 1 1 2 3 80 8 0 16 88\n", "p.txt: it has no path from switch16 to switch8, whose hosts talk"),
+        (
+            "0 -1 1 1 2 3 80 8 0 16 88\n",
+            "p.txt: it has no path from switch16 to switch8, whose hosts communicate",
+        ),
     ];
     for (text, expected) in cases {
         let error = error(text);

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_nothing_is_granted_a_window_beyond_the_target_and_no_more() {
+    fn without_requests_one_window_beyond_the_target_is_granted() {
         let mut pacer = pacer(CreditConfig::rccc(), 4_150, 1);
         hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, 10);
         let grants = run(&mut pacer, Time::from_us(1_000));

@@ -218,7 +218,7 @@ mod tests {
     /// With NDP each arriving packet earns the next, and a lost one earns none. Other schemes grant what is still
     /// wanted.
     #[test]
-    fn what_is_lost_costs_nothing_where_grants_are_for_arrivals() {
+    fn lost_packets_cost_no_credit_where_grants_are_for_arrivals() {
         for (config, left) in
             [(CreditConfig::ndp(), 225_000 - 4_150), (CreditConfig::rccc(), 225_000 - 3 * 4_150)]
         {

@@ -27,14 +27,14 @@ impl<P: Policy> Qp<P> {
             body: Body::Control(control),
         };
         let wire_bytes = common.config.framing.wire_bytes(&segment);
-        let counts = self.order.get_or_insert_default();
-        counts.controls_sent[control.kind()] += 1;
+        self.order.get_or_insert_default().controls_sent[control.kind()] += 1;
         if let Some(sent_at) = control.echoed_stamp() {
             self.send.flight.also_left(Departure::Question(path), sent_at);
         }
         let (class, ecn_capable) = match treatment {
             ControlClass::AsData => {
-                counts.notices_sent += 1;
+                let counts = self.counters.rare();
+                counts.notice_packets += 1;
                 counts.extra_wire_bytes += u64::from(wire_bytes);
                 (Class::Data, true)
             }
@@ -101,10 +101,7 @@ impl<P: Policy> Qp<P> {
             self.counters.rare().malformed += 1;
             return;
         };
-        if self.answers_own_probe(now, control, common)
-            || self.answers_question(now, control, path, common)
-            || self.is_answered_again(control, path)
-        {
+        if self.answers_probe(now, control, path, common) || self.is_answered_again(control, path) {
             return;
         }
         let inflight_packets = self.send.flight.full_packets(common.mtu_payload(self.num));

@@ -6,11 +6,10 @@ use pathweave_policy::{Feedback, FeedbackKind, Memo, Policy, PolicyCx};
 use pathweave_units::{Duration, PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Missing, MissingCause, Nack, NackReason};
 
-use super::path_order::EchoKnowledge;
 use super::{Health, Qp};
 use crate::common::EndpointShared;
 use crate::events::Status;
-use crate::send::echoes::Echo;
+use crate::recovery::contract::{Stamps, Trigger};
 use crate::send::flight::Slot;
 use crate::timers::TimerKind;
 
@@ -27,25 +26,6 @@ struct Arrived {
     marked: u32,
 }
 
-#[derive(Clone, Copy)]
-pub(super) struct Stamps {
-    pub(super) sent_at: Time,
-    pub(super) received_at: Time,
-    /// Path of the packet, which distinguishes a copy from the original.
-    pub(super) path: PathId,
-}
-
-impl Stamps {
-    /// Time from the packet's departure to `now`, which is not before it.
-    pub(super) fn rtt(self, now: Time) -> Duration {
-        now - self.sent_at
-    }
-    /// Receiver's stamp minus sender's, in picoseconds. The clocks may differ.
-    pub(super) fn one_way_ps(self) -> i64 {
-        self.received_at.as_ps().wrapping_sub(self.sent_at.as_ps()) as i64
-    }
-}
-
 impl<P: Policy> Qp<P> {
     /// Processes an acknowledgement.
     #[inline]
@@ -56,9 +36,8 @@ impl<P: Policy> Qp<P> {
         }
         self.counters.acks_received += 1;
         let stamps = Stamps { sent_at: ack.echo_sent_at, received_at: ack.received_at, path };
-        let rings = self.send.recovery.rings();
         let trigger = ack.trigger();
-        let is_news = rings.is_some() && self.send.flight.is_outstanding(trigger, ack.echo_sent_at);
+        let expected = self.send.recovery.expects(&self.send.flight, trigger, ack.echo_sent_at);
         let arrived = Arrived {
             cumulative: ack.cumulative,
             psn: ack.psn,
@@ -73,34 +52,16 @@ impl<P: Policy> Qp<P> {
             let kind = FeedbackKind::NoticeFlow(ack.notices);
             self.feedback_on_path(now, kind, path, Duration::ZERO, 0, common);
         }
-        if let Some(group) = rings {
-            let known = match (is_news, measured) {
-                (true, _) => EchoKnowledge::Now,
-                (false, true) => EchoKnowledge::Restamped,
-                (false, false) => EchoKnowledge::Before,
-            };
-            self.on_path_ack(now, group, path, ack, known, common);
-        } else if !measured {
-            self.on_duplicate_arrival(now, trigger, stamps, ack.marked > 0, common);
+        let trigger = Trigger { psn: trigger, stamps, marked: ack.marked > 0, expected, measured };
+        let (recovery, cx) = self.recovery(now, common);
+        if let Some(kind) = recovery.on_trigger(cx, trigger) {
+            self.feedback_on_path(now, kind, path, stamps.rtt(now), stamps.one_way_ps(), common);
         }
-        if self.send.is_timed() {
-            self.detect_late(now, common);
-        } else if self.heard_by_sleek(now, path, common)
-            || self.send.recovery.detect(&mut self.send.flight, &mut common.lost)
-        {
-            self.report_losses_to_policy(now, FeedbackKind::Lost, common);
-        }
+        let (recovery, cx) = self.recovery(now, common);
+        let next = recovery.on_ack(cx, path);
+        self.checked(now, next, common);
         self.arm_policy(now, common);
         self.wake(common);
-    }
-
-    /// Declares packets late that the arrivals prove late, and arms the timer for those that may become late.
-    #[inline]
-    pub(super) fn detect_late(&mut self, now: Time, common: &mut EndpointShared) {
-        if let Some(at) = self.send.find_late(now, &mut common.lost) {
-            common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, at);
-        }
-        self.report_losses_to_policy(now, FeedbackKind::Lost, common);
     }
 
     /// Processes arrivals: feedback to the policy, progress of the stream, completions. Returns true if the policy
@@ -144,30 +105,6 @@ impl<P: Policy> Qp<P> {
         timed
     }
 
-    /// Gives the policy the path's measurement of an arrival that is already known, unless the network has duplicated
-    /// the packet or its acknowledgement.
-    #[cold]
-    fn on_duplicate_arrival(
-        &mut self,
-        now: Time,
-        trigger: u64,
-        stamps: Stamps,
-        marked: bool,
-        common: &mut EndpointShared,
-    ) {
-        // The peer may echo stamps that this end never sent.
-        if stamps.sent_at > now
-            || self.send.flight.echoed(trigger, stamps.sent_at, stamps.path) == Echo::Again
-        {
-            return;
-        }
-        if self.send.is_timed() {
-            self.send.measured(now, stamps.rtt(now));
-        }
-        let kind = FeedbackKind::Duplicate { marked };
-        self.feedback_on_path(now, kind, stamps.path, stamps.rtt(now), stamps.one_way_ps(), common);
-    }
-
     /// Number of packets in flight that the answer newly acknowledges.
     #[cold]
     fn count_news(&self, arrived: &Arrived, cumulative: u64) -> u32 {
@@ -202,12 +139,8 @@ impl<P: Policy> Qp<P> {
         if stamps.is_some() {
             self.send.flight.latest_echoed(psn);
         }
-        self.send.recovery.on_acked(&slot, stamps.is_some() || !slot.retransmitted);
-        if let Some(recovery) = self.send.recovery.timed()
-            && (stamps.is_some() || !slot.retransmitted && recovery.is_telling(slot.sent_at))
-        {
-            self.send.measured(now, now - slot.sent_at);
-        }
+        let (recovery, cx) = self.recovery(now, common);
+        recovery.on_acked(cx, &slot, stamps.is_some());
         let marked = if arrived.marked == 1 { psn == arrived.trigger } else { *unmarked == 0 };
         *unmarked = unmarked.saturating_sub(1);
         let kind = FeedbackKind::Ack { timed: stamps.is_some(), marked };
@@ -289,7 +222,7 @@ impl<P: Policy> Qp<P> {
         for psn in lost.drain(..) {
             let slot = *self.send.flight.slot(psn);
             // A path that does not even answer a probe has a worse problem than a lost packet.
-            let is_silent = self.send.recovery.timed().is_some_and(|timed| timed.is_silent(&slot));
+            let is_silent = self.send.recovery.is_silent(&slot);
             let kind = if is_silent { FeedbackKind::Timeout } else { kind };
             if self.has_credit() {
                 self.take_back(slot.wire_bytes, common);
@@ -399,7 +332,7 @@ impl<P: Policy> Qp<P> {
 
     /// Processes a congestion notification.
     pub(crate) fn on_cnp(&mut self, now: Time, path: PathId, common: &mut EndpointShared) {
-        self.counters.rare().cnps_received += 1;
+        self.counters.rare().cnp_packets += 1;
         self.feedback_on_path(now, FeedbackKind::Cnp, path, Duration::ZERO, 0, common);
     }
 

@@ -6,8 +6,7 @@ mod data;
 mod feedback;
 mod order;
 mod output;
-mod path_order;
-mod sleek;
+mod recovery;
 mod timing;
 mod waiting;
 
@@ -23,9 +22,8 @@ use crate::counters::{OrderCounters, QpCounters};
 use crate::events::{Completion, Event, Opcode, Status};
 use crate::line::CacheAligned;
 use crate::receive::ReceiveStream;
-use crate::recovery;
-use crate::recovery::path_order::Transmission;
-use crate::recovery::timing::{Slack, Timing};
+use crate::recovery::contract::Setup;
+use crate::recovery::{Sender, Slack, sender_window, timer};
 use crate::scheduler::SchedState;
 use crate::send::SendStream;
 use crate::send::message::{Message, Start};
@@ -139,7 +137,8 @@ impl<P: Policy> Qp<P> {
             domain,
         } = config;
         assert!(recovery.window_packets() != Some(0), "window_packets is 0; at least 1 packet is needed");
-        let rto = recovery::timer(recovery, rto, idle_rtt);
+        let rto = timer(recovery, rto, idle_rtt);
+        let setup = Setup { peer, idle_wait: first_wait(idle_rtt, acks), max_timeout: rto.max_timeout };
         let mut qp = Qp {
             num,
             peer,
@@ -152,9 +151,9 @@ impl<P: Policy> Qp<P> {
             policy: CacheAligned(policy),
             rng: queue_pair_stream(common.config.seed, common.config.host, num),
             send: SendStream::new(
-                recovery,
+                Sender::new(recovery, &setup, common),
+                sender_window(recovery),
                 rto,
-                Timing::new(first_wait(idle_rtt, acks)),
                 Slack::new(host_delay, evidence).with_answers_by_path(acks),
                 max_reads_out,
             ),
@@ -165,7 +164,6 @@ impl<P: Policy> Qp<P> {
             counters: QpCounters::default(),
             order: None,
         };
-        qp.join_rings(recovery, common);
         if let Some(terms) = credit {
             common.credit_mut().join(now, num, terms);
         }
@@ -373,7 +371,7 @@ impl<P: Policy> Qp<P> {
     /// Releases the queue pair's share of the endpoint's state. Does not call the policy.
     #[cold]
     pub(crate) fn release_shared_state(&mut self, common: &mut EndpointShared) {
-        self.leave_rings(common);
+        self.send.recovery.close(common);
         common.leave_credit(self.num);
         common.set_mtu_payload(self.num, None);
         self.release_memory(common);
@@ -402,16 +400,9 @@ impl<P: Policy> Qp<P> {
         if self.health == Health::BackingOff {
             assert!(self.armed.is_armed(TimerKind::RnrBackoff), "a queue pair that backs off will be woken");
         }
-        let rings = self.send.recovery.rings();
-        if rings.is_none() && self.send.flight.inflight_packets() > 0 || self.send.awaits_answer() {
-            assert!(self.armed.is_armed(TimerKind::Retransmit), "what is outstanding has a timer");
-        }
-        if let (Some(group), Some(rings)) = (rings, common.rings()) {
-            for (psn, slot) in self.send.flight.in_flight() {
-                let of = Transmission { sent_at: slot.sent_at, psn, qp: self.num };
-                assert!(rings.is_watched(group, slot.path, &of), "{of:?} on {:?} is in no ring", slot.path);
-            }
-        }
+        let is_armed = self.armed.is_armed(TimerKind::Retransmit);
+        self.send.recovery.assert_covered(self.num, &self.send.flight, common, is_armed);
+        assert!(is_armed || !self.send.awaits_answer(), "a READ that waits for its response has a timer");
         if self.receive.acks.due().is_some() {
             assert!(self.armed.is_armed(TimerKind::DelayedAck), "a held acknowledgement has a timer");
         }
@@ -468,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_used_together_shares_cache_lines() {
+    fn fields_used_together_share_cache_lines() {
         let line = |offset: usize| (offset / LINE_BYTES, offset % LINE_BYTES);
         assert_eq!(line(offset_of!(Qp<()>, send.recovery)), (2, 0));
         assert_eq!(line(offset_of!(Qp<()>, send.sending)), (3, 0));

@@ -7,6 +7,7 @@ use pathweave_wire::{Body, Data, Segment};
 use super::{Health, Qp, next_instant};
 use crate::common::EndpointShared;
 use crate::events::{Event, SentPacket};
+use crate::recovery::contract::Departed;
 use crate::scheduler::SchedState;
 use crate::send::Candidate;
 use crate::send::echoes::Departure;
@@ -55,8 +56,7 @@ impl<P: Policy> Qp<P> {
             return Outcome::Nothing;
         }
         let SendRequest { wire_bytes, inflight_packets, .. } = want;
-        let insists =
-            want.retransmit && self.send.recovery.sleek().is_some_and(|sleek| sleek.is_recovering());
+        let insists = want.retransmit && self.send.recovery.exceeds_window();
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let grant = if insists {
             Grant::Send(self.policy.path_beyond_window(now, &want, &mut cx))
@@ -137,23 +137,19 @@ impl<P: Policy> Qp<P> {
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let memo = self.policy.on_sent(now, &sent, &mut cx);
         let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
-        self.send.recovery.on_sent(data.psn, tx);
         self.send.committed(&candidate);
         let pull_target = if self.has_credit() { self.spend(now, wire_bytes, path, common) } else { None };
         if self.answers.are_asked_for() && !data.last {
             data.ack_request = data.retransmit || !self.could_send_more(now, common);
         }
-        self.counters.data_sent += 1;
+        self.counters.sent_packets += 1;
         self.counters.payload_bytes_sent += u64::from(data.len);
         if data.retransmit {
             self.note_retransmitted(now, &data, path, common);
         }
-        if let Some(group) = self.send.recovery.rings() {
-            self.enter_ring(now, group, path, data.psn, common);
-        } else {
-            let deadline = now.saturating_add(self.send.timeout());
-            let deadline = deadline.min(self.probe_after_sending(now));
-            common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, deadline);
+        let (recovery, cx) = self.recovery(now, common);
+        if let Some(at) = recovery.on_sent(cx, Departed { psn: data.psn, tx, path }) {
+            common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, at);
         }
         self.arm_policy(now, common);
         self.wake(common);
@@ -192,7 +188,7 @@ impl<P: Policy> Qp<P> {
 
     #[cold]
     fn note_retransmitted(&mut self, now: Time, data: &Data, path: PathId, common: &mut EndpointShared) {
-        self.counters.rare().retransmitted += 1;
+        self.counters.rare().retransmitted_packets += 1;
         if common.reports_losses {
             let packet = SentPacket { qp: self.num, psn: data.psn, msn: Some(data.msn), path: Some(path) };
             common.events.push_back(Event::Retransmitted { packet, at: now });
@@ -212,8 +208,8 @@ impl<P: Policy> Qp<P> {
         let data = message.packet(psn, msn, common.mtu_payload(self.num), true, now);
         let payload = message.payload(&data);
         let wire_bytes = common.sizes.of_data(common.config.framing, &data);
-        let counts = self.order.get_or_insert_default();
-        counts.copies_sent += 1;
+        let counts = self.counters.rare();
+        counts.copied_packets += 1;
         counts.extra_wire_bytes += u64::from(wire_bytes);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         self.policy.on_copy_sent(now, psn, path, wire_bytes, &mut cx);

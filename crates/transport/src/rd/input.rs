@@ -259,8 +259,11 @@ impl<P: Policy> RdQp<P> {
                     Some((_, message)) if may_send && psn - message.first_psn < u64::from(message.sent) => {
                         if !self.queues.retry(flow, psn) {
                             self.counters.asked_in_vain += 1;
-                        } else if !message.ask((psn - message.first_psn) as u32, limit) {
-                            given_up = Some(message.first_psn);
+                            continue;
+                        }
+                        let first_psn = message.first_psn;
+                        if !tx.request(psn, limit) {
+                            given_up = Some(first_psn);
                         }
                     }
                     _ => self.counters.asked_in_vain += 1,

@@ -699,7 +699,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_is_missing_sorted_and_once() {
+    fn requested_packets_are_missing_sorted_and_unique() {
         let mut flow = flow_with(&[9, 3, 1, 20, 5]);
         scan(&mut flow, 10, false);
         let asked = scan(&mut flow, 20, false);
@@ -815,7 +815,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_late_keeps_no_others_waiting() {
+    fn late_peers_do_not_delay_others() {
         let (period, hold) = (Duration::from_us(10), Duration::MAX);
         let rule = ScanRule { now: Time::ZERO, period, hold, repair: Repair::Overtaken, terms: TERMS };
         let after = |rule: &ScanRule, times| rule.hold_after(Asked { at: Time::ZERO, times }, Duration::ZERO);
@@ -959,7 +959,7 @@ mod tests {
 
     /// Bounds of the state that a malicious peer can cause.
     #[test]
-    fn what_a_peer_says_is_kept_within_bounds() {
+    fn state_from_messages_of_a_peer_is_bounded() {
         let mut flow = flow_with(&[]);
         let mut refused = 0;
         for n in 0..1_000_000u64 {

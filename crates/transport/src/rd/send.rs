@@ -1,7 +1,7 @@
 //! Sending half of a flow: messages that were posted to one peer and are not done.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 
 use pathweave_policy::DestinationControl;
 use pathweave_units::Time;
@@ -29,9 +29,6 @@ pub(super) struct OutMessage {
     pub(super) len: u64,
     pub(super) wr_id: u64,
     pub(super) retransmitted: u32,
-    /// Highest index of a requested packet, and the number of requests for it.
-    asked: u32,
-    times: u16,
     pub(super) announced: bool,
     /// True if the message is in the queue of messages with packets to send.
     pub(super) queued: bool,
@@ -53,16 +50,6 @@ impl OutMessage {
         let len = (self.len - offset).min(u64::from(capacity)) as u16;
         Part { offset, len, multi: self.packets > 1 }
     }
-
-    /// Records a request for packet `index`. Returns false if it was requested too often.
-    pub(super) fn ask(&mut self, index: u32, limit: u16) -> bool {
-        if self.times > 0 && self.asked == index {
-            self.times = self.times.saturating_add(1);
-        } else if self.times == 0 || index > self.asked {
-            (self.asked, self.times) = (index, 1);
-        }
-        self.times <= limit
-    }
 }
 
 /// Sending half of a flow.
@@ -74,6 +61,8 @@ pub(super) struct TxFlow {
     waits_from: u64,
     /// Messages that are not done, and later ones that are.
     outstanding: VecDeque<OutMessage>,
+    /// Number of requests for each packet of them that was requested, by PSN.
+    requests: BTreeMap<u64, u16>,
 }
 
 /// Reason why a flow accepts no further message.
@@ -85,7 +74,13 @@ pub(super) enum Full {
 
 impl TxFlow {
     pub(super) const fn new() -> Self {
-        TxFlow { next_psn: 0, next_msg: 0, waits_from: NONE_WAITS, outstanding: VecDeque::new() }
+        TxFlow {
+            next_psn: 0,
+            next_msg: 0,
+            waits_from: NONE_WAITS,
+            outstanding: VecDeque::new(),
+            requests: BTreeMap::new(),
+        }
     }
 
     /// Appends a message and returns its number.
@@ -111,8 +106,6 @@ impl TxFlow {
             len,
             wr_id,
             retransmitted: 0,
-            asked: 0,
-            times: 0,
             announced: false,
             queued: false,
             done: false,
@@ -140,6 +133,19 @@ impl TxFlow {
         (!message.done && message.first_psn <= psn).then_some((msg, message))
     }
 
+    /// Records a request for the packet `psn`. Returns false if it was requested more than `limit` times.
+    pub(super) fn request(&mut self, psn: u64, limit: u16) -> bool {
+        let times = self.requests.entry(psn).or_default();
+        *times = times.saturating_add(1);
+        *times <= limit
+    }
+
+    fn forget_requests(&mut self, from_psn: u64, to_psn: u64) {
+        while let Some((&psn, _)) = self.requests.range(from_psn..to_psn).next() {
+            self.requests.remove(&psn);
+        }
+    }
+
     /// Marks a message done and returns it, if it is outstanding.
     pub(super) fn finish(&mut self, first_psn: u64) -> Option<(u64, OutMessage)> {
         let (msg, message) = self.of_psn(first_psn)?;
@@ -148,6 +154,7 @@ impl TxFlow {
         }
         message.done = true;
         let copy = *message;
+        self.forget_requests(first_psn, first_psn + u64::from(copy.packets));
         while self.outstanding.front().is_some_and(|first| first.done) {
             self.outstanding.pop_front();
         }
@@ -186,9 +193,11 @@ impl TxFlow {
         let first = self.first_msg();
         let skipped = self.waits_from.saturating_sub(first) as usize;
         self.waits_from = NONE_WAITS;
+        let begin = self.outstanding.get(skipped).map_or(self.next_psn, |message| message.first_psn);
+        self.forget_requests(begin, self.next_psn);
         for (msg, message) in (first..).zip(&mut self.outstanding).skip(skipped) {
             let arrived = from_psn.saturating_sub(message.first_psn).min(u64::from(message.sent));
-            (message.sent, message.times) = (arrived as u32, 0);
+            message.sent = arrived as u32;
             let has_more = !message.done && message.sent < message.packets;
             if has_more && !core::mem::replace(&mut message.queued, true) {
                 queue(msg);
@@ -295,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_sent_again_from_where_the_peer_says() {
+    fn waiting_messages_are_resent_from_the_psn_of_ready() {
         let mut flow = TxFlow::new();
         for len in [1_000, 3_000, 2_000, 1_000] {
             flow.post(len, len, 1_000).expect("room");
@@ -324,11 +333,22 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_asked_for_again_and_again_fails_its_message() {
+    fn every_packet_is_requested_up_to_the_limit() {
         let mut flow = TxFlow::new();
         flow.post(0, 9_000, 1_000).expect("room");
-        let message = flow.message(0).expect("posted");
-        assert!(message.ask(2, 2) && message.ask(5, 2) && message.ask(5, 2));
-        assert!(!message.ask(5, 2));
+        // Packet 5 is missing besides packet 2 at first, and arrives after the first request.
+        assert!(flow.request(2, 2) && flow.request(5, 2) && flow.request(2, 2));
+        assert!(!flow.request(2, 2), "the lower one has a limit, too");
+        assert!(flow.request(5, 2) && !flow.request(5, 2));
+        assert!(flow.finish(0).is_some() && flow.requests.is_empty());
+    }
+
+    #[test]
+    fn a_message_that_had_to_wait_begins_its_requests_anew() {
+        let mut flow = TxFlow::new();
+        (0..2).for_each(|_| drop(flow.post(0, 2_000, 1_000)));
+        assert!([0, 2, 3].into_iter().all(|psn| flow.request(psn, 1)));
+        assert!(flow.wait(2) && flow.go_on(1, 2, |_| {}));
+        assert_eq!(flow.requests.keys().copied().collect::<Vec<_>>(), [0]);
     }
 }

@@ -182,6 +182,11 @@ impl AckState {
         (ack, trigger.path)
     }
 
+    /// Path of the delayed acknowledgement, if there is one.
+    pub(crate) fn held_path(&self) -> Option<PathId> {
+        self.due().map(|_| self.held.path)
+    }
+
     /// Returns the delayed acknowledgement.
     pub(crate) fn take_held(&mut self, receiver: &Receiver) -> (Ack, PathId) {
         let ack = self.take(self.held, receiver);

@@ -1,281 +1,186 @@
-//! Loss recovery, one file for each kind. The sending half decides which packets count as lost, the receiving half
-//! which packets are accepted. Timers, back-off, the choice of the next packet and feedback to the policy are common
-//! to all kinds.
+//! Loss recovery, one file or folder for each kind. The sending half ([`LossRecovery`]) decides which packets count as
+//! lost, the receiving half ([`Receiver`]) which packets are accepted. The choice of the next packet, feedback to the
+//! policy and the count of timeouts are common to all kinds.
+//!
+//! A new kind is a module with a type `Sender` that implements [`LossRecovery`], and a line of `kinds!`.
 
-mod arrival;
+mod clock;
+pub(crate) mod contract;
 mod go_back_n;
-pub(crate) mod path_order;
-mod refused;
+mod path_order;
+mod receiver;
 mod selective_repeat;
 mod sleek;
-pub(crate) mod timed;
+mod timed;
 mod timeouts;
-pub(crate) mod timing;
+mod transmissions;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use pathweave_policy::{MOST_WINDOW_PACKETS, Recovery};
-use pathweave_units::Time;
+use pathweave_policy::{FeedbackKind, Policy, Recovery};
+use pathweave_units::{Duration, PathId, QpNum, Time};
 use pathweave_wire::Nack;
 
+use crate::common::EndpointShared;
+use crate::config::RetransmissionConfig;
 use crate::send::flight::{Flight, Slot};
-use crate::warm::Prefetch;
+pub(crate) use clock::{Clock, ClockValues};
+use contract::{BlockedBy, Cx, Departed, LossRecovery, NextCheck, Probes, Setup, Trigger, Verdict};
+pub(crate) use path_order::rings::{Rings, Suspect};
+pub(crate) use receiver::{Arrival, Receiver};
+pub(crate) use timed::timing::Slack;
 
-/// Sending half. Packets that it declares lost are marked in the [`Flight`] and appended to `lost`.
-#[derive(Debug)]
-pub(crate) enum Sender {
-    SelectiveRepeat(selective_repeat::Sender),
-    Other(OtherSender),
-}
+/// Declares the kinds of loss recovery. Each line names a variant, its state, the configurations that select it, and
+/// the fields of the configuration that it uses. `$` stands for itself, for the macro that this one defines.
+macro_rules! kinds {
+    ($d:tt $($kind:ident($state:ty) of $module:ident: $($config:pat => $fields:expr),+;)*) => {
+        /// Sending half.
+        // `Timed` is the largest variant. The tag is encoded in the first byte of its state, and the state of the
+        // others lies behind it.
+        #[derive(Debug)]
+        pub(crate) enum Sender { $($kind($state)),* }
 
-/// Kinds with less state. The enum has two levels so that [`Sender`] fits one cache line: the state of selective
-/// repeat has a niche that encodes the outer tag.
-#[derive(Debug)]
-pub(crate) enum OtherSender {
-    GoBackN(go_back_n::Sender),
-    PathOrder(path_order::Sender),
-    Sleek(Box<sleek::Sender>),
-    Timeouts(Box<timeouts::Sender>),
-}
+        impl Sender {
+            pub(crate) fn new(recovery: Recovery, setup: &Setup, common: &mut EndpointShared) -> Self {
+                match recovery {
+                    $($($config => Self::$kind($module::Sender::open($fields, setup, common).into()),)+)*
+                }
+            }
+        }
 
-/// Calls the method on whichever variant it is.
-macro_rules! each {
-    ($on:expr, $kind:ident => $call:expr) => {
-        match $on {
-            Self::SelectiveRepeat($kind) => $call,
-            Self::Other(OtherSender::GoBackN($kind)) => $call,
-            Self::Other(OtherSender::PathOrder($kind)) => $call,
-            Self::Other(OtherSender::Sleek($kind)) => $call,
-            Self::Other(OtherSender::Timeouts($kind)) => $call,
+        impl Receiver {
+            pub(crate) fn new(recovery: Recovery) -> Self {
+                let window_packets = receiver::window_packets(recovery);
+                match recovery {
+                    $($($config => $module::Sender::receiver($fields, window_packets),)+)*
+                }
+            }
+        }
+
+        /// Returns the configuration of the retransmission timer. `idle`: time of a full packet and its
+        /// acknowledgement in an idle network, zero if unknown.
+        pub(crate) fn timer(
+            recovery: Recovery,
+            configured: RetransmissionConfig,
+            idle: Duration,
+        ) -> RetransmissionConfig {
+            match recovery {
+                $($($config => $module::Sender::timer($fields, configured, idle),)+)*
+            }
+        }
+
+        /// Calls the method of the kind.
+        macro_rules! each {
+            ($d on:expr, $d kind:ident => $d call:expr) => {
+                match $d on {
+                    $(Sender::$kind($d kind) => $d call,)*
+                }
+            };
         }
     };
 }
 
-impl Sender {
-    /// Returns true if the receiver accepts packets in order only.
-    pub(crate) fn lands_in_order(&self) -> bool {
-        matches!(self, Sender::Other(OtherSender::GoBackN(_)))
-    }
+kinds! { $
+    GoBackN(go_back_n::Sender) of go_back_n:
+        Recovery::GoBackN => None, Recovery::GoBackNRepeated { repeat } => Some(repeat);
+    SelectiveRepeat(selective_repeat::Sender) of selective_repeat:
+        Recovery::SelectiveRepeat { reorder_packets, .. } => reorder_packets;
+    Timed(timed::Sender) of timed:
+        Recovery::Timed { reorder_packets, .. } => reorder_packets;
+    PathOrder(path_order::Sender) of path_order:
+        Recovery::PathOrder { scope, rto, rto_min, rto_slack, .. }
+            => path_order::Config { scope, rto, rto_min, rto_slack };
+    Timeouts(Box<timeouts::Sender>) of timeouts:
+        Recovery::Timeouts { exponent, alike, retries, .. } => timeouts::Config { exponent, alike, retries };
+    Sleek(Box<sleek::Sender>) of sleek:
+        Recovery::Sleek { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts, .. }
+            => sleek::Rule { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts };
+}
 
-    /// Index of the group of rings of the queue pair, under [`Recovery::PathOrder`].
+/// Forwards methods of [`LossRecovery`] to the kind.
+macro_rules! forward {
+    ($($(#[$attribute:meta])* fn $name:ident(&mut self $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
+        impl Sender {
+            $($(#[$attribute])*
+            pub(crate) fn $name(&mut self $(, $argument: $type)*) $(-> $result)? {
+                each!(self, kind => kind.$name($($argument),*))
+            })*
+        }
+    };
+}
+
+/// Forwards methods of [`LossRecovery`] that only read the state.
+macro_rules! forward_reads {
+    ($(fn $name:ident(&self $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
+        impl Sender {
+            $(#[inline]
+            pub(crate) fn $name(&self $(, $argument: $type)*) $(-> $result)? {
+                each!(self, kind => kind.$name($($argument),*))
+            })*
+        }
+    };
+}
+
+/// Forwards methods of [`LossRecovery`] that take a context. Each kind gets a context of its own, so that the
+/// compiler makes none for kinds that do not pass it on.
+macro_rules! forward_with_context {
+    ($($(#[$attribute:meta])* fn $name:ident(cx $(, $argument:ident: $type:ty)*) $(-> $result:ty)?;)*) => {
+        impl Sender {
+            $($(#[$attribute])*
+            pub(crate) fn $name<P: Policy>(&mut self, cx: Cx<'_, P> $(, $argument: $type)*) $(-> $result)? {
+                each!(self, kind => {
+                    let mut cx = cx;
+                    kind.$name(&mut cx $(, $argument)*)
+                })
+            })*
+        }
+    };
+}
+
+forward! {
+    fn close(&mut self, common: &mut EndpointShared);
+    fn deadline(&mut self, flight: &Flight, clock: &Clock<'_>) -> Option<Time>;
+    fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>);
+    fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>);
+    fn on_path_down(&mut self, path: PathId, common: &mut EndpointShared);
+    fn on_probe_sent(&mut self, now: Time, path: PathId);
+}
+
+forward_reads! {
+    fn is_selective(&self) -> bool;
+    fn exceeds_window(&self) -> bool;
+    fn is_silent(&self, slot: &Slot) -> bool;
+    fn path_of_held_ack(&self, probe: PathId, own: PathId) -> Option<PathId>;
+    fn timeout(&self, clock: ClockValues<'_>) -> Duration;
+    fn expects(&self, flight: &Flight, psn: u64, sent_at: Time) -> bool;
+    fn probe_at(&self, flight: &Flight) -> Option<Time>;
+    fn assert_covered(&self, num: QpNum, flight: &Flight, common: &EndpointShared, is_armed: bool);
+}
+
+forward_with_context! {
     #[inline(always)]
-    pub(crate) fn rings(&self) -> Option<u32> {
-        match self {
-            Sender::Other(OtherSender::PathOrder(sender)) => Some(sender.group),
-            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
-        }
-    }
-    /// State of recovery by path order, if this is it.
-    pub(crate) fn path_order(&mut self) -> Option<&mut path_order::Sender> {
-        match self {
-            Sender::Other(OtherSender::PathOrder(sender)) => Some(sender),
-            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
-        }
-    }
-    /// State of SLEEK, if this is it.
-    #[inline]
-    pub(crate) fn sleek(&mut self) -> Option<&mut sleek::Sender> {
-        match self {
-            Sender::Other(OtherSender::Sleek(sender)) => Some(sender),
-            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
-        }
-    }
-    /// Number of doublings of the retransmission timer after `timeouts` successive timeouts.
-    pub(crate) fn doublings(&self, timeouts: u32) -> u32 {
-        match self {
-            Sender::Other(OtherSender::Timeouts(sender)) => sender.doublings(timeouts),
-            _ => timeouts,
-        }
-    }
-    pub(crate) fn new(recovery: Recovery) -> Self {
-        match recovery {
-            Recovery::GoBackN | Recovery::GoBackNRepeated { .. } => {
-                Sender::Other(OtherSender::GoBackN(go_back_n::Sender))
-            }
-            Recovery::SelectiveRepeat { reorder_packets, .. } => {
-                Sender::SelectiveRepeat(selective_repeat::Sender::new(reorder_packets))
-            }
-            Recovery::Timed { reorder_packets, .. } => {
-                Sender::SelectiveRepeat(selective_repeat::Sender::timed(reorder_packets))
-            }
-            Recovery::PathOrder { .. } => Sender::Other(OtherSender::PathOrder(path_order::Sender::new())),
-            Recovery::Timeouts { alike, .. } => {
-                Sender::Other(OtherSender::Timeouts(Box::new(timeouts::Sender::new(alike))))
-            }
-            Recovery::Sleek { .. } => {
-                Sender::Other(OtherSender::Sleek(Box::new(sleek::Sender::new(recovery))))
-            }
-        }
-    }
-    /// Returns true if a packet can be retransmitted without those after it.
-    pub(crate) fn is_selective(&self) -> bool {
-        !matches!(self, Sender::Other(OtherSender::GoBackN(_)))
-    }
-    /// Records that transmission number `tx` carried `psn`.
-    #[inline]
-    pub(crate) fn on_sent(&mut self, psn: u64, tx: u32) {
-        each!(self, kind => kind.on_sent(psn, tx));
-    }
-    /// Records an acknowledged packet. `certain`: this very transmission has arrived, not an earlier one.
-    #[inline]
-    pub(crate) fn on_acked(&mut self, slot: &Slot, certain: bool) {
-        each!(self, kind => kind.on_acked(slot, certain));
-    }
-    /// Declares packets lost that an acknowledgement proves lost. Returns true if there are any.
-    #[inline]
-    pub(crate) fn detect(&mut self, flight: &mut Flight, lost: &mut Vec<u64>) -> bool {
-        each!(self, kind => kind.detect(flight, lost))
-    }
-    /// Handles a packet that the peer refused or misses. Arrivals that the message reports have been processed
-    /// before.
-    pub(crate) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        each!(self, kind => kind.on_nack(nack, flight, lost));
-    }
-    /// Handles packets in flight that the peer reports as lost.
-    pub(crate) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
-        each!(self, kind => kind.on_missing(psns, flight, lost));
-    }
-    /// Handles the retransmission timer. Packets sent at `before` or earlier count as lost.
-    pub(crate) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
-        each!(self, kind => kind.on_timeout(before, flight, lost));
-    }
-    /// State of recovery by time, if this is it.
-    #[inline]
-    pub(crate) fn timed(&mut self) -> Option<&mut selective_repeat::Sender> {
-        match self {
-            Sender::SelectiveRepeat(sender) if sender.is_timed() => Some(sender),
-            Sender::SelectiveRepeat(_) | Sender::Other(_) => None,
-        }
-    }
-    /// Returns true if losses are found by time.
-    #[inline]
-    pub(crate) fn is_timed(&self) -> bool {
-        matches!(self, Sender::SelectiveRepeat(sender) if sender.is_timed())
-    }
-    /// Departure of the oldest transmission in flight.
-    pub(crate) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
-        each!(self, kind => kind.oldest_in_flight(flight))
-    }
-}
-
-/// Calls the method on whichever receiver it is. That of selective repeat serves all kinds except go-back-N.
-macro_rules! both {
-    ($on:expr, $kind:ident => $call:expr) => {
-        match $on {
-            Self::GoBackN($kind) => $call,
-            Self::SelectiveRepeat($kind) => $call,
-        }
-    };
-}
-
-/// Receiving half, which knows the packets that have arrived.
-#[derive(Debug)]
-pub(crate) enum Receiver {
-    GoBackN(go_back_n::Receiver),
-    SelectiveRepeat(selective_repeat::Receiver),
-}
-
-impl Receiver {
-    pub(crate) fn new(recovery: Recovery) -> Self {
-        let proof = match recovery {
-            Recovery::GoBackN => return Receiver::GoBackN(go_back_n::Receiver::new(None)),
-            Recovery::GoBackNRepeated { repeat } => {
-                return Receiver::GoBackN(go_back_n::Receiver::new(Some(repeat)));
-            }
-            Recovery::SelectiveRepeat { reorder_packets, .. } | Recovery::Timed { reorder_packets, .. } => {
-                reorder_packets
-            }
-            Recovery::PathOrder { .. } | Recovery::Sleek { .. } | Recovery::Timeouts { .. } => 0,
-        };
-        Receiver::SelectiveRepeat(selective_repeat::Receiver::new(receiver_window(recovery), proof))
-    }
-    /// First PSN that has not arrived.
-    #[inline]
-    pub(crate) fn expected(&self) -> u64 {
-        both!(self, kind => kind.expected())
-    }
-    /// Prefetches the state of a packet.
-    #[inline]
-    pub(crate) fn warm(&self, psn: u64, cache: &mut impl Prefetch) {
-        match self {
-            Receiver::GoBackN(_) => {}
-            Receiver::SelectiveRepeat(receiver) => receiver.warm(psn, cache),
-        }
-    }
-    /// First PSN of `from..to` that has not arrived. Those beyond the window count as missing.
-    pub(crate) fn first_missing(&self, from: u64, to: u64) -> Option<u64> {
-        let from = from.max(self.expected());
-        if from < to { both!(self, kind => kind.first_missing(from, to)) } else { None }
-    }
-    /// First PSN beyond the window. No packet from there on is accepted or expected to be in flight.
-    pub(crate) fn horizon(&self) -> u64 {
-        let window = match self {
-            Receiver::GoBackN(_) => u64::from(MOST_WINDOW_PACKETS),
-            Receiver::SelectiveRepeat(receiver) => receiver.window(),
-        };
-        self.expected().saturating_add(window)
-    }
-    /// Distance behind the first gap at which a packet proves it lost to the sender; 0 if no packet does.
-    pub(crate) fn proof_packets(&self) -> u64 {
-        both!(self, kind => kind.proof_packets())
-    }
-    /// Number of packets from the first missing one on that can be accepted.
-    pub(crate) fn window(&self) -> u64 {
-        both!(self, kind => kind.window())
-    }
-    /// Number of packets held ahead of the gap.
-    pub(crate) fn held(&self) -> u64 {
-        both!(self, kind => kind.held())
-    }
-    /// Returns true if packets are held ahead of a gap.
-    #[inline]
-    pub(crate) fn has_gap(&self) -> bool {
-        both!(self, kind => kind.has_gap())
-    }
-    /// Judges a packet. The only state it changes is the time of the latest NACK.
-    #[inline]
-    pub(crate) fn judge(&mut self, now: Time, psn: u64) -> Arrival {
-        match self {
-            Receiver::GoBackN(receiver) => receiver.judge(now, psn),
-            Receiver::SelectiveRepeat(receiver) => receiver.judge(psn),
-        }
-    }
-    /// Records that a packet judged `InOrder` or `Ahead` has no payload, and that the sender will be informed.
-    pub(crate) fn misses(&mut self, now: Time, psn: u64) {
-        match self {
-            Receiver::GoBackN(receiver) => receiver.misses(now, psn),
-            Receiver::SelectiveRepeat(_) => {}
-        }
-    }
-    /// Accepts a packet that was judged `InOrder` or `Ahead`.
-    #[inline]
-    pub(crate) fn accept(&mut self, psn: u64) {
-        both!(self, kind => kind.accept(psn));
-    }
-    /// Bitmap with bit i set if `psn - i` has arrived.
-    #[inline]
-    pub(crate) fn sack(&self, psn: u64) -> u64 {
-        both!(self, kind => kind.sack(psn))
-    }
-}
-
-pub(crate) use arrival::Arrival;
-pub(crate) use timeouts::timer;
-
-/// Window of the receiver in packets. It drops packets beyond.
-fn receiver_window(recovery: Recovery) -> u32 {
-    recovery.window_packets().map_or(MOST_WINDOW_PACKETS, window_of)
+    fn on_sent(cx, sent: Departed) -> Option<Time>;
+    #[inline(always)]
+    fn on_acked(cx, slot: &Slot, echoed: bool);
+    #[inline(always)]
+    fn on_trigger(cx, trigger: Trigger) -> Option<FeedbackKind>;
+    #[inline(always)]
+    fn on_ack(cx, path: PathId) -> NextCheck;
+    #[inline(always)]
+    fn detect(cx) -> NextCheck;
+    fn abandon(cx, dead: &[PathId]) -> Verdict;
+    fn on_timer(cx, blocked: BlockedBy) -> Verdict;
+    fn on_suspect(cx, suspect: &Suspect) -> Verdict;
+    fn probe(cx) -> Probes;
+    fn on_probe_answered(cx, sent_at: Time, path: PathId) -> bool;
 }
 
 /// Window of the sender in packets: that of the receiver, unless the scheme sends packets that the receiver will
 /// drop.
 pub(crate) fn sender_window(recovery: Recovery) -> u32 {
-    recovery.sender_window_packets().map_or_else(|| receiver_window(recovery), window_of)
-}
-
-fn window_of(window_packets: u32) -> u32 {
-    window_packets.clamp(1, MOST_WINDOW_PACKETS)
+    let own = recovery.sender_window_packets().map(receiver::allowed);
+    own.unwrap_or_else(|| receiver::window_packets(recovery))
 }
 
 #[cfg(test)]
@@ -283,6 +188,18 @@ mod tests {
     use pathweave_wire::NackReason;
 
     use super::*;
+
+    /// The retransmission state of a queue pair fills the rest of its cache line.
+    #[test]
+    fn the_tag_takes_no_room() {
+        assert_eq!((size_of::<Sender>(), size_of::<timed::Sender>()), (40, 40));
+    }
+
+    #[test]
+    fn other_kinds_keep_the_configured_timer() {
+        let configured = RetransmissionConfig::default();
+        assert_eq!(timer(Recovery::GoBackN, configured, Duration::ZERO), configured);
+    }
 
     #[test]
     fn a_sender_may_send_what_the_receiver_drops_and_names() {

@@ -18,22 +18,26 @@
 //! - The answer to a probe is no sample for the window's control law.
 //! - A timeout during recovery waits once, then counts.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
-use pathweave_policy::{Recovery, SendWindow};
+use pathweave_policy::{Policy, SendWindow};
 use pathweave_units::{Duration, PathId, Time};
-use pathweave_wire::Nack;
 
-use super::selective_repeat;
-use crate::send::flight::{Flight, Slot};
+use super::contract::{
+    BlockedBy, Cx, Departed, LossRecovery, NextCheck, NextPath, Probes, Setup, Verdict, time_out,
+};
+use super::transmissions::Transmissions;
+use crate::common::EndpointShared;
+use crate::send::flight::Flight;
 
-/// Conditions for recovery and for probes. See [`Recovery::Sleek`].
+/// Conditions for recovery and for probes. See [`Recovery::Sleek`](pathweave_policy::Recovery::Sleek).
 #[derive(Clone, Copy, Debug)]
-struct Rule {
-    reorder_windows: f64,
-    reorder_packets: u32,
-    probe_rtts: f64,
-    probe_again_rtts: f64,
+pub(crate) struct Rule {
+    pub(crate) reorder_windows: f64,
+    pub(crate) reorder_packets: u32,
+    pub(crate) probe_rtts: f64,
+    pub(crate) probe_again_rtts: f64,
 }
 
 /// A recovery in progress.
@@ -58,7 +62,7 @@ struct Probe {
 #[derive(Debug)]
 pub(crate) struct Sender {
     /// Transmission order of the packets, for the timer.
-    packets: selective_repeat::Sender,
+    packets: Transmissions,
     rule: Rule,
     recovering: Option<Recovering>,
     probe: Option<Probe>,
@@ -71,14 +75,10 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(recovery: Recovery) -> Self {
-        let Recovery::Sleek { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts, .. } = recovery
-        else {
-            unreachable!("{recovery:?} is not SLEEK")
-        };
+    fn new(rule: Rule) -> Self {
         Sender {
-            packets: selective_repeat::Sender::new(0),
-            rule: Rule { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts },
+            packets: Transmissions::new(0),
+            rule,
             recovering: None,
             probe: None,
             probe_at: Time::MAX,
@@ -87,36 +87,8 @@ impl Sender {
         }
     }
 
-    pub(super) fn on_sent(&mut self, psn: u64, tx: u32) {
-        self.packets.on_sent(psn, tx);
-    }
-    pub(super) fn on_acked(&mut self, slot: &Slot, certain: bool) {
-        self.packets.on_acked(slot, certain);
-    }
-    /// Does nothing: detection needs the window, so [`Sender::heard`] does it.
-    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
-        false
-    }
-    pub(super) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
-        self.packets.on_missing(psns, flight, lost);
-    }
-    pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::refused::lose_refused(nack, flight, lost);
-    }
-    pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
-        self.packets.on_timeout(before, flight, lost);
-    }
-    pub(super) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
-        self.packets.oldest_in_flight(flight)
-    }
-
-    /// Returns true if retransmissions may leave even if the window is full.
-    pub(crate) fn is_recovering(&self) -> bool {
-        self.recovering.is_some()
-    }
-
     /// Schedules the first probe after a packet has left. `waits`: new data waits to be sent.
-    pub(crate) fn left(&mut self, now: Time, waits: bool, window: &SendWindow) -> Time {
+    fn left(&mut self, now: Time, waits: bool, window: &SendWindow) -> Time {
         if self.probe_at == Time::MAX {
             self.probe_at = self.first_probe(now, waits, window);
         }
@@ -134,7 +106,7 @@ impl Sender {
     /// Declares packets lost after an acknowledgement that came by `path` has been processed. `waits`: new data waits
     /// to be sent. `mtu` is the payload of a full packet in bytes.
     #[expect(clippy::too_many_arguments, reason = "what one acknowledgement comes with")]
-    pub(crate) fn heard(
+    fn heard(
         &mut self,
         now: Time,
         path: PathId,
@@ -181,13 +153,8 @@ impl Sender {
         recovering.mark = recovering.mark.max(end);
     }
 
-    /// Time at which the next probe leaves, if packets are outstanding.
-    pub(crate) fn probe_at(&self, flight: &Flight) -> Option<Time> {
-        (self.probe_at != Time::MAX && flight.una() < flight.next()).then_some(self.probe_at)
-    }
-
     /// Records a probe that leaves now. Returns its path, or `None` if it takes that of the next packet.
-    pub(crate) fn probes(&mut self, now: Time, window: &SendWindow, flight: &Flight) -> Option<PathId> {
+    fn probes(&mut self, now: Time, window: &SendWindow, flight: &Flight) -> Option<PathId> {
         self.probe = Some(Probe { sent_at: now, behind: flight.next() });
         self.probe_at = now.saturating_add(times(window.base_rtt, self.rule.probe_again_rtts));
         self.probes += 1;
@@ -196,7 +163,7 @@ impl Sender {
 
     /// Processes the answer to a probe that left at `sent_at`. Returns false unless that was this end's latest one.
     /// If the probe met no queue, packets that left before it are lost.
-    pub(crate) fn answered(
+    fn answered(
         &mut self,
         now: Time,
         sent_at: Time,
@@ -215,6 +182,60 @@ impl Sender {
             self.resend(window, mtu, flight, lost);
         }
         true
+    }
+}
+
+impl LossRecovery for Sender {
+    type Config = Rule;
+
+    fn open(rule: Rule, _setup: &Setup, _common: &mut EndpointShared) -> Self {
+        Sender::new(rule)
+    }
+    fn transmissions(&mut self) -> Option<&mut Transmissions> {
+        Some(&mut self.packets)
+    }
+    fn exceeds_window(&self) -> bool {
+        self.recovering.is_some()
+    }
+    /// The answer to a probe asks for all that is known.
+    fn path_of_held_ack(&self, _probe: PathId, own: PathId) -> Option<PathId> {
+        Some(own)
+    }
+    fn on_sent<P: Policy>(&mut self, cx: &mut Cx<'_, P>, sent: Departed) -> Option<Time> {
+        self.packets.sent(sent.psn, sent.tx);
+        let deadline = cx.now.saturating_add(*cx.clock.timeout);
+        let probe_at = cx.window().map(|window| self.left(cx.now, cx.has_new(), &window));
+        Some(probe_at.map_or(deadline, |at| at.min(deadline)))
+    }
+    fn on_ack<P: Policy>(&mut self, cx: &mut Cx<'_, P>, path: PathId) -> NextCheck {
+        let Some(window) = cx.window() else { return NextCheck::AsArmed };
+        let (waits, mtu) = (cx.has_new(), cx.mtu_payload());
+        self.heard(cx.now, path, waits, &window, mtu, cx.flight, &mut cx.common.lost);
+        NextCheck::AtDeadline
+    }
+    /// A timeout during recovery waits once, then counts.
+    fn on_timer<P: Policy>(&mut self, cx: &mut Cx<'_, P>, _blocked: BlockedBy) -> Verdict {
+        if *cx.clock.timeouts == 0 && self.recovering.is_some() {
+            *cx.clock.timeouts = 1;
+            *cx.clock.base = cx.now;
+            return Verdict::Wait;
+        }
+        time_out(self, cx)
+    }
+    fn probe_at(&self, flight: &Flight) -> Option<Time> {
+        (self.probe_at != Time::MAX && flight.una() < flight.next()).then_some(self.probe_at)
+    }
+    fn probe<P: Policy>(&mut self, cx: &mut Cx<'_, P>) -> Probes {
+        let Some(window) = cx.window() else { return Probes::default() };
+        match self.probes(cx.now, &window, cx.flight) {
+            Some(path) => Probes { paths: vec![path], next: NextPath::Unprobed },
+            None => Probes { paths: Vec::new(), next: NextPath::BeyondWindow },
+        }
+    }
+    fn on_probe_answered<P: Policy>(&mut self, cx: &mut Cx<'_, P>, sent_at: Time, _path: PathId) -> bool {
+        let Some(window) = cx.window() else { return false };
+        let mtu = cx.mtu_payload();
+        self.answered(cx.now, sent_at, &window, mtu, cx.flight, &mut cx.common.lost)
     }
 }
 
@@ -240,14 +261,14 @@ mod tests {
         SendWindow { bytes, most_bytes: 262_926, base_rtt: US(12), delay_target: US(9) }
     }
     fn sender() -> Sender {
-        Sender::new(Recovery::sleek())
+        Sender::new(Rule { reorder_windows: 1.5, reorder_packets: 5, probe_rtts: 3.0, probe_again_rtts: 5.0 })
     }
     /// A flight of that many packets, one per nanosecond.
     fn flight_of(sender: &mut Sender, packets: u64) -> Flight {
         let mut flight = Flight::new(1 << 20);
         for psn in 0..packets {
             let tx = flight.sent(psn, Time::from_ns(psn), PathId(0), 4_150, Memo(0));
-            sender.on_sent(psn, tx);
+            sender.packets.sent(psn, tx);
         }
         flight
     }
@@ -261,7 +282,7 @@ mod tests {
     ) -> Vec<u64> {
         for psn in psns {
             if let Some(slot) = flight.ack(psn) {
-                sender.on_acked(&slot, true);
+                sender.packets.acked(&slot, true);
             }
         }
         flight.advance_over_acked();
@@ -277,9 +298,9 @@ mod tests {
         let mut flight = flight_of(&mut sender, 60);
         let at = Time::from_us(20);
         assert!(heard(&mut sender, &mut flight, at, 1..36, 100_000).is_empty());
-        assert!(!sender.is_recovering());
+        assert!(!sender.exceeds_window());
         assert_eq!(heard(&mut sender, &mut flight, at, 36..37, 100_000), [0]);
-        assert!(sender.is_recovering());
+        assert!(sender.exceeds_window());
     }
 
     #[test]
@@ -304,22 +325,22 @@ mod tests {
         for psn in 0..4 {
             assert_eq!(flight.first_to_resend(), Some(psn));
             let tx = flight.sent(psn, Time::from_us(21), PathId(1), 4_150, Memo(0));
-            sender.on_sent(psn, tx);
+            sender.packets.sent(psn, tx);
         }
         // The gap is at 2 now, so the range ends at 5.
         assert_eq!(heard(&mut sender, &mut flight, Time::from_us(33), 0..2, 20_000), [4, 5]);
         // The rest arrives after all, which ends recovery: everything below 40 has arrived.
         assert!(heard(&mut sender, &mut flight, Time::from_us(34), 2..40, 20_000).is_empty());
-        assert!(!sender.is_recovering() && flight.una() == 40);
+        assert!(!sender.exceeds_window() && flight.una() == 40);
     }
 
     #[test]
-    fn what_waits_to_be_sent_again_keeps_another_recovery_from_beginning() {
+    fn pending_retransmissions_prevent_another_recovery() {
         let mut sender = sender();
         let mut flight = flight_of(&mut sender, 40);
         flight.lose(3);
         assert!(heard(&mut sender, &mut flight, Time::from_us(20), 4..20, 20_000).is_empty());
-        assert!(!sender.is_recovering());
+        assert!(!sender.exceeds_window());
     }
 
     #[test]
@@ -355,7 +376,7 @@ mod tests {
             let mut flight = flight_of(&mut sender, 3);
             sender.probes(Time::from_us(30), &w, &flight);
             let tx = flight.sent(3, Time::from_us(31), PathId(0), 4_150, Memo(0));
-            sender.on_sent(3, tx);
+            sender.packets.sent(3, tx);
             let at = Time::from_us(30) + took;
             let mut lost = Vec::new();
             assert!(!sender.answered(at, Time::from_us(29), &w, MTU, &mut flight, &mut lost));
@@ -377,7 +398,7 @@ mod tests {
         sender.answered(Time::from_us(42), Time::from_us(30), &w, MTU, &mut flight, &mut lost);
         assert_eq!(lost, [0]);
         let tx = flight.sent(0, Time::from_us(42), PathId(0), 4_150, Memo(0));
-        sender.on_sent(0, tx);
+        sender.packets.sent(0, tx);
         assert_eq!(heard(&mut sender, &mut flight, Time::from_us(54), 0..1, 4_150), [1]);
     }
 }

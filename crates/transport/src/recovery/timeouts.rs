@@ -1,23 +1,29 @@
 //! Recovery by the retransmission timer of RDMA NICs alone (MRC): selective repeat whose first successive timeouts
 //! have equal length and double only then. Its interval and retries replace the configured ones.
 
-use alloc::vec::Vec;
-
 use pathweave_policy::Recovery;
-use pathweave_units::{Duration, Time};
-use pathweave_wire::Nack;
+use pathweave_units::Duration;
 
-use super::selective_repeat;
+use super::contract::{LossRecovery, Setup};
+use super::transmissions::Transmissions;
+use crate::common::EndpointShared;
 use crate::config::RetransmissionConfig;
-use crate::send::flight::{Flight, Slot};
 
 /// Unit of the interval, and its largest exponent.
 const UNIT: Duration = Duration::from_ns(1_024);
 const MOST_EXPONENT: u32 = 24;
 
+/// Fields of [`Recovery::Timeouts`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Config {
+    pub(crate) exponent: Option<u8>,
+    pub(crate) alike: u8,
+    pub(crate) retries: u8,
+}
+
 #[derive(Debug)]
 pub(crate) struct Sender {
-    packets: selective_repeat::Sender,
+    packets: Transmissions,
     alike: u8,
 }
 
@@ -31,64 +37,46 @@ fn exponent_for(idle: Duration, configured: &RetransmissionConfig) -> u32 {
     wanted.as_ps().div_ceil(UNIT.as_ps()).max(1).next_power_of_two().trailing_zeros()
 }
 
-/// Timer of this recovery, which replaces the configured one. `idle`: time of a full packet and its acknowledgement
-/// in an idle network, zero if unknown.
-pub(crate) fn timer(
-    recovery: Recovery,
-    configured: RetransmissionConfig,
-    idle: Duration,
-) -> RetransmissionConfig {
-    let Recovery::Timeouts { exponent, retries, .. } = recovery else { return configured };
-    let exponent = exponent.map_or_else(|| exponent_for(idle, &configured), u32::from);
-    RetransmissionConfig {
-        timeout: UNIT * (1 << exponent.min(MOST_EXPONENT)),
-        max_timeout: UNIT * (1 << MOST_EXPONENT),
-        backoff: 2,
-        retry_limit: if retries >= Recovery::RETRIES_FOR_EVER { u32::MAX } else { u32::from(retries) },
+impl Sender {
+    fn new(alike: u8) -> Self {
+        Sender { packets: Transmissions::new(0), alike }
     }
 }
 
-impl Sender {
-    pub(super) fn new(alike: u8) -> Self {
-        Sender { packets: selective_repeat::Sender::new(0), alike }
+impl LossRecovery for Sender {
+    type Config = Config;
+
+    fn open(config: Config, _setup: &Setup, _common: &mut EndpointShared) -> Self {
+        Sender::new(config.alike)
     }
-    /// Number of doublings of the interval after `timeouts` successive timeouts.
-    pub(super) fn doublings(&self, timeouts: u32) -> u32 {
+    fn timer(config: Config, configured: RetransmissionConfig, idle: Duration) -> RetransmissionConfig {
+        let Config { exponent, retries, .. } = config;
+        let exponent = exponent.map_or_else(|| exponent_for(idle, &configured), u32::from);
+        RetransmissionConfig {
+            timeout: UNIT * (1 << exponent.min(MOST_EXPONENT)),
+            max_timeout: UNIT * (1 << MOST_EXPONENT),
+            backoff: 2,
+            retry_limit: if retries >= Recovery::RETRIES_FOR_EVER { u32::MAX } else { u32::from(retries) },
+        }
+    }
+    fn transmissions(&mut self) -> Option<&mut Transmissions> {
+        Some(&mut self.packets)
+    }
+    fn doublings(&self, timeouts: u32) -> u32 {
         (timeouts + 1).saturating_sub(u32::from(self.alike))
-    }
-    pub(super) fn on_sent(&mut self, psn: u64, tx: u32) {
-        self.packets.on_sent(psn, tx);
-    }
-    pub(super) fn on_acked(&mut self, slot: &Slot, certain: bool) {
-        self.packets.on_acked(slot, certain);
-    }
-    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
-        false
-    }
-    pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::refused::lose_refused(nack, flight, lost);
-    }
-    pub(super) fn on_missing(&mut self, psns: &[u64], flight: &mut Flight, lost: &mut Vec<u64>) {
-        self.packets.on_missing(psns, flight, lost);
-    }
-    pub(super) fn on_timeout(&mut self, before: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
-        self.packets.on_timeout(before, flight, lost);
-    }
-    pub(super) fn oldest_in_flight(&mut self, flight: &Flight) -> Option<Time> {
-        self.packets.oldest_in_flight(flight)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
 
     /// 1.024 us x 2^7 seven times, then twice that, and so on.
     #[test]
     fn the_first_are_alike_then_they_double_up_to_seventeen_seconds() {
-        let recovery =
-            Recovery::Timeouts { window_packets: Some(1_024), exponent: Some(7), alike: 7, retries: 14 };
-        let timer = timer(recovery, RetransmissionConfig::default(), Duration::ZERO);
+        let config = Config { exponent: Some(7), alike: 7, retries: 14 };
+        let timer = Sender::timer(config, RetransmissionConfig::default(), Duration::ZERO);
         let sender = Sender::new(7);
         let waits: Vec<u64> = (0..10).map(|n| timer.after(sender.doublings(n)).as_ns()).collect();
         let (one, two) = (131_072, 262_144);
@@ -100,21 +88,19 @@ mod tests {
     }
 
     #[test]
-    fn twenty_five_retries_are_without_end_and_others_keep_the_configured_timer() {
+    fn twenty_five_retries_are_without_end() {
         let configured = RetransmissionConfig::default();
-        let recovery =
-            Recovery::Timeouts { window_packets: Some(1_024), exponent: Some(0), alike: 1, retries: 25 };
-        assert_eq!(timer(recovery, configured, Duration::ZERO).retry_limit, u32::MAX);
-        assert_eq!(timer(Recovery::GoBackN, configured, Duration::ZERO), configured);
+        let config = Config { exponent: Some(0), alike: 1, retries: 25 };
+        assert_eq!(Sender::timer(config, configured, Duration::ZERO).retry_limit, u32::MAX);
     }
 
     /// 8 x 12 us are 96 us: 1.024 us x 2^7 are 131 us. 8 x 400 us: 2^12 are 4.2 ms. Unknown: the configured 4 ms.
     #[test]
     fn by_itself_it_is_longer_than_eight_idle_round_trips() {
-        let recovery =
-            Recovery::Timeouts { window_packets: Some(1_024), exponent: None, alike: 7, retries: 14 };
-        let after =
-            |idle_us| timer(recovery, RetransmissionConfig::default(), Duration::from_us(idle_us)).timeout;
+        let config = Config { exponent: None, alike: 7, retries: 14 };
+        let after = |idle_us| {
+            Sender::timer(config, RetransmissionConfig::default(), Duration::from_us(idle_us)).timeout
+        };
         for (idle_us, exponent) in [(12, 7), (16, 7), (17, 8), (400, 12), (0, 12)] {
             assert_eq!(after(idle_us), Duration::from_ns(1_024 << exponent), "{idle_us} us");
         }

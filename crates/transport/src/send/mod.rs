@@ -4,20 +4,16 @@ mod claims;
 pub(crate) mod echoes;
 pub(crate) mod flight;
 pub(crate) mod message;
-pub(crate) mod patience;
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::ops::Range;
 
-use pathweave_policy::Recovery;
 use pathweave_units::{Duration, Time};
 use pathweave_wire::Operation;
 
 use crate::config::RetransmissionConfig;
-use crate::recovery::timing::{Slack, Timing};
-use crate::recovery::{self, Sender};
+use crate::recovery::{Clock, ClockValues, Sender, Slack};
 use claims::{Claims, Writes};
 use flight::Flight;
 use message::{Message, Start};
@@ -43,8 +39,6 @@ pub(crate) struct SendStream {
     /// time, the upper bound of patience before it is measured.
     timeout: Duration,
     pub(crate) recovery: Sender,
-    /// Recent time that packets take, for recovery by time.
-    timing: Timing,
     /// Number of successive timeouts; with recovery by time, of successive ends of patience.
     timeouts: u16,
     /// Number of successive back-offs because the peer has no receive posted.
@@ -94,9 +88,9 @@ pub(crate) struct Candidate {
 
 impl SendStream {
     pub(crate) fn new(
-        recovery: Recovery,
+        recovery: Sender,
+        window_packets: u32,
         rto: RetransmissionConfig,
-        timing: Timing,
         slack: Slack,
         max_reads_out: u16,
     ) -> Self {
@@ -104,10 +98,9 @@ impl SendStream {
             end_psn: 0,
             reads_out: 0,
             answers_out: 0,
-            flight: Flight::new(recovery::sender_window(recovery)),
+            flight: Flight::new(window_packets),
             timeout: rto.timeout,
-            recovery: Sender::new(recovery),
-            timing,
+            recovery,
             slack,
             timeouts: 0,
             rnr_backoffs: 0,
@@ -161,7 +154,7 @@ impl SendStream {
     }
 
     fn held(&mut self) -> &mut OrderingState {
-        let writes = if self.recovery.lands_in_order() { Writes::LandInOrder } else { Writes::Claim };
+        let writes = if self.recovery.is_selective() { Writes::Claim } else { Writes::LandInOrder };
         self.held.get_or_insert_with(|| {
             Box::new(OrderingState { waiting: VecDeque::new(), claims: Claims::new(writes) })
         })
@@ -238,12 +231,6 @@ impl SendStream {
     #[inline]
     pub(crate) fn backlogged(&self) -> bool {
         self.flight.lost_packets() > 0 || self.flight.next() < self.end_psn
-    }
-
-    /// Returns true if new data waits to be sent.
-    #[inline]
-    pub(crate) fn has_new(&self) -> bool {
-        self.flight.next() < self.end_psn
     }
 
     /// Wire bytes that wait to be sent, new or lost, with `around` header bytes per packet. Counts only up to about
@@ -397,73 +384,34 @@ impl SendStream {
         self.timer_base = now;
     }
 
-    /// Returns true if a timeout is deferred once because SLEEK is in recovery.
-    pub(crate) fn is_recovering_first(&mut self, now: Time) -> bool {
-        let waits = self.timeouts == 0 && self.recovery.sleek().is_some_and(|sleek| sleek.is_recovering());
-        if waits {
-            self.timeouts = 1;
-            self.timer_base = now;
-        }
-        waits
-    }
-
-    /// Handles the retransmission timer: packets sent at `before` or earlier count as lost. Returns false if the
-    /// retry limit is exceeded.
-    pub(crate) fn timed_out(&mut self, now: Time, before: Time, lost: &mut Vec<u64>) -> bool {
-        self.timeouts = self.timeouts.saturating_add(1);
-        self.timeout = self.rto.after(self.recovery.doublings(u32::from(self.timeouts)));
-        if self.has_retried_enough() {
-            return false;
-        }
-        self.recovery.on_timeout(before, &mut self.flight, lost);
-        self.timer_base = now;
-        true
-    }
-
-    /// Counts a timeout of a path's timer for packets of this queue pair. Many paths may fail together, so it counts
-    /// at most once per timeout interval. Returns false if the retry limit is exceeded.
-    pub(crate) fn path_timed_out(&mut self, now: Time) -> bool {
-        if now < self.timer_base.saturating_add(self.timeout) {
-            return true;
-        }
-        self.timeouts = self.timeouts.saturating_add(1);
-        self.timeout = self.rto.after(u32::from(self.timeouts));
-        self.timer_base = now;
-        !self.has_retried_enough()
-    }
-
-    /// Returns true after more successive timeouts than configured. A limit above the range of the counter is reached
-    /// when the counter saturates.
-    fn has_retried_enough(&self) -> bool {
-        self.timeouts == u16::MAX || u32::from(self.timeouts) > self.rto.retry_limit
+    /// Splits the stream into its loss recovery and the state that this works on: packets in flight, retransmission
+    /// timer, and the PSN behind the last packet.
+    #[inline(always)]
+    pub(crate) fn split(&mut self) -> (&mut Sender, &mut Flight, Clock<'_>, u64) {
+        let Self { flight, timeout, recovery, timeouts, slack, timer_base, rto, end_psn, .. } = self;
+        let clock = Clock { rto, timeout, timeouts, base: timer_base, slack: *slack };
+        (recovery, flight, clock, *end_psn)
     }
 
     /// Time at which the retransmission timer must fire, and its reason.
     pub(crate) fn deadline(&mut self) -> Option<(Time, TimerReason)> {
-        let probe = self.recovery.sleek().and_then(|sleek| sleek.probe_at(&self.flight));
-        let probe = probe.map(|at| (at, TimerReason::Probe));
-        self.deadline_of_data().into_iter().chain(probe).min_by_key(|(at, _)| *at)
-    }
-
-    fn deadline_of_data(&mut self) -> Option<(Time, TimerReason)> {
-        if self.is_timed() {
-            if let Some(deadline) = self.end_of_patience() {
-                return Some((deadline, TimerReason::Ack));
-            }
-        } else if let Some(sent_at) = self.recovery.oldest_in_flight(&self.flight) {
-            let from = sent_at.max(self.timer_base);
-            return Some((from.saturating_add(self.timeout), TimerReason::Ack));
-        }
-        self.awaits_answer().then(|| {
-            let from = self.last_heard.max(self.timer_base);
-            (from.saturating_add(self.rto.give_up_after()), TimerReason::Answer)
-        })
+        let (recovery, flight, clock, _) = self.split();
+        let probe = recovery.probe_at(flight).map(|at| (at, TimerReason::Probe));
+        let ack = recovery.deadline(flight, &clock).map(|at| (at, TimerReason::Ack));
+        let data = ack.or_else(|| {
+            self.awaits_answer().then(|| {
+                let from = self.last_heard.max(self.timer_base);
+                (from.saturating_add(self.rto.give_up_after()), TimerReason::Answer)
+            })
+        });
+        data.into_iter().chain(probe).min_by_key(|(at, _)| *at)
     }
 
     /// Time to the next timeout.
     #[inline]
     pub(crate) fn timeout(&self) -> Duration {
-        if self.is_timed() { self.wait() } else { self.timeout }
+        let Self { rto, timeout, timeouts, slack, .. } = self;
+        self.recovery.timeout(ClockValues { rto, timeout: *timeout, timeouts: *timeouts, slack: *slack })
     }
     pub(crate) fn rto_config(&self) -> &RetransmissionConfig {
         &self.rto

@@ -71,7 +71,7 @@ fn losing(mut loses: impl FnMut(&Body) -> bool + 'static) -> Channel {
 }
 
 #[test]
-fn what_the_first_window_holds_leaves_before_anything_is_heard() {
+fn the_first_window_leaves_before_any_feedback() {
     let mut pair = writing(losing(|_| false), CreditConfig::rccc(), 20);
     assert_eq!(end(&mut pair).1, Status::Success);
     let mut data =

@@ -31,7 +31,7 @@ fn on_two_paths(recovery: Recovery) -> Pair {
 }
 
 #[test]
-fn what_is_on_a_dead_path_is_sent_again_before_any_timer() {
+fn packets_on_a_dead_path_are_retransmitted_before_any_timer() {
     let selective = Recovery::SelectiveRepeat {
         reorder_packets: 0,
         window_packets: Some(64),
@@ -51,17 +51,17 @@ fn what_is_on_a_dead_path_is_sent_again_before_any_timer() {
     assert_eq!(pair.statuses(0), [(7, Status::Success)]);
     assert!(pair.hosts[1].memory[..MESSAGE_BYTES as usize] == pair.hosts[0].memory[..MESSAGE_BYTES as usize]);
     let counters = pair.counters(0);
-    assert_eq!((counters.data_sent, counters.retransmitted, counters.timeouts), (12, 4, 0));
+    assert_eq!((counters.sent_packets, counters.retransmitted_packets, counters.timeouts), (12, 4, 0));
 }
 
 #[test]
 fn go_back_n_waits_for_its_timer() {
     let mut pair = on_two_paths(Recovery::GoBackN);
     let (now, qp) = (pair.now, pair.qps[0]);
-    let sent = pair.counters(0).data_sent;
+    let sent = pair.counters(0).sent_packets;
     pair.hosts[0].endpoint.abandon(now, qp, &[PathId(0), PathId(1)]).unwrap();
     pair.drain();
-    assert_eq!(pair.counters(0).data_sent, sent);
+    assert_eq!(pair.counters(0).sent_packets, sent);
     pair.run(LIMIT);
     assert_eq!(pair.statuses(0), [(7, Status::Success)]);
 }

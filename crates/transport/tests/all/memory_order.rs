@@ -93,7 +93,7 @@ fn departures(pair: &Pair) -> Vec<(u32, Time)> {
 }
 
 #[test]
-fn what_does_not_overlap_does_not_wait_and_what_does_takes_along_what_is_behind_it() {
+fn overlapping_requests_hold_back_later_ones_and_others_do_not_wait() {
     let mut pair = Pair::new(Channel::new(1), 1 << 16, |_| {});
     let rkey = pair.open_memory(1);
     // A ring of four slots, then its first slot again, then another address.

@@ -185,7 +185,7 @@ fn a_gap_is_named_as_lost_and_notifies_where_it_shall() {
 
 /// Oracle 10: a marked notice of 1 to 3, then 4, then the rest in time; and the same with 2 lost.
 #[test]
-fn what_a_marked_notice_announced_is_waited_for() {
+fn packets_after_a_marked_notice_are_awaited() {
     for lose in [false, true] {
         let mut end = End::new([], CnpMode::OnMarkOrGap);
         end.data(0, false);
@@ -207,7 +207,7 @@ fn what_a_marked_notice_announced_is_waited_for() {
 
 /// Oracle 11, receiver.
 #[test]
-fn what_a_clean_notice_announced_is_asked_for() {
+fn packets_after_an_unmarked_notice_are_requested() {
     let mut end = End::new([], CnpMode::OnMarkOrGap);
     end.data(0, false);
     end.data(1, false);
@@ -306,10 +306,9 @@ fn a_copy_is_accounted_apart() {
     assert_eq!(Data { retransmit: false, sent_at: original.sent_at, ..copy }, original);
     assert!(packets[3].payload.is_some() && packets[3].segment.path == new);
     let counters = end.endpoint.counters();
-    let order = end.endpoint.order_counters(end.qp).expect("there");
-    assert_eq!((counters.data_sent, order.copies_sent, order.notices_sent), (3, 1, 1));
-    assert_eq!((counters.payload_bytes_sent, counters.retransmitted), (3_000, 0));
-    assert_eq!(order.extra_wire_bytes, u64::from(packets[2].wire_bytes + packets[3].wire_bytes));
+    assert_eq!((counters.sent_packets, counters.copied_packets, counters.notice_packets), (3, 1, 1));
+    assert_eq!((counters.payload_bytes_sent, counters.retransmitted_packets), (3_000, 0));
+    assert_eq!(counters.extra_wire_bytes, u64::from(packets[2].wire_bytes + packets[3].wire_bytes));
     assert_eq!(end.endpoint.inflight(end.qp).expect("there").0, 3);
 
     // The copy arrives first, on the new path, marked; then the original.
@@ -385,7 +384,7 @@ fn a_trimmed_packet_acknowledges_nothing() {
 }
 
 #[test]
-fn what_is_named_as_lost_is_sent_again_unless_it_may_still_be_on_its_way() {
+fn reported_losses_are_resent_unless_possibly_in_flight() {
     let mut end = End::new([], CnpMode::OnMark);
     end.post(5);
     for us in 0..4 {

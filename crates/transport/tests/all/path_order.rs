@@ -57,7 +57,7 @@ fn paths_may_overtake_each_other_as_they_like() {
     let pair = run(&[]);
     assert!(pair.counters(1).out_of_order_max > 20, "the paths differ by more than 20 packets");
     let sender = pair.counters(0);
-    assert_eq!((sender.retransmitted, sender.timeouts, sender.lost), (0, 0, 0));
+    assert_eq!((sender.retransmitted_packets, sender.timeouts, sender.lost), (0, 0, 0));
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn every_path_is_measured_though_faster_ones_tell_of_its_packets_first() {
     });
     (0..300).for_each(|wr_id| pair.post(0, wr_id, Op::Send, 0, 10));
     pair.run(LIMIT);
-    assert_eq!(pair.counters(0).retransmitted, 0);
+    assert_eq!(pair.counters(0).retransmitted_packets, 0);
     let policy = pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap();
     for rtt_us in [2, 16, 42] {
         let measured = policy.log.iter().filter(|(.., rtt)| *rtt == Duration::from_us(rtt_us)).count();
@@ -91,7 +91,7 @@ fn one_loss_is_found_by_the_next_packet_of_its_path_and_sent_again_once() {
     });
     assert_eq!(resent, [(next.unwrap() + Duration::from_us(16), 7)]);
     let sender = pair.counters(0);
-    assert_eq!((sender.retransmitted, sender.lost, sender.timeouts), (1, 1, 0));
+    assert_eq!((sender.retransmitted_packets, sender.lost, sender.timeouts), (1, 1, 0));
     assert_eq!(pair.counters(1).duplicates, 0);
 }
 
@@ -105,13 +105,13 @@ fn losses_on_several_paths_are_found_each_on_its_own() {
 }
 
 #[test]
-fn what_left_last_on_a_path_waits_for_its_timer() {
+fn the_last_packet_of_a_path_waits_for_its_timer() {
     // The last three packets of path 1.
     let pair = run(&[31, 34, 37]);
     let resent = resent(&pair);
     assert_eq!(resent.iter().map(|(_, psn)| *psn).collect::<Vec<_>>(), [31, 34, 37]);
     let sender = pair.counters(0);
-    assert_eq!((sender.timeouts, sender.retransmitted), (1, 3));
+    assert_eq!((sender.timeouts, sender.retransmitted_packets), (1, 3));
     // Counted from the latest arrival on that path.
     let early = Time::from_us(RTO_US);
     assert!(resent.iter().all(|(at, _)| *at > early && *at < early + Duration::from_us(60)), "{resent:?}");
@@ -137,7 +137,7 @@ fn a_lost_acknowledgement_costs_a_retransmission_at_most() {
     pair.post(0, 1, Op::Send, 0, 40 * u64::from(MTU));
     pair.run(LIMIT);
     // The next acknowledgement reports its arrival, before its absence is taken for a loss.
-    assert_eq!((pair.counters(0).retransmitted, pair.statuses(0)), (0, vec![(1, Status::Success)]));
+    assert_eq!((pair.counters(0).retransmitted_packets, pair.statuses(0)), (0, vec![(1, Status::Success)]));
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_path_reported_down_loses_what_is_on_it_at_once() {
     let (now, qp) = (pair.now, pair.qps[0]);
     pair.hosts[0].endpoint.set_paths(now, qp, &views).unwrap();
     pair.run(LIMIT);
-    assert_eq!((pair.counters(0).retransmitted, pair.counters(0).timeouts), (5, 0));
+    assert_eq!((pair.counters(0).retransmitted_packets, pair.counters(0).timeouts), (5, 0));
     assert_eq!(pair.statuses(0), [(1, Status::Success)]);
 }
 
@@ -218,7 +218,7 @@ impl Two {
 }
 
 #[test]
-fn what_is_heard_of_one_flow_shows_the_loss_of_another() {
+fn feedback_of_one_flow_shows_losses_of_another() {
     let mut two = two(RingScope::Host);
     let _lost = two.send(Time::from_us(1), 0);
     let arrives = two.send(Time::from_us(2), 1);
@@ -241,7 +241,7 @@ fn with_rings_of_their_own_flows_show_nothing_of_each_other() {
 }
 
 #[test]
-fn what_a_closed_queue_pair_left_on_a_path_disturbs_nobody() {
+fn packets_of_a_closed_queue_pair_disturb_no_other() {
     let mut two = two(RingScope::Host);
     let _lost = two.send(Time::from_us(1), 0);
     let arrives = two.send(Time::from_us(2), 1);

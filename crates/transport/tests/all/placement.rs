@@ -136,7 +136,7 @@ fn the_last_packet_alone_completes_nothing() {
 
 /// Each packet would leave a hole in a message. After each, the honest rest is accepted.
 #[test]
-fn what_would_leave_a_hole_is_refused() {
+fn packets_that_leave_a_hole_are_refused() {
     let mtu = u32::from(MTU);
     let send = |psn, msn, offset, last| data(Operation::Send, psn, msn, offset * mtu, MTU, last);
     let second = |psn, offset, last| Data { receive_index: 1, ..send(psn, 1, offset, last) };
@@ -233,7 +233,7 @@ proptest! {
 
     /// No valid packet is refused, in any order.
     #[test]
-    fn what_is_sound_completes_in_any_order(
+    fn valid_packets_complete_in_any_order(
         plan in prop::collection::vec((1u64..6, 0u8..3), 1..6),
         order in prop::collection::vec(any::<prop::sample::Index>(), 40),
     ) {

@@ -279,7 +279,7 @@ proptest! {
         let is_held = setup.every_packets > 1 || setup.counts_bytes();
         let by_time = matches!(setup.recovery, Recovery::Timed { .. }) && is_held;
         if setup.loss == 0.0 && pair.channel.trim == 0.0 && setup.jitter_ns == 0 && !setup.late_receives && !by_time {
-            prop_assert_eq!(pair.counters(0).retransmitted + pair.counters(1).retransmitted, 0);
+            prop_assert_eq!(pair.counters(0).retransmitted_packets + pair.counters(1).retransmitted_packets, 0);
         }
     }
 

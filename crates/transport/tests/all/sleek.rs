@@ -61,7 +61,7 @@ fn packets_ahead_of_a_gap_prove_it_before_any_probe() {
     let mut pair = writing(|psn, again, _| psn == 3 && !again, 40, 8, 1);
     done_at(&mut pair);
     let counters = pair.counters(0);
-    assert_eq!((counters.retransmitted, counters.timeouts), (1, 0));
+    assert_eq!((counters.retransmitted_packets, counters.timeouts), (1, 0));
     assert!(probes(&pair).is_empty(), "{:?}", probes(&pair));
 }
 
@@ -72,7 +72,7 @@ fn a_probe_finds_a_lost_tail() {
     let mut pair = writing(|psn, again, _| psn == 9 && !again, 10, 16, 1);
     let done = done_at(&mut pair);
     let found = probes(&pair);
-    assert_eq!((found.len(), pair.counters(0).retransmitted, pair.counters(0).timeouts), (1, 1, 0));
+    assert_eq!((found.len(), pair.counters(0).retransmitted_packets, pair.counters(0).timeouts), (1, 1, 0));
     // Packets of 1,108 bytes leave 88.64 ns apart. The ninth is acknowledged 2 us after it left. The probe leaves 4
     // us later.
     assert_eq!(found[0].0, 6_709);
@@ -83,7 +83,7 @@ fn a_probe_finds_a_lost_tail() {
 fn a_window_lost_as_a_whole_does_not_block_itself() {
     let mut pair = writing(|psn, again, _| psn < 16 && !again, 64, 16, 2);
     let done = done_at(&mut pair);
-    assert_eq!((pair.counters(0).retransmitted, pair.counters(0).timeouts), (16, 0));
+    assert_eq!((pair.counters(0).retransmitted_packets, pair.counters(0).timeouts), (16, 0));
     // Three base round trips to the probe, its round trip, and then window after window.
     assert!(done < Time::from_us(30), "{done}");
 }
@@ -100,7 +100,7 @@ fn probes_in_a_row_change_paths() {
 
 /// Delayed acknowledgements would make a probe prove false losses: a delayed one leaves before the answer.
 #[test]
-fn what_is_held_is_told_to_who_probes() {
+fn probes_are_answered_with_the_received_packets() {
     let mut channel = Channel::new(1);
     channel.script = None;
     let mut pair = Pair::new(channel, 8 * usize::from(MTU), |config| {
@@ -115,5 +115,5 @@ fn what_is_held_is_told_to_who_probes() {
     pair.post(0, 7, Op::Write { rkey, remote_addr: 0 }, 0, 8 * u64::from(MTU));
     done_at(&mut pair);
     assert!(!probes(&pair).is_empty());
-    assert_eq!(pair.counters(0).retransmitted, 0);
+    assert_eq!(pair.counters(0).retransmitted_packets, 0);
 }

@@ -82,7 +82,7 @@ fn a_lost_packet_is_missed_within_three_idle_round_trips() {
     assert_eq!(left.len(), 2);
     assert!((2_500..6_000).contains(&left[1]), "{left:?}");
     assert!(done < Time::from_us(9), "{done}");
-    assert_eq!((pair.counters(0).retransmitted, pair.counters(0).timeouts), (1, 0));
+    assert_eq!((pair.counters(0).retransmitted_packets, pair.counters(0).timeouts), (1, 0));
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn alone_it_is_asked_for_after_patience_and_sent_again_when_the_answer_comes() {
     // Three idle round trips are 6 us, and the probe takes 2 more. Then patience is 2 + 4, 2 + 3, 2 + 2.25 us.
     let left: Vec<u64> = departures(&pair).iter().map(|ns| (ns + 50) / 100).collect();
     assert_eq!(left, [0, 80, 160, 230, 292]);
-    assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted), (0, 4));
+    assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted_packets), (0, 4));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn a_pause_costs_nothing() {
     channel.pauses = vec![(Time::ZERO, Time::from_us(1_000))];
     let mut pair = writing(channel, 64, 16, 1, 1);
     done_at(&mut pair, us(1_100));
-    assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted), (0, 0));
+    assert_eq!((pair.counters(0).timeouts, pair.counters(0).retransmitted_packets), (0, 0));
 }
 
 /// A path with a small MTU: probes are answered, and long packets never arrive.
@@ -178,7 +178,7 @@ fn the_retry_limit_is_that_of_the_configured_schedule() {
     assert_eq!(pair.statuses(0), [(7, Status::RetryExceeded)]);
     let done = pair.now - Time::ZERO;
     assert!(schedule <= done && done <= schedule + Duration::from_ms(65), "{done} for {schedule}");
-    let tries = pair.counters(0).data_sent;
+    let tries = pair.counters(0).sent_packets;
     assert!((12..80).contains(&tries), "{tries}");
 }
 
@@ -305,10 +305,10 @@ proptest! {
     /// A message never hangs, and never fails before the configured silence. Doubled waits are the longest. Without
     /// pauses and dead paths, no packet is retransmitted more often than patience takes to be learned.
     #[test]
-    fn whatever_the_weather_it_arrives(weather in weather()) {
+    fn messages_arrive_in_every_network(weather in weather()) {
         let Trip { pair, status, silent, worst_silence } = weather.run();
         let (sender, receiver) = (pair.counters(0), pair.counters(1));
-        prop_assert!(sender.retransmitted >= receiver.duplicates, "what arrives twice was sent twice");
+        prop_assert!(sender.retransmitted_packets >= receiver.duplicates, "what arrives twice was sent twice");
         prop_assert!(worst_silence <= 1.0, "{worst_silence} times what the timeouts in a row allow");
         let gave_up = status == Status::RetryExceeded && silent >= RetransmissionConfig::default().give_up_after();
         prop_assert!(status == Status::Success || gave_up, "{status:?} after {silent} of silence");
@@ -333,7 +333,7 @@ proptest! {
     /// senders fill grows before it is measured, paths differ by less than an idle round trip, and switches pause.
     /// Nothing is retransmitted unless they pause.
     #[test]
-    fn what_is_late_is_not_lost(
+    fn late_packets_are_not_lost(
         rate_share in 1u64..200,
         window in 1u32..64,
         packets in 1u64..300,
@@ -354,6 +354,6 @@ proptest! {
         prop_assert_eq!(sender.timeouts, 0);
         // A pause that delays a probe's answer beyond patience can still cause copies of the packets in the window.
         let copies = if calm { 0 } else { u64::from(window) * 2 };
-        prop_assert!(sender.retransmitted <= copies && receiver.duplicates <= copies, "{sender:?} {receiver:?}");
+        prop_assert!(sender.retransmitted_packets <= copies && receiver.duplicates <= copies, "{sender:?} {receiver:?}");
     }
 }

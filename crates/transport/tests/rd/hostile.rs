@@ -14,7 +14,7 @@ use crate::world::{World, peer, queue_pair};
 /// The largest possible NACK, of packets that were never sent: nothing is queued, and all of them count as asked in
 /// vain.
 #[test]
-fn what_a_nack_names_is_clipped_to_what_was_sent() {
+fn nacks_are_clipped_to_sent_packets() {
     let mut qp = queue_pair(1, behaviour(), 1, 1);
     qp.add_peer(Time::ZERO, peer(0), crate::world::RTT);
     qp.post(Time::ZERO, peer(0), 1, 10).expect("room");

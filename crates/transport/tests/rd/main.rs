@@ -144,7 +144,7 @@ fn retransmissions_go_first_and_once() {
 
 /// Oracle 10.
 #[test]
-fn what_is_done_is_forgotten() {
+fn completed_messages_are_forgotten() {
     let (mut qp, mut next) = sender_of(2, RetryOrder::First);
     while next(&mut qp).is_some() {}
     let flow = RdFlow { src_qp: peer(0).qp, dst_qp: peer(1).qp };
@@ -301,7 +301,7 @@ fn nothing_is_sent_for_ever() {
 }
 
 #[test]
-fn what_cannot_be_posted_is_said() {
+fn impossible_posts_are_refused() {
     let mut qp = queue_pair(0, behaviour(), 1, 1);
     qp.add_peer(Time::ZERO, peer(1), world::RTT);
     let stranger = PeerId { host: HostId(9), qp: QpNum(3) };
@@ -321,7 +321,7 @@ fn what_cannot_be_posted_is_said() {
 }
 
 #[test]
-fn what_comes_from_strangers_or_makes_no_sense_is_counted_and_dropped() {
+fn unknown_and_invalid_packets_are_counted_and_dropped() {
     let mut qp = queue_pair(1, behaviour(), 1, 1);
     qp.add_peer(Time::ZERO, peer(0), world::RTT);
     let good = RdData { psn: 0, msg_id: 0, multi: true, offset: 0, len: 100, retransmit: false };

@@ -57,7 +57,7 @@ fn packets_out_of_order_are_acknowledged_as_rarely_as_others() {
     assert!(pair.counters(1).out_of_order_packets() > 20);
     // Fifteen by count, and the end of the message, which is the last packet of the longer path.
     assert_eq!((pair.counters(1).acks_sent, pair.counters(0).timeouts), (15, 0));
-    assert_eq!(pair.counters(0).retransmitted, 0);
+    assert_eq!(pair.counters(0).retransmitted_packets, 0);
 }
 
 #[test]
@@ -72,12 +72,12 @@ fn the_packet_that_proves_a_loss_and_its_repair_are_acknowledged_at_once() {
     assert!(acks[1].0 == acks[1].1 - 1 || acks[1].0 == 3, "the repair: {acks:?}");
     assert_eq!(acks[2], (59, 60));
     let sender = pair.counters(0);
-    assert_eq!((sender.retransmitted, sender.timeouts), (1, 0));
+    assert_eq!((sender.retransmitted_packets, sender.timeouts), (1, 0));
 }
 
 /// The end of the message was acknowledged when it arrived, before it could be used.
 #[test]
-fn what_makes_a_message_whole_is_acknowledged_at_once() {
+fn the_completing_packet_is_acknowledged_at_once() {
     let mut channel = Channel::new(1);
     channel.by_path = vec![Duration::from_us(3), Duration::ZERO];
     let mut pair = Pair::new(channel, 40_000, |config| {
@@ -104,5 +104,5 @@ fn an_acknowledgement_held_back_leaves_in_time() {
     pair.run(LIMIT);
     let first_ack = pair.trace.iter().find(|(_, host, _)| *host == 1).unwrap().0;
     assert_eq!(first_ack, Time::from_us(11));
-    assert_eq!((pair.counters(0).retransmitted, pair.counters(1).acks_sent), (0, 2));
+    assert_eq!((pair.counters(0).retransmitted_packets, pair.counters(1).acks_sent), (0, 2));
 }

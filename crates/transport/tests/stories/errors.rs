@@ -138,6 +138,6 @@ fn late_packets_of_a_destroyed_queue_pair_are_foreign() {
     pair.hosts[1].endpoint.connect(new, pair.qps[0]).unwrap();
     pair.run(LIMIT);
     assert_eq!(pair.statuses(0), [(1, Status::RetryExceeded)]);
-    assert_eq!(pair.counters(1).foreign, pair.counters(0).data_sent);
+    assert_eq!(pair.counters(1).foreign, pair.counters(0).sent_packets);
     assert_eq!(pair.hosts[1].endpoint.qp_counters(new).unwrap().data_received, 0);
 }

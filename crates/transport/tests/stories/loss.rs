@@ -16,7 +16,7 @@ fn go_back_n_complains_once_and_sends_everything_again() {
     assert_eq!(pair.hosts[1].memory[20_000..30_240], pair.hosts[0].memory[..10_240]);
     let (sender, receiver) = (pair.counters(0), pair.counters(1));
     assert_eq!((receiver.nacks_sent, receiver.sequence_drops), (1, 6));
-    assert_eq!((sender.retransmitted, sender.timeouts), (7, 0));
+    assert_eq!((sender.retransmitted_packets, sender.timeouts), (7, 0));
 }
 
 /// Only the packet that causes a NACK shows a gap to go-back-N's sender: the following ones are dropped silently.
@@ -45,7 +45,10 @@ fn selective_repeat_sends_only_what_is_missing() {
     pair.run(LIMIT);
     assert_eq!(pair.hosts[1].memory[20_000..30_240], pair.hosts[0].memory[..10_240]);
     let sender = pair.counters(0);
-    assert_eq!((sender.data_sent, sender.retransmitted, sender.lost, sender.timeouts), (11, 1, 1, 0));
+    assert_eq!(
+        (sender.sent_packets, sender.retransmitted_packets, sender.lost, sender.timeouts),
+        (11, 1, 1, 0)
+    );
     assert_eq!(pair.counters(1).out_of_order_packets(), 0, "a retransmission is late, not out of order");
 }
 
@@ -56,7 +59,11 @@ fn without_a_reordering_bound_the_timer_finds_the_loss() {
     pair.post(0, 1, Op::Send, 0, 10 * u64::from(MTU));
     pair.run(LIMIT);
     let sender = pair.counters(0);
-    assert_eq!((sender.retransmitted, sender.timeouts), (3, 1), "one timeout resends all that is missing");
+    assert_eq!(
+        (sender.retransmitted_packets, sender.timeouts),
+        (3, 1),
+        "one timeout resends all that is missing"
+    );
 }
 
 #[test]
@@ -70,7 +77,7 @@ fn a_lost_acknowledgement_costs_nothing_when_another_follows() {
     pair.post_recv(1, 1, 20_000, 20_000);
     pair.post(0, 1, Op::Send, 0, 10 * u64::from(MTU));
     pair.run(LIMIT);
-    assert_eq!((pair.counters(0).retransmitted, pair.statuses(0)), (0, vec![(1, Status::Success)]));
+    assert_eq!((pair.counters(0).retransmitted_packets, pair.statuses(0)), (0, vec![(1, Status::Success)]));
 }
 
 #[test]
@@ -89,5 +96,5 @@ fn packets_that_overtake_each_other_are_placed_and_counted() {
     }
     let receiver = pair.counters(1);
     assert!(receiver.out_of_order_packets() > 10 && receiver.out_of_order_max < 16, "{receiver:?}");
-    assert_eq!(pair.counters(0).retransmitted, 0);
+    assert_eq!(pair.counters(0).retransmitted_packets, 0);
 }

@@ -22,7 +22,7 @@ fn a_send_fills_a_receive() {
     let received = pair.completions(1)[0];
     assert_eq!((received.wr_id, received.opcode), (77, Opcode::Recv));
     assert_eq!((received.byte_len, received.imm), (3_000, Some(42)));
-    assert_eq!((pair.counters(0).data_sent, pair.counters(1).acks_sent), (3, 3));
+    assert_eq!((pair.counters(0).sent_packets, pair.counters(1).acks_sent), (3, 3));
     let whole = Event::Delivered { qp: pair.qps[1], msn: 0, op: Operation::SendImm, bytes: 3_000 };
     assert!(pair.hosts[1].events.contains(&whole));
 }

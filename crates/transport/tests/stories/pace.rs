@@ -40,7 +40,7 @@ fn the_sender_keeps_to_the_window_of_the_receiver() {
     pair.post_recv(1, 1, 200_000, 200_000);
     pair.post(0, 1, Op::Send, 0, 100 * u64::from(MTU));
     pair.run(LIMIT);
-    assert_eq!((pair.counters(1).beyond_window_drops, pair.counters(0).retransmitted), (0, 1));
+    assert_eq!((pair.counters(1).beyond_window_drops, pair.counters(0).retransmitted_packets), (0, 1));
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn a_probe_comes_back_once_with_its_round_trip() {
     let told = &endpoint.policy(pair.qps[0]).unwrap().told;
     assert_eq!(*told, [(ControlKind::ProbeReply, Duration::from_us(2))]);
     let sent = endpoint.order_counters(pair.qps[0]).unwrap().controls_sent;
-    assert_eq!((sent[ControlKind::Probe], pair.counters(0).data_sent), (1, 1));
+    assert_eq!((sent[ControlKind::Probe], pair.counters(0).sent_packets), (1, 1));
 }
 
 #[test]

@@ -35,7 +35,10 @@ fn each_is_told_once_and_sent_again_at_once() {
         let told = NackReason::Trimmed(TrimmedAt::LastHop);
         assert_eq!(nacks(&pair), [(2, told), (5, told)]);
         let (sender, receiver) = (pair.counters(0), pair.counters(1));
-        assert_eq!((sender.trimmed, sender.retransmitted, sender.lost, sender.timeouts), (2, 2, 2, 0));
+        assert_eq!(
+            (sender.trimmed, sender.retransmitted_packets, sender.lost, sender.timeouts),
+            (2, 2, 2, 0)
+        );
         assert_eq!((receiver.trimmed_received, receiver.nacks_sent, receiver.data_received), (2, 2, 12));
         let again: Vec<Time> = pair
             .trace
@@ -75,12 +78,12 @@ fn by_path_order_it_is_sent_again_too() {
         rto_slack: Duration::from_us(5),
     };
     let pair = trimming(&[3], recovery);
-    assert_eq!((pair.counters(0).retransmitted, pair.counters(0).timeouts), (1, 0));
+    assert_eq!((pair.counters(0).retransmitted_packets, pair.counters(0).timeouts), (1, 0));
 }
 
 /// A window of 16 packets and an acknowledgement for four: the sender requests one when its window is full.
 #[test]
-fn who_waits_for_an_acknowledgement_asks_for_it() {
+fn a_waiting_sender_requests_an_acknowledgement() {
     let mut pair = Pair::new(Channel::new(1), 200_000, |config| {
         config.recovery = SR(0);
         // Never by count, and too late by time.

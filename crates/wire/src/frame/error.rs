@@ -117,7 +117,7 @@ pub enum ParseError {
         last: u32,
     },
     /// A list of missing packets does not begin with a missing one.
-    #[error("bit 0 of the missing packets is 0, but PSN {0} is said to be the first of them")]
+    #[error("bit 0 of the missing packets is 0, but PSN {0} must be the first of them")]
     NothingMissing(u32),
     /// The trigger of an acknowledgement lies beyond its bitmap.
     #[error("the packet that triggered the acknowledgement is {0} before its PSN, expected 0 to 63")]
@@ -131,7 +131,7 @@ pub enum ParseError {
         value: u64,
     },
     /// Opcode and offset disagree: First and Only packets have offset 0, Middle and Last ones do not.
-    #[error("message offset is {offset}, but the opcode says {position}")]
+    #[error("message offset is {offset}, but the opcode is for {position}")]
     Position {
         /// Offset in the extension.
         offset: u32,
@@ -195,7 +195,7 @@ pub enum EmitError {
         available: usize,
     },
     /// The length of the payload differs from the one in the segment.
-    #[error("the segment says {expected} bytes of payload, given are {given}")]
+    #[error("the segment has {expected} bytes of payload, but {given} were passed")]
     PayloadLength {
         /// `Data::len`, or 0 for packets without payload.
         expected: usize,

@@ -99,7 +99,7 @@ pub(super) fn bth_and_lengths(roce: &[u8]) -> Result<(Opcode, usize, usize), Par
     let wrong_length = |expected| ParseError::BodyLength { opcode: opcode.name(), len: rest.len(), expected };
     // All headers but the EETH have a multiple of 4 bytes.
     if !roce.len().is_multiple_of(4) {
-        return Err(wrong_length("what fills words of 4 bytes"));
+        return Err(wrong_length("padding to words of 4 bytes"));
     }
     if !matches!(opcode, Opcode::Transfer(..) | Opcode::Rd) && !rest.is_empty() {
         return Err(wrong_length("none"));

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rocev2_has_no_packet_for_is_none() {
+    fn segments_without_a_rocev2_packet_are_none() {
         let body = Body::Control(Control::Probe { sent_at: Time::ZERO });
         let segment =
             Segment { dst_qp: QpNum(1), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };

@@ -22,7 +22,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_carried_needs_no_further_change((segment, _) in segment()) {
+    fn carried_segments_need_no_further_change((segment, _) in segment()) {
         prop_assert_eq!(segment.normalized().normalized(), segment.normalized());
     }
 
@@ -67,7 +67,7 @@ fn try_emit(dst_qp: u32, body: Body, payload: &[u8], room: usize) -> Result<usiz
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn runs_that_do_not_fit_are_refused() {
     let too_large = |result: Result<usize, EmitError>| match result {
         Err(EmitError::OutOfRange { field, value, max }) => (field, value, max),
         other => panic!("{other:?}"),

@@ -139,7 +139,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_emitted_is_parsed(path: u32, hops in prop::collection::vec(any::<u16>(), 1..=MAX_WAYPOINTS)) {
+    fn emitted_routes_are_parsed(path: u32, hops in prop::collection::vec(any::<u16>(), 1..=MAX_WAYPOINTS)) {
         let bytes = emitted(path, Waypoints::Hops(&hops));
         let route = SourceRoute::parse(&bytes).unwrap();
         let entries: Vec<Waypoint> = (0..route.len()).map(|i| route.entry(i)).collect();

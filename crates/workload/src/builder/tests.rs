@@ -24,7 +24,7 @@ fn size_of_a_message() {
 }
 
 #[test]
-fn what_is_not_a_message() {
+fn invalid_messages_are_refused() {
     let mut builder = GraphBuilder::new(4);
     let group = builder.group("g", None).unwrap();
     let mut error = |new| builder.message(new).unwrap_err().to_string();

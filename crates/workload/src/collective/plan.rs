@@ -125,8 +125,7 @@ impl Plan {
         }
         let parts = self.parts();
         if size < parts as u64 {
-            let allowed =
-                format!("expected at least {parts} bytes, as the algorithm cuts it in so many parts");
+            let allowed = format!("expected at least {parts} bytes, one for each part of the algorithm");
             return Err(("size", Bytes::new(size).to_string(), allowed));
         }
         Ok(())

@@ -252,7 +252,7 @@ fn messages_bytes_and_steps_by_hand() {
 }
 
 #[test]
-fn what_is_counted_is_what_nccl_tests_count() {
+fn bytes_are_counted_as_in_nccl_tests() {
     let of = |operation: Operation| {
         let measure = operation.measure(8, 8000);
         assert_eq!(measure.size.get(), 8000);
@@ -284,6 +284,6 @@ fn plans_that_cannot_be() {
     assert_eq!(error(local).0, "local_size");
     assert_eq!(
         error(Plan { size: 11, ..good }).2,
-        "expected at least 12 bytes, as the algorithm cuts it in so many parts"
+        "expected at least 12 bytes, one for each part of the algorithm"
     );
 }

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_a_leaf_here_is_inside_there() {
+    fn leaves_of_one_tree_are_inner_nodes_of_the_other() {
         for n in 2..70 {
             let [a, b] = double_tree(n);
             assert_eq!((a.order.len(), b.order.len()), (n, n), "{n}: connected");

@@ -184,7 +184,7 @@ impl Parser<'_> {
     fn open_rank(&mut self, line: u64, words: &mut Words<'_>) -> Result<(), String> {
         words.next();
         let Some((ranks, _)) = self.announced else {
-            return Err("a rank before num_ranks, which tells how many there are".to_owned());
+            return Err("a rank before num_ranks, the number of ranks".to_owned());
         };
         let rank = words.number("rank", u64::from(u32::MAX))?;
         if rank >= ranks {
@@ -301,9 +301,7 @@ fn operation(line: u64, verb: &str, words: &mut Words<'_>, ranks: u64) -> Result
             let bytes = words.bytes(verb)?;
             words.expect(if verb == "send" { "to" } else { "from" })?;
             if verb == "recv" && words.peek() == Some("-1") {
-                return Err(
-                    "from -1: receives from any rank cannot be told beforehand; name the rank".to_owned()
-                );
+                return Err("from -1: receives from any rank are not supported; name the rank".to_owned());
             }
             let peer = words.number(if verb == "send" { "to" } else { "from" }, u32_max)?;
             if peer >= ranks {
@@ -312,9 +310,7 @@ fn operation(line: u64, verb: &str, words: &mut Words<'_>, ranks: u64) -> Result
             if words.peek() == Some("tag") {
                 words.next();
                 if words.peek() == Some("-1") {
-                    return Err(
-                        "tag -1: receives of any tag cannot be told beforehand; name the tag".to_owned()
-                    );
+                    return Err("tag -1: receives of any tag are not supported; name the tag".to_owned());
                 }
                 tag = Some(words.number("tag", u32_max - 1)? as u32);
             }
@@ -465,7 +461,7 @@ x irequires s
     fn errors_name_the_line_and_what_is_expected() {
         let cases = [
             ("", "g: num_ranks N is missing; is this GOAL in its text form?"),
-            ("rank 0 {", "g:1: a rank before num_ranks, which tells how many there are"),
+            ("rank 0 {", "g:1: a rank before num_ranks, the number of ranks"),
             ("num_ranks 0", "g:1: num_ranks = 0: expected 1 or more"),
             (
                 "num_ranks 9999999999",
@@ -501,8 +497,8 @@ x irequires s
             ("send 3 to 1", "\"to\": expected b"),
             ("send 3b from 1", "\"from\": expected to"),
             ("recv 3b from 2", "rank 2: ranks are 0 to 1"),
-            ("recv 3b from -1", "from -1: receives from any rank cannot be told beforehand; name the rank"),
-            ("recv 3b from 1 tag -1", "tag -1: receives of any tag cannot be told beforehand; name the tag"),
+            ("recv 3b from -1", "from -1: receives from any rank are not supported; name the rank"),
+            ("recv 3b from 1 tag -1", "tag -1: receives of any tag are not supported; name the tag"),
             ("send 3b to 1 cpu 1 cpu 2", "cpu is given twice"),
             ("send 3b to 1 tag x", "tag = x: expected a whole number from 0 to 4294967294"),
             ("a: wait 3", "\"wait\": expected send, recv or calc"),

@@ -42,9 +42,7 @@ fn parse(bytes: &[u8]) -> Result<GoalFile, String> {
     match head.u64("the first number")? {
         MAGIC => {}
         UNFINISHED_MAGIC => {
-            return Err(format!(
-                "begins with {UNFINISHED_MAGIC}: its writer did not come to its end; make it again"
-            ));
+            return Err(format!("begins with {UNFINISHED_MAGIC}: its writer did not finish; write it again"));
         }
         other => {
             return Err(format!(
@@ -104,7 +102,7 @@ fn rank(part: &[u8]) -> Result<GoalRank, String> {
             let (from, to) = (first as usize, (first as usize).saturating_add(many as usize));
             let Some(all) = (if many == 0 { Some(&[][..]) } else { successors.get(from..to) }) else {
                 return Err(format!(
-                    "operation {number}: those that wait for it are numbers {from} to {to} of {}",
+                    "operation {number}: its successors are numbers {from} to {to} of {}",
                     successors.len()
                 ));
             };
@@ -142,7 +140,7 @@ fn operation(read: &mut Bytes<'_>) -> Result<Read, String> {
     let (over, begun) = (list()?, list()?);
     let any = || {
         let what = if peer == ANY { "peer = any" } else { "tag = any" };
-        Err(format!("{what}: which send it takes is known only while the schedule runs; expected one"))
+        Err(format!("{what}: its send is known only while the schedule runs; expected one"))
     };
     let act = match kind {
         1 | 2 if peer == ANY || tag == ANY => return any(),

@@ -76,7 +76,7 @@ impl HtsimDialect {
             .into_iter()
             .find(|dialect| text.lines().any(|line| line.trim() == dialect.comment()));
         match named {
-            Some(dialect) => (dialect, "as a comment says"),
+            Some(dialect) => (dialect, "according to a comment"),
             None if latest >= TOO_LATE_FOR_US => {
                 (HtsimDialect::Csg, "as the latest would be a second or more")
             }
@@ -144,7 +144,7 @@ pub fn parse_htsim_cm(text: &str, file: &str, dialect: Option<HtsimDialect>) -> 
             [name @ ("Nodes" | "Connections" | "Triggers" | "Failures"), count] => {
                 let count = number(name, count).map_err(at)?;
                 if let Some((first, _)) = announced.insert(name, (line, count)) {
-                    return Err(at(format!("{name} = {count}: line {first} says it already")));
+                    return Err(at(format!("{name} = {count}: line {first} has it already")));
                 }
             }
             ["trigger", ..] => {
@@ -284,7 +284,7 @@ fn parse_trigger(words: &[&str]) -> Result<(u64, TriggerKind), String> {
             other => return Err(format!("\"{}\": {EXPECTED}", shown(other))),
         };
         if taken {
-            return Err(format!("\"{word}\" is said twice: {EXPECTED}"));
+            return Err(format!("\"{word}\" occurs twice: {EXPECTED}"));
         }
     }
     let fires = match (kind, count) {
@@ -384,7 +384,10 @@ fn resolve(
             if !triggers.contains_key(trigger) {
                 let hint = match triggers.len() {
                     0 => "none is declared".to_owned(),
-                    n => format!("{n} are declared, such as {}", triggers.keys().next().expect("there are")),
+                    n => format!(
+                        "{n} are declared, for instance {}",
+                        triggers.keys().next().expect("there are")
+                    ),
                 };
                 let what = format!("trigger = {trigger}: none has this id; {hint}");
                 return Err(FileError::at(file, record.line, what));

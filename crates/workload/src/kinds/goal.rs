@@ -60,7 +60,7 @@ impl Generate for Goal {
         let other_nics = schedule.ranks.iter().flat_map(|rank| &rank.ops).filter(|op| op.nic > 0).count();
         if other_nics > 0 {
             out.note(format_args!(
-                "{}: nic of {other_nics} operations is not used: a host's paths tell which port it sends on",
+                "{}: nic of {other_nics} operations is not used: the path determines the port",
                 self.file
             ));
         }
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_its_line() {
+    fn mismatches_are_named_with_their_line() {
         let error = |name: &str, blocks: &[&str]| built(name, blocks, PLAIN, 2).unwrap_err();
         assert_eq!(
             error("unreceived", &["send 5b to 1", ""]),

@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_popular_computes_longer() {
+    fn popular_hosts_compute_longer() {
         // The host with 48 of 100 tokens from each of four hosts has 1.92 times the mean: 38.4 us. Its
         // messages are the largest: 480 ns each way.
         let graph = graph_of(4, Traffic::Moe(moe(100, 1, 1.0)));

@@ -88,7 +88,7 @@ impl<P: Copy> Matching<P> {
                     return Err((place, what));
                 };
                 if send.bytes != bytes {
-                    let what = format!("{size} = {bytes}: what rank {from} sends has {} bytes", send.bytes);
+                    let what = format!("{size} = {bytes}: the send of rank {from} has {} bytes", send.bytes);
                     return Err((place, what));
                 }
                 pairs.push((task, send.task));

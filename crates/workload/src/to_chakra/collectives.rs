@@ -59,7 +59,8 @@ fn notes(wholes: &[CollectiveNode], all: usize) -> Vec<String> {
             other => other.replace('-', "_"),
         };
         notes.push(format!(
-            "a trace does not say by which algorithm its collectives are done; set algorithms.{field} = \"{algorithm}\" for each {operation} to be done as here"
+            "a trace does not name the algorithms of its collectives; set algorithms.{field} = \
+             \"{algorithm}\" to run each {operation} as here"
         ));
     }
     if all > wholes.len() {

@@ -141,7 +141,7 @@ fn collectives_stay_collectives() {
 }
 
 #[test]
-fn what_a_trace_cannot_say_is_refused() {
+fn dependencies_that_a_trace_cannot_express_are_refused() {
     let mut builder = GraphBuilder::new(3);
     let compute = |host| Compute {
         host: Some(HostId(host)),

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_dpdk_is_started_with() {
+    fn arguments_of_dpdk() {
         let vdev = Device::Vdev("net_memif0".parse().unwrap());
         let words = arguments(&vdev, Pages::Ordinary, 3).join(" ");
         assert!(

@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_what_adding_word_by_word_gives(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn it_equals_the_sum_word_by_word(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let mut slow = 0u32;
             for word in bytes.chunks(2) {
                 slow += u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0));

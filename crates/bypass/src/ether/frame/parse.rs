@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_values_are_read_back() {
         for (v6, made) in [(false, sent as fn(bool, &[u8]) -> Vec<u8>), (false, frame), (true, sent)] {
             for bytes in [&b"x"[..], b"even", &[0; 1_400], &[0xff; 8_999]] {
                 let frame = made(v6, bytes);

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_on_the_link_the_prefix_tells() {
+    fn the_prefix_decides_who_is_on_the_link() {
         let four = local("10.1.2.3/22");
         assert_eq!(four.next_hop(ip("10.1.3.255")), Some(ip("10.1.3.255")));
         assert_eq!(four.next_hop(ip("10.1.4.0")), None);
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_hosts_address_is_refused() {
+    fn addresses_that_are_no_hosts_are_refused() {
         let said = |text: &str| text.parse::<Local>().unwrap_err().to_string();
         assert!(
             said("10.0.0.1")

@@ -71,7 +71,7 @@ pub enum MessageFlaw {
     #[error("not of this link")]
     NotOfLink,
     /// An address in the message is a group address or unspecified.
-    #[error("of nobody's address")]
+    #[error("of an unspecified address")]
     Address,
 }
 

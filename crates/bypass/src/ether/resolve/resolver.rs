@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_answer_is_asked_ever_more_rarely() {
+    fn silent_neighbours_are_asked_ever_more_rarely() {
         let mut near = resolver("10.0.0.1/24", NEAR);
         let peer = ip("10.0.0.9");
         let asked: Vec<u64> =
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_told_long_ago_is_asked_for_and_used_meanwhile() {
+    fn old_answers_are_refreshed_and_used_meanwhile() {
         let mut near = resolver("10.0.0.1/24", NEAR);
         let peer = ip("10.0.0.2");
         near.resolve(peer, ms(0));
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_another_adapter_says_so_to_all() {
+    fn a_new_adapter_is_announced_to_all() {
         for (near_local, far_local) in [("10.0.0.1/24", "10.0.0.2/24"), ("fd00::1/64", "fd00::2/64")] {
             let (mut near, mut far) = (resolver(near_local, NEAR), resolver(far_local, FAR));
             let far_ip = far.local.address();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_message_is_left_to_others() {
+    fn other_messages_are_left_alone() {
         let mut near = resolver("10.0.0.1/24", NEAR);
         assert_eq!(near.handle_frame(&[0; 60], ms(0)), FrameResult::Other);
         let mut frame = near.resolve(ip("10.0.0.2"), ms(0)).unwrap().ask.unwrap();

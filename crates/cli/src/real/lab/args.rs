@@ -98,10 +98,10 @@ pub(crate) struct ExecArgs {
 }
 
 const WAYS: &str = "\
-What stands before \"--\" decides:
+The argument before \"--\" decides:
   HOST     the program runs on that host or switch of a lab that is up
-  FILE     a lab is made of it, the program runs on its first host, and the lab is removed when the program has ended,
-           however that came about; the scenario's faults come at their times from the program's start
+  FILE     a lab is made from it, the program runs on its first host, and the lab is removed when the program has ended,
+           in any case; the scenario's faults come at their times from the program's start
   nothing  the program runs on the first host of a lab that is up
 With FILE or nothing the launchers of Open MPI, MPICH and Intel MPI find the other hosts, and deal out ranks to
 all of them in turn. Variables that are set already stay as they are.";

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_lacks_dpdk_hears_of_it() {
+    fn a_build_without_dpdk_is_reported() {
         let (backend, word) = LabBackend::usual(LabNamespaces::User { namespace_holder: 1 });
         match dpdk::IS_BUILT {
             true => assert_eq!((backend, word), (LabBackend::Dpdk, None)),

@@ -18,7 +18,7 @@ use crate::terminal;
 pub(crate) fn up(args: &UpArgs) -> Result<Outcome, Failure> {
     let Planned { plan, .. } = Planned::read(&args.file, args.name.clone(), &args.settings, &args.changes)?;
     let workplace = super::workplace_to_make()?;
-    let interrupt = Interrupt::listen_saying("stopping: what has been made will be removed")?;
+    let interrupt = Interrupt::listen_saying("stopping: the parts of the lab made so far will be removed")?;
     let lab = match Lab::create(plan, &|| interrupt.requested()) {
         Ok(lab) => lab,
         Err(why) => {

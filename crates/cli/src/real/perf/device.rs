@@ -161,7 +161,7 @@ fn stay_on(core: usize) -> Result<(), Failure> {
     cores.set(core);
     rustix::thread::sched_setaffinity(None, &cores).map_err(|why| {
         let count = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        wrong(format!("this machine has no such core for us ({why}); it has {count}, counted from 0"))
+        wrong(format!("the program cannot use this core ({why}); the machine has {count}, numbered from 0"))
     })
 }
 

@@ -37,7 +37,7 @@ fn server(args: &ServerArgs) -> Result<Outcome, Failure> {
 
 fn client(args: &ClientArgs) -> Result<Outcome, Failure> {
     let options = args.options()?;
-    let interrupt = Interrupt::listen_saying("stopping: what has been measured will be shown")?;
+    let interrupt = Interrupt::listen_saying("stopping: the results so far follow")?;
     let live = Some(Live::new(&args.talk));
     let mut screen = Screen { interrupt, live, quiet: args.talk.quiet, json: args.talk.json };
     let report = pathweave_perf::measure(&options, &mut screen)?;
@@ -70,7 +70,7 @@ impl Screen {
     /// # Errors
     /// The handler for Ctrl-C cannot be installed.
     pub(crate) fn of_survey() -> Result<Self, Failure> {
-        let interrupt = Interrupt::listen_saying("stopping: what is known will be shown")?;
+        let interrupt = Interrupt::listen_saying("stopping: the results so far follow")?;
         Ok(Screen { interrupt, live: None, quiet: false, json: false })
     }
 }

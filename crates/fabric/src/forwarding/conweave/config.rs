@@ -3,11 +3,11 @@
 use pathweave_units::Duration;
 
 use crate::config_error::ConfigError;
-use crate::forwarding::balance::{check_entries, check_times};
+use crate::forwarding::balance::{check_entries, check_longest, check_times};
 
 /// Parameters of ConWeave. The defaults are those of its authors' simulator (conweave-ns3, run.py) for two tiers and
 /// a lossless fabric. For three tiers that simulator has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default`
-/// and `idle_after`.
+/// and `idle_after`. Times are at most 1 s.
 #[derive(Clone, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
@@ -62,6 +62,14 @@ impl ConWeaveConfig {
             ("forwarding.conweave.idle_after", self.idle_after),
             ("forwarding.conweave.stale_after", self.stale_after),
         ])?;
+        check_longest(&[
+            ("forwarding.conweave.reply_extra", self.reply_extra),
+            ("forwarding.conweave.path_pause", self.path_pause),
+            ("forwarding.conweave.flush_extra", self.flush_extra),
+            ("forwarding.conweave.flush_default", self.flush_default),
+            ("forwarding.conweave.idle_after", self.idle_after),
+            ("forwarding.conweave.stale_after", self.stale_after),
+        ])?;
         check_entries("forwarding.conweave.entries", self.entries)
     }
 }
@@ -78,4 +86,36 @@ pub enum ReplyAfter {
     /// Twice the propagation delay from host to host on a shortest path, whatever path the probe takes (the study of
     /// LAPS). On a longer path every reply is late, and the flow changes its path again.
     Shortest,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A time near the end of the clock would overflow when the switch adds it to the present time.
+    #[test]
+    fn every_time_has_a_limit() {
+        let long = Duration::from_ms(1_001);
+        let config = ConWeaveConfig::default;
+        let wrong = [
+            ConWeaveConfig { reply_extra: long, ..config() },
+            ConWeaveConfig { path_pause: long, ..config() },
+            ConWeaveConfig { flush_extra: long, ..config() },
+            ConWeaveConfig { flush_default: long, ..config() },
+            ConWeaveConfig { idle_after: long, ..config() },
+            ConWeaveConfig { stale_after: long, ..config() },
+        ];
+        for (config, field) in wrong.into_iter().zip([
+            "reply_extra",
+            "path_pause",
+            "flush_extra",
+            "flush_default",
+            "idle_after",
+            "stale_after",
+        ]) {
+            let error = config.validate().expect_err(field).to_string();
+            assert!(error.contains(&format!("forwarding.conweave.{field}")), "{error}");
+            assert!(error.contains("at most 1s"), "{error}");
+        }
+    }
 }

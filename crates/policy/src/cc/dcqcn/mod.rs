@@ -16,7 +16,6 @@ mod tests;
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::window::fits;
 use super::{CongestionControl, Permit};
 use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
@@ -269,7 +268,7 @@ impl CongestionControl for Dcqcn {
     #[inline]
     fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         self.advance(now);
-        if !fits(want, self.window_bytes()) {
+        if !want.fits(self.window_bytes()) {
             return Permit::Blocked;
         }
         if now < self.next_send && self.rate < self.unpaced_rate {

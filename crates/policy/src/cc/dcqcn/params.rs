@@ -99,8 +99,8 @@ parameters! {
     rate_timer: Duration = "T: time of one step of rate increase.";
     byte_counter: Bytes = "B: wire bytes sent that make one step of rate increase; 0B: no byte counter.";
     fast_recovery_stages: u32 = "F: steps that halve the distance to the target before the target itself rises.";
-    additive_increase: Rate = "R_AI: what an additive step adds to the target.";
-    hyper_increase: Rate = "R_HAI: what a step adds to the target once both timer and byte counter are past F.";
+    additive_increase: Rate = "R_AI: increase of the target by an additive step.";
+    hyper_increase: Rate = "R_HAI: increase of the target by a step once both timer and byte counter are past F.";
     increase_scale: Rate = "Line rate for which R_AI and R_HAI are given; they grow in proportion. 0bps: they are absolute.";
     min_rate: Rate = "The rate never falls below this.";
     clamp_target: bool = "Every cut sets the target to the rate before it. If false, a cut without an increase since the last one keeps the old target.";

@@ -268,7 +268,7 @@ impl CongestionControl for Nscc {
     #[inline]
     fn permit(&mut self, _now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
         self.settle();
-        if super::window::fits(want, self.law.window_bytes()) { Permit::Now } else { Permit::Blocked }
+        if want.fits(self.law.window_bytes()) { Permit::Now } else { Permit::Blocked }
     }
     #[inline]
     fn on_sent(&mut self, _now: Time, sent: &Sent, _cx: &mut PolicyCx<'_>) -> u32 {

@@ -288,7 +288,7 @@ fn feedback(kind: FeedbackKind, rtt: Duration) -> Feedback {
 /// Four packets of one acknowledgement, the third of which triggered it, are one event. Those of the next
 /// acknowledgement are another.
 #[test]
-fn what_comes_at_one_instant_is_one_acknowledgement() {
+fn acknowledgements_of_one_instant_count_as_one() {
     let mut host = Host::new(1);
     let mut nscc = Nscc::new(&NsccConfig::default(), &env(US(12), 4_096));
     nscc.law = law().at(100_000, Time::from_us(1_000));

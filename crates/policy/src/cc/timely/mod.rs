@@ -2,8 +2,8 @@
 //! the gradient of round-trip times between two thresholds.
 //!
 //! The rate is updated once per round-trip time: only a packet sent after the last update counts, as in the
-//! simulators of HPCC and ConWeave. Echoes from the edge of a site arrive at intervals that the edge has chosen, so
-//! each is an update.
+//! simulators of HPCC and ConWeave. Answers of the edge of a site arrive at intervals that the edge has chosen, so by
+//! default each is an update ([`EdgeUpdates`]).
 
 mod params;
 #[cfg(test)]
@@ -11,11 +11,10 @@ mod tests;
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::window::fits;
 use super::{CongestionControl, Permit};
 use crate::{Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
-pub use params::{TimelyConfig, TimelyParams, TimelyPreset};
+pub use params::{EdgeUpdates, TimelyConfig, TimelyParams, TimelyPreset};
 
 /// State of one queue pair.
 // Fields are in order of use: a packet touches the first words only.
@@ -112,7 +111,7 @@ impl CongestionControl for Timely {
     crate::ignores!(on_open, on_close, on_timer, window);
     #[inline]
     fn permit(&mut self, now: Time, want: &SendRequest, _cx: &mut PolicyCx<'_>) -> Permit {
-        if !fits(want, self.window_bytes) {
+        if !want.fits(self.window_bytes) {
             return Permit::Blocked;
         }
         if now < self.next_send && self.rate < self.unpaced {
@@ -131,12 +130,14 @@ impl CongestionControl for Timely {
     }
     #[inline]
     fn on_feedback(&mut self, now: Time, feedback: &Feedback, _cx: &mut PolicyCx<'_>) {
-        match feedback.kind {
-            FeedbackKind::Ack { timed: true, .. } if now.saturating_since(self.updated) >= feedback.rtt => {
-                self.update(now, feedback.rtt);
-            }
-            FeedbackKind::EdgeRtt => self.update(now, feedback.rtt),
-            _ => {}
+        let sent_since_update = now.saturating_since(self.updated) >= feedback.rtt;
+        let updates = match feedback.kind {
+            FeedbackKind::Ack { timed, .. } => timed && sent_since_update,
+            FeedbackKind::EdgeRtt => self.params.edge_updates == EdgeUpdates::Every || sent_since_update,
+            _ => false,
+        };
+        if updates {
+            self.update(now, feedback.rtt);
         }
     }
     fn rate(&self, _now: Time) -> Option<Rate> {

@@ -29,6 +29,20 @@ pub enum TimelyPreset {
     Near,
 }
 
+/// Answers of the edge of a site that update the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum EdgeUpdates {
+    /// Every answer: the edge chooses their interval.
+    #[default]
+    Every,
+    /// One answer per round-trip time to the edge, for a packet sent after the last update (the simulator of HPCC
+    /// updates once the acknowledged number has passed that of the next packet at the last update).
+    PerRoundTrip,
+}
+
 /// Declares a parameter: the resolved value and the override in a scenario.
 macro_rules! parameters {
     ($( $name:ident: $type:ty = $help:literal; )*) => {
@@ -68,12 +82,13 @@ parameters! {
     beta: f64 = "beta: weight of decreases, 0 to 1.";
     gain: f64 = "Weight of the newest sample in the average of differences, 0 to 1.";
     min_rtt: Duration = "Round-trip time by which differences are divided to make the gradient.";
-    step: Rate = "delta: what an increase adds to the rate.";
+    step: Rate = "delta: increase of the rate by a step.";
     step_scale: Rate = "Line rate for which `step` is given; it grows in proportion. 0bps: it is absolute.";
     hyper_after: u32 = "Increases in a row after which further ones add `hyper_factor` steps.";
     hyper_factor: u32 = "Steps an increase adds from then on (hyperactive increase).";
     min_rate: Rate = "The rate never falls below this.";
     window: Window = "Bound on bytes in flight: \"unlimited\", { bdp = 1.0 } or { packets = 64 }.";
+    edge_updates: EdgeUpdates = "Answers of the edge of a site that update the rate: \"every\" (default) or \"per_round_trip\".";
 }
 
 impl TimelyPreset {
@@ -92,6 +107,7 @@ impl TimelyPreset {
             hyper_factor: 5,
             min_rate: Rate::from_mbps(1_000),
             window: Window::Unlimited,
+            edge_updates: EdgeUpdates::Every,
         };
         match self {
             TimelyPreset::Hpcc => hpcc,

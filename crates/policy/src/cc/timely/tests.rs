@@ -105,6 +105,19 @@ fn one_update_a_round_trip_but_one_for_each_echo() {
 }
 
 #[test]
+fn answers_of_the_edge_may_update_once_a_round_trip() {
+    let per_round_trip =
+        TimelyConfig { edge_updates: Some(EdgeUpdates::PerRoundTrip), ..TimelyConfig::default() };
+    let mut timely = timely(per_round_trip);
+    // 5 us apart, of 1,000 us each: those for packets that left before the last update do not count.
+    for at in (4_000..=5_000).step_by(5) {
+        feed(&mut timely, FeedbackKind::EdgeRtt, at, US(1_000));
+    }
+    // The first has no predecessor, and the last left with the update at 4,000: 1 - 0.8 x (1 - 500 / 1000)
+    assert!((timely.bps - 60.0 * GBPS).abs() < 1.0);
+}
+
+#[test]
 fn the_rate_has_a_floor_and_paces() {
     let mut timely = timely(TimelyConfig::default());
     for n in 0..200 {

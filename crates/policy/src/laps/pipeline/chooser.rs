@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_down_is_not_drawn() {
+    fn dead_paths_are_not_drawn() {
         let mut eight = chooser(8, Scale::new(1.0, Ticks::new(10_000), Ticks::new(0)));
         let draws = [0, 1, 0x8000_0000, 0xffff_ffff];
         assert!(draws.iter().all(|&draw| eight.choose(0, draw) == Choice::None));

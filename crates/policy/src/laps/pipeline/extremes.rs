@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_does_not_count() {
+    fn unknown_delays_do_not_count() {
         let mut extremes = DelayRange::new(2, 4);
         let [three, five, nine] = [3, 5, 9].map(Ticks::new);
         assert_eq!(extremes.set(1, 0, Some(five)), Some((five, five)));

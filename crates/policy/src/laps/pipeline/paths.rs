@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_down_is_not_probed_and_four_are_looked_at_around_the_end() {
+    fn dead_paths_are_not_probed_and_four_are_examined_around_the_end() {
         let mut paths = Paths::new(1, 8);
         assert_eq!(paths.probe_candidate(1_000, 0, 0), None);
         paths.set_path(0, 0, 1, true, Ticks::new(1));

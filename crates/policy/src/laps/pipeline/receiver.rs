@@ -118,7 +118,7 @@ mod tests {
     proptest! {
         /// Answers equal those computed from a set of all PSNs that have arrived.
         #[test]
-        fn it_tells_what_has_arrived(start in 0u64..1 << 24, steps in prop::collection::vec(-80i64..90, 1..300)) {
+        fn it_reports_arrived_packets(start in 0u64..1 << 24, steps in prop::collection::vec(-80i64..90, 1..300)) {
             let mut answers = Receiver::new(1);
             answers.open(0, start as u32);
             // PSNs without wrap, with one cycle added so that none is negative.

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_before_on_a_path_is_lost() {
+    fn earlier_packets_of_a_path_are_lost() {
         let mut rings = InFlightRings::new(2, 6);
         for stamp in [10, 20, 30, 40] {
             assert!(rings.sent(1, InFlight { queue_pair: 7, psn: stamp as u32, stamp }));

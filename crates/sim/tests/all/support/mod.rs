@@ -9,7 +9,7 @@ use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_records::{FlowRecord, FlowSink, FlowStatus, RunResult};
 use pathweave_sim::{
-    InProcess, NamedScheme, NoMonitor, RankSimulation, Ranks, SimSpec, Simulation, StopConfig, Verb, check,
+    InProcess, NamedScheme, NoMonitor, RankSimulation, Ranks, RunConfig, SimSpec, Simulation, Verb, check,
     profile, run,
 };
 use pathweave_topo::{
@@ -97,8 +97,12 @@ pub(crate) fn spec(topology: Topology, flows: &[Flow], scheme: &str) -> SimSpec 
 pub(crate) fn with_graph(topology: Topology, graph: MessageGraph, scheme: &str) -> SimSpec {
     let scheme = NamedScheme::find(scheme).expect("a scheme of the policy crate");
     SimSpec {
-        stop: StopConfig { until: Some(Duration::from_ms(5_000)), max_events: Some(50_000_000) },
-        verify: true,
+        run: RunConfig {
+            until: Some(Duration::from_ms(5_000)),
+            max_events: Some(50_000_000),
+            verify: true,
+            ..RunConfig::default()
+        },
         ..SimSpec::new("test", topology, graph, scheme)
     }
 }
@@ -136,8 +140,8 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
     let parts = u64::from(spec.schemes[usize::from(flow.scheme)].scheme.queue_pairs).min(flow.size_bytes);
     let service = &spec.schemes[usize::from(flow.scheme)].scheme.service;
     let mtu = match service {
-        Service::Datagram(config) => config.capacity(spec.host.mtu.get() as u16).into(),
-        _ => spec.host.mtu.get(),
+        Service::Datagram(config) => config.capacity(spec.network.mtu.get() as u16).into(),
+        _ => spec.network.mtu.get(),
     };
     let mut packets = vec![];
     for part in 0..parts {
@@ -170,7 +174,7 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
 
 fn datagram_bytes(spec: &SimSpec, len: u16) -> u32 {
     let body = Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false });
-    spec.host.framing.wire_bytes(&Segment {
+    spec.network.framing.wire_bytes(&Segment {
         dst_qp: QpNum(0),
         src_qp: QpNum(0),
         path: PathId(0),
@@ -180,7 +184,7 @@ fn datagram_bytes(spec: &SimSpec, len: u16) -> u32 {
 }
 
 fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
-    let op = match spec.host.verb {
+    let op = match spec.network.verb {
         Verb::Write => Operation::Write,
         Verb::Send => Operation::Send,
     };
@@ -206,7 +210,7 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
         pull_target: None,
         body: Body::Data(data),
     };
-    spec.host.framing.wire_bytes(&segment)
+    spec.network.framing.wire_bytes(&segment)
 }
 
 /// Runs a spec, checks the invariants of its result, and checks that neither threads nor ranks affect it.

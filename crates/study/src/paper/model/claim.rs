@@ -140,7 +140,7 @@ pub enum Over {
     Max,
 }
 
-/// Format of a number.
+/// Format of a number. Numbers below one have two significant digits at least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Show {
@@ -162,12 +162,41 @@ impl Show {
     /// Returns the number as text.
     pub fn show(self, value: f64) -> String {
         match self {
-            Show::Ratio => format!("{value:.2}x"),
-            Show::Percent => format!("{:.1} %", value * 100.0),
+            Show::Ratio => format!("{}x", decimal(value, 2)),
+            Show::Percent => format!("{} %", decimal(value * 100.0, 1)),
             Show::Time => Quantity::TimeNs.format(value),
             Show::Rate => Quantity::RateBps.format(value),
-            Show::Bytes => format!("{value:.0} B"),
+            Show::Bytes => format!("{} B", decimal(value, 0)),
             Show::Plain => Quantity::Plain.format(value),
         }
+    }
+}
+
+/// Returns a number with this many decimals. Below one it has as many as two significant digits need, or, where these
+/// are too many, an exponent.
+fn decimal(value: f64, decimals: usize) -> String {
+    /// Largest number of decimals of a number without an exponent.
+    const MOST: usize = 6;
+    if value == 0.0 || value.abs() >= 1.0 {
+        return format!("{value:.decimals$}");
+    }
+    let needed = 1 - value.abs().log10().floor() as i64;
+    match usize::try_from(needed).unwrap_or(0).max(decimals) {
+        needed @ ..=MOST => format!("{value:.needed$}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_numbers_keep_their_digits() {
+        let percent = |share| Show::Percent.show(share);
+        assert_eq!([0.0, 0.12, 0.0012, -0.000_034].map(percent), ["0.0 %", "12.0 %", "0.12 %", "-0.0034 %"]);
+        assert_eq!(percent(0.000_000_001_2), "1.2e-7 %");
+        assert_eq!([2.0, 0.52, 0.0041].map(|ratio| Show::Ratio.show(ratio)), ["2.00x", "0.52x", "0.0041x"]);
+        assert_eq!([22.0, 0.25].map(|bytes| Show::Bytes.show(bytes)), ["22 B", "0.25 B"]);
     }
 }

@@ -80,8 +80,10 @@ pub enum Metric {
     Pauses,
     /// Answers that external switches sent in place of the far end.
     Answers,
-    /// Flows that external switches found congested and isolated.
+    /// Flows of which external switches put a packet into a controlled queue.
     IsolatedFlows,
+    /// Their number as a share of the flows of the group.
+    IsolatedShare,
     /// Packets dropped, over all links.
     Drops,
     /// Packets dropped, as a share of the data packets sent.

@@ -356,7 +356,8 @@ fn act_of(node: &Node) -> Result<ChakraAction, String> {
             Ok(ChakraAction::Compute { duration, operations })
         }
         5 | 6 if attributes.number(peer_of(kind)).is_none() => Err(format!(
-            "attribute \"{}\" is missing or no number: the converter of PyTorch traces leaves it out, so that nobody knows the other rank",
+            "attribute \"{}\" is missing or no number: the converter of PyTorch traces leaves it out, so the \
+             other rank is unknown",
             peer_of(kind)
         )),
         5 => Ok(ChakraAction::Send {
@@ -591,8 +592,8 @@ pub(crate) mod tests {
         };
         assert_eq!(
             send(&[("comm_size", 1)]),
-            "t.0.et: record 2: node 9 \"node 9\": attribute \"comm_dst\" is missing or no number: the converter of PyTorch \
-             traces leaves it out, so that nobody knows the other rank"
+            "t.0.et: record 2: node 9 \"node 9\": attribute \"comm_dst\" is missing or no number: the \
+             converter of PyTorch traces leaves it out, so the other rank is unknown"
         );
         assert_eq!(
             send(&[("comm_dst", 1), ("comm_size", -1)]),

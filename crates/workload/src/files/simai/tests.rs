@@ -20,7 +20,7 @@ fn the_small_file_of_simai() {
 }
 
 #[test]
-fn who_communicates_is_in_the_name() {
+fn the_name_has_the_communicating_group() {
     let text = format!("{HEAD}1\nmoe -1 5 ALLTOALL_EP 10 6 ALLGATHER 20 7 REDUCESCATTER_DP_EP 30 8\n");
     let layer = parse_simai(&text, "f").unwrap().layers.remove(0);
     let of = |phase: SimAiPhase| phase.comm.map(|c| (c.operation, c.over, c.bytes)).unwrap();
@@ -107,7 +107,7 @@ fn forward_passes_are_done_again_from_the_last_checkpoint() {
 }
 
 #[test]
-fn what_is_left_out_is_said() {
+fn omitted_collectives_are_reported() {
     let text = "DATA\n1\na -1 1 ALLGATHER 8 1 NONE 0 1 ALLREDUCE 8 1\n";
     let file = parse_simai(text, "f").unwrap();
     let note = "1 collectives are among nobody under DATA, as in ASTRA-sim; they are left out (the first: line 3, fwd_comm)";

@@ -127,8 +127,8 @@ impl<'a> Triggers<'a> {
             trigger.started += 1;
             if trigger.is_multishot && needs != trigger.started {
                 return Err(format!(
-                    "a flow from {} to {} waits for {needs} of {} flows; of those that wait for so many, a trigger of htsim \
-                     starts the first behind one, the second behind two and so on",
+                    "a flow from {} to {} waits for {needs} of {} flows; a trigger of htsim starts the first \
+                     behind one, the second behind two and so on",
                     flow.src,
                     flow.dst,
                     on.len()

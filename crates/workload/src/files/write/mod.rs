@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(mut flows in prop::collection::vec(plain_flow(), 1..20)) {
+        fn written_files_are_read_again(mut flows in prop::collection::vec(plain_flow(), 1..20)) {
             flows.sort_by_key(|flow| flow.start);
             let flows = list(flows);
             let mut lost = Vec::new();

@@ -74,7 +74,7 @@ fn missing(ranks: impl Iterator<Item = u32>) -> Option<String> {
     match count {
         0 => None,
         1 => Some(format!("the file of rank {gaps} is missing")),
-        _ => Some(format!("{count} files are missing, those of ranks {gaps}{more}")),
+        _ => Some(format!("{count} files are missing: ranks {gaps}{more}")),
     }
 }
 

@@ -63,7 +63,8 @@ impl Groups {
                 Some(size) if size == self.ranks => self.all(),
                 Some(size) => {
                     return Err(format!(
-                        "process group \"{}\" has {size} ranks and no list of them, which stands for all; the trace has {}",
+                        "process group \"{}\" has {size} ranks and no list of them, which is allowed for all \
+                         ranks only; the trace has {}",
                         short(&name),
                         self.ranks
                     ));

@@ -209,7 +209,7 @@ fn gathers_and_scatters_go_to_and_from_the_first_rank() {
 }
 
 #[test]
-fn what_does_not_fit_is_named_with_its_record() {
+fn mismatches_are_named_with_their_record() {
     let send = |to| Writer::new(HEAD).node(1, SEND, &[], &[("comm_dst", to), ("comm_size", 5)], 0);
     let receive =
         |bytes| Writer::new(HEAD).node(1, RECEIVE, &[], &[("comm_src", 0), ("comm_size", bytes)], 0);

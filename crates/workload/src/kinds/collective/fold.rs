@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tells_ranks_apart_is_named() {
+    fn differences_of_ranks_are_named() {
         let why = |config: Collective| built(&config, Fold::Always(leaves())).unwrap_err();
         let listed = |groups: &[&[u32]]| Collective {
             groups: groups.iter().map(|group| group.to_vec()).collect(),

@@ -88,7 +88,7 @@ pub(super) fn check(
     let hint = match &out.env.fold {
         Fold::Never(why) => format!("; ranks that are alike are not run once: {why}"),
         Fold::Large(_) | Fold::Always(_) if order == 1 => {
-            "; no ranks are alike, so that each has to be run".to_owned()
+            "; no ranks are alike, so each has to be run".to_owned()
         }
         Fold::Large(_) | Fold::Always(_) => String::new(),
     };

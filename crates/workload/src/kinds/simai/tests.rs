@@ -139,7 +139,7 @@ fn the_mixture_of_experts_on_few_gpus() {
 }
 
 #[test]
-fn what_it_takes_is_known_before_it_is_made() {
+fn the_size_is_known_before_the_graph_is_built() {
     let layout = |tp, ep, dp, pp| GroupLayout { tp, ep, dp, pp };
     let whole = simai("scenarios/simai-moe/moe-9216gpu.txt");
     for (gpus, tp, ep, pp, microbatches, iterations) in
@@ -243,7 +243,7 @@ fn groups_follow_from_the_policy_and_the_scenario() {
 
 /// Files of AICB before 2024 name only the tensor-parallel group.
 #[test]
-fn what_the_first_line_leaves_out_is_one_or_of_the_scenario() {
+fn missing_degrees_are_one_or_those_of_the_scenario() {
     let text = STAGES.replace(" ep: 1 pp: 2 ga: 2 all_gpus: 4", " checkpoints: 0 checkpoint_initiates: 0");
     let set = |c| SimAi { pp: Some(2), gpus: Some(4), ..c };
     let [short, long] = [(&text, "left-out"), (&STAGES.to_owned(), "said")]

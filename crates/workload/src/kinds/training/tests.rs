@@ -43,7 +43,7 @@ fn tiny(last_layer: u64, iterations: u32, scale: f64) -> MessageGraph {
 }
 
 #[test]
-fn what_is_short_hides_behind_the_backward_pass() {
+fn short_reductions_hide_behind_the_backward_pass() {
     // A byte takes a nanosecond. The last layer's 1000 bytes are known at 3 us, take 2 steps of 500 ns, and
     // end at 4 us. The first layer's 400 bytes are known at 6 us and take 400 ns.
     assert_eq!(job_ends(&tiny(1000, 1, 1.0)), [Time::from_ns(6_400)]);
@@ -54,7 +54,7 @@ fn what_is_short_hides_behind_the_backward_pass() {
 }
 
 #[test]
-fn what_is_long_makes_the_next_bucket_wait() {
+fn long_reductions_delay_the_next_bucket() {
     // 10,000 bytes are known at 3 us and end at 13 us. The others have waited since 6 us.
     let graph = tiny(10_000, 1, 1.0);
     let (ends, jobs) = run(&graph);

@@ -1,7 +1,6 @@
 //! Figures of a summary, computed by hand.
 
 use pathweave_records::*;
-use pathweave_report::*;
 
 /// Creates a flow from group, size, start, completion time (`None`: unfinished) and ideal completion time, in
 /// microseconds.
@@ -135,32 +134,4 @@ fn the_order_of_the_records_does_not_matter() {
 fn an_empty_run_has_a_summary() {
     let s = Summary::from_run(&RunResult::default());
     assert_eq!((s.overall.count, s.overall.jain_index, s.overall.fct_ns.p99), (0, None, 0.0));
-    assert!(summary_table(&s).contains("Flows"));
-}
-
-#[test]
-fn terminal_tables() {
-    let (first, mut second) = (run(), run());
-    let mut faster = second.flows[2];
-    faster.finish_ps = Some(40_000_000);
-    second.flows[2] = faster;
-    second.info.name = "faster".into();
-    second.info.ended = EndReason::Interrupted;
-    let (first, second) = (Summary::from_run(&first), Summary::from_run(&second));
-
-    let one = summary_table(&first);
-    let row = |table: &str, label: &str| -> Vec<String> {
-        let line = table.lines().find(|l| l.contains(label)).unwrap_or_else(|| panic!("{label}:\n{table}"));
-        line.trim_matches(['│', ' '])
-            .split("  ")
-            .map(|c| c.trim().to_owned())
-            .filter(|c| !c.is_empty())
-            .collect()
-    };
-    assert_eq!(row(&one, "FCT max"), ["FCT max", "20.00 us", "80.00 us", "80.00 us"]);
-    assert!(one.lines().next().unwrap().contains("Every flow"), "{one}");
-
-    let both = comparison_table(&[&first, &second]);
-    assert_eq!(row(&both, "FCT max"), ["FCT max", "80.00 us", "40.00 us", "0.500x"]);
-    assert!(both.contains("PARTIAL: faster: The user interrupted it."), "{both}");
 }

@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_arrived_in_order_shows_in_the_sack() {
+    fn packets_in_order_show_in_the_sack() {
         assert_eq!(arrived_in_order(0, 1), 1);
         assert_eq!(arrived_in_order(2, 0), 0);
         assert_eq!(arrived_in_order(5, 3), 0b111_000);

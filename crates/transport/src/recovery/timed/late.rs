@@ -1,31 +1,12 @@
-//! Recovery by time: selective repeat that finds losses by the time that packets take, as RACK and its tail loss
-//! probe do (RFC 8985), and that learns this time from the packets that arrive.
-//!
-//! *Patience* is the time that a packet may stay unacknowledged. It is at least a quarter more than the longest
-//! recent time of any packet. While few packets have been measured it is more, because three idle round trips are
-//! then all that is known. A packet counts as lost if it left before one that has arrived, and longer ago than
-//! patience. A packet that merely waits in a growing queue is not overtaken. A late arrival is measured too: each
-//! false alarm raises patience above its cause, so false alarms are few however long a pause is.
-//!
-//! If nothing arrives that proves a loss (the last packets of a message, a queue that has grown), a *probe* follows
-//! the oldest packet after patience, another one after twice that, and so on. The probe waits in the same queues as
-//! data, so its answer is as late as the data. Then it has overtaken nothing, and patience grows by its measurement.
-//! A second probe takes the path of the next packet, or one that worked recently. If that one is answered and the
-//! first is not, the first path is dead or slower than any recent one.
-//!
-//! Only if none of them is answered for the configured time does that count as a *timeout*. Each further timeout
-//! takes longer, as configured. The oldest packet is then retransmitted. If the policy lets no packet leave because
-//! too many are in flight, more of them count as lost: four, then sixteen, and so on.
-//!
-//! A path may answer probes and lose all long packets, for example if its MTU is too small. The oldest packet is then
-//! *stuck*: it is lost each time, for as long as all timeouts together, and the sender gives up.
+//! Packets that others have overtaken, and probes for them.
 
 use alloc::vec::Vec;
 
 use pathweave_units::{Duration, PathId, Time};
 
-use super::selective_repeat::{Sender, Stuck};
-use crate::send::flight::{Flight, Slot};
+use super::Sender;
+use crate::recovery::transmissions::Stuck;
+use crate::send::flight::Flight;
 
 /// Largest number of packets declared late with each acknowledgement or firing of the timer. Arrivals thus clock the
 /// retransmissions. If paused switches hold a whole window on some paths, the first arrivals raise patience before
@@ -40,20 +21,20 @@ const STUCK_LOSSES: u32 = 64;
 const MOST_ASKED: usize = 8;
 
 /// Time between two checks for late packets if nothing arrives.
-pub(crate) fn pause(patience: Duration) -> Duration {
+pub(super) fn pause(patience: Duration) -> Duration {
     Duration::from_ps((patience.as_ps() / 16).max(1))
 }
 
 /// The oldest packet in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Oldest {
-    pub(crate) sent_at: Time,
-    pub(crate) standing: OldestState,
+pub(super) struct Oldest {
+    pub(super) sent_at: Time,
+    pub(super) standing: OldestState,
 }
 
 /// Meaning of an answer for packets that left before its probe on the same path and are not acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answers {
+pub(super) enum Answers {
     /// The packet is lost.
     Prove,
     /// The packet counts as overtaken.
@@ -62,7 +43,7 @@ pub(crate) enum Answers {
 
 /// The state of a packet in flight, as the sender knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OldestState {
+pub(super) enum OldestState {
     /// No packet that left after it has arrived.
     InTurn,
     /// A packet that left after it has arrived.
@@ -73,10 +54,10 @@ pub(crate) enum OldestState {
 
 /// Times after which an overtaken packet is probed for and is lost.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LateRule {
-    pub(crate) patience: Duration,
+pub(super) struct LateRule {
+    pub(super) patience: Duration,
     /// Equals `patience`, unless probes prove losses.
-    pub(crate) lost_after: Duration,
+    pub(super) lost_after: Duration,
 }
 
 impl LateRule {
@@ -90,28 +71,28 @@ impl Sender {
     /// Declares a packet in flight lost.
     fn lose(&mut self, now: Time, psn: u64, flight: &mut Flight) {
         if psn == flight.una() {
-            self.order.lost_oldest(now, psn);
+            self.packets.order.lost_oldest(now, psn);
         }
         flight.lose(psn);
     }
 
     /// Time since the first of the successive losses of the oldest packet. `None` unless there were [`STUCK_LOSSES`].
-    pub(crate) fn stuck_for(&self, now: Time, flight: &Flight) -> Option<Duration> {
-        let Stuck { psn, since, losses } = self.order.stuck()?;
+    pub(super) fn stuck_for(&self, now: Time, flight: &Flight) -> Option<Duration> {
+        let Stuck { psn, since, losses } = self.packets.order.stuck()?;
         (losses >= STUCK_LOSSES && psn == flight.una()).then(|| now.saturating_since(since))
     }
 
     fn is_overtaken(&self, tx: u32) -> bool {
-        self.arrived_tx.wrapping_sub(tx) as i32 > 0
+        self.packets.arrived_tx.wrapping_sub(tx) as i32 > 0
     }
 
     /// The oldest packet in flight.
-    pub(crate) fn oldest(&mut self, flight: &Flight) -> Option<Oldest> {
-        let sent_at = self.oldest_in_flight(flight)?;
-        let (_, tx) = self.order.front()?;
+    pub(super) fn oldest(&mut self, flight: &Flight) -> Option<Oldest> {
+        let sent_at = self.packets.oldest_in_flight(flight)?;
+        let (_, tx) = self.packets.order.front()?;
         let standing = match self.is_overtaken(tx) {
             false => OldestState::InTurn,
-            true if self.order.is_asked(tx) => OldestState::Asked,
+            true if self.packets.order.is_asked(tx) => OldestState::Asked,
             true => OldestState::Overtaken,
         };
         Some(Oldest { sent_at, standing })
@@ -120,24 +101,24 @@ impl Sender {
     /// Returns true if the time since `sent_at` measures how long a packet took, although a later acknowledgement
     /// reported it: acknowledgements may be delayed or lost. If patience has ended since then, the measurement would
     /// only repeat patience, which would grow with each lost acknowledgement.
-    pub(crate) fn is_telling(&self, sent_at: Time) -> bool {
-        !self.order.was_impatient_since(sent_at)
+    pub(super) fn is_telling(&self, sent_at: Time) -> bool {
+        !self.packets.order.was_impatient_since(sent_at)
     }
 
     /// Records a timeout.
-    pub(crate) fn timed_out(&mut self, now: Time) {
-        self.order.silent(now);
+    pub(super) fn timed_out(&mut self, now: Time) {
+        self.packets.order.silent(now);
     }
 
     /// Returns true if a timeout has counted since `sent_at`.
-    pub(crate) fn has_timed_out_since(&self, sent_at: Time) -> bool {
-        self.order.was_silent_since(sent_at)
+    pub(super) fn has_timed_out_since(&self, sent_at: Time) -> bool {
+        self.packets.order.was_silent_since(sent_at)
     }
 
     /// Declares overtaken packets lost that have been in flight for too long, at most [`AT_ONCE`]. Returns the time
     /// of the next check if nothing arrives: when the next overtaken packet is to be probed for or is lost, or after
     /// [`pause`].
-    pub(crate) fn find_late(
+    pub(super) fn find_late(
         &mut self,
         now: Time,
         rule: LateRule,
@@ -145,15 +126,15 @@ impl Sender {
         lost: &mut Vec<u64>,
     ) -> Option<Time> {
         let mut late = 0;
-        while let Some((psn, tx)) = self.order.front() {
+        while let Some((psn, tx)) = self.packets.order.front() {
             if flight.is_in_flight(psn, tx) {
                 if !self.is_overtaken(tx) {
                     return None;
                 }
                 let sent_at = flight.slot(psn).sent_at;
-                if !self.proves_lost(tx) {
+                if !self.packets.proves_lost(tx) {
                     if sent_at.saturating_add(rule.lost_after) > now {
-                        let due = sent_at.saturating_add(rule.wait(self.order.is_asked(tx)));
+                        let due = sent_at.saturating_add(rule.wait(self.packets.order.is_asked(tx)));
                         return Some(due.max(now.saturating_add(Duration::from_ps(1))));
                     }
                     if late == AT_ONCE {
@@ -163,35 +144,36 @@ impl Sender {
                 }
                 self.lose(now, psn, flight);
                 lost.push(psn);
-                self.order.impatient(now);
+                self.packets.order.impatient(now);
             }
-            self.order.pop();
+            self.packets.order.pop();
         }
         None
     }
 
     /// Returns true if probes may leave on another path than the packet that they follow: not if order proves losses.
-    pub(crate) fn may_ask_on_others(&self) -> bool {
-        !self.proves_by_order()
+    pub(super) fn may_ask_on_others(&self) -> bool {
+        !self.packets.proves_by_order()
     }
 
     /// Path of the oldest packet in flight.
-    pub(crate) fn oldest_path(&mut self, flight: &Flight) -> Option<PathId> {
-        self.oldest_in_flight(flight)?;
-        Some(flight.slot(self.order.front()?.0).path)
+    pub(super) fn oldest_path(&mut self, flight: &Flight) -> Option<PathId> {
+        self.packets.oldest_in_flight(flight)?;
+        Some(flight.slot(self.packets.order.front()?.0).path)
     }
 
-    /// Collects the paths of overtaken packets that left at least `patience` ago and were not probed for; at most
-    /// [`MOST_ASKED`]. Records that these packets are probed for now.
-    pub(crate) fn ask(&mut self, now: Time, patience: Duration, flight: &Flight, paths: &mut Vec<PathId>) {
+    /// Paths of overtaken packets that left at least `patience` ago and were not probed for; at most [`MOST_ASKED`].
+    /// Records that these packets are probed for now.
+    pub(super) fn ask(&mut self, now: Time, patience: Duration, flight: &Flight) -> Vec<PathId> {
         let mut late: Vec<(u32, PathId)> = flight
             .in_flight()
-            .filter(|(_, slot)| self.is_overtaken(slot.tx) && !self.order.is_asked(slot.tx))
+            .filter(|(_, slot)| self.is_overtaken(slot.tx) && !self.packets.order.is_asked(slot.tx))
             .filter(|(_, slot)| slot.sent_at.saturating_add(patience) <= now)
             .map(|(_, slot)| (slot.tx, slot.path))
             .collect();
         // Oldest first.
-        late.sort_unstable_by_key(|(tx, _)| tx.wrapping_sub(self.arrived_tx));
+        late.sort_unstable_by_key(|(tx, _)| tx.wrapping_sub(self.packets.arrived_tx));
+        let mut paths = Vec::new();
         for (tx, path) in late {
             if !paths.contains(&path) {
                 if paths.len() == MOST_ASKED {
@@ -199,24 +181,19 @@ impl Sender {
                 }
                 paths.push(path);
             }
-            self.order.asked(tx);
+            self.packets.order.asked(tx);
         }
-        paths.iter().for_each(|&path| self.probe(now, path));
-    }
-
-    /// Records a probe that leaves now on this path, behind all packets sent so far.
-    pub(crate) fn probe(&mut self, now: Time, path: PathId) {
-        self.order.probe(now, path);
+        paths
     }
 
     /// Records that all packets sent so far are probed for, because nothing was received about any.
-    pub(crate) fn asked_for_all(&mut self) {
-        self.order.asked(self.order.end_tx().wrapping_sub(1));
+    pub(super) fn asked_for_all(&mut self) {
+        self.packets.order.asked(self.packets.order.end_tx().wrapping_sub(1));
     }
 
     /// Processes an answer to a probe. Returns false if it is not one. Packets sent before the probe count as
     /// overtaken. With [`Answers::Prove`], those on its path are lost.
-    pub(crate) fn answered(
+    pub(super) fn answered(
         &mut self,
         now: Time,
         (sent_at, path): (Time, PathId),
@@ -224,9 +201,9 @@ impl Sender {
         flight: &mut Flight,
         lost: &mut Vec<u64>,
     ) -> bool {
-        let Some(probe) = self.order.take_probe(sent_at, path) else { return false };
-        if probe.next_tx.wrapping_sub(self.arrived_tx) as i32 > 0 {
-            self.arrived_tx = probe.next_tx;
+        let Some(probe) = self.packets.order.take_probe(sent_at, path) else { return false };
+        if probe.next_tx.wrapping_sub(self.packets.arrived_tx) as i32 > 0 {
+            self.packets.arrived_tx = probe.next_tx;
         }
         if answers == Answers::Prove {
             let before = |tx: u32| probe.next_tx.wrapping_sub(tx) as i32 > 0;
@@ -235,24 +212,19 @@ impl Sender {
             lost.extend(on_path.map(|(psn, _)| psn));
             lost[from..].iter().for_each(|&psn| self.lose(now, psn, flight));
             if lost.len() > from {
-                self.order.impatient(now);
+                self.packets.order.impatient(now);
             }
         }
         true
     }
 
-    /// Returns true if the packet was followed by a probe on its path that has not been answered.
-    pub(crate) fn is_silent(&self, slot: &Slot) -> bool {
-        self.order.is_silent(slot.tx, slot.path)
-    }
-
     /// Declares the oldest packet in flight lost, whatever is known of it.
-    pub(crate) fn lose_oldest(&mut self, now: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
-        self.order.impatient(now);
-        if self.oldest_in_flight(flight).is_some()
-            && let Some((psn, _)) = self.order.front()
+    pub(super) fn lose_oldest(&mut self, now: Time, flight: &mut Flight, lost: &mut Vec<u64>) {
+        self.packets.order.impatient(now);
+        if self.packets.oldest_in_flight(flight).is_some()
+            && let Some((psn, _)) = self.packets.order.front()
         {
-            self.order.pop();
+            self.packets.order.pop();
             self.lose(now, psn, flight);
             lost.push(psn);
         }
@@ -262,22 +234,26 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recovery::contract::LossRecovery;
     use pathweave_policy::Memo;
 
     const US: Duration = Duration::from_us(1);
 
+    fn sender(reorder_packets: u32) -> Sender {
+        Sender::new(reorder_packets, US * 10)
+    }
     fn sent(sender: &mut Sender, flight: &mut Flight, psn: u64, at: Time) {
         let tx = flight.sent(psn, at, PathId(0), 100, Memo(0));
-        sender.on_sent(psn, tx);
+        sender.packets.sent(psn, tx);
     }
     fn acked(sender: &mut Sender, flight: &mut Flight, psn: u64) {
         let slot = flight.ack(psn).expect("in flight");
-        sender.on_acked(&slot, true);
+        sender.packets.acked(&slot, true);
     }
 
     #[test]
-    fn what_was_overtaken_is_lost_when_patience_ends() {
-        let (mut sender, mut flight, mut lost) = (Sender::timed(0), Flight::new(64), Vec::new());
+    fn overtaken_packets_are_lost_when_patience_ends() {
+        let (mut sender, mut flight, mut lost) = (sender(0), Flight::new(64), Vec::new());
         (0..3).for_each(|psn| sent(&mut sender, &mut flight, psn, Time::from_us(psn)));
         acked(&mut sender, &mut flight, 1);
         let rule = LateRule { patience: US * 25, lost_after: US * 25 };
@@ -302,7 +278,7 @@ mod tests {
 
     #[test]
     fn later_packets_prove_it_too_where_paths_keep_order() {
-        let (mut sender, mut flight, mut lost) = (Sender::timed(2), Flight::new(64), Vec::new());
+        let (mut sender, mut flight, mut lost) = (sender(2), Flight::new(64), Vec::new());
         (0..4).for_each(|psn| sent(&mut sender, &mut flight, psn, Time::from_us(psn)));
         acked(&mut sender, &mut flight, 1);
         sender.find_late(
@@ -326,18 +302,18 @@ mod tests {
     /// before it there.
     #[test]
     fn an_answer_proves_what_left_before_its_probe_on_its_path() {
-        let (mut sender, mut flight, mut lost) = (Sender::timed(0), Flight::new(64), Vec::new());
+        let (mut sender, mut flight, mut lost) = (sender(0), Flight::new(64), Vec::new());
         for (psn, path) in [(0, 0), (1, 1), (2, 0), (3, 2)] {
             let tx = flight.sent(psn, Time::from_us(psn), PathId(path), 100, Memo(0));
-            sender.on_sent(psn, tx);
+            sender.packets.sent(psn, tx);
         }
         acked(&mut sender, &mut flight, 3);
         let rule = LateRule { patience: US * 25, lost_after: US * 50 };
         let look = sender.find_late(Time::from_us(24), rule, &mut flight, &mut lost);
         assert_eq!((look, lost.len()), (Some(Time::from_us(25)), 0));
-        let mut paths = Vec::new();
-        sender.ask(Time::from_us(26), rule.patience, &flight, &mut paths);
+        let paths = sender.ask(Time::from_us(26), rule.patience, &flight);
         assert_eq!(paths, [PathId(0), PathId(1)]);
+        paths.iter().for_each(|&path| sender.on_probe_sent(Time::from_us(26), path));
         assert_eq!(sender.oldest(&flight).map(|oldest| oldest.standing), Some(OldestState::Asked));
         assert!(sender.is_silent(flight.slot(0)) && !sender.is_silent(flight.slot(3)));
         // PSN 2 was not late yet, but its path was probed.

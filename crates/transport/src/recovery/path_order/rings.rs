@@ -1,4 +1,4 @@
-//! Loss recovery by the order of packets on each path (LAPS, algorithm 3). A path delivers in order, and so does the
+//! Packets outstanding on each path, whose order shows losses. A path delivers in order, and so does the
 //! return path. When the acknowledgement of a packet arrives, packets that left before it on the same path and are
 //! unacknowledged are lost. The last packets on a path are found lost by the path's own timer.
 //!
@@ -14,42 +14,11 @@ use core::cmp::Reverse;
 
 use pathweave_policy::{FeedbackKind, PathRto, PeerKind, RingScope};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
-use pathweave_wire::Nack;
 
 use crate::send::echoes::Echo;
-use crate::send::flight::{Flight, Slot};
 
 /// Largest number of doublings of a path's time after successive timeouts.
 const MOST_DOUBLINGS: u32 = 6;
-
-/// State of a queue pair: the index of its group of rings. The rings detect its losses, and its own timer detects
-/// none.
-#[derive(Debug)]
-pub(crate) struct Sender {
-    pub(crate) group: u32,
-    /// Latest time at which the timer of a path found packets lost.
-    pub(crate) timed_out_at: Time,
-}
-
-impl Sender {
-    pub(super) fn new() -> Self {
-        Sender { group: u32::MAX, timed_out_at: Time::MAX }
-    }
-    pub(super) fn on_sent(&mut self, _psn: u64, _tx: u32) {}
-    pub(super) fn on_acked(&mut self, _slot: &Slot, _certain: bool) {}
-    pub(super) fn detect(&mut self, _flight: &mut Flight, _lost: &mut Vec<u64>) -> bool {
-        false
-    }
-    /// Ignored: paths show the losses, not the receiver.
-    pub(super) fn on_missing(&mut self, _psns: &[u64], _flight: &mut Flight, _lost: &mut Vec<u64>) {}
-    pub(super) fn on_nack(&mut self, nack: &Nack, flight: &mut Flight, lost: &mut Vec<u64>) {
-        super::refused::lose_refused(nack, flight, lost);
-    }
-    pub(super) fn on_timeout(&mut self, _before: Time, _flight: &mut Flight, _lost: &mut Vec<u64>) {}
-    pub(super) fn oldest_in_flight(&mut self, _flight: &Flight) -> Option<Time> {
-        None
-    }
-}
 
 /// Rule for the time that a path may be silent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,7 +83,8 @@ impl Ring {
     }
 
     fn patience(&self, rule: &SilenceRule) -> Duration {
-        let Some((rtt, one_way_ps)) = self.measured else { return rule.min * (1 << self.timeouts) };
+        let doubled = if rule.rto == PathRto::Guarded { self.timeouts } else { 0 };
+        let Some((rtt, one_way_ps)) = self.measured else { return rule.min * (1 << doubled) };
         let once = match rule.rto {
             PathRto::Fixed => rule.min,
             PathRto::Published => Duration::from_ps(2 * one_way_ps.max(0) as u64),
@@ -125,14 +95,17 @@ impl Ring {
                 (rtt + queued + rule.slack).max(rule.min)
             }
         };
-        once.min(rule.longest) * (1 << self.timeouts)
+        once.min(rule.longest) * (1 << doubled)
     }
 
-    /// Time at which the path has been silent for too long, if nothing arrives. Silence counts from the first
-    /// outstanding packet or from the latest arrival.
+    /// Time at which the path has been silent for too long, if nothing arrives. Silence counts from the latest
+    /// arrival, and from the first outstanding packet or, as in the paper and its code, from the last one.
     fn deadline(&self, rule: &SilenceRule) -> Option<Time> {
-        let first = self.outstanding.front()?;
-        Some(first.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
+        let from = match rule.rto {
+            PathRto::Guarded => self.outstanding.front()?,
+            PathRto::Published | PathRto::Fixed => self.outstanding.back()?,
+        };
+        Some(from.sent_at.max(self.heard_at).saturating_add(self.patience(rule)))
     }
 
     /// Position of a transmission. Transmissions are ordered by time; on several NIC ports some may leave at the same
@@ -255,7 +228,7 @@ impl Rings {
     /// `echo` is the judgement of the queue pair. The echo of an outstanding packet is the first in any case. Returns
     /// the corrected judgement.
     pub(crate) fn heard(&mut self, now: Time, group: u32, path: PathId, heard: &Heard, echo: Echo) -> Echo {
-        let rings = &mut self.groups[group as usize].rings;
+        let Group { rule, rings, .. } = &mut self.groups[group as usize];
         let Some(ring) = rings.get_mut(path.index()) else { return echo };
         ring.heard_at = now;
         let index = ring.position(&heard.of);
@@ -269,6 +242,14 @@ impl Rings {
         if let Some(index) = index {
             let before = ring.outstanding.drain(..=index).take(index);
             self.suspects.extend(before.map(|of| Suspect { of, kind: FeedbackKind::Lost }));
+        }
+        if rule.rto == PathRto::Published
+            && let (Some(deadline), Some(armed)) = (ring.deadline(rule), ring.armed)
+            && deadline < armed
+        {
+            // The paper resets the timer by the latest delay, which may be shorter than the one before.
+            ring.armed = Some(deadline);
+            self.timers.push(Reverse((deadline, group, path.0)));
         }
         Echo::First
     }
@@ -357,7 +338,7 @@ mod tests {
     use FeedbackKind::{Lost, Timeout};
 
     #[test]
-    fn what_left_before_on_the_path_is_lost() {
+    fn earlier_packets_on_the_path_are_lost() {
         let (mut rings, group) = four();
         let now = Time::from_us(20);
         rings.heard(now, group, A, &heard(3), Echo::First);
@@ -424,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_heard_of_another_way_does_not_keep_the_timer_going() {
+    fn feedback_of_another_path_does_not_restart_the_timer() {
         let (mut rings, _) = four();
         rings.expire(Time::from_us(102), |of| of.psn > 2);
         assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, Some(Time::from_us(103))));
@@ -501,6 +482,38 @@ mod tests {
         rings.expire(Time::from_us(400), |_| true);
         rings.sent(group, A, of(500));
         assert_eq!(rings.next_timer(), Some(Time::from_us(600)));
+    }
+
+    /// Section III-G: a packet that is sent resets the timer, an acknowledgement resets it by the latest delay, and
+    /// timeouts do not double it.
+    #[test]
+    fn the_timer_of_the_paper_starts_with_the_last_packet_and_does_not_double() {
+        for (rto, after_ack) in [(PathRto::Published, 120), (PathRto::Fixed, 210)] {
+            let mut rings = Rings::new();
+            let group = rings.join(RingScope::Host, HostId(1), SilenceRule { rto, ..RULE });
+            rings.sent(group, A, of(10));
+            rings.sent(group, A, of(60));
+            rings.expire(Time::from_us(110), |_| true);
+            // 100 us after the packet that left at 60 us.
+            assert_eq!((suspects(&mut rings).len(), rings.next_timer()), (0, Some(Time::from_us(160))));
+            rings.sent(group, A, of(70));
+            // 5 us one way: twice that after the latest acknowledgement.
+            rings.heard(Time::from_us(110), group, A, &heard(60), Echo::First);
+            assert_eq!(suspects(&mut rings), [(10, Lost)]);
+            let mut due = || loop {
+                let at = rings.next_timer().expect("armed");
+                rings.expire(at, |_| true);
+                if rings.take_suspect() == Some(Suspect { of: of(70), kind: Timeout }) {
+                    return at;
+                }
+            };
+            assert_eq!(due(), Time::from_us(after_ack), "{rto:?}");
+            // The next timeout takes as long.
+            let wait = if rto == PathRto::Published { 10 } else { 100 };
+            rings.expire(Time::from_us(299), |_| true);
+            rings.sent(group, A, of(300));
+            assert_eq!(rings.next_timer(), Some(Time::from_us(300 + wait)), "{rto:?}");
+        }
     }
 
     #[test]
