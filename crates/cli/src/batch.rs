@@ -12,6 +12,7 @@ use pathweave_records::{EndReason, RunResult};
 use pathweave_scenario::Loaded;
 use pathweave_sim::{Monitor, MonitorDecision, SimSpec, Snapshot};
 
+use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::live::ProgressFile;
 use crate::memory::{MemoryBudget, RunRefusal};
@@ -25,12 +26,12 @@ use crate::terminal;
 /// # Errors
 /// The error of a run, of the first one in their order if several fail. No further run starts after it, so that it is
 /// reported at once and not after hours of other runs.
-pub(crate) fn run_all<T: Send, E: Send>(
+pub(crate) fn run_all<T: Send>(
     order: &[usize],
     at_a_time: usize,
     interrupt: &Interrupt,
-    one: impl Fn(usize) -> Result<Option<T>, E> + Sync,
-) -> Result<BTreeMap<usize, T>, E> {
+    one: impl Fn(usize) -> Result<Option<T>, Failure> + Sync,
+) -> Result<BTreeMap<usize, T>, Failure> {
     let next = AtomicUsize::new(0);
     let results = Mutex::new(BTreeMap::new());
     let work = || {
@@ -151,12 +152,12 @@ impl Batch {
     ///
     /// # Errors
     /// The error of a run.
-    pub(crate) fn run_all<T: Send, E: Send>(
+    pub(crate) fn run_all<T: Send>(
         &self,
         at_a_time: usize,
         interrupt: &Interrupt,
-        one: impl Fn(usize) -> Result<Option<T>, E> + Sync,
-    ) -> Result<BTreeMap<usize, T>, E> {
+        one: impl Fn(usize) -> Result<Option<T>, Failure> + Sync,
+    ) -> Result<BTreeMap<usize, T>, Failure> {
         let mut order: Vec<usize> = (0..self.costs.len()).collect();
         order.sort_by(|&a, &b| self.costs[b].total_cmp(&self.costs[a]));
         let results = run_all(&order, at_a_time, interrupt, |index| {

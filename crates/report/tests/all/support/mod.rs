@@ -2,7 +2,6 @@
 #![allow(dead_code)] // each test uses its part
 
 use pathweave_records::*;
-use pathweave_report::*;
 use pathweave_units::Rng;
 
 /// Shape of a synthetic run.
