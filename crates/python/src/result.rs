@@ -114,7 +114,7 @@ impl RunResult {
     }
     /// Returns the report, one self-contained HTML page.
     fn report_html(&self, py: Python<'_>) -> String {
-        py.detach(|| records::report_html(&[(&self.run, &self.summary)]))
+        py.detach(|| pathweave_report::report_html(&[(&self.run, &self.summary)]))
     }
     /// Writes the same folder as `pathweave run`: Parquet tables, summary, scenario and report.
     ///
@@ -129,7 +129,7 @@ impl RunResult {
     }
     /// Returns the table that `pathweave run` prints.
     fn __str__(&self) -> String {
-        records::summary_table(&self.summary)
+        pathweave_report::summary_table(&self.summary)
     }
     fn __repr__(&self) -> String {
         let info = &self.run.info;
@@ -140,7 +140,7 @@ impl RunResult {
 /// Returns the table that `pathweave compare` prints. Ratios are relative to the first run.
 #[pyfunction]
 pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
-    records::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
+    pathweave_report::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
 }
 
 /// Returns the colours of curves as "#rrggbb". A scheme has the same colour as on pages.
@@ -149,10 +149,10 @@ pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
 pub(crate) fn scheme_colours(names: Vec<String>) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let hex = |number: usize| {
-        let (red, green, blue) = records::SCHEME_COLOURS[number];
+        let (red, green, blue) = pathweave_report::SCHEME_COLOURS[number];
         format!("#{red:02x}{green:02x}{blue:02x}")
     };
-    records::scheme_colours(&names).into_iter().map(hex).collect()
+    pathweave_report::scheme_colours(&names).into_iter().map(hex).collect()
 }
 
 /// Writes the same folder as `pathweave compare`: a folder per run, and a report of all runs.

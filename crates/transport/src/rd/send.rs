@@ -346,7 +346,7 @@ mod tests {
     #[test]
     fn a_message_that_had_to_wait_begins_its_requests_anew() {
         let mut flow = TxFlow::new();
-        (0..2).for_each(|_| drop(flow.post(0, 2_000, 1_000)));
+        (0..2).for_each(|_| _ = flow.post(0, 2_000, 1_000));
         assert!([0, 2, 3].into_iter().all(|psn| flow.request(psn, 1)));
         assert!(flow.wait(2) && flow.go_on(1, 2, |_| {}));
         assert_eq!(flow.requests.keys().copied().collect::<Vec<_>>(), [0]);
