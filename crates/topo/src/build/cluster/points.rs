@@ -14,7 +14,7 @@ use pathweave_units::HostId;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "`attach` must be \"rail\", \"server\", or a list of hosts of `scale_out`")]
 pub enum Attach {
-    /// By a rule.
+    /// Attachment by a rule.
     Rule(AttachRule),
     /// Host of `scale_out` for each port, in the order of servers, NICs and ports.
     List(Vec<u32>),
@@ -46,7 +46,7 @@ pub(super) struct NicPort {
 
 /// Owner of each attachment point, for each copy of the scale-out network.
 pub(super) struct Points {
-    /// By copy, then by point; `None` if the point is unused.
+    /// Owners of each copy, in the order of points; `None` if a point is unused.
     owner: Vec<Vec<Option<NicPort>>>,
 }
 
