@@ -15,7 +15,7 @@ flows = [{ src = 0, dst = 1, size = "1MB", start = "0s" }]
 [network]
 framing = "ns3"
 source_route = "hops"
-mtu = 1000
+mtu = "1000B"
 verb = "send"
 retransmission = { timeout = "1ms", max_timeout = "5ms", backoff = 3, retry_limit = 4 }
 nic = { packet_cost = "5ns" }
