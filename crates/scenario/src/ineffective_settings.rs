@@ -311,7 +311,10 @@ mod tests {
     fn reflex_without_edges_is_not_reflex() {
         let two_sites = "{ preset = \"reflex-32\" }";
         let [note] = &notes_on(two_sites, "reflex-swift", &[])[..] else { panic!("one note") };
-        assert!(note.contains("hears of no edge") && note.contains("nsf = {}, ndt = {}"), "{note}");
+        assert!(
+            note.contains("gets no feedback of an edge") && note.contains("nsf = {}, ndt = {}"),
+            "{note}"
+        );
         assert!(notes_on(two_sites, "reflex-swift", &["switch.external.nsf={}"]).is_empty());
         assert!(notes("reflex-swift", &[]).is_empty(), "one site has no flows to hear an edge for");
     }

@@ -35,6 +35,7 @@ pub use model::{
     Calibrate, Fidelity, Fold, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig,
     Scenario, Verb, WorkloadEntry,
 };
+pub use pathweave_sim::payload_share;
 pub use pathweave_topo::read_text_file;
 pub use pathweave_units as units;
 pub use prepare::Prepared;

@@ -9,7 +9,6 @@ use pathweave_units::{Bytes, Duration};
 use pathweave_wire::{Framing, RouteBytes};
 
 use crate::nic::{NicConfig, SideChannelConfig};
-use crate::opening::full_and_ack_bytes;
 
 /// Largest payload of a full packet in a fabric: that of jumbo frames. Real hosts use larger packets on loopback
 /// only.
@@ -93,11 +92,6 @@ impl NetworkConfig {
     /// Returns the parts of a source route that count as bytes of packets.
     pub(crate) fn route_bytes(&self) -> RouteBytes {
         self.source_route.unwrap_or(self.framing.default_route_bytes())
-    }
-    /// Returns the payload of a full packet as a share of its bytes on a link, 0 to 1.
-    pub fn payload_share(&self) -> f64 {
-        let (full, _) = full_and_ack_bytes(self);
-        self.mtu.get() as f64 / f64::from(full)
     }
 }
 
@@ -279,19 +273,4 @@ fn check(ok: bool, field: &str, value: impl ToString, allowed: &str) -> Option<C
 #[cfg(feature = "serde")]
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn headers_are_what_the_framing_counts() {
-        let share = |framing| {
-            NetworkConfig { framing, mtu: Bytes::new(1_400), ..NetworkConfig::default() }.payload_share()
-        };
-        assert_eq!(share(Framing::Ns3), 1_400.0 / 1_448.0);
-        // Preamble and gap 20, Ethernet 14, IPv4 20, UDP 8, BTH 12, ICRC 4, FCS 4.
-        assert_eq!(share(Framing::Rocev2), 1_400.0 / 1_482.0);
-    }
 }

@@ -65,7 +65,7 @@ pub use followed::followed;
 pub use footprint::{Footprint, Sizes, Weight, flows_can_leave, records_can_be_written_singly};
 pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
-pub use opening::full_and_ack_bytes;
+pub use opening::{full_and_ack_bytes, payload_share};
 pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
 pub use paths::{PathProfile, PathUse, profile};
 pub use pathweave_execution::GroupSpec;

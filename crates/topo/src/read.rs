@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(binary.unwrap_err(), "not UTF-8 text (line 2)");
         assert!(read < (1 << 20) + (1 << 19), "{read} bytes were read");
         let (long, read) = look(io::repeat(b'7'), 1 << 20);
-        assert_eq!(long.unwrap_err(), "more than 1048576 bytes; at most so many are allowed");
+        assert_eq!(long.unwrap_err(), "more than 1048576 bytes, the largest allowed size");
         assert!(read <= (1 << 20) + (1 << 18), "{read} bytes were read");
     }
 
@@ -175,7 +175,7 @@ mod tests {
         let read = |bytes: &[u8]| look(bytes, 8).0;
         assert_eq!(read(b"\xef\xbb\xbfa\n"), Ok("a\n".to_owned()));
         assert_eq!(read(b"a\n"), Ok("a\n".to_owned()));
-        assert_eq!(read(b"123456789").unwrap_err(), "more than 8 bytes; at most so many are allowed");
+        assert_eq!(read(b"123456789").unwrap_err(), "more than 8 bytes, the largest allowed size");
         assert_eq!(read(b"a\n\xff").unwrap_err(), "not UTF-8 text (line 2)");
         assert_eq!(read(b"\xff\xfea\0").unwrap_err(), "not UTF-8 text (line 1): it begins as UTF-16 does");
     }

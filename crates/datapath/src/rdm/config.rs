@@ -132,7 +132,10 @@ mod tests {
         assert_eq!(wrong(|c| c.receives_a_peer = 0), "receives_a_peer is 0; allowed: 1 to 32768");
         assert_eq!(wrong(|c| c.device.paths = 0), "paths is 0; allowed: 1 to 256");
         let open_to_all = wrong(|c| c.device.bind = "0.0.0.0:0".parse().unwrap());
-        assert!(open_to_all.starts_with("bind is 0.0.0.0:0, which others can send to"), "{open_to_all}");
+        assert!(
+            open_to_all.starts_with("bind is 0.0.0.0:0, an address that other hosts can send to"),
+            "{open_to_all}"
+        );
         assert_eq!(wrong(|c| c.side_channels = 0), "side_channels is 0; allowed: 1 to 65536");
         assert_eq!(
             wrong(|c| c.device.scheme = "udmp".into()),

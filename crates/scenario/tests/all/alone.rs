@@ -8,12 +8,27 @@ use pathweave_sim::NoMonitor;
 use pathweave_topo::{presets, topologies};
 
 /// Instance of each kind of topology that is not read from a file.
-const KINDS: [(&str, &str); 10] = [
+const KINDS: [(&str, &str); 13] = [
     ("star", "hosts = 4"),
     ("dumbbell", "left_hosts = 2\nhost_rate = \"200Gbps\"\nbottleneck_rate = \"40Gbps\""),
     ("leaf-spine", "leaves = 2\nspines = 4\nhosts_per_leaf = 2\nspine_rate = \"40Gbps\""),
     ("fat-tree", "k = 4"),
     ("cross-dc", "sites = 2\nsite = [{ kind = \"leaf-spine\", leaves = 2, spines = 2, hosts_per_leaf = 2 }]"),
+    (
+        "cluster",
+        "servers = 2\nunit = 2\nserver = { gpus = 4, scale_up = { kind = \"switch\", rate = \"3600Gbps\" } }\n\
+         scale_out = { kind = \"leaf-spine\", leaves = 4, spines = 4, hosts_per_leaf = 2 }",
+    ),
+    (
+        "cluster",
+        "servers = 4\nplanes = true\nattach = \"server\"\nserver = { gpus = 2, nic_ports = 2, pcie_rate = \"150Gbps\" }\n\
+         scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 4 }",
+    ),
+    (
+        "cluster",
+        "servers = 2\nserver = { gpus = 4, nics = 2, pcie_rate = \"100Gbps\", scale_up = { kind = \"ring\", rate = \"200Gbps\" } }\n\
+         scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 2 }",
+    ),
     ("dragonfly", "groups = 5\nswitches_per_group = 4\nhosts_per_switch = 2\nlinks_between_groups = 1"),
     ("rail", "clusters = 2\ngpus_per_cluster = 4\nrail_rate = \"400Gbps\"\nscale_up_rate = \"3600Gbps\""),
     ("torus", "size = [3, 3]"),

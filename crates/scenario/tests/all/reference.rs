@@ -126,6 +126,13 @@ impl<'a> Reference<'a> {
         let is_table = |schema: &Json| schema.get("properties").is_some() || schema.get("oneOf").is_some();
         match kind {
             "array" if path == "topology.site" => plain("tables as `topology`"),
+            _ if path == "topology.scale_out" => plain("table as `topology`"),
+            _ if variants(schema).iter().any(|variant| variant["type"] == "array") => {
+                let names =
+                    variants(schema).into_iter().flat_map(|variant| enum_names(self.resolve(variant)));
+                let names: Vec<_> = names.map(|name| format!("`\"{name}\"`")).collect();
+                plain(&format!("{} or array", names.join(", ")))
+            }
             "array" => {
                 let items = self.resolve(&schema["items"]);
                 if !is_table(items) {

@@ -281,7 +281,7 @@ impl Plan {
 
     /// Takes the same numbers from a measured run. `said` describes the measurement.
     pub fn observe_measured(&self, run: usize, result: &RunResult, said: &str) -> Observations {
-        let payload_share = self.runs[run].loaded.scenario.network.payload_share();
+        let payload_share = pathweave_scenario::payload_share(&self.runs[run].loaded.scenario.network);
         let of = |seen: AtPoint<()>| {
             let observed = observe(&self.figures[seen.figure].figure.file, result, payload_share);
             seen.with(Observed { method: said.to_owned(), ..observed })

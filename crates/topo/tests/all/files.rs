@@ -145,7 +145,7 @@ fn errors_of_our_own_format() {
         ("hosts = 2", "net.toml: host0 has no links"),
         (
             "hosts = 3\nrate = '1Gbps'\ndelay = '1us'\nlink = [\n{ a = 'host0', b = 'host1' },\n{ a = 'host1', b = 'host2' }]",
-            "net.toml: there is no way from host2 to host0: hosts forward nothing",
+            "net.toml: there is no path from host2 to host0: hosts forward nothing",
         ),
     ];
     for (text, expected) in cases {

@@ -270,7 +270,7 @@ mod tests {
         );
         assert!(
             error(&UNFINISHED_MAGIC.to_le_bytes())
-                .contains("begins with 2342: its writer did not come to its end")
+                .contains("begins with 2342: its writer did not finish; write it again")
         );
         assert_eq!(
             of((0, 4, 0, 0, 0, 0, NONE, NONE), &[]),

@@ -560,7 +560,7 @@ mod tests {
         };
         assert_eq!(error("0->1 id 0 start 0 size 5"), "x.cm:3: id = 0: expected 1 or more");
         assert_eq!(error("0->1 start 0 size 5 size 6"), "x.cm:3: size is given twice");
-        assert_eq!(error("Nodes 5"), "x.cm:3: Nodes = 5: line 1 says it already");
+        assert_eq!(error("Nodes 5"), "x.cm:3: Nodes = 5: line 1 has it already");
         assert_eq!(
             error("0->1 start 0.5 size 5"),
             "x.cm:3: start = 0.5: expected a whole number at or above 0"

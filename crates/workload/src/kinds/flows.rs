@@ -338,7 +338,7 @@ mod tests {
         let named = |id: &str| FlowSpec { id: Some(id.to_owned()), ..flow(0, 1, 1) };
         assert_eq!(
             error_of(4, inline(vec![flow(0, 1, 1), flow(0, 9, 1)])),
-            "workload \"flows\": flows[1]: dst = 9: no such host; hosts are 0 to 3"
+            "workload \"flows\": flows[1]: dst = 9: no host has this number; hosts are 0 to 3"
         );
         assert!(
             error_of(4, inline(vec![flow(0, 1, 0)])).contains("size = 0 bytes: expected 1 to 4294967296")

@@ -314,7 +314,7 @@ mod tests {
         );
         assert_eq!(
             error("sizes", &["send 5b to 1", "recv 6b from 0"]),
-            "sizes.goal:6: size = 6: what rank 0 sends has 5 bytes"
+            "sizes.goal:6: size = 6: the send of rank 0 has 5 bytes"
         );
         assert_eq!(
             error("self", &["send 5b to 0"]),

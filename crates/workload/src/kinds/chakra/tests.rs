@@ -229,7 +229,7 @@ fn mismatches_are_named_with_their_record() {
     );
     assert_eq!(
         error("sizes", [send(1), receive(6)]),
-        "t.1.et: record 1: comm_size = 6: what rank 0 sends has 5 bytes"
+        "t.1.et: record 1: comm_size = 6: the send of rank 0 has 5 bytes"
     );
     let circle = Writer::new(HEAD).node(1, COMPUTE, &[], &[], 1).node(2, COMPUTE, &[3], &[], 1).node(
         3,
