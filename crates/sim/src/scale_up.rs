@@ -6,16 +6,10 @@
 use pathweave_execution::{PartCompletion, ReceiverCounters, ScaleUpMessage, SenderCounters};
 use pathweave_records::FlowRecord;
 use pathweave_transport::Status;
-use pathweave_units::{Duration, Time};
+use pathweave_units::Time;
 
 use crate::agenda::{Item, Rank};
 use crate::shard::Shard;
-use crate::spec::SimSpec;
-
-/// Returns the longest window in which no message over a scale-up network can be both posted and delivered.
-pub(crate) fn scale_up_window(spec: &SimSpec) -> Duration {
-    spec.topology.scale_up().map_or(Duration::MAX, |network| network.delay())
-}
 
 impl<const C: usize> Shard<'_, C> {
     /// Posts a message if the scale-up network joins its hosts. Returns false if it does not.

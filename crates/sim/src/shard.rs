@@ -19,7 +19,6 @@ use crate::mailbox::Outbox;
 use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
 use crate::partition::ShardLayout;
-use crate::scale_up::scale_up_window;
 use crate::side::first_side;
 use crate::spec::{SimError, SimSpec};
 use crate::tap::Seen;
@@ -136,7 +135,7 @@ impl<'a, const C: usize> Shard<'a, C> {
                 seen: None,
             },
             windows: Windows {
-                longest: network.longest_window().min(notification).min(scale_up_window(spec)),
+                longest: network.longest_window().min(notification).min(spec.scale_up_window()),
                 end: Time::ZERO,
                 active: Vec::new(),
                 #[cfg(test)]

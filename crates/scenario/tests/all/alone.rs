@@ -109,8 +109,8 @@ fn networks() -> Vec<(String, String)> {
 
 /// Networks whose links between switches are slower than those of hosts. Randomly sprayed packets collide there, and
 /// those of a single path are marked.
-const THIN: [&str; 7] =
-    ["astra", "dumbbell", "leaf-spine", "htsim-8.topo", "erd", "udmp-320-8to1", "laps-rail"];
+const THIN: [&str; 8] =
+    ["astra", "cluster", "dumbbell", "leaf-spine", "htsim-8.topo", "erd", "udmp-320-8to1", "laps-rail"];
 
 fn is_thin(name: &str) -> bool {
     THIN.iter().any(|thin| name.starts_with(thin))

@@ -89,9 +89,6 @@ mod tests {
         let many = missing([2, 3, 7, 9].into_iter()).unwrap();
         assert_eq!(many, "6 files are missing: ranks 0 to 1, 4 to 6, 8");
         let odd = missing((0..40).filter(|rank| rank % 2 == 1)).unwrap();
-        assert!(
-            odd.starts_with("20 files are missing: ranks 0, 2, ") && odd.ends_with("14, ..."),
-            "{odd}"
-        );
+        assert!(odd.starts_with("20 files are missing: ranks 0, 2, ") && odd.ends_with("14, ..."), "{odd}");
     }
 }
