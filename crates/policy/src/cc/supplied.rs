@@ -13,7 +13,7 @@ use crate::{Adapt, ConfigError, PolicyEnv};
 pub trait MakeCc: fmt::Debug + Send + Sync {
     /// Returns the name in results.
     fn name(&self) -> &str;
-    /// Creates the congestion control of a queue pair. All randomness comes from the [`PolicyCx`] of later calls, so
+    /// Creates the congestion control of a queue pair. All randomness comes from the [`PolicyCx`](crate::PolicyCx) of later calls, so
     /// that the same seed gives the same run.
     fn make(&self, env: &PolicyEnv) -> Box<dyn ProgramCc>;
     /// Returns the model for runs without packets. Default: a control by delay.
