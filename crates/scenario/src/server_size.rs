@@ -121,7 +121,7 @@ fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
 /// Returns the distances from GPU 0 to the GPUs of the next server outside its scale-up domain: GPU 0 (on its rail)
 /// and GPU 1 (off it), and to GPU 0 of the last server.
 fn hops(topology: &Topology, servers: &Servers, finder: &mut PathFinder<'_>) -> Vec<ServerHops> {
-    let next = servers.scale_up().map_or(servers.gpus(), |network| network.domain_size());
+    let next = servers.scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
     let last = (servers.count() - 1) * servers.gpus();
     let mut targets = vec![next, next + 1, last];
     targets.retain(|&target| target >= next && target < topology.hosts());

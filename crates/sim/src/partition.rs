@@ -195,7 +195,7 @@ fn hosts_by_switch(topology: &Topology) -> Vec<Vec<NodeId>> {
 
 /// Iterates over the hosts of each scale-up domain.
 fn domains(topology: &Topology) -> impl Iterator<Item = impl Iterator<Item = NodeId> + use<>> {
-    let size = topology.scale_up().map_or(u32::MAX, |network| network.domain_size());
+    let size = topology.scale_up().map_or(u32::MAX, pathweave_topo::ScaleUp::domain_size);
     let hosts = if size == u32::MAX { 0 } else { topology.hosts() };
     (0..hosts).step_by(size as usize).map(move |first| (first..hosts.min(first + size)).map(NodeId))
 }

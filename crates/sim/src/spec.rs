@@ -113,7 +113,7 @@ impl SimSpec {
     }
     /// Returns the longest window in which no message over a scale-up network can be both posted and delivered.
     pub(crate) fn scale_up_window(&self) -> Duration {
-        self.topology.scale_up().map_or(Duration::MAX, |network| network.delay())
+        self.topology.scale_up().map_or(Duration::MAX, pathweave_topo::ScaleUp::delay)
     }
     /// Returns true if the run has background traffic, at whose end the run does not wait.
     pub fn has_background(&self) -> bool {

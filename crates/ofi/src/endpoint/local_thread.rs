@@ -119,7 +119,7 @@ fn read_offer(endpoint: &impl Watched, watch: &Watch, newcomers: &mut Slab<Optio
         }
         Offer::Memory(ticket, brought) => endpoint.on_offer(ticket, brought),
         Offer::Invalid => {
-            log(Level::Info, format_args!("a local connection without an offer of shared memory"))
+            log(Level::Info, format_args!("a local connection without an offer of shared memory"));
         }
     }
     newcomers.remove(at);

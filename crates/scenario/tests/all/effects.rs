@@ -94,7 +94,6 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ),
     ("erd", "service.delivery", "each pair of hosts has one message at a time"),
     ("erd", "service.retries", "little is sent again"),
-    ("erd", "service.retry_limit", "likewise"),
     ("erd", "service.rtt", "likewise"),
     ("erd", "service.window_packets", "no source has 64 packets under way"),
     ("", "recovery.sender_window_packets", "no sender has as many packets under way as the receiver tracks"),
@@ -121,7 +120,6 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("mprdma", "policy.burst_timer", "connections have a message each"),
     ("mprdma-half-window", "policy.ooo_packets", "after a mark the window is a packet or two"),
     ("reps", "policy.freeze", "nothing is silent for as long as a timeout takes"),
-    ("dlbf", "policy.available_for", "likewise"),
     ("reps", "policy.decrease", "the window is at its least"),
     ("reps", "policy.max_decrease", "likewise"),
     (
