@@ -33,12 +33,15 @@ __all__ = [
     "Arithmetic",
     "Ask",
     "AstraTopology",
+    "Attach",
+    "AttachRule",
     "BdpWindow",
     "BytesQuantum",
     "Calibrate",
     "Cc",
     "ChakraWorkload",
     "CleanNotice",
+    "ClusterTopology",
     "CnpMode",
     "CnpPolicy",
     "CollectiveWorkload",
@@ -72,6 +75,7 @@ __all__ = [
     "EcmpHash",
     "EcmpRouting",
     "Ecn",
+    "EdgeUpdates",
     "EethPlace",
     "EndToEndService",
     "Exchange",
@@ -92,6 +96,7 @@ __all__ = [
     "Forwarding",
     "ForwardingConfig",
     "Framing",
+    "FullMeshScaleUp",
     "FullMeshTopology",
     "GoBackNRecovery",
     "GoBackNRepeatedRecovery",
@@ -99,8 +104,10 @@ __all__ = [
     "GpuQueues",
     "GrantCost",
     "HopScaling",
+    "HostStamp",
     "HpccTopology",
     "HtsimTopology",
+    "HybridCubeMeshScaleUp",
     "IdleGrants",
     "IncastWorkload",
     "IncreaseOver",
@@ -122,6 +129,8 @@ __all__ = [
     "LinkFlapFault",
     "LinkLossFault",
     "LinkRateFault",
+    "ListScaleUp",
+    "ListedLink",
     "LoadOf",
     "LogNormalJitter",
     "Margin",
@@ -192,21 +201,25 @@ __all__ = [
     "Retransmission",
     "RetryOrder",
     "RingAllReduceWorkload",
+    "RingScaleUp",
     "RingScope",
     "Role",
     "RouteBytes",
     "Routing",
     "RttSource",
     "Run",
+    "ScaleUp",
     "ScenarioFile",
     "Schedule",
     "Scheme",
     "SchemeName",
     "SelectiveRepeatRecovery",
     "SenderSwitchRouting",
+    "Server",
     "Service",
     "SharedReceiveService",
     "SideChannel",
+    "SideRoute",
     "SilentReordering",
     "SimaiTopology",
     "SimaiWorkload",
@@ -224,6 +237,7 @@ __all__ = [
     "SwiftHops",
     "Switch",
     "SwitchDownFault",
+    "SwitchScaleUp",
     "Thresholds",
     "Time",
     "TimedRecovery",
@@ -232,6 +246,7 @@ __all__ = [
     "TimeoutsRecovery",
     "Topology",
     "TorusEnds",
+    "TorusScaleUp",
     "TorusTopology",
     "TrainingWorkload",
     "TransformerModel",
@@ -316,7 +331,7 @@ class DcqcnCc(Table):
     """DCQCN's reaction point: rate-based, driven by congestion notifications.
 
     Args:
-        additive_increase: R_AI: what an additive step adds to the target.
+        additive_increase: R_AI: increase of the target by an additive step.
         alpha_timer: K: alpha is updated (sampled) or decays (immediate) once in this time.
         byte_counter: B: wire bytes sent that make one step of rate increase; 0B: no byte counter.
         clamp_target: Every cut sets the target to the rate before it. If false, a cut without an increase since the
@@ -324,7 +339,7 @@ class DcqcnCc(Table):
         decrease_interval: The rate falls at most once in this time; with "immediate", 0s reacts to every notification.
         fast_recovery_stages: F: steps that halve the distance to the target before the target itself rises.
         gain: g: weight of the newest observation in alpha, 0 to 1.
-        hyper_increase: R_HAI: what a step adds to the target once both timer and byte counter are past F.
+        hyper_increase: R_HAI: increase of the target by a step once both timer and byte counter are past F.
         increase_scale: Line rate for which R_AI and R_HAI are given; they grow in proportion. 0bps: they are absolute.
         initial_alpha: Alpha at the first notification, 0 to 1; a cut is by alpha / 2.
         min_rate: The rate never falls below this.
@@ -590,13 +605,14 @@ class TimelyCc(Table):
 
     Args:
         beta: beta: weight of decreases, 0 to 1.
+        edge_updates: Answers of the edge of a site that update the rate: "every" (default) or "per_round_trip".
         gain: Weight of the newest sample in the average of differences, 0 to 1.
         hyper_after: Increases in a row after which further ones add `hyper_factor` steps.
         hyper_factor: Steps an increase adds from then on (hyperactive increase).
         min_rate: The rate never falls below this.
         min_rtt: Round-trip time by which differences are divided to make the gradient.
         preset: Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "erpc", "near".
-        step: delta: what an increase adds to the rate.
+        step: delta: increase of the rate by a step.
         step_scale: Line rate for which `step` is given; it grows in proportion. 0bps: it is absolute.
         t_high: T_high: above it the rate always falls.
         t_low: T_low: below this round-trip time the rate always rises.
@@ -605,6 +621,7 @@ class TimelyCc(Table):
 
     kind: ClassVar[str | None] = "timely"
     beta: float | None = None
+    edge_updates: EdgeUpdates | None = None
     gain: float | None = None
     hyper_after: int | None = None
     hyper_factor: int | None = None
@@ -636,7 +653,7 @@ class CnpPolicy(Table):
 class ConWeave(Table):
     """Parameters of ConWeave. The defaults are those of its authors' simulator (conweave-ns3, run.py) for two tiers and
     a lossless fabric. For three tiers that simulator has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default` and
-    `idle_after`.
+    `idle_after`. Times are at most 1 s.
 
     Args:
         entries: Number of flows that a switch can track as the sender's switch, and as many as the receiver's switch. A
@@ -749,8 +766,8 @@ class Drill(Table):
 
     Args:
         memory: Number of best queues remembered from the packets before, 0 or 1. Default 1 (DRILL(2,1)).
-        samples: Number of queues sampled at random for each packet, 1 to 64. Default 2 (DRILL(2,1), the choice of its
-            paper).
+        samples: Number of queues sampled at random for each packet, 1 to 64. The variant "published" draws each by
+            itself, so that two may be the same. Default 2 (DRILL(2,1), the choice of its paper).
         variant: Variant of DRILL: "published" (default), or "conweave-ns3", as in that simulator.
     """
 
@@ -1113,8 +1130,21 @@ class LetFlow(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class ListedLink(Table):
+    """Link of a scale-up network that is given as a list.
+
+    Args:
+        gpus: The two GPUs, counted within the domain from 0.
+        rate: Rate in each direction.
+    """
+
+    gpus: list[int]
+    rate: Rate
+
+
+@dataclass(kw_only=True, repr=False)
 class Scheme(Table):
-    """A scheme with changes: fields replace those of the base.
+    """A scheme with changes: its fields replace those of the base.
 
     Args:
         base: Name of the scheme to start from.
@@ -1164,6 +1194,7 @@ class Ndt(Table):
         max_pause: T_maxpause: longest duration of a pause, above 0. Default 500 us (Reflex, table I).
         min_active: Number of active flows below which there is no pause. Default 1, the literal reading: one congested
             flow out of one is paused. With 4 or more a few flows are not stopped.
+        stamp: Time stamp that hosts read in acknowledgements. Default "renewed".
         threshold: T_dst_thresh: round trip from the switch to the receiver above which a flow is congested. Absent: the
             idle round trip plus six tenths of it or eight packets, whichever is more. On the fabric of Reflex that is
             10 us (table I: 10 us).
@@ -1178,6 +1209,7 @@ class Ndt(Table):
     max_flows: int | None = None
     max_pause: Time | None = None
     min_active: int | None = None
+    stamp: HostStamp | None = None
     threshold: Time | None = None
     weight: int | None = None
 
@@ -1621,7 +1653,7 @@ class MprdmaPolicy(Table):
     Args:
         burst_timer: Burst timer: a flow that has had nothing to send for this long restarts with at most the initial
             window. Default 0s, which means the base round-trip time.
-        decrease: Effect of a mark on the window: "half_packet" (default) or "half_window".
+        decrease: Effect of a mark on the window: "half_packet" (default), "half_window" or "half_window_each_mark".
         explore: p: probability that a packet explores a random path instead of the acknowledgement's. Default 0.01
             (NSDI 2018).
         initial_window_bdp: Initial window, in bandwidth-delay products. Default 1: a RoCE queue pair starts at line
@@ -1676,8 +1708,8 @@ class DlbfPolicy(Table):
         cc: Congestion control. Default: DCQCN with preset `hpcc`, the same as that of ECMP.
         gap_margin: Time added to the delay gap of every packet. Delays are half a round trip old when they are used,
             and a growing queue makes the true gap larger. Default 0s (the paper).
-        marked_rate: Effect of a marked packet on the rate. Default "of_its_path".
-        on_switch: Packets sent on a new path before its data. Default "wait".
+        marked_rate: Effect of a marked packet on the rate. Default "reduced" (the paper).
+        on_switch: Packets sent on a new path before its data. Default "copies_and_notices" (the paper).
         scope: Queue pairs whose acknowledgements update the state of the paths. Default "host_pair".
         unavailable_for: T_unavail: time for which a path counts as congested after its last marked acknowledgement.
             Default 200 us, twice `available_for`. The repaired variant uses eight round trips of the idle network if
@@ -1772,8 +1804,8 @@ class LapsPolicy(Table):
         margin: Place where the margin of the base delay is counted: "per_switch" (default) or "per_link".
         margin_packets: Margin, in full packets at each switch or link. Default 5 (paper: 5 per switch; code: 1 per
             link).
-        variant: Variant of the algorithm: "repaired" (default), "published" or "code_2025". Determines the rules that
-            the other fields leave open. The named schemes set the other fields to match.
+        variant: Variant of the algorithm: "repaired" (default), "published", "published_unbounded" or "code_2025".
+            Determines the rules that the other fields leave open. The named schemes set the other fields to match.
         window_of: Threshold by which the window is computed, which is two of it: "paths" (default) or "fabric".
     """
 
@@ -2126,6 +2158,137 @@ class Run(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class SwitchScaleUp(Table):
+    """Switches join all GPUs (NVSwitch). Only the two directions of each GPU limit. `rate` is that of all links of a
+    GPU together.
+
+    Args:
+        rate: Rate of a link in one direction.
+        delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
+        efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "switch"
+    rate: Rate
+    delay: Time | None = None
+    efficiency: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class FullMeshScaleUp(Table):
+    """Each pair of GPUs has a link (MI300X).
+
+    Args:
+        rate: Rate of a link in one direction.
+        delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
+        efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "full-mesh"
+    rate: Rate
+    delay: Time | None = None
+    efficiency: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class HybridCubeMeshScaleUp(Table):
+    """Eight GPUs with six links each, as in DGX-1 with V100: two quads, of which each GPU has a partner in the other.
+
+    Args:
+        rate: Rate of a link in one direction.
+        delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
+        efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "hybrid-cube-mesh"
+    rate: Rate
+    delay: Time | None = None
+    efficiency: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class RingScaleUp(Table):
+    """Each GPU has a link to the next and to the previous one.
+
+    Args:
+        rate: Rate of a link in one direction.
+        delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
+        efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "ring"
+    rate: Rate
+    delay: Time | None = None
+    efficiency: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class TorusScaleUp(Table):
+    """Torus: links to both neighbours in each dimension.
+
+    Args:
+        dims: GPUs in each dimension. The product is the number of GPUs of the domain. The first dimension varies
+            fastest.
+        rate: Rate of a link in one direction.
+        delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
+        efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "torus"
+    dims: list[int]
+    rate: Rate
+    delay: Time | None = None
+    efficiency: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class ListScaleUp(Table):
+    """Links as listed.
+
+    Args:
+        links: Links with both directions.
+        delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
+        efficiency: Usable part of the rates, above 0 to 1: payload that a program can move at most. Default 1.
+    """
+
+    kind: ClassVar[str | None] = "list"
+    links: list[ListedLink]
+    delay: Time | None = None
+    efficiency: float | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class Server(Table):
+    """Server with GPUs and NICs. Fields that are not given come from `preset`, or have the defaults below.
+
+    Args:
+        domain: Number of GPUs that one scale-up network joins: a multiple of `gpus` if it spans servers. Default:
+            `gpus`.
+        gpus: Number of GPUs. Each is a host. Default 8.
+        nic_of_gpu: NIC of each GPU, if GPUs share NICs. Default: GPU g has NIC g * nics / gpus.
+        nic_ports: Number of ports of a NIC. Default 1.
+        nics: Number of NICs: a multiple or a divisor of `gpus`, unless `nic_of_gpu` is given. Default: `gpus`.
+        pcie_delay: Latency between a GPU and its NIC, where `pcie_rate` matters. Default 300 ns.
+        pcie_rate: Rate between a GPU and its NIC in each direction. It matters if it is below the rate of the NIC's
+            ports, or if GPUs share a NIC. Default: no limit, or for shared NICs the rate of the NIC's ports.
+        port_rate: Rate of a port. Default: the rate of the host links of `scale_out`.
+        preset: Name of a server model, such as "dgx-h100", whose settings apply where none are given here.
+        scale_up: Network that joins the GPUs. Default: none, so that all traffic takes the NICs.
+    """
+
+    domain: int | None = None
+    gpus: int | None = None
+    nic_of_gpu: list[int] | None = None
+    nic_ports: int | None = None
+    nics: int | None = None
+    pcie_delay: Time | None = None
+    pcie_rate: Rate | None = None
+    port_rate: Rate | None = None
+    preset: str | None = None
+    scale_up: ScaleUp | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class ConnectionService(Table):
     """Reliable connection (RC): a queue pair at each end for each pair of processes."""
 
@@ -2199,17 +2362,21 @@ class DatagramService(Table):
 
 @dataclass(kw_only=True, repr=False)
 class SideChannel(Table):
-    """The reliable channel between each pair of hosts, used by datagram queue pairs besides the fabric. It stands for
-    TCP connections, modelled as a delay and a rate. Its packets do not cross the fabric.
+    """The reliable channel between each pair of hosts, which carries the requests and announcements of datagram queue
+    pairs. It stands for TCP connections.
 
     Args:
-        rate: Rate of each connection, above 0. Default 1 Gbit/s (ours).
-        stack: Time in the network stack of each end, in addition to the delay of the idle path. Default 5 us (ours:
-            typical of a kernel's TCP).
+        rate: Rate of each connection beside the fabric, above 0. Default 1 Gbit/s (ours).
+        stack: Time in the network stack of each end, in addition to the way. Default 5 us (ours: typical of a kernel's
+            TCP).
+        via: Way of the channel's packets. "beside" (default): they do not cross the fabric, and take the delay of the
+            idle path. "fabric": they cross it as those of a connection under scheme "dctcp", so that they can queue and
+            be lost.
     """
 
     rate: Rate | None = None
     stack: Time | None = None
+    via: SideRoute | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2481,6 +2648,34 @@ class CrossDcTopology(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class ClusterTopology(Table):
+    """Servers with GPUs and several NICs, attached to a scale-out network of any kind. Each GPU is a host: GPU g of
+    server s, named "srv{s}.gpu{g}", has number s * gpus + g. GPUs of one server or rack exchange messages over their
+    scale-up network (NVLink), all others over their NICs.
+
+    Args:
+        scale_out: Network between the servers. Its hosts are the attachment points of NIC ports. With `planes`, it is
+            the network of one plane.
+        servers: Number of servers.
+        attach: Attachment of NIC ports to the hosts of `scale_out`. "rail": a leaf holds the NICs with one number, of
+            `unit` servers. "server": all ports of a server follow each other, then the next server. A list: the point
+            of each port, in the order of servers, NICs and ports. Default "rail".
+        planes: Connects port q of every NIC to plane q, a copy of `scale_out` with the prefix "p{q}." in all names.
+            Default false: all ports are attached to one network.
+        server: GPUs, NICs and scale-up network of a server.
+        unit: Number of servers of a scalable unit, for `attach = "rail"`. Default: all servers are one unit.
+    """
+
+    kind: ClassVar[str | None] = "cluster"
+    scale_out: Topology
+    servers: int
+    attach: Attach | None = None
+    planes: bool | None = None
+    server: Server | None = None
+    unit: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class DragonflyTopology(Table):
     """Dragonfly (Kim et al., ISCA 2008). In a group every switch is linked to every other. Every two groups are linked
     by `links_between_groups` links, spread evenly over their switches. A path leads to the other group directly or over
@@ -2721,6 +2916,9 @@ class PresetTopology(Table):
         agg_core_links: Number of parallel links between each aggregation switch and each of its cores. Default 1.
         agg_core_rate: Rate of the links between aggregation switches and cores. Default: `tor_agg_rate`.
         aggs_per_pod: Number of aggregation switches in each pod.
+        attach: Attachment of NIC ports to the hosts of `scale_out`. "rail": a leaf holds the NICs with one number, of
+            `unit` servers. "server": all ports of a server follow each other, then the next server. A list: the point
+            of each port, in the order of servers, NICs and ports. Default "rail".
         bottleneck_delay: One-way propagation delay of the bottleneck. Default: `host_delay`.
         bottleneck_links: Number of parallel links of the bottleneck. Default 1.
         bottleneck_rate: Rate of each link of the bottleneck. Default: `host_rate`.
@@ -2763,13 +2961,19 @@ class PresetTopology(Table):
             1, where 1 means no oversubscription. Sets `agg_core_rate` and therefore excludes it. Fewer `cores`
             oversubscribe by fewer paths instead.
         path: The file, relative to the scenario file.
+        planes: Connects port q of every NIC to plane q, a copy of `scale_out` with the prefix "p{q}." in all names.
+            Default false: all ports are attached to one network.
         pods: Number of pods.
         rail_delay: One-way propagation delay to rail switches. Default: `host_delay`.
         rail_rate: Rate of the links to rail switches. Default 100 Gb/s (LAPS, section IV).
         rate: Rate of every link. Default 100 Gb/s (UDMP, section V-A).
         right_hosts: Number of hosts at the right switch, numbered after the left ones. Default: `left_hosts`.
+        scale_out: Network between the servers. Its hosts are the attachment points of NIC ports. With `planes`, it is
+            the network of one plane.
         scale_up_delay: One-way propagation delay to scale-up switches. Default: `host_delay`.
         scale_up_rate: Rate of the links to scale-up switches. Default: `rail_rate`.
+        server: GPUs, NICs and scale-up network of a server.
+        servers: Number of servers.
         site: Topology inside each site, of any kind. Either one for all sites, or one for each.
         sites: Number of sites, 2 to 64. Default: the number of entries in `site`.
         size: Number of switches along each dimension, one to three numbers, such as [8, 8].
@@ -2784,6 +2988,7 @@ class PresetTopology(Table):
         tor_agg_links: Number of parallel links between each ToR and each aggregation switch of its pod. Default 1.
         tor_agg_rate: Rate of the links between ToRs and aggregation switches. Default: `host_rate`.
         tors_per_pod: Number of ToR switches in each pod.
+        unit: Number of servers of a scalable unit, for `attach = "rail"`. Default: all servers are one unit.
         wan_delay: One-way propagation delay of the WAN links. Default 500 us (Reflex, section II-C).
         wan_links: Number of parallel WAN links between two external switches. Default 1.
         wan_pfc: Enables PFC between external switches across the WAN. Default false, because the headroom of such a
@@ -2814,6 +3019,7 @@ class PresetTopology(Table):
     agg_core_links: int | None = None
     agg_core_rate: Rate | None = None
     aggs_per_pod: int | None = None
+    attach: Attach | None = None
     bottleneck_delay: Time | None = None
     bottleneck_links: int | None = None
     bottleneck_rate: Rate | None = None
@@ -2848,13 +3054,17 @@ class PresetTopology(Table):
     name: str | None = None
     oversubscription: float | None = None
     path: str | None = None
+    planes: bool | None = None
     pods: int | None = None
     rail_delay: Time | None = None
     rail_rate: Rate | None = None
     rate: Rate | None = None
     right_hosts: int | None = None
+    scale_out: Topology | None = None
     scale_up_delay: Time | None = None
     scale_up_rate: Rate | None = None
+    server: Server | None = None
+    servers: int | None = None
     site: list[Topology] | None = None
     sites: int | None = None
     size: list[int] | None = None
@@ -2869,6 +3079,7 @@ class PresetTopology(Table):
     tor_agg_links: int | None = None
     tor_agg_rate: Rate | None = None
     tors_per_pod: int | None = None
+    unit: int | None = None
     wan_delay: Time | None = None
     wan_links: int | None = None
     wan_pfc: bool | None = None
@@ -3499,6 +3710,17 @@ Arithmetic: TypeAlias = Literal["float", "fixed"]
 Ask: TypeAlias = Literal["shared", "whole"]
 
 
+# Attachment of NIC ports to the hosts of the scale-out network.
+Attach: TypeAlias = Literal["rail", "server"] | list[int]
+
+
+# Rule by which NIC ports are attached.
+# "rail": A leaf holds one rail of one unit: the NICs with equal number of its servers. The ports of a NIC are attached
+#   to leaves side by side.
+# "server": All ports of a server follow each other.
+AttachRule: TypeAlias = Literal["rail", "server"]
+
+
 # a size with its unit, such as "8MB" or "4KiB"
 Size: TypeAlias = str
 
@@ -3575,7 +3797,8 @@ DcqcnPreset: TypeAlias = Literal["hpcc", "paper", "conweave", "laps", "astra"]
 # Effect of a mark on the window.
 # "half_packet": Every marked acknowledgement removes half a packet (NSDI 2018).
 # "half_window": A marked acknowledgement halves the window, at most once a round trip. Not MP-RDMA.
-Decrease: TypeAlias = Literal["half_packet", "half_window"]
+# "half_window_each_mark": Every marked acknowledgement halves the window. Not MP-RDMA.
+Decrease: TypeAlias = Literal["half_packet", "half_window", "half_window_each_mark"]
 
 
 # Order of delivery.
@@ -3619,8 +3842,8 @@ Draw: TypeAlias = Literal["independent", "disjoint"]
 # "published": One memory for each set of next hops, which wins only if it is better. A queue includes the rest of the
 #   packet in transmission.
 # "conweave-ns3": The variant of conweave-ns3. One memory for each destination, which wins also if others are equally
-#   good. The first two sampled ports differ. The packet in transmission does not count, and control packets are
-#   forwarded by hash.
+#   good. All sampled ports differ. The packet in transmission does not count, and control packets are forwarded by
+#   hash.
 DrillVariant: TypeAlias = Literal["published", "conweave-ns3"]
 
 
@@ -3639,6 +3862,13 @@ E2eMode: TypeAlias = Literal["none", "hold"]
 # "seeded": Each switch has a seed of its own.
 # "polarised": All switches have the same seed: successive tiers repeat each other's choice (hash polarisation).
 EcmpHash: TypeAlias = Literal["seeded", "polarised"]
+
+
+# Answers of the edge of a site that update the rate.
+# "every": Every answer: the edge chooses their interval.
+# "per_round_trip": One answer per round-trip time to the edge, for a packet sent after the last update (the simulator
+#   of HPCC updates once the acknowledged number has passed that of the next packet at the last update).
+EdgeUpdates: TypeAlias = Literal["every", "per_round_trip"]
 
 
 # Place of ERD's header.
@@ -3677,9 +3907,9 @@ Fault: TypeAlias = (
 FeedForward: TypeAlias = Literal["plain", "gated"]
 
 
-# Granularity of the simulation.
-# "packet": Simulate every packet.
-# "flow": Simulate messages as fluids.
+# Model of the traffic of a run.
+# "packet": Every packet is simulated.
+# "flow": Messages are simulated as fluid flows that share links.
 Fidelity: TypeAlias = Literal["packet", "flow"]
 
 
@@ -3752,6 +3982,13 @@ GpuQueues: TypeAlias = Literal["unmarked", "marked"]
 GrantCost: TypeAlias = Literal["granted"] | PacketGrantCost
 
 
+# Time stamp that hosts read in the acknowledgements of flows from other sites.
+# "renewed": Time at which the data left this switch, as in the paper. Hosts that use it as a round trip measure only
+#   the way from this switch on.
+# "restored": Time at which the data left its host. The switch remembers it and writes it into the acknowledgement.
+HostStamp: TypeAlias = Literal["renewed", "restored"]
+
+
 # Grants to senders that want nothing.
 # "on": Granted while no sender wants anything.
 # "off": Never granted.
@@ -3774,11 +4011,13 @@ Jitter: TypeAlias = UniformJitter | LogNormalJitter | PausesJitter
 # "repaired": Variant of pathweave. One silent path is probed before a data packet, if data hardly takes it or gets no
 #   acknowledgement there. A probe doubles the estimated delay of the path. The expected rate is at most the line rate.
 #   After a change the rate stays until every path has shown the effect. Estimated delays do not count as congestion.
-# "published": Variant of the paper, algorithms 1 and 2. All silent paths are probed. The expected rate has no limit.
-#   After a change the rate stays for twice the shortest delay. Estimated delays count as measured ones.
+# "published": Variant of the paper, algorithms 1 and 2. All silent paths are probed. The expected rate is at most the
+#   line rate, as the rate limiter of the NIC allows no more. After a change the rate stays for twice the shortest
+#   delay. Estimated delays count as measured ones.
+# "published_unbounded": Variant "published" without a bound on the expected rate: algorithm 2 prints none.
 # "code_2025": Variant of the authors' code of January 2025. Probes overtake data, and a probe leaves the delay of its
 #   path as last measured.
-LapsVariant: TypeAlias = Literal["repaired", "published", "code_2025"]
+LapsVariant: TypeAlias = Literal["repaired", "published", "published_unbounded", "code_2025"]
 
 
 # Marking by ports that lead to hosts.
@@ -3900,6 +4139,7 @@ SchemeName: TypeAlias = Literal[
     "wcmp",
     "ugal",
     "dlbf",
+    "dlbf-wait",
     "dlbf-published",
     "erd",
     "erd-dcqcn",
@@ -3982,10 +4222,11 @@ PathChoice: TypeAlias = Literal["came_back_well", "window_each"]
 
 
 # Timeout of a path: time without an acknowledgement after which all packets in flight on the path count as lost.
-# "guarded": Twice the path's delay plus `rto_slack`, at least `rto_min`.
-# "published": Twice the path's latest one-way delay, which any growing queue exceeds (LAPS, section III-D). Needs
-#   synchronized clocks.
-# "fixed": `rto_min` always (LAPS, its code).
+# "guarded": Twice the path's delay plus `rto_slack`, at least `rto_min`, from the first outstanding packet. Each
+#   timeout in a row doubles it.
+# "published": Twice the path's latest one-way delay, which any growing queue exceeds (LAPS, section III-G). Needs
+#   synchronized clocks. Every packet sent resets the timer, and timeouts do not double it.
+# "fixed": `rto_min` always (LAPS, its code). Every packet sent resets the timer, and timeouts do not double it.
 PathRto: TypeAlias = Literal["guarded", "published", "fixed"]
 
 
@@ -4125,9 +4366,9 @@ RetryOrder: TypeAlias = Literal["first", "half", "last"]
 RingScope: TypeAlias = Literal["host", "queue_pair"]
 
 
-# Role of a workload in the run.
-# "foreground": The run waits for the workload.
-# "background": The run does not wait for the workload.
+# Role of a workload group in the run.
+# "foreground": The group is measured. The run ends when the foreground is done.
+# "background": The group is competing traffic. It is cut off when the foreground is done, and reported separately.
 Role: TypeAlias = Literal["foreground", "background"]
 
 
@@ -4155,6 +4396,10 @@ Routing: TypeAlias = (
 RttSource: TypeAlias = Literal["measured", "configured"]
 
 
+# Scale-up network of a server or rack, such as NVLink or Infinity Fabric.
+ScaleUp: TypeAlias = SwitchScaleUp | FullMeshScaleUp | HybridCubeMeshScaleUp | RingScaleUp | TorusScaleUp | ListScaleUp
+
+
 # Order of the computations of a pipeline stage.
 # "1f1b": One forward, one backward. Stage s of S first does S - 1 - s microbatches forward, and then alternates between
 #   one forward and one backward (Narayanan et al., "PipeDream", SOSP 2019, with a flush after each iteration).
@@ -4164,6 +4409,12 @@ Schedule: TypeAlias = Literal["1f1b", "gpipe"]
 
 # Transport service of a queue pair (InfiniBand architecture).
 Service: TypeAlias = ConnectionService | SharedReceiveService | EndToEndService | DatagramService
+
+
+# Way of the packets of side channels.
+# "beside": A delay and a rate.
+# "fabric": A connection on the fabric.
+SideRoute: TypeAlias = Literal["beside", "fabric"]
 
 
 # Definition of a hop on the round trip.
@@ -4195,6 +4446,7 @@ Topology: TypeAlias = (
     | LeafSpineTopology
     | FatTreeTopology
     | CrossDcTopology
+    | ClusterTopology
     | DragonflyTopology
     | RailTopology
     | TorusTopology

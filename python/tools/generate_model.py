@@ -136,11 +136,16 @@ class Generator:
         return self.alias(ours, " | ".join(([literal(texts)] if texts else []) + types), definition)
 
     def choice(self, name: str, ours: str, base: str, branch: Json, whole: Json) -> tuple[str, str]:
-        """An alternative: a text, or a class."""
+        """An alternative: a text, a type, or a class."""
         if "const" in branch:
             return "text", branch["const"]
         if "enum" in branch:
             return "type", literal(branch["enum"])
+        if "$ref" in branch:
+            names = self.definitions[branch["$ref"].removeprefix(REFERENCE)]["oneOf"]
+            return "type", literal([one["const"] for one in flat(names)])
+        if "properties" not in branch:
+            return "type", self.type_of(branch)
         properties = branch["properties"]
         if "kind" in properties and "const" in properties["kind"]:
             label = properties["kind"]["const"]
