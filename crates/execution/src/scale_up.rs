@@ -6,10 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
+use pathweave_records::FlowRecord;
 use pathweave_topo::{LinkShare, ScaleUp};
+use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, Time};
 
-use crate::max_min::{FlowId, Solver, Use};
+use crate::execution::{Execution, PartCompletion};
+use crate::max_min::{FlowId, Solver, Use, bytes_per_ps};
+use crate::tally::{ReceiverCounters, SenderCounters};
 
 /// Part of a byte that counts as nothing: the error of rates and times in floating point.
 const ROUNDING_BYTES: f64 = 1e-3;
@@ -79,16 +83,10 @@ impl ScaleUpCarrier {
         self.network.delay()
     }
 
-    /// Returns true if messages between two hosts take the scale-up network.
-    #[inline]
-    pub fn joins(&self, a: HostId, b: HostId) -> bool {
-        self.network.joins(a, b)
-    }
-
     /// Returns the time that a message takes alone.
     pub fn ideal(&self, src: HostId, dst: HostId, bytes: u64) -> Duration {
-        let bytes_per_ps = self.network.alone(src, dst).as_bps() as f64 / 8e12;
-        self.delay() + Duration::from_ps((bytes as f64 / bytes_per_ps).ceil() as u64)
+        let rate = bytes_per_ps(self.network.alone(src, dst));
+        self.delay() + Duration::from_ps((bytes as f64 / rate).ceil() as u64)
     }
 
     /// Accepts a message posted at `now`. Its domain must not have been advanced beyond `now` and the latency.
@@ -130,11 +128,51 @@ impl ScaleUpCarrier {
     }
 }
 
+impl<Q> Execution<Q> {
+    /// Posts a message if a scale-up network joins its hosts, at both of them. Returns false if none does.
+    pub fn post_over(&mut self, carrier: &mut ScaleUpCarrier, now: Time, flow: u32) -> bool {
+        let message = self.tasks.graph.messages()[flow as usize];
+        let (src, dst, bytes) = (message.src, message.dst, message.size.get());
+        if !carrier.network.joins(src, dst) {
+            return false;
+        }
+        let ideal = carrier.ideal(src, dst, bytes);
+        self.posted(
+            FlowRecord {
+                start_ps: now.as_ps(),
+                ideal_fct_ps: ideal.as_ps(),
+                ideal_acked_ps: Some(ideal.as_ps()),
+                ..self.record(flow)
+            },
+            1,
+        );
+        self.expected(flow, 1);
+        carrier.post(now, ScaleUpMessage { flow, src, dst, bytes });
+        true
+    }
+
+    /// At the receiver: a message has arrived over the scale-up network.
+    pub fn delivered_over_scale_up(&mut self, now: Time, flow: u32) {
+        let bytes = self.tasks.graph.messages()[flow as usize].size.get();
+        if self.part_delivered(now, flow, bytes) {
+            self.received(flow, ReceiverCounters::default());
+        }
+    }
+
+    /// At the sender: a message has been sent over the scale-up network.
+    pub fn sent_over_scale_up(&mut self, now: Time, flow: u32) {
+        if self.part_completed(now, flow, Status::Success) == PartCompletion::Acknowledged {
+            self.ended(now, flow);
+            self.release_connection(flow, SenderCounters::default());
+        }
+    }
+}
+
 impl Domain {
     fn new(network: &ScaleUp) -> Self {
         let mut solver = Solver::default();
         for link in network.links() {
-            solver.add_resource(link.rate.as_bps() as f64 / 8e12);
+            solver.add_resource(bytes_per_ps(link.rate));
         }
         Domain { solver, starts: BinaryHeap::new(), moving: Vec::new(), updated: Time::ZERO, due: Time::MAX }
     }
@@ -173,9 +211,9 @@ impl Domain {
 
     fn begin(&mut self, message: ScaleUpMessage, network: &ScaleUp) {
         let used = |&LinkShare { link, share }: &LinkShare| Use { resource: link, share };
-        let uses: Vec<Use> = network.uses(message.src, message.dst).iter().map(used).collect();
-        let alone = network.alone(message.src, message.dst).as_bps() as f64 / 8e12;
-        let id: FlowId = self.solver.add(&uses, alone, 0.0);
+        let links = network.uses(message.src, message.dst);
+        let uses: Vec<Use> = links.iter().map(used).collect();
+        let id: FlowId = self.solver.add(&uses, bytes_per_ps(network.rate_over(&links)), 0.0);
         let place = id as usize;
         if place >= self.moving.len() {
             self.moving.resize(place + 1, None);

@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
 use pathweave_fabric::PortId;
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
 use pathweave_topo::{NodeId, Topology};
@@ -16,9 +17,8 @@ use pathweave_workload::Folding;
 use smallvec::SmallVec;
 
 use crate::fold::{Orbits, carried_ports};
-use crate::walk::{Capacities, Walker, bytes_a_ps};
+use crate::walk::{Capacities, Walker};
 use crate::wanted::{ClassPairs, PairOfClasses};
-use pathweave_execution::max_min::{ResourceId, Solver, Use};
 
 /// Marks a port without a resource.
 pub(crate) const NONE: ResourceId = ResourceId::MAX;
@@ -448,7 +448,7 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<SwitchLinks> {
         let leaf = topology.ports(host.into())[0].peer;
         let ports = if topology.is_host(leaf) { &[] } else { topology.ports(leaf) };
         let up = ports.iter().filter(|port| !topology.is_host(port.peer));
-        let rates: Vec<f64> = up.map(|port| bytes_a_ps(topology.link(port.link).rate)).collect();
+        let rates: Vec<f64> = up.map(|port| bytes_per_ps(topology.link(port.link).rate)).collect();
         let (capacity, links): (f64, _) = (rates.iter().sum(), (rates.len() as f64).max(1.0));
         SwitchLinks { capacity, link_capacity: capacity / links, links }
     };
@@ -463,7 +463,7 @@ fn port_rates(
     let mut rates = vec![0.0; ports];
     for link in 0..topology.links().len() {
         let (alive, rate) = ways.link(pathweave_topo::LinkId(link as u32));
-        let rate = if alive { efficiency * bytes_a_ps(rate) } else { 0.0 };
+        let rate = if alive { efficiency * bytes_per_ps(rate) } else { 0.0 };
         let (a, b) = ways.ports().ends(link);
         rates[a as usize] = rate;
         rates[b as usize] = rate;
@@ -493,7 +493,7 @@ fn representatives(
     let mut of_class = vec![0.0; classes];
     for host in (0..topology.hosts()).map(HostId) {
         let ports = topology.ports(host.into()).iter();
-        let rate: f64 = ports.map(|port| bytes_a_ps(topology.link(port.link).rate)).sum();
+        let rate: f64 = ports.map(|port| bytes_per_ps(topology.link(port.link).rate)).sum();
         of_class[class_of[host.index()] as usize] += efficiency * rate;
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_execution::Connections;
+use pathweave_execution::max_min::bytes_per_ps;
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_sim::{ErrorSource, PacketFreeNetwork, RouteChoice, SimError, SimSpec};
@@ -10,7 +11,6 @@ use pathweave_topo::NodeId;
 use pathweave_units::Forwarding;
 
 use crate::model::{Model, models};
-use crate::walk::bytes_a_ps;
 
 fn refused(blame: ErrorSource, why: &str, instead: &str) -> SimError {
     SimError::Fidelity {
@@ -142,7 +142,7 @@ fn check_network(spec: &SimSpec, ways: &PacketFreeNetwork<'_>, models: &[Model])
     }
     for ((host, group), senders) in senders {
         let link = spec.topology.link(spec.topology.ports(host.into())[0].link);
-        let burst = models[group.index()].law.feedback_delay * bytes_a_ps(link.rate) * senders.len() as f64;
+        let burst = models[group.index()].law.feedback_delay * bytes_per_ps(link.rate) * senders.len() as f64;
         let buffer = spec.switch.buffer.get() as f64;
         if burst > buffer {
             let why = format!(

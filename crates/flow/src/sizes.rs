@@ -1,9 +1,8 @@
 //! Sizes of messages on the wire, and their times in an idle network.
 
+use pathweave_execution::max_min::bytes_per_ps;
 use pathweave_sim::{IdealPath, NetworkConfig, PathProfile, PathUse, full_and_ack_bytes};
 use pathweave_units::{Duration, Rate, mix64};
-
-use crate::walk::bytes_a_ps;
 
 /// Number of entries of the cache, a power of two.
 const REMEMBERED: usize = 1 << 6;
@@ -33,7 +32,7 @@ impl PathRate {
     /// Returns the rate of a path whose links have this share of their capacity.
     fn of(profile: &PathProfile, share: f64) -> Self {
         let slower = profile.most;
-        PathRate { rate: share * bytes_a_ps(slower), slower }
+        PathRate { rate: share * bytes_per_ps(slower), slower }
     }
 }
 

@@ -41,7 +41,9 @@ impl Engine<'_> {
     /// Posts a message.
     pub(crate) fn post(&mut self, now: Time, flow: u32) {
         let message = self.spec.graph.messages()[flow as usize];
-        if self.post_over_scale_up(now, flow) {
+        if let Some(carrier) = &mut self.scale_up
+            && self.execution.post_over(carrier, now, flow)
+        {
             return;
         }
         let conn = self.execution.connections.of(flow);

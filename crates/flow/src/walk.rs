@@ -5,7 +5,7 @@ use std::ops::Range;
 use pathweave_fabric::PortId;
 use pathweave_sim::PacketFreeNetwork;
 use pathweave_topo::{NodeId, Topology};
-use pathweave_units::{HostId, Rate, Spread};
+use pathweave_units::{HostId, Spread};
 
 /// Returns the bits per second that get through from a node, by one of its ports, to the switch of a host.
 pub(crate) type Capacities<'c> = dyn FnMut(NodeId, u16, HostId) -> u64 + 'c;
@@ -160,9 +160,4 @@ impl<'a> Walker<'a> {
         }
         *arriving += mass;
     }
-}
-
-/// Converts a rate to bytes per picosecond.
-pub(crate) fn bytes_a_ps(rate: Rate) -> f64 {
-    rate.as_bps() as f64 / 8e12
 }

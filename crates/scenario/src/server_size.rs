@@ -65,7 +65,7 @@ impl ServerSize {
             gpu_gbps: gbps(network.rate_of(HostId(0)).as_bps()),
             delay_ns: network.delay().as_ps() as f64 / 1e3,
         });
-        let outside = |node: NodeId| topology.switch_index(node).is_some() && !is_part(topology, node);
+        let outside = |node: NodeId| !topology.is_host(node) && !is_part(topology, servers, node);
         let at_switches = |link: &&pathweave_topo::Link| outside(link.a) || outside(link.b);
         let cables: Vec<_> = topology.links().iter().filter(at_switches).collect();
         let ends = cables.iter().flat_map(|link| [link.a, link.b]);
@@ -91,9 +91,9 @@ fn gbps(bps: u64) -> f64 {
     bps as f64 / 1e9
 }
 
-/// Returns true if a switch is a part of a server: a NIC or a PCIe link.
-fn is_part(topology: &Topology, node: NodeId) -> bool {
-    topology.node_name(node).starts_with("srv")
+/// Returns true if a node is a switch that is part of a server: a shared NIC, or a PCIe link.
+fn is_part(topology: &Topology, servers: &Servers, node: NodeId) -> bool {
+    topology.switch_index(node).is_some_and(|switch| servers.has_part(switch))
 }
 
 /// Returns the names of the leaves of a server, each once.
@@ -107,7 +107,7 @@ fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
     };
     for host in server * servers.gpus()..(server + 1) * servers.gpus() {
         for port in topology.ports(NodeId(host)) {
-            if is_part(topology, port.peer) {
+            if is_part(topology, servers, port.peer) {
                 let beyond = topology.ports(port.peer).iter().map(|port| port.peer);
                 beyond.filter(|node| !topology.is_host(*node)).for_each(&mut add);
             } else {

@@ -5,7 +5,7 @@ use pathweave_fabric::config::SwitchConfig;
 use pathweave_policy::{
     Adapt, FabricEnv, FullBufferAction, MeasuredSection, PathView, PolicyConfig, PolicyEnv, Ports, Scheme,
 };
-use pathweave_transport::LossEvidence;
+use pathweave_transport::{LossEvidence, QpConfig, ReceiveMode, RnrConfig};
 use pathweave_units::{Duration, HostId, Rng};
 
 use crate::agenda::Opening;
@@ -90,13 +90,34 @@ fn when_full(switch: &SwitchConfig) -> FullBufferAction {
 
 /// Returns the evidence by which packets are declared lost: a probe sent behind them, if paths preserve order and
 /// switches never drop silently.
-pub(crate) fn evidence(spec: &SimSpec, scheme: &Scheme) -> LossEvidence {
+fn evidence(spec: &SimSpec, scheme: &Scheme) -> LossEvidence {
     let keeps_order =
         scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.network.nic.is_none();
     if keeps_order && when_full(&spec.switch) != FullBufferAction::Drop {
         LossEvidence::Probe
     } else {
         LossEvidence::Patience
+    }
+}
+
+/// Returns the configuration of a queue pair of a scheme, with the peer, policy and paths of `base`.
+pub(crate) fn queue_pair_config<'a, P>(
+    spec: &SimSpec,
+    scheme: &Scheme,
+    (opening, env): (&Opening, &PolicyEnv),
+    base: QpConfig<'a, P>,
+) -> QpConfig<'a, P> {
+    QpConfig {
+        recovery: scheme.recovery.for_path(env.path_packets()),
+        acks: scheme.acks,
+        cnp: scheme.cnp,
+        reordering: scheme.reordering,
+        rto: spec.network.retransmission,
+        idle_rtt: opening.rtt,
+        evidence: evidence(spec, scheme),
+        rnr: RnrConfig::default(),
+        receive: ReceiveMode::Discard,
+        ..base
     }
 }
 

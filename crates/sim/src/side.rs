@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use pathweave_policy::{PolicyEnv, Scheme, find_scheme};
 use pathweave_transport::rd::SideMessage;
-use pathweave_transport::{Buffer, Op, QpConfig, ReceiveMode, RnrConfig, Transport, WorkRequest};
+use pathweave_transport::{Buffer, Op, QpConfig, Transport, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
 
 use crate::agenda::{Item, Opening, Rank};
 use crate::nic::{Channel, SideRoute};
-use crate::opening::evidence;
+use crate::opening::queue_pair_config;
 use crate::paths::PathProfile;
 use crate::shard::{FIRST_NUMBER, Shard};
 use crate::spec::SimSpec;
@@ -61,18 +61,8 @@ impl<const C: usize> Shard<'_, C> {
         let stream = u64::from(own.0) << 32 | u64::from(peer.0);
         let mut rng = Rng::for_component(spec.seed, "side-policy", stream);
         let views = self.network.views(spec, (own, peer));
-        let config = QpConfig {
-            recovery: scheme.recovery.for_path(env.path_packets()),
-            acks: scheme.acks,
-            cnp: scheme.cnp,
-            reordering: scheme.reordering,
-            rto: spec.network.retransmission,
-            idle_rtt: opening.rtt,
-            evidence: evidence(spec, &scheme),
-            rnr: RnrConfig::default(),
-            receive: ReceiveMode::Discard,
-            ..QpConfig::new(peer, policy.build(&env, &mut rng), &views)
-        };
+        let base = QpConfig::new(peer, policy.build(&env, &mut rng), &views);
+        let config = queue_pair_config(spec, &scheme, (opening, &env), base);
         let (qp, remote) = (self.side_queue_pair(peer), self.side_queue_pair(own));
         let endpoint = &mut self.hosts[own.index()].endpoint;
         endpoint.create_qp_as(now, qp, config);

@@ -7,7 +7,7 @@ use pathweave_execution::{
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_records::FlowRecord;
 use pathweave_topo::rate_of_ports;
-use pathweave_transport::{Buffer, Op, PortChange, QpConfig, ReceiveMode, RnrConfig, Status, WorkRequest};
+use pathweave_transport::{Buffer, Op, PortChange, QpConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use crate::agenda::{Item, Opening, Rank};
@@ -17,7 +17,7 @@ use crate::contexts::Side;
 use crate::datagram::is_raw;
 use crate::host::Host;
 use crate::ideal::{ack_wire_bytes, ideal_fct};
-use crate::opening::{evidence, policy_stream};
+use crate::opening::{policy_stream, queue_pair_config};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::side::SIDE_MESSAGE;
@@ -91,7 +91,9 @@ impl<const C: usize> Shard<'_, C> {
     }
 
     fn post(&mut self, now: Time, flow: u32) {
-        if self.scale_up.is_some() && self.post_over_scale_up(now, flow) {
+        if let Some(carrier) = &mut self.scale_up
+            && self.traffic.execution.post_over(carrier, now, flow)
+        {
             return;
         }
         match &self.spec.network.nic {
@@ -274,23 +276,14 @@ impl<const C: usize> Shard<'_, C> {
             let change = PortChange::Leads { to: peer, ports: leading };
             self.hosts[own.index()].endpoint.change_ports(now, change);
         }
-        let recovery = scheme.recovery.for_path(env.path_packets());
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };
             let mut rng = policy_stream(spec.seed, conn, index, is_sender);
+            let base = QpConfig::new(peer, policy.build(&env, &mut rng), views);
             let config = QpConfig {
-                recovery,
-                acks: scheme.acks,
-                cnp: scheme.cnp,
-                reordering: scheme.reordering,
                 credit: scheme.credit_terms(&env, line),
-                rto: spec.network.retransmission,
-                idle_rtt: opening.rtt,
-                evidence: evidence(spec, scheme),
-                rnr: RnrConfig::default(),
-                receive: ReceiveMode::Discard,
-                ..QpConfig::new(peer, policy.build(&env, &mut rng), views)
+                ..queue_pair_config(spec, scheme, (opening, &env), base)
             };
             let host = &mut self.hosts[own.index()];
             host.endpoint.create_qp_as(now, qp, config);

@@ -120,10 +120,15 @@ impl ScaleUp {
         uses
     }
 
-    /// Returns the rate of a message that has the network to itself.
+    /// Returns the rate of a message from one host to another of its domain that has the network to itself.
     pub fn alone(&self, src: HostId, dst: HostId) -> Rate {
+        self.rate_over(&self.uses(src, dst))
+    }
+
+    /// Returns the rate of a message that has these links to itself.
+    pub fn rate_over(&self, uses: &[LinkShare]) -> Rate {
         let limit = |used: &LinkShare| self.links[used.link as usize].rate.as_bps() as f64 / used.share;
-        let least = self.uses(src, dst).iter().map(limit).fold(f64::INFINITY, f64::min);
+        let least = uses.iter().map(limit).fold(f64::INFINITY, f64::min);
         Rate::from_bps(least.round() as u64)
     }
 
@@ -156,11 +161,10 @@ impl ScaleUp {
         (order, distance)
     }
 
-    /// Returns a GPU of a domain that GPU 0 cannot reach, or that cannot reach GPU 0, if there is one.
+    /// Returns a GPU of a domain that GPU 0 cannot reach, if there is one. Links have both directions, so GPU 0 cannot
+    /// be reached from there either.
     pub(crate) fn unreachable(&self) -> Option<u32> {
-        (1..self.domain).find(|&gpu| {
-            let reaches = |from: u32, to: u32| self.search(from).1[to as usize] < u32::MAX - 1;
-            !reaches(0, gpu) || !reaches(gpu, 0)
-        })
+        let (_, distance) = self.search(0);
+        (1..self.domain).find(|&gpu| distance[gpu as usize] == u32::MAX - 1)
     }
 }

@@ -1,32 +1,21 @@
 //! Servers of a cluster: the hosts (GPUs) that share a chassis, NICs and a scale-up network.
 
-use pathweave_units::HostId;
-
 use crate::scale_up::ScaleUp;
 
 /// Servers of a topology whose hosts are GPUs. All servers are alike.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Servers {
-    servers: u32,
-    gpus: u32,
-    nics: u32,
-    nic_ports: u32,
-    planes: u32,
-    scale_up: Option<ScaleUp>,
+    pub(crate) servers: u32,
+    pub(crate) gpus: u32,
+    pub(crate) nics: u32,
+    pub(crate) nic_ports: u32,
+    pub(crate) planes: u32,
+    /// Number of switches that are parts of servers: shared NICs, or PCIe links. They precede all other switches.
+    pub(crate) parts: u32,
+    pub(crate) scale_up: Option<ScaleUp>,
 }
 
 impl Servers {
-    pub(crate) fn new(
-        servers: u32,
-        gpus: u32,
-        nics: u32,
-        nic_ports: u32,
-        planes: u32,
-        scale_up: Option<ScaleUp>,
-    ) -> Self {
-        Servers { servers, gpus, nics, nic_ports, planes, scale_up }
-    }
-
     /// Returns the number of servers.
     pub fn count(&self) -> u32 {
         self.servers
@@ -47,12 +36,12 @@ impl Servers {
     pub fn planes(&self) -> u32 {
         self.planes
     }
+    /// Returns true if a switch, by its index, is part of a server: a shared NIC, or a PCIe link.
+    pub fn has_part(&self, switch: usize) -> bool {
+        switch < self.parts as usize
+    }
     /// Returns the networks that join the GPUs of a server or rack, if there are any.
     pub fn scale_up(&self) -> Option<&ScaleUp> {
         self.scale_up.as_ref()
-    }
-    /// Returns the server of a host.
-    pub fn of_host(&self, host: HostId) -> u32 {
-        host.0 / self.gpus
     }
 }

@@ -16,6 +16,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use pathweave_units::Rate;
 use smallvec::SmallVec;
 
 /// Relative change of a level or rate below which it is not updated.
@@ -29,6 +30,11 @@ const MOST_LOOKS: usize = 1_000_000;
 
 /// Relative excess of the load over a capacity that is ignored as rounding error.
 const ROUNDING: f64 = 1e-9;
+
+/// Returns a rate as a capacity in bytes per picosecond.
+pub fn bytes_per_ps(rate: Rate) -> f64 {
+    rate.as_bps() as f64 / 8e12
+}
 
 /// Index of a resource.
 pub type ResourceId = u32;

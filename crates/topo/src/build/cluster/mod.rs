@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use super::{Build, TopologyConfig, at_least_one, refuse};
 use crate::error::TopoError;
 use crate::graph::{MAX_NODES, Topology};
-use crate::servers::Servers;
 use nest::Nest;
 use points::Points;
 
@@ -88,9 +87,7 @@ impl Build for Cluster {
         }
         let points = Points::new(self, servers, &server, &inner)?;
         let scale_up = server.scale_up.as_ref().map(|network| network.build(server.domain)).transpose()?;
-        let about =
-            Servers::new(servers, server.gpus, server.nics, server.nic_ports, points.planes(), scale_up);
-        Nest { servers, server: &server, inner: &inner, points: &points }.build(about)
+        Nest { servers, server: &server, inner: &inner, points: &points }.build(scale_up)
     }
 
     fn file(&mut self) -> Option<&mut std::path::PathBuf> {

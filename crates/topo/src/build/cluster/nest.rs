@@ -6,9 +6,10 @@ use pathweave_units::{Duration, HostId, Rate};
 
 use super::points::Points;
 use super::server::{GpuNics, KnownServer};
-use crate::build::{LinkSpec, within_limits};
+use crate::build::within_limits;
 use crate::error::TopoError;
 use crate::graph::{HostAttachment, Link, LinkId, NodeId, Switch, Topology};
+use crate::scale_up::ScaleUp;
 use crate::servers::Servers;
 use crate::sites::Sites;
 
@@ -32,10 +33,9 @@ enum Between {
 }
 
 impl Nest<'_> {
-    pub(super) fn build(&self, about: Servers) -> Result<Topology, TopoError> {
+    pub(super) fn build(&self, scale_up: Option<ScaleUp>) -> Result<Topology, TopoError> {
         let between = self.between();
-        let hosts = self.servers * self.server.gpus;
-        let first_part = hosts;
+        let hosts = self.hosts();
         let parts = match between {
             Between::Nothing => 0,
             Between::Pcie(_) => hosts,
@@ -51,7 +51,7 @@ impl Nest<'_> {
         let mut switches = self.part_switches(between);
         let tiers_below = u8::from(between != Between::Nothing);
         let mut links = Vec::new();
-        self.connect_gpus(between, first_part, &mut links);
+        self.connect_gpus(between, &mut links);
         let mut sites = self.inner.sites().map(|inner| Sites::new(inner.wan_pfc()));
         let mut wan = BTreeSet::new();
         let groups =
@@ -66,7 +66,7 @@ impl Nest<'_> {
             }));
             let node = |node: NodeId| match self.inner.switch_index(node) {
                 Some(index) => Some(NodeId(first_switch + index as u32)),
-                None => self.node_of_point(copy, HostId(node.0), between, first_part),
+                None => self.node_of_point(HostId(node.0), between),
             };
             for (id, link) in (0..).map(LinkId).zip(self.inner.links()) {
                 let (Some(a), Some(b)) = (node(link.a), node(link.b)) else { continue };
@@ -104,7 +104,18 @@ impl Nest<'_> {
                 self.inner.hosts()
             ));
         }
-        Ok(topology.with_servers(about))
+        let KnownServer { gpus, nics, nic_ports, .. } = *self.server;
+        let servers = self.servers;
+        Ok(topology.with_servers(Servers { servers, gpus, nics, nic_ports, planes: copies, parts, scale_up }))
+    }
+
+    fn hosts(&self) -> u32 {
+        self.servers * self.server.gpus
+    }
+
+    /// Returns the node of a part of a server.
+    fn part(&self, number: u32) -> NodeId {
+        NodeId(self.hosts() + number)
     }
 
     /// Returns the node between each GPU and the network.
@@ -135,28 +146,27 @@ impl Nest<'_> {
     }
 
     /// Connects the GPUs with the nodes between them and the network.
-    fn connect_gpus(&self, between: Between, first_part: u32, links: &mut Vec<Link>) {
+    fn connect_gpus(&self, between: Between, links: &mut Vec<Link>) {
         let (Between::Pcie(rate) | Between::SharedNic(rate)) = between else { return };
-        let LinkSpec { rate, delay, error_rate } =
-            LinkSpec { rate, delay: self.server.pcie_delay.max(Duration::from_ps(1)), error_rate: 0.0 };
-        for host in 0..self.servers * self.server.gpus {
+        let delay = self.server.pcie_delay.max(Duration::from_ps(1));
+        for host in 0..self.hosts() {
             let (server, gpu) = (host / self.server.gpus, host % self.server.gpus);
             let part = match &self.server.gpu_nics {
                 GpuNics::Own(_) => host,
                 GpuNics::Shared(nic_of) => server * self.server.nics + nic_of[gpu as usize],
             };
-            links.push(Link { a: NodeId(host), b: NodeId(first_part + part), rate, delay, error_rate });
+            links.push(Link { a: NodeId(host), b: self.part(part), rate, delay, error_rate: 0.0 });
         }
     }
 
     /// Returns the node that takes the place of a host of the scale-out network, if any does.
-    fn node_of_point(&self, copy: u32, point: HostId, between: Between, first_part: u32) -> Option<NodeId> {
-        let owner = self.points.owner(copy, point)?;
+    fn node_of_point(&self, point: HostId, between: Between) -> Option<NodeId> {
+        let owner = self.points.owner(point)?;
         let gpu = |nics: u32| owner.server * self.server.gpus + owner.nic / nics;
         Some(match (&self.server.gpu_nics, between) {
             (GpuNics::Own(nics), Between::Nothing) => NodeId(gpu(*nics)),
-            (GpuNics::Own(nics), _) => NodeId(first_part + gpu(*nics)),
-            (GpuNics::Shared(_), _) => NodeId(first_part + owner.server * self.server.nics + owner.nic),
+            (GpuNics::Own(nics), _) => self.part(gpu(*nics)),
+            (GpuNics::Shared(_), _) => self.part(owner.server * self.server.nics + owner.nic),
         })
     }
 
@@ -165,7 +175,7 @@ impl Nest<'_> {
         let mut of_server = vec![0; self.servers as usize];
         if let Some(sites) = self.inner.sites() {
             for point in (0..self.inner.hosts()).map(HostId) {
-                if let Some(owner) = self.points.owner(0, point) {
+                if let Some(owner) = self.points.owner(point) {
                     of_server[owner.server as usize] = sites.of_host(point);
                 }
             }

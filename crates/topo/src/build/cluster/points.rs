@@ -44,10 +44,11 @@ pub(super) struct NicPort {
     pub(super) nic: u32,
 }
 
-/// Owner of each attachment point, for each copy of the scale-out network.
+/// Owner of each attachment point. It is the same in all planes.
 pub(super) struct Points {
-    /// Owners of each copy, in the order of points; `None` if a point is unused.
-    owner: Vec<Vec<Option<NicPort>>>,
+    planes: u32,
+    /// Owners in the order of points; `None` if a point is unused.
+    owner: Vec<Option<NicPort>>,
 }
 
 impl Points {
@@ -57,7 +58,7 @@ impl Points {
         server: &KnownServer,
         inner: &Topology,
     ) -> Result<Points, TopoError> {
-        let (copies, ports) = match config.planes {
+        let (planes, ports) = match config.planes {
             true => (server.nic_ports, 1),
             false => (1, server.nic_ports),
         };
@@ -99,22 +100,22 @@ impl Points {
         if config.attach == Attach::default() {
             one_rail_a_leaf(numbering, &owner, inner)?;
         }
-        Ok(Points { owner: vec![owner; copies as usize] })
+        Ok(Points { planes, owner })
     }
 
     /// Returns the number of copies of the scale-out network.
     pub(super) fn planes(&self) -> u32 {
-        self.owner.len() as u32
+        self.planes
     }
 
     /// Returns the owner of a point, or `None` if it is unused.
-    pub(super) fn owner(&self, copy: u32, point: HostId) -> Option<NicPort> {
-        self.owner[copy as usize][point.index()]
+    pub(super) fn owner(&self, point: HostId) -> Option<NicPort> {
+        self.owner[point.index()]
     }
 
-    /// Returns the number of unused points of a copy.
+    /// Returns the number of unused points of a plane.
     pub(super) fn unused(&self) -> usize {
-        self.owner[0].iter().filter(|owner| owner.is_none()).count()
+        self.owner.iter().filter(|owner| owner.is_none()).count()
     }
 }
 
