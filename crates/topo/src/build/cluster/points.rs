@@ -138,23 +138,31 @@ impl Numbering {
 
 fn missing(config: &Cluster, numbering: Numbering, servers: u32, inner: &Topology, point: u64) -> TopoError {
     let Numbering { nics, ports, unit } = numbering;
-    let all = match &config.attach {
+    let (per_server, hosts) = (u64::from(nics * ports), u64::from(inner.hosts()));
+    match &config.attach {
         Attach::List(_) => {
-            let allowed = format!("must be a host of `scale_out`, 0 to {}", inner.hosts() - 1);
-            return refuse("attach", point, allowed);
+            refuse("attach", point, format!("must be a host of `scale_out`, 0 to {}", inner.hosts() - 1))
         }
-        Attach::Rule(AttachRule::Server) => u64::from(servers) * u64::from(nics * ports),
+        Attach::Rule(AttachRule::Server) => {
+            let all = u64::from(servers) * per_server;
+            let fit = hosts / per_server;
+            let allowed = format!(
+                "need {all} attachment points, {per_server} a server; `scale_out` has {hosts} hosts, for {fit} servers"
+            );
+            refuse("servers", servers, allowed)
+        }
         Attach::Rule(AttachRule::Rail) => {
-            u64::from(servers.div_ceil(unit)) * u64::from(nics * ports) * u64::from(unit)
+            let (units, per_unit) = (u64::from(servers.div_ceil(unit)), per_server * u64::from(unit));
+            let allowed = format!(
+                "{servers} servers are {units} units of {unit} and need {} attachment points, {per_server} a server; \
+                 `scale_out` has {hosts} hosts, for {} units",
+                units * per_unit,
+                hosts / per_unit
+            );
+            let fits_without_gap = u64::from(servers) * per_server <= hosts;
+            if fits_without_gap { refuse("unit", unit, allowed) } else { refuse("servers", servers, allowed) }
         }
-    };
-    let per_server = u64::from(nics * ports);
-    let fit = u64::from(inner.hosts()) / per_server;
-    let allowed = format!(
-        "need {all} attachment points, {per_server} a server; `scale_out` has {} hosts, for {fit} servers",
-        inner.hosts()
-    );
-    refuse("servers", servers, allowed)
+    }
 }
 
 /// Returns an error if a switch of the scale-out network holds several rails of a unit.

@@ -154,7 +154,12 @@ fn what_is_wrong_is_named() {
     );
     assert_eq!(
         error(&Cluster { servers: 9, ..base() }),
-        "topology field `servers` = 9: need 24 attachment points, 2 a server; `scale_out` has 16 hosts, for 8 servers"
+        "topology field `servers` = 9: 9 servers are 3 units of 4 and need 24 attachment points, 2 a server; \
+         `scale_out` has 16 hosts, for 2 units"
+    );
+    assert!(
+        error(&Cluster { unit: Some(3), ..base() })
+            .starts_with("topology field `unit` = 3: 8 servers are 3 units of 3 and need 18")
     );
     assert!(error(&Cluster { unit: Some(2), ..base() }).contains("leaf0 would hold rails 0 and 1 of a unit"));
     assert!(
@@ -170,10 +175,9 @@ fn what_is_wrong_is_named() {
             .contains("attach = \"rail\" only")
     );
     let unknown = Server { preset: Some("dgx-h10".into()), ..Server::default() };
-    assert_eq!(
-        error(&Cluster { server: unknown, ..base() }),
-        "no server model is named \"dgx-h10\"; did you mean \"dgx-h100\"?"
-    );
+    let unknown = error(&Cluster { server: unknown, ..base() });
+    assert!(unknown.starts_with("topology field `server.preset` = \"dgx-h10\": must be one of dgx-1, "), "{unknown}");
+    assert!(unknown.ends_with("did you mean \"dgx-h100\"?"), "{unknown}");
     let nested =
         TopologyConfig::Cluster(Cluster::new(2, server(1, 1, 1), TopologyConfig::Star(Star::new(2))));
     assert!(error(&Cluster { scale_out: Box::new(nested), ..base() }).contains("without servers"));
