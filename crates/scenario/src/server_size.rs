@@ -82,7 +82,7 @@ impl ServerSize {
             scale_up,
             leaves: (0..servers.count().min(2)).map(|server| leaves(topology, servers, server)).collect(),
             hops: hops(topology, servers, finder),
-            nodes: (0..topology.switches().len()).filter(|switch| servers.has_part(*switch)).count() as u32,
+            nodes: servers.parts(),
             attached_ports: 2 * cables.len() as u64 - switch_ports,
             switch_ports,
             cables: cables.len() as u64,

@@ -1,6 +1,6 @@
 // Names of nodes, where there is room: no two lie over each other.
 import type { Fabric } from "../data";
-import { isHost, type Layout } from "./layout";
+import { isHost, serverOf, type Layout } from "./layout";
 
 interface Rect { x: number; y: number; width: number; height: number }
 export interface Box extends Rect { text: string; node: number }
@@ -19,21 +19,21 @@ export function labels(
   // Squares of switches, which names keep clear of where they can.
   const squares = switches.flatMap((n): (Rect & { node: number })[] => {
     const place = layout.places[n];
-    if (!place) return [];
+    if (!place || place.r === 0) return [];
     const [x, y] = toScreen(place.x, place.y), r = place.r * scale;
     return [{ x: x - r, y: y - r, width: 2 * r, height: 2 * r, node: n }];
   });
   for (const node of [...new Set([...first, ...switches, ...hosts])]) {
     const place = layout.places[node];
-    if (!place) continue;
+    if (!place || place.r === 0) continue;
     const [x, y] = toScreen(place.x, place.y);
     if (x < 0 || y < 0 || x > size.width || y > size.height) continue;
     const text = g.nodes[node].name, width = measure(text) + 4, r = place.r * scale;
     const [above, beside, below] = [
       { x: x - width / 2, y: y - r - HEIGHT - 1 }, { x: x + r + 4, y: y - HEIGHT / 2 }, { x: x - width / 2, y: y + r + 1 },
     ];
-    const tile = layout.tiles.length > 0 && isHost(g, node);
-    // A tile's name fits inside it or is left out, unless it was asked for.
+    const tile = (layout.tiles.length > 0 && isHost(g, node)) || (layout.boxes.length > 0 && serverOf(g, node) !== undefined);
+    // The name of a tile, or of what is inside a server, fits inside it or is left out, unless it was asked for.
     if (tile && !first.includes(node) && width > 2 * r) continue;
     const inside = { x: x - width / 2, y: y - HEIGHT / 2 };
     const order = tile ? (width <= 2 * r ? [inside] : [above, below]) : place.row === 0 && layout.names.length > 2 ? [above, beside]

@@ -192,8 +192,9 @@ fn isomorphic(shape: Shape) {
     let names = shape.nodes_of_cluster();
     let is_nvlink =
         |link: &&Link| [link.a, link.b].iter().any(|end| imported.node_name(*end).starts_with("nvswitch"));
-    let expected =
-        count(imported.links().iter().filter(|link| !is_nvlink(link)), |node| names[&id(&imported, node)].clone());
+    let expected = count(imported.links().iter().filter(|link| !is_nvlink(link)), |node| {
+        names[&id(&imported, node)].clone()
+    });
     let found = count(cluster.links().iter(), |node| cluster.node_name(node).into_owned());
     assert_eq!(found, expected, "{shape:?}");
     assert_eq!(cluster.switches().len() + shape.ids().nvswitches.len(), imported.switches().len());

@@ -86,7 +86,9 @@ impl Points {
         }
         for (index, (nic_port, port)) in each.enumerate() {
             let point = match &config.attach {
-                Attach::Rule(AttachRule::Server) if config.unit.is_some() => numbering.in_unit(nic_port, port),
+                Attach::Rule(AttachRule::Server) if config.unit.is_some() => {
+                    numbering.in_unit(nic_port, port)
+                }
                 Attach::Rule(AttachRule::Server) => index as u64,
                 Attach::Rule(AttachRule::Rail) => numbering.on_rail(nic_port, port),
                 Attach::List(points) => u64::from(points[index]),
