@@ -36,7 +36,7 @@ export function labels(
     // The name of a tile, or of what is inside a server, fits inside it or is left out, unless it was asked for.
     if (tile && !first.includes(node) && width > 2 * r) continue;
     const inside = { x: x - width / 2, y: y - HEIGHT / 2 };
-    const order = tile ? (width <= 2 * r ? [inside] : [above, below]) : place.row === 0 && layout.names.length > 2 ? [above, beside]
+    const order = g.servers && g.blocks && isHost(g, node) ? [below] : tile ? (width <= 2 * r ? [inside] : [above, below]) : place.row === 0 && layout.names.length > 2 ? [above, beside]
       : layout.tiles.length > 0 && layout.bottom === place.row ? [below, beside, above] : [beside, below, above];
     const fits = order.map((at) => ({ ...at, width, height: HEIGHT, text, node })).filter((box) =>
       box.x >= 0 && box.x + box.width <= size.width && box.y >= 0 && box.y + box.height <= size.height && !boxes.some((b) => cross(box, b)));

@@ -37,8 +37,8 @@ export function finderOf(fabric: Fabric): Finder {
   const rows = new Map(fabric.from.map((from, row) => [ends(from, fabric.to[row]), row]));
   const links = new Map((index?.from ?? []).map((from, link) => [ends(from, index!.to[link]), link]));
   const serverOf = (name: string): Selection | undefined => {
-    const server = Number(/^srv(\d+)$/.exec(name)?.[1] ?? NaN);
-    return fabric.servers && server < fabric.servers.servers ? { kind: "server", server } : undefined;
+    const number = /^srv(\d+)$/.exec(name)?.[1], server = Number(number);
+    return number && fabric.servers && server < fabric.servers.servers ? { kind: "server", server } : undefined;
   };
   const nodeOf = (name: string): Selection | undefined => {
     const member = members.get(name), server = serverOf(name);

@@ -125,7 +125,8 @@ function one(parent: HTMLElement, g: Fabric, s: Servers, width: number): void {
   const draw = () => {
     number.value = String(state.server);
     words.textContent = described(s, state.server);
-    stage.replaceChildren(picture(g, s, state.server, width - 30));
+    const shares = s.columns < s.servers ? [element("p", { class: "note" }, `Colours are of ${serversOf(s, columnOf(s, state.server))}, which share a column.`)] : [];
+    stage.replaceChildren(...shares, picture(g, s, state.server, width - 30));
   };
   on("look", draw);
   on("selected", draw);

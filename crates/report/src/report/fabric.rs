@@ -180,7 +180,7 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, RowMap) {
     }
     let grid = servers.map(|servers| {
         let first_row = end(&panels);
-        let (grid, lanes) = server_grid::of_cells(run, &servers, cells, first_row, &mut of_link);
+        let (grid, lanes) = server_grid::of_cells(run, &servers, 2 * cells, first_row, &mut of_link);
         panels.extend(lanes);
         grid
     });

@@ -73,7 +73,7 @@ fn notable(run: &RunResult, most: usize) -> Vec<usize> {
             let link = &run.links[*link];
             std::cmp::Reverse((link.dropped_packets, link.busy_ps, link.tx_bytes))
         };
-        links.sort_by_key(|link| (rank(link), *link));
+        links.select_nth_unstable_by_key(most, |link| (rank(link), *link));
         links.truncate(most);
         links.sort_unstable();
     }
