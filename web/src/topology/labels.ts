@@ -23,6 +23,8 @@ export function labels(
     const [x, y] = toScreen(place.x, place.y), r = place.r * scale;
     return [{ x: x - r, y: y - r, width: 2 * r, height: 2 * r, node: n }];
   });
+  // Names of rows are written where nothing is zoomed.
+  const rows: Rect[] = scale === 1 ? layout.names.map((name) => ({ x: 0, y: name.y - HEIGHT / 2, width: measure(name.text) + 2, height: HEIGHT })) : [];
   for (const node of [...new Set([...first, ...switches, ...hosts])]) {
     const place = layout.places[node];
     if (!place || place.r === 0) continue;
@@ -39,7 +41,7 @@ export function labels(
     const order = g.servers && g.blocks && isHost(g, node) ? [below] : tile ? (width <= 2 * r ? [inside] : [above, below]) : place.row === 0 && layout.names.length > 2 ? [above, beside]
       : layout.tiles.length > 0 && layout.bottom === place.row ? [below, beside, above] : [beside, below, above];
     const fits = order.map((at) => ({ ...at, width, height: HEIGHT, text, node })).filter((box) =>
-      box.x >= 0 && box.x + box.width <= size.width && box.y >= 0 && box.y + box.height <= size.height && !boxes.some((b) => cross(box, b)));
+      box.x >= 0 && box.x + box.width <= size.width && box.y >= 0 && box.y + box.height <= size.height && ![...boxes, ...rows].some((b) => cross(box, b)));
     const free = fits.find((box) => !squares.some((s) => s.node !== node && cross(box, s))) ?? (first.includes(node) ? fits[0] : undefined);
     if (free) boxes.push(free);
   }
