@@ -95,6 +95,17 @@ fn ports_of_a_nic_reach_two_leaves() {
     assert_eq!(peers(&topology, "srv1.gpu1"), ["leaf2", "leaf3"]);
 }
 
+/// Two servers share two ToRs: port q of all their NICs is at one of them.
+#[test]
+fn ports_of_a_unit_of_servers_reach_two_tors() {
+    let attach = Attach::Rule(AttachRule::Server);
+    let cluster = Cluster { attach, unit: Some(2), ..Cluster::new(3, server(2, 2, 2), leaf_spine(4, 2, 4)) };
+    let topology = build(&cluster);
+    assert_eq!(peers(&topology, "srv0.gpu1"), ["leaf0", "leaf1"]);
+    assert_eq!(peers(&topology, "leaf1")[..4], ["srv0.gpu0", "srv0.gpu1", "srv1.gpu0", "srv1.gpu1"]);
+    assert_eq!(peers(&topology, "srv2.gpu0"), ["leaf2", "leaf3"]);
+}
+
 /// Eight GPUs share four NICs, each pair of GPUs one.
 #[test]
 fn gpus_share_nics() {
@@ -172,7 +183,15 @@ fn what_is_wrong_is_named() {
     );
     assert!(
         error(&Cluster { attach: Attach::Rule(AttachRule::Server), ..base() })
-            .contains("attach = \"rail\" only")
+            .contains("several ports in one network only")
+    );
+    let list = || Attach::List((0..16).collect());
+    assert!(error(&Cluster { attach: list(), ..base() }).contains("attach = \"rail\" and \"server\" only"));
+    let two_ports = Cluster { server: server(2, 2, 2), servers: 4, ..base() };
+    let whole = Cluster { attach: Attach::Rule(AttachRule::Server), unit: Some(1), ..two_ports };
+    assert_eq!(
+        error(&whole),
+        "topology field `unit` = 1: leaf0 would hold ports 0 and 1 of a NIC; its 4 hosts fit `unit` = 2"
     );
     let unknown = Server { preset: Some("dgx-h10".into()), ..Server::default() };
     let unknown = error(&Cluster { server: unknown, ..base() });
