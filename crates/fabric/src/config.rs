@@ -2,6 +2,9 @@
 
 use pathweave_units::{Bytes, Duration, Rate};
 
+pub use crate::classes::{
+    Asic, ClassError, EcnChange, PfcChange, SwitchClasses, SwitchFor, SwitchPlace, SwitchRole, TrimChange,
+};
 pub use crate::config_error::ConfigError;
 use crate::config_error::out_of_range;
 pub use crate::forwarding::{
@@ -50,6 +53,19 @@ pub struct SwitchConfig {
     pub reroute_after: Duration,
     /// External switches, which join data centres: their buffer, and their functions beyond forwarding.
     pub external: ExternalConfig,
+    /// Time that each packet takes behind its egress port, in addition to the delay of the link: the fixed latency of
+    /// the switch. Default 0.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub latency: Duration,
+    /// Other settings for some switches: `[[switch.for]]`. Of several tables for a switch, the last one that sets a
+    /// field counts.
+    #[cfg_attr(feature = "serde", serde(rename = "for", skip_serializing_if = "Vec::is_empty"))]
+    pub tables: Vec<SwitchFor>,
+}
+
+#[cfg(feature = "serde")]
+fn is_zero(duration: &Duration) -> bool {
+    *duration == Duration::ZERO
 }
 
 impl Default for SwitchConfig {
@@ -66,6 +82,8 @@ impl Default for SwitchConfig {
             acks: AckClass::default(),
             reroute_after: Duration::from_ms(1),
             external: ExternalConfig::default(),
+            latency: Duration::ZERO,
+            tables: Vec::new(),
         }
     }
 }
