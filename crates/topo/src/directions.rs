@@ -106,6 +106,11 @@ impl Topology {
         both.min().unwrap_or(Duration::ZERO)
     }
 
+    /// Returns a link with directions that differ in themselves, if there is one.
+    pub fn one_way_link(&self) -> Option<LinkId> {
+        self.directions().back.keys().next().copied()
+    }
+
     /// Returns true if some link has directions that differ, or some switch has latency.
     pub fn has_directions(&self) -> bool {
         !self.directions().back.is_empty() || !self.directions().latency.is_empty()

@@ -14,7 +14,8 @@ use crate::graph::{LinkId, Topology};
 pub struct LinkFor {
     /// Names of the links, with the ends in either order: "leaf0-spine1", or a pattern in which `*` stands for any
     /// characters and `?` for one: "srv3.gpu*-p2.leaf*". With `->` in place of the dash, the direction from the first
-    /// end to the second: "leaf0->spine*".
+    /// end to the second: "leaf0->spine*". Parallel links are selected together, or one of them by its number from 0:
+    /// "leaf0-spine1#1".
     #[serde(rename = "match")]
     pub names: String,
     /// Rate of each direction, above 0.
@@ -88,9 +89,13 @@ impl LinkFor {
     /// Returns the directions of a link that the table selects, or `None`. `a` and `b` are the names of its ends,
     /// `number` distinguishes parallel links: "", "#1", "#2".
     fn selects(&self, a: &str, b: &str, number: &str) -> Option<Ways> {
-        if let Some((from, to)) = self.names.split_once("->") {
-            let one_way =
-                |a: &str, b: &str| matches_glob(from, a) && matches_glob(to, &format!("{b}{number}"));
+        let (names, numbers) = self.names.rsplit_once('#').unwrap_or((&self.names, "*"));
+        let number = if number.is_empty() { "0" } else { &number[1..] };
+        if !matches_glob(numbers, number) {
+            return None;
+        }
+        if let Some((from, to)) = names.split_once("->") {
+            let one_way = |a: &str, b: &str| matches_glob(from, a) && matches_glob(to, b);
             return match (one_way(a, b), one_way(b, a)) {
                 (true, true) => Some(Ways::Both),
                 (true, false) => Some(Ways::FromA),
@@ -98,7 +103,7 @@ impl LinkFor {
                 (false, false) => None,
             };
         }
-        let matches = |a: &str, b: &str| matches_glob(&self.names, &format!("{a}-{b}{number}"));
+        let matches = |a: &str, b: &str| matches_glob(names, &format!("{a}-{b}"));
         (matches(a, b) || matches(b, a)).then_some(Ways::Both)
     }
 }
@@ -201,8 +206,10 @@ mod tests {
         let usual = rates(&network(), "host0-leaf0").0;
         let of = |tables: &[LinkFor], link| rates(&network().with_links(tables).unwrap(), link);
         assert_eq!(of(&[rate("leaf0-spine1", 3)], "leaf0-spine1"), (3, 3));
-        assert_eq!(of(&[rate("leaf0-spine1", 3)], "leaf0-spine1#1").0, usual, "a parallel link");
-        assert_eq!(of(&[rate("spine1-leaf0*", 3)], "leaf0-spine1#1"), (3, 3), "ends in the other order");
+        assert_eq!(of(&[rate("spine1-leaf0", 3)], "leaf0-spine1#1"), (3, 3), "ends in the other order");
+        assert_eq!(of(&[rate("leaf0-spine1#1", 3)], "leaf0-spine1#1"), (3, 3));
+        assert_eq!(of(&[rate("leaf0-spine1#1", 3)], "leaf0-spine1"), (usual, usual), "a parallel link");
+        assert_eq!(of(&[rate("leaf0->spine1#0", 3)], "leaf0-spine1"), (3, usual));
         assert_eq!(of(&[rate("spine1->leaf?", 3)], "leaf0-spine1"), (usual, 3));
         assert_eq!(of(&[rate("leaf*->spine*", 3)], "leaf1-spine0#1"), (3, usual));
         assert_eq!(of(&[rate("*->*", 3)], "leaf1-spine0"), (3, 3));
@@ -247,7 +254,7 @@ mod tests {
         };
         assert_eq!(nearest("laef0-spine1").as_deref(), Some("leaf*-spine*"));
         assert_eq!(nearest("spine0-laef1").as_deref(), Some("spine*-leaf*"));
-        assert_eq!(nearest("leaf0->spin*").as_deref(), Some("leaf*->spine*"));
+        assert_eq!(nearest("leaf0->spnie*").as_deref(), Some("leaf*->spine*"));
         let known = refused(rate("a", 3)).to_string();
         assert_eq!(known, "no link matches \"a\"; there are links like host*-leaf*, leaf*-spine*");
         assert_eq!(refused(table("*")), LinkForError::NothingSet { table: 1 });

@@ -139,6 +139,14 @@ fn describe(inspection: &Inspection) -> String {
         };
         lines.push(format!("tier {}     switches: {}, {ratio}", tier.tier, tier.switches));
     }
+    for class in &network.switch_classes {
+        lines.push(format!(
+            "switches   {} like {}: {}",
+            class.switches,
+            class.first,
+            class.settings.join(", ")
+        ));
+    }
     if let Some(servers) = &network.servers {
         describe_servers(servers, &mut lines);
     }
