@@ -184,9 +184,10 @@ pub enum AckClass {
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FaultConfig {
-    /// Both directions of a link lose all packets, queued or in flight, from `at` until `up_at`.
+    /// A link loses all packets, queued or in flight, from `at` until `up_at`. If one direction fails, the other works
+    /// until routes avoid the link, which they do in both directions.
     LinkDown {
-        /// Link, named by its ends: "tor0-agg1".
+        /// Link, named by its ends: "tor0-agg1". One direction of it: "tor0->agg1".
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -196,7 +197,7 @@ pub enum FaultConfig {
     },
     /// A link goes down and up repeatedly.
     LinkFlap {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Time at which the link goes down first.
         at: Duration,
@@ -209,7 +210,7 @@ pub enum FaultConfig {
     },
     /// A link runs at another rate.
     LinkRate {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -221,7 +222,7 @@ pub enum FaultConfig {
     },
     /// A link has another propagation delay. Packets on a link never overtake each other.
     LinkDelay {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -233,7 +234,7 @@ pub enum FaultConfig {
     },
     /// Each packet on a link is lost with a fixed probability (Bernoulli).
     LinkLoss {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault. Default: the start of the run.
         #[cfg_attr(feature = "serde", serde(default))]
@@ -247,7 +248,7 @@ pub enum FaultConfig {
     /// Each packet on a link arrives with a bad checksum with a fixed probability. The node that receives it drops
     /// it.
     LinkCorruption {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault. Default: the start of the run.
         #[cfg_attr(feature = "serde", serde(default))]
