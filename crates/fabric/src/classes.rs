@@ -25,25 +25,25 @@ pub struct SwitchFor {
     /// Chip of the switches, which sets `buffer`. A `buffer` in the same table counts instead.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub asic: Option<Asic>,
-    /// As `switch.buffer`; for external switches as `switch.external.buffer`.
+    /// Replaces `switch.buffer`, and at external switches `switch.external.buffer`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub buffer: Option<Bytes>,
-    /// As `switch.egress_alpha`.
+    /// Replaces `switch.egress_alpha`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub egress_alpha: Option<f64>,
-    /// As `switch.pfc`, field by field.
+    /// Replaces fields of `switch.pfc`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub pfc: Option<PfcChange>,
-    /// As `switch.ecn`, field by field.
+    /// Replaces fields of `switch.ecn`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub ecn: Option<EcnChange>,
-    /// As `switch.trim`, field by field.
+    /// Replaces fields of `switch.trim`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub trim: Option<TrimChange>,
-    /// As `switch.hash`.
+    /// Replaces `switch.hash`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub hash: Option<EcmpHash>,
-    /// As `switch.latency`.
+    /// Replaces `switch.latency`.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub latency: Option<Duration>,
 }
@@ -77,15 +77,15 @@ macro_rules! changes {
 changes! {
     /// Changed fields of `switch.pfc`.
     PfcChange of PfcConfig {
-        /// As `switch.pfc.enabled`. Switches at the two ends of a link must agree.
+        /// Replaces `switch.pfc.enabled`. Switches at the two ends of a link must agree.
         enabled: bool,
-        /// As `switch.pfc.threshold`.
+        /// Replaces `switch.pfc.threshold`.
         threshold: PfcThreshold,
-        /// As `switch.pfc.alpha`.
+        /// Replaces `switch.pfc.alpha`.
         alpha: f64,
-        /// As `switch.pfc.xon_gap`.
+        /// Replaces `switch.pfc.xon_gap`.
         xon_gap: Bytes,
-        /// As `switch.pfc.headroom`.
+        /// Replaces `switch.pfc.headroom`.
         headroom: Bytes,
     }
 }
@@ -93,21 +93,21 @@ changes! {
 changes! {
     /// Changed fields of `switch.ecn`.
     EcnChange of EcnConfig {
-        /// As `switch.ecn.enabled`.
+        /// Replaces `switch.ecn.enabled`.
         enabled: bool,
-        /// As `switch.ecn.kmin`.
+        /// Replaces `switch.ecn.kmin`.
         kmin: Bytes,
-        /// As `switch.ecn.kmax`.
+        /// Replaces `switch.ecn.kmax`.
         kmax: Bytes,
-        /// As `switch.ecn.pmax`.
+        /// Replaces `switch.ecn.pmax`.
         pmax: f64,
-        /// As `switch.ecn.reference_rate`.
+        /// Replaces `switch.ecn.reference_rate`.
         reference_rate: Rate,
-        /// As `switch.ecn.thresholds`.
+        /// Replaces `switch.ecn.thresholds`.
         thresholds: Thresholds,
-        /// As `switch.ecn.at`.
+        /// Replaces `switch.ecn.at`.
         at: MarkAt,
-        /// As `switch.ecn.last_hop`.
+        /// Replaces `switch.ecn.last_hop`.
         last_hop: LastHop,
     }
 }
@@ -115,19 +115,19 @@ changes! {
 changes! {
     /// Changed fields of `switch.trim`.
     TrimChange of TrimConfig {
-        /// As `switch.trim.enabled`.
+        /// Replaces `switch.trim.enabled`.
         enabled: bool,
-        /// As `switch.trim.queue`.
+        /// Replaces `switch.trim.queue`.
         queue: Bytes,
-        /// As `switch.trim.header_queue`.
+        /// Replaces `switch.trim.header_queue`.
         header_queue: Bytes,
-        /// As `switch.trim.size`.
+        /// Replaces `switch.trim.size`.
         size: Bytes,
-        /// As `switch.trim.arriving`.
+        /// Replaces `switch.trim.arriving`.
         arriving: f64,
-        /// As `switch.trim.reference_rate`.
+        /// Replaces `switch.trim.reference_rate`.
         reference_rate: Rate,
-        /// As `switch.trim.thresholds`.
+        /// Replaces `switch.trim.thresholds`.
         thresholds: Thresholds,
     }
 }
