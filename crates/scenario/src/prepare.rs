@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use pathweave_sim::{ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec};
-use pathweave_topo::{PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition};
+use pathweave_sim::{
+    ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes, with_switch_latencies,
+};
+use pathweave_topo::{
+    LinkForError, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition,
+};
 use pathweave_units::Rng;
 use pathweave_workload::{
     FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
@@ -66,6 +70,7 @@ impl Loaded {
     /// [`Diagnostics`] of the first check that fails.
     pub fn draft(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
+        switch_classes(&topology, &self.scenario.switch).map_err(|why| self.sim_error(&why))?;
         self.check_faults(&topology)?;
         let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
         fold::check(&self.scenario, &topology, &graph).map_err(|finding| self.add_location(finding))?;
@@ -145,7 +150,12 @@ impl Loaded {
     /// The topology is invalid.
     pub fn topology(&self) -> Result<Arc<Topology>, Diagnostics> {
         let built = self.scenario.topology.build(&self.base_dir);
-        built.map(Arc::new).map_err(|why| self.add_location(topology_error(&why)).into())
+        let built = built.map_err(|why| self.add_location(topology_error(&why)))?;
+        let built =
+            built.with_links(&self.scenario.link).map_err(|why| self.add_location(link_error(&why)))?;
+        let built =
+            with_switch_latencies(built, &self.scenario.switch).map_err(|why| self.sim_error(&why))?;
+        Ok(Arc::new(built))
     }
 
     /// Returns the part of each node if a file assigns them.
@@ -257,7 +267,7 @@ impl Loaded {
                 | Fault::LinkRate { link, .. }
                 | Fault::LinkDelay { link, .. }
                 | Fault::LinkLoss { link, .. }
-                | Fault::LinkCorruption { link, .. } => ("link", topology.link_by_name(link).map(drop)),
+                | Fault::LinkCorruption { link, .. } => ("link", topology.ways_by_name(link).map(drop)),
                 Fault::SwitchDown { switch, .. } => ("switch", node(topology, switch, false)),
                 Fault::PauseStorm { host, .. } => ("host", node(topology, host, true)),
             };
@@ -276,6 +286,11 @@ impl Loaded {
         let finding = match why {
             SimError::Switch(why) => {
                 out_of_range(root.key("switch").key(why.field), &why.value, &why.allowed)
+            }
+            SimError::SwitchFor { table, field, message, allowed, nearest } => {
+                let field = root.key("switch").key("for").index(*table).key(field);
+                let finding = Diagnostic::new(field, message).allowed(format!("allowed: {allowed}"));
+                finding.suggest(nearest.as_deref())
             }
             SimError::Fault { index, error } => {
                 let field = root.key("fault").index(*index).key(error.field);
@@ -365,6 +380,24 @@ fn topology_error(why: &TopoError) -> Diagnostic {
         // These errors name a file; they belong to the field that refers to it.
         TopoError::File { .. } | TopoError::Read { .. } => Diagnostic::new(path.key("path"), why.to_string()),
         _ => Diagnostic::new(path, message(why)).suggest(nearest_of(why)),
+    }
+}
+
+fn link_error(why: &LinkForError) -> Diagnostic {
+    let link = FieldPath::root().key("link");
+    match why {
+        LinkForError::Value { table, field, value, allowed } => {
+            out_of_range(link.index(*table).key(field), value, allowed)
+        }
+        LinkForError::NothingSet { table } => {
+            let finding = Diagnostic::new(link.index(*table), "the table changes nothing");
+            finding.allowed("set `rate`, `delay` or `error_rate`")
+        }
+        LinkForError::NoMatch { table, pattern, known, nearest } => {
+            let message = format!("no link matches \"{pattern}\"");
+            let finding = Diagnostic::new(link.index(*table).key("match"), message);
+            finding.allowed(format!("links like {known}")).suggest(nearest.as_deref())
+        }
     }
 }
 

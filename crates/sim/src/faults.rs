@@ -2,7 +2,7 @@
 
 use pathweave_fabric::config::{FaultConfig, Shares, SwitchConfig};
 use pathweave_fabric::{PortId, PortMap};
-use pathweave_topo::{LinkId, Topology};
+use pathweave_topo::{LinkId, Topology, Ways};
 use pathweave_units::{Duration, Rate, Time};
 
 use crate::spec::SimError;
@@ -10,18 +10,19 @@ use crate::spec::SimError;
 /// Change of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    /// A fault takes a link down.
-    Down(LinkId),
-    /// A fault that held a link down ends.
-    Up(LinkId),
-    /// The rate of a link changes; `None` restores the rate of the topology.
-    Rate(LinkId, Option<Rate>),
-    /// The delay of a link changes; `None` restores the delay of the topology.
-    Delay(LinkId, Option<Duration>),
-    /// The link loses packets with this probability.
-    Loss(LinkId, f64),
-    /// The link corrupts packets with this probability.
-    Corruption(LinkId, f64),
+    /// A fault takes directions of a link down.
+    Down(LinkId, Ways),
+    /// A fault that held directions of a link down ends.
+    Up(LinkId, Ways),
+    /// The rate of directions of a link changes; `None` restores the rate of the topology.
+    Rate(LinkId, Ways, Option<Rate>),
+    /// The delay of directions of a link changes, without the latency of switches; `None` restores that of the
+    /// topology.
+    Delay(LinkId, Ways, Option<Duration>),
+    /// Directions of a link lose packets with this probability.
+    Loss(LinkId, Ways, f64),
+    /// Directions of a link corrupt packets with this probability.
+    Corruption(LinkId, Ways, f64),
     /// A host begins to pause this port.
     StormStart(PortId),
     /// The host stops pausing this port.
@@ -34,12 +35,15 @@ impl Action {
     /// Returns the port that feeds the link concerned, the first of two, or `None` if the action concerns no link.
     pub(crate) fn port(self, map: &PortMap) -> Option<PortId> {
         match self {
-            Action::Down(link)
-            | Action::Up(link)
-            | Action::Rate(link, _)
-            | Action::Delay(link, _)
-            | Action::Loss(link, _)
-            | Action::Corruption(link, _) => Some(map.ends(link.index()).0),
+            Action::Down(link, ways)
+            | Action::Up(link, ways)
+            | Action::Rate(link, ways, _)
+            | Action::Delay(link, ways, _)
+            | Action::Loss(link, ways, _)
+            | Action::Corruption(link, ways, _) => {
+                let (at_a, at_b) = map.ends(link.index());
+                Some(if ways == Ways::FromB { at_b } else { at_a })
+            }
             Action::StormStart(port) | Action::StormStop(port) => Some(port),
             Action::Reroute => None,
         }
@@ -69,11 +73,11 @@ pub(crate) fn agenda(
         fault.validate().map_err(|error| SimError::Fault { index, error })?;
         let target =
             |error: pathweave_topo::TopoError| SimError::FaultTarget { index, message: error.to_string() };
-        let link = |name: &str| topology.link_by_name(name).map_err(target);
+        let link = |name: &str| topology.ways_by_name(name).map_err(target);
         let mut add = |at: Duration, action| {
             entries.push(Entry { at: Time::ZERO + at, fault: Some(index), action });
             let routing_sees = match action {
-                Action::Down(_) | Action::Up(_) => true,
+                Action::Down(..) | Action::Up(..) => true,
                 Action::Rate(..) => switch.forwarding.shares() != Shares::Equal,
                 _ => false,
             };
@@ -84,37 +88,37 @@ pub(crate) fn agenda(
         };
         match fault {
             FaultConfig::LinkDown { link: name, at, up_at } => {
-                let link = link(name)?;
-                add(*at, Action::Down(link));
-                up_at.iter().for_each(|&at| add(at, Action::Up(link)));
+                let (link, ways) = link(name)?;
+                add(*at, Action::Down(link, ways));
+                up_at.iter().for_each(|&at| add(at, Action::Up(link, ways)));
             }
             FaultConfig::LinkFlap { link: name, at, down_for, up_for, times } => {
-                let link = link(name)?;
+                let (link, ways) = link(name)?;
                 for turn in 0..u64::from(*times) {
                     let down = *at + (*down_for + *up_for) * turn;
-                    add(down, Action::Down(link));
-                    add(down + *down_for, Action::Up(link));
+                    add(down, Action::Down(link, ways));
+                    add(down + *down_for, Action::Up(link, ways));
                 }
             }
             FaultConfig::LinkRate { link: name, at, rate, until } => {
-                let link = link(name)?;
-                add(*at, Action::Rate(link, Some(*rate)));
-                until.iter().for_each(|&at| add(at, Action::Rate(link, None)));
+                let (link, ways) = link(name)?;
+                add(*at, Action::Rate(link, ways, Some(*rate)));
+                until.iter().for_each(|&at| add(at, Action::Rate(link, ways, None)));
             }
             FaultConfig::LinkDelay { link: name, at, delay, until } => {
-                let link = link(name)?;
-                add(*at, Action::Delay(link, Some(*delay)));
-                until.iter().for_each(|&at| add(at, Action::Delay(link, None)));
+                let (link, ways) = link(name)?;
+                add(*at, Action::Delay(link, ways, Some(*delay)));
+                until.iter().for_each(|&at| add(at, Action::Delay(link, ways, None)));
             }
             FaultConfig::LinkLoss { link: name, at, probability, until } => {
-                let link = link(name)?;
-                add(*at, Action::Loss(link, *probability));
-                until.iter().for_each(|&at| add(at, Action::Loss(link, 0.0)));
+                let (link, ways) = link(name)?;
+                add(*at, Action::Loss(link, ways, *probability));
+                until.iter().for_each(|&at| add(at, Action::Loss(link, ways, 0.0)));
             }
             FaultConfig::LinkCorruption { link: name, at, probability, until } => {
-                let link = link(name)?;
-                add(*at, Action::Corruption(link, *probability));
-                until.iter().for_each(|&at| add(at, Action::Corruption(link, 0.0)));
+                let (link, ways) = link(name)?;
+                add(*at, Action::Corruption(link, ways, *probability));
+                until.iter().for_each(|&at| add(at, Action::Corruption(link, ways, 0.0)));
             }
             FaultConfig::SwitchDown { switch, at, up_at } => {
                 let node = topology.node_by_name(switch).map_err(target)?;
@@ -123,8 +127,8 @@ pub(crate) fn agenda(
                     return Err(SimError::FaultTarget { index, message });
                 }
                 for port in topology.ports(node) {
-                    add(*at, Action::Down(port.link));
-                    up_at.iter().for_each(|&at| add(at, Action::Up(port.link)));
+                    add(*at, Action::Down(port.link, Ways::Both));
+                    up_at.iter().for_each(|&at| add(at, Action::Up(port.link, Ways::Both)));
                 }
             }
             FaultConfig::PauseStorm { host, at, until } => {

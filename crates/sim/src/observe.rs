@@ -98,8 +98,8 @@ impl Recorder {
     pub(crate) fn fault(&mut self, now: Time, entry: &Entry, (link, node): (u32, u32)) {
         let Some(index) = entry.fault else { return };
         let ends = match entry.action {
-            Action::Up(_) | Action::Rate(_, None) | Action::Delay(_, None) | Action::StormStop(_) => true,
-            Action::Loss(_, p) | Action::Corruption(_, p) => p == 0.0,
+            Action::Up(..) | Action::Rate(.., None) | Action::Delay(.., None) | Action::StormStop(_) => true,
+            Action::Loss(.., p) | Action::Corruption(.., p) => p == 0.0,
             _ => false,
         };
         let kind = if ends { EventKind::Repair } else { EventKind::Fault };

@@ -22,6 +22,7 @@
 mod bfs;
 mod build;
 mod capacity;
+mod directions;
 mod error;
 mod formats;
 mod graph;
@@ -29,6 +30,7 @@ mod host_ports;
 mod ids;
 mod import;
 mod info;
+mod link_settings;
 mod max_flow;
 mod names;
 mod own_paths;
@@ -45,6 +47,7 @@ mod write;
 
 pub use build::*;
 pub use capacity::TierCapacity;
+pub use directions::{Direction, Ways};
 pub use error::{Location, TopoError};
 pub use formats::{
     TOPOLOGY_FORMATS, TopologyFormat, WriteTopology, is_topology_file, topology_format_of_header,
@@ -55,6 +58,7 @@ pub use graph::{
 };
 pub use host_ports::{leading_ports, rate_of_ports};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
+pub use link_settings::{LinkFor, LinkForError};
 pub use max_flow::max_flow;
 pub use partition_file::{parse_partition, read_partition};
 pub use path_sets::{

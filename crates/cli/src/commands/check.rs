@@ -141,6 +141,14 @@ fn describe(inspection: &Inspection) -> String {
         let nodes = if in_servers && tier.tier == 0 { "parts of servers" } else { "switches" };
         lines.push(format!("tier {}     {nodes}: {}, {ratio}", tier.tier, tier.switches));
     }
+    for class in &network.switch_classes {
+        lines.push(format!(
+            "switches   {} like {}: {}",
+            class.switches,
+            class.first,
+            class.settings.join(", ")
+        ));
+    }
     if let Some(servers) = &network.servers {
         describe_servers(servers, &mut lines);
     }

@@ -14,3 +14,4 @@ mod planted;
 mod reference;
 mod registered;
 mod sections;
+mod switches;
