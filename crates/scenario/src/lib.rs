@@ -17,6 +17,7 @@ mod latency;
 mod load;
 mod memory;
 mod model;
+pub mod nccl;
 mod outside_check;
 mod prepare;
 mod recovery_windows;

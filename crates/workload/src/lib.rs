@@ -40,6 +40,7 @@ mod fold;
 mod formats;
 mod graph;
 mod kinds;
+pub mod nccl;
 mod progress;
 mod registry;
 mod sink;
