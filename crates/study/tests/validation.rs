@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use pathweave_study::validate::{Case, Catalogue, RowState, ValidateError, load_all, runs};
+use pathweave_study::validate::{
+    Case, Catalogue, RowState, ValidateError, load_all, measured_markdown, measured_text, runs,
+};
 use toml::Table;
 
 fn committed() -> Catalogue {
@@ -162,8 +164,8 @@ fn names_select_cases_and_peers() {
     assert!(why.starts_with("no case or peer is named \"law-rin\" (did you mean \"law-ring\"?)"), "{why}");
 }
 
-/// Rows that miss their bars are those that the case names, no more and no fewer; and a row that determines numbers is
-/// close to them.
+/// Rows that miss their bars are those that the case names, no more and no fewer, and the rows of the fit are close to
+/// it. `UPDATE_DOCS=1 cargo test -p pathweave-study --test validation` writes the tables of docs/validation.md anew.
 #[test]
 fn misses_of_hardware_are_known() {
     let catalogue = committed();
@@ -171,21 +173,32 @@ fn misses_of_hardware_are_known() {
     let [case] = cases[..] else { panic!("one case") };
     let outcome = runs(case, false, &mut |_| panic!("nothing is simulated")).unwrap();
     let report = outcome.measured.as_ref().unwrap();
+    check_document(&measured_markdown(report));
+    let wide: Vec<_> =
+        measured_text(report).lines().filter(|line| line.chars().count() > 80).map(str::to_owned).collect();
+    assert!(wide.is_empty(), "{wide:#?}");
     let of = |state| report.rows.iter().filter(move |row| row.state == state).map(|row| row.id.as_str());
     assert_eq!(of(RowState::Misses).collect::<Vec<_>>(), Vec::<&str>::new(), "no known cause");
     assert!(outcome.holds);
-    let known: Vec<&str> = case
-        .file
-        .measured
-        .iter()
-        .flat_map(|m| &m.known)
-        .flat_map(|miss| &miss.rows)
-        .map(String::as_str)
-        .collect();
-    let within: Vec<&str> = of(RowState::Within).filter(|id| known.contains(id)).collect();
-    assert_eq!(within, Vec::<&str>::new(), "named as misses");
-    let errors: Vec<f64> =
-        report.rows.iter().filter(|row| row.state == RowState::Fitted).filter_map(|row| row.error).collect();
+    let known: Vec<&String> =
+        case.file.measured.iter().flat_map(|m| &m.known).flat_map(|miss| &miss.rows).collect();
+    assert_eq!(known.len(), of(RowState::KnownMiss).count(), "rows named as misses that are none");
+    let fitted = report.rows.iter().filter(|row| row.state == RowState::Fitted);
+    let errors: Vec<f64> = fitted.filter_map(|row| row.error).collect();
     assert_eq!(errors.len(), 5);
     assert!(errors.iter().all(|error| error.abs() < 0.03), "{errors:?}");
+}
+
+fn check_document(text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");
+    let document = std::fs::read_to_string(&path).unwrap();
+    let (begin, end) = ("<!-- hardware: written by a test -->\n", "<!-- end of hardware -->");
+    let (head, rest) = document.split_once(begin).unwrap();
+    let (old, tail) = rest.split_once(end).unwrap();
+    let text = format!("\n{}\n\n", text.trim());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, format!("{head}{begin}{text}{end}{tail}")).unwrap();
+        return;
+    }
+    assert!(old == text, "docs/validation.md is out of date; UPDATE_DOCS=1 writes its tables anew");
 }

@@ -314,6 +314,7 @@ mod tests {
     fn message(failure: Failure) -> String {
         match failure {
             Failure::Input(text) => text,
+            Failure::Scenario(findings) => findings.to_string(),
             other => panic!("{other:?}"),
         }
     }
@@ -332,6 +333,21 @@ mod tests {
         assert!((gib.time_us - 6_045.8).abs() < 0.1, "{gib:?}");
         let gather = ask(&["--collective", "all-gather", "--min", "1M", "--max", "1M"]).unwrap();
         assert_eq!((gather.rows[0].count, gather.rows[0].redop), (32_768, "none"));
+    }
+
+    /// Racks of the scenario count as one server of 72 GPUs, and options choose what the file does not say.
+    #[test]
+    fn a_scenario_gives_the_servers() {
+        let file =
+            |name: &str| format!("{}/../../scenarios/clusters/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+        let unit = ask(&[&file("superpod"), "--min", "1G", "--max", "1G"]).unwrap();
+        assert_eq!((unit.system.gpu, unit.system.gpus, unit.system.nics), (Gpu::H100, 8, 8));
+        let rack =
+            ask(&[&file("nvl72"), "--set", "topology.servers=36", "--max", "8", "--cpu", "amd"]).unwrap();
+        assert_eq!((rack.system.servers, rack.system.gpus, rack.system.cpu), (2, 72, Cpu::Amd));
+        let own = ask(&[&file("hpn-7"), "--gpu", "a100", "--max", "8"]).unwrap();
+        assert_eq!((own.system.gpu, own.system.nic_rate), (Gpu::A100, Rate::from_gbps(400)));
+        assert!(ask(&[&file("hpn-7")]).unwrap_err().contains("the model of GPU is not known"));
     }
 
     #[test]

@@ -21,7 +21,9 @@ pub use error::ValidateError;
 pub use figures::{Curve, Figures, flows_digest};
 pub use judge::{CaseRuns, Outcome, Row};
 pub use law::Law;
-pub use measured::{Fitted, MeasuredReport, MeasuredRow, Modelled, Role, RowState, Share, measured_text};
+pub use measured::{
+    Fitted, MeasuredReport, MeasuredRow, Modelled, Role, RowState, Share, measured_markdown, measured_text,
+};
 pub use model::{
     Band, Bands, CaseFile, Cause, Experiment, KnownMiss, Measure, Measured, MeasuredTable, Packets, Peer,
     PeerMeasurement, Stat,

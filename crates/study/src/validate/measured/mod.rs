@@ -5,11 +5,13 @@
 
 mod fit;
 mod html;
+mod markdown;
 mod report;
 mod rows;
 mod text;
 
 pub use fit::Fitted;
+pub use markdown::measured_markdown;
 pub use report::{MeasuredReport, MeasuredRow, Modelled, RowState, Share};
 pub use rows::Role;
 

@@ -79,13 +79,10 @@ fn time(us: f64) -> String {
     if us < 1_000.0 { format!("{us:.1}") } else { format!("{us:.0}") }
 }
 
-fn size(bytes: u64) -> String {
-    let power = bytes.checked_ilog2().unwrap_or(0) / 10;
-    let (unit, shift) = match power {
-        0 => ("B", 0),
-        1 => ("KiB", 10),
-        2 => ("MiB", 20),
-        _ => ("GiB", 30),
-    };
+/// Returns a size with the largest unit of which it has a whole number.
+pub(super) fn size(bytes: u64) -> String {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let fits = |(_, shift): &(&str, u32)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift);
+    let (unit, shift) = units.into_iter().find(fits).unwrap_or(("B", 0));
     format!("{} {unit}", bytes >> shift)
 }
