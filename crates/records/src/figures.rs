@@ -10,7 +10,7 @@ use pathweave_units::Rng;
 use crate::activities::ActivityLabel;
 use crate::arrivals::Arrivals;
 use crate::format::ns;
-use crate::records::{FlowRecord, FlowStatus, Role, RunResult};
+use crate::records::{FlowRecord, FlowStatus, Role, RunResult, ServersInfo};
 
 /// Largest number of flows drawn at random for a report.
 pub const PICKED: usize = 3_000;
@@ -36,6 +36,39 @@ pub struct FlowStats {
     /// The first few flows of the foreground that did not finish.
     open: Vec<FlowRecord>,
     collectives: CollectiveStats,
+    scale_up: Option<ScaleUpBytes>,
+}
+
+/// Bytes that GPUs sent over scale-up networks: those of finished flows between hosts of one domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScaleUpBytes {
+    domain: u32,
+    of_host: Vec<u64>,
+}
+
+impl ScaleUpBytes {
+    /// Creates the sums without flows, or returns `None` if no scale-up network joins the hosts.
+    pub fn new(servers: Option<&ServersInfo>) -> Option<Self> {
+        let servers = servers?;
+        let domain = servers.domain.filter(|domain| *domain > 0)?;
+        Some(ScaleUpBytes { domain, of_host: vec![0; (servers.servers * servers.gpus) as usize] })
+    }
+
+    /// Adds a flow.
+    pub fn add(&mut self, flow: &FlowRecord) {
+        let inside =
+            flow.src_host != flow.dst_host && flow.src_host / self.domain == flow.dst_host / self.domain;
+        if let (true, Some(_), Some(sent)) =
+            (inside, flow.finish_ps, self.of_host.get_mut(flow.src_host as usize))
+        {
+            *sent += flow.size_bytes;
+        }
+    }
+
+    /// Returns the bytes that each host sent.
+    pub fn of_hosts(&self) -> &[u64] {
+        &self.of_host
+    }
 }
 
 /// State of the flows of a group.
@@ -298,7 +331,20 @@ impl FlowStats {
             sample: Sample::new(watched),
             open: Vec::new(),
             collectives: CollectiveStats::new(labels),
+            scale_up: None,
         }
+    }
+
+    /// Also sums what is sent over the scale-up networks of these servers.
+    #[must_use]
+    pub fn with_servers(mut self, servers: Option<&ServersInfo>) -> Self {
+        self.scale_up = ScaleUpBytes::new(servers);
+        self
+    }
+
+    /// Returns what GPUs sent over scale-up networks, if it was summed.
+    pub fn scale_up(&self) -> Option<&ScaleUpBytes> {
+        self.scale_up.as_ref()
     }
 
     /// Creates the state from the records of a run in memory. Collectives are left out: `collectives` reads the
@@ -321,6 +367,9 @@ impl FlowStats {
     pub fn add(&mut self, flow: &FlowRecord) {
         self.sample.add(flow);
         self.collectives.add(flow);
+        if let Some(scale_up) = &mut self.scale_up {
+            scale_up.add(flow);
+        }
         let group = &mut self.groups[usize::from(flow.group)];
         group.count += 1;
         group.schemes.insert(flow.scheme);

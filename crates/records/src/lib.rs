@@ -36,7 +36,7 @@ pub use departures::{Departures, Gaps, PathLength};
 pub use described::Field;
 pub use events::{DropReason, EventKind, EventRecord};
 pub use exposure::{IterationSummary, LayerRecord, layers};
-pub use figures::{FlowSink, FlowStats};
+pub use figures::{FlowSink, FlowStats, ScaleUpBytes};
 pub use format::{Quantity, ns, ratio, round_ticks};
 pub use latency::{LATENCY_DOMINANT_SHARE, least_scale};
 pub use middlebox::MiddleboxTotals;

@@ -4,7 +4,7 @@
 //! A *lane* is one port of one NIC number, over all servers. In a network of rails and planes it is one rail of one
 //! plane.
 
-use pathweave_records::{RunResult, ServersInfo};
+use pathweave_records::{RunResult, ScaleUpBytes, ServersInfo};
 
 /// Mark of a link that does not connect a NIC with the network.
 const NONE: u32 = u32::MAX;
@@ -145,23 +145,19 @@ impl<'a> Servers<'a> {
     }
 
     /// Returns the use of the scale-up links of each GPU: the bytes it sent over them, divided by what they could have
-    /// carried. `None` if there are no such links, or if the flows of the run were not kept.
+    /// carried. `None` if there are no such links.
     pub(crate) fn scale_up_use(&self, run: &RunResult) -> Option<Vec<f64>> {
-        let domain = self.info.domain.filter(|domain| *domain > 0)?;
         let could = self.info.scale_up_bps as f64 / 8.0 * run.info.simulated_ps as f64 / 1e12;
-        if run.streamed.is_some() || could <= 0.0 {
+        let of = |sums: &ScaleUpBytes| sums.of_hosts().iter().map(|sent| *sent as f64 / could).collect();
+        if could <= 0.0 {
             return None;
         }
-        let mut bytes = vec![0u64; self.gpus() as usize];
-        for flow in run.flows.iter().filter(|flow| flow.finish_ps.is_some()) {
-            if flow.src_host != flow.dst_host
-                && flow.src_host / domain == flow.dst_host / domain
-                && let Some(sent) = bytes.get_mut(flow.src_host as usize)
-            {
-                *sent += flow.size_bytes;
-            }
+        if let Some(streamed) = &run.streamed {
+            return streamed.scale_up().map(of);
         }
-        Some(bytes.into_iter().map(|sent| sent as f64 / could).collect())
+        let mut sums = ScaleUpBytes::new(Some(self.info))?;
+        run.flows.iter().for_each(|flow| sums.add(flow));
+        Some(of(&sums))
     }
 }
 
@@ -237,6 +233,14 @@ mod tests {
             ..FlowRecord::default()
         };
         run.flows = vec![flow(0, 1, 1_000_000), flow(1, 2, 1_000_000), flow(3, 2, 500_000)];
+        assert_eq!(Servers::of(&run).unwrap().scale_up_use(&run), Some(vec![1.0, 0.0, 0.0, 0.5]));
+        // The same where records were written as they became known.
+        let groups = [(pathweave_records::Role::Foreground, 3)];
+        let mut sums = pathweave_records::FlowStats::new(groups, Default::default(), &[])
+            .with_servers(run.info.servers.as_ref());
+        run.flows.iter().for_each(|flow| sums.add(flow));
+        run.flows.clear();
+        run.streamed = Some(Box::new(sums));
         assert_eq!(Servers::of(&run).unwrap().scale_up_use(&run), Some(vec![1.0, 0.0, 0.0, 0.5]));
     }
 }

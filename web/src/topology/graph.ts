@@ -129,11 +129,12 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): boolean {
       ctx.fillStyle = css("--text");
       ctx.fillText(content, x, y);
     };
-    const room = plan.boxes[0]?.width ?? 0;
-    for (const box of plan.boxes) {
+    // As many names of servers as fit beside each other.
+    const apart = plan.boxes.length > 1 ? (plan.boxes[1].x - plan.boxes[0].x) * view.scale : Infinity;
+    const every = Math.ceil((ctx.measureText(`srv${plan.boxes.length}`).width + 6) / apart);
+    for (const box of plan.boxes.filter((b) => b.server % every === 0)) {
       const name = `srv${box.server}`, [x, y] = toScreen(box.x + box.width / 2, box.y + box.height);
-      const wide = ctx.measureText(name).width;
-      if (wide <= room * 1.1 * view.scale) write(name, x - wide / 2, y + 10);
+      write(name, x - ctx.measureText(name).width / 2, y + 10);
     }
     for (const box of boxes) write(box.text, box.x + 2, box.y + box.height / 2);
     if (view.scale === 1) plan.names.forEach((name) => write(name.text, 0, name.y));

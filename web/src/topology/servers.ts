@@ -59,9 +59,9 @@ function grid(parent: HTMLElement, s: Servers, width: number): void {
     const step = Math.ceil(12 / high);
     for (let lane = 0; lane < lanes; lane += step) ctx.fillText(left < 100 ? brief(s.lanes[lane]) : s.lanes[lane], 0, yOf(lane) + high / 2, left - 4);
     if (s.scale_up) ctx.fillText("scale-up", 0, below + high / 2, left - 4);
-    const every = Math.ceil(56 / side);
+    const wide = ctx.measureText(`srv${s.servers}`).width + 8, every = Math.ceil(wide / side);
     for (let column = 0; column < s.columns; column += every) {
-      if (column === 0 || left + column * side + 48 < width) ctx.fillText(`srv${firstOf(s, column)}`, left + column * side, 7);
+      if (column === 0 || left + column * side + wide - 8 < width) ctx.fillText(`srv${firstOf(s, column)}`, left + column * side, 7);
     }
     ctx.strokeStyle = css("--mark");
     ctx.lineWidth = 2;

@@ -129,3 +129,21 @@ clusters! {
     p6_b200: "p6-b200",
     superpod: "superpod",
 }
+
+/// Each of 128 GPUs sends 64 KB to the seven others of its server, over links of 2.688 Tb/s together.
+#[test]
+fn a_report_has_what_scale_up_networks_carried() {
+    let lab = Lab::new();
+    let file = root().join("scenarios/clusters/mi300x.toml").display().to_string();
+    assert_eq!(lab.run(&["run", &file, "--out", "r", "--quiet"]).code, 0);
+    let html = fs::read_to_string(lab.path("r/report.html")).unwrap();
+    let data = html.split_once("id=\"picture-data\">").unwrap().1.split_once("</script>").unwrap().0;
+    let run = &serde_json::from_str::<serde_json::Value>(data).unwrap()[0];
+    let servers = &run["fabric"]["servers"];
+    assert_eq!((&servers["columns"], &servers["lanes"][7]), (&16.into(), &"rail 7".into()));
+    let could = 2.688e12 / 8.0 * run["simulated_ns"].as_f64().unwrap() * 1e-9;
+    for used in servers["scale_up_of_gpu"].as_array().unwrap() {
+        let ratio = used.as_f64().unwrap() * could / (7.0 * 64_000.0);
+        assert!((ratio - 1.0).abs() < 1e-3, "{ratio}");
+    }
+}

@@ -179,8 +179,12 @@ mod tests {
         let mut sent = vec![];
         for ms in (0..4_500).step_by(20) {
             // A new connection each time, so that no purse is empty.
-            if unproven.may_ask(at(ms), ip(1), &mut SolicitedAllowance::default(), Some(&mut AskBudget::new(at(0))))
-            {
+            if unproven.may_ask(
+                at(ms),
+                ip(1),
+                &mut SolicitedAllowance::default(),
+                Some(&mut AskBudget::new(at(0))),
+            ) {
                 sent.push(ms);
             }
         }
@@ -198,7 +202,8 @@ mod tests {
     fn a_question_from_there_allows_an_answer_and_two_questions() {
         let mut unproven = Unproven::default();
         let (mut invited, mut purse) = (SolicitedAllowance::default(), AskBudget { left: 0, heard: at(0) });
-        let mut ask = |invited: &mut SolicitedAllowance| unproven.may_ask(at(0), ip(1), invited, Some(&mut purse));
+        let mut ask =
+            |invited: &mut SolicitedAllowance| unproven.may_ask(at(0), ip(1), invited, Some(&mut purse));
         assert!(!ask(&mut invited));
         invited.asked();
         assert_eq!([ask(&mut invited), ask(&mut invited), ask(&mut invited)], [true, true, false]);
@@ -209,7 +214,9 @@ mod tests {
         let (mut unproven, mut purse) = (Unproven::default(), AskBudget::new(at(0)));
         let mut asks = |purse: &mut AskBudget| {
             (0..=255)
-                .filter(|last| unproven.may_ask(at(0), ip(*last), &mut SolicitedAllowance::default(), Some(&mut *purse)))
+                .filter(|last| {
+                    unproven.may_ask(at(0), ip(*last), &mut SolicitedAllowance::default(), Some(&mut *purse))
+                })
                 .count()
         };
         assert_eq!((asks(&mut purse), asks(&mut purse)), (7, 0), "for the handshake");
@@ -228,7 +235,12 @@ mod tests {
     fn an_answer_lets_other_connections_ask_there() {
         let mut unproven = Unproven::default();
         let ask = |unproven: &mut Unproven| {
-            unproven.may_ask(at(0), ip(1), &mut SolicitedAllowance::default(), Some(&mut AskBudget::new(at(0))))
+            unproven.may_ask(
+                at(0),
+                ip(1),
+                &mut SolicitedAllowance::default(),
+                Some(&mut AskBudget::new(at(0))),
+            )
         };
         assert_eq!((0..9).filter(|_| ask(&mut unproven)).count(), 3);
         unproven.answered(at(0), ip(1));

@@ -124,7 +124,8 @@ impl Archive {
         changed: &BTreeSet<Curve>,
     ) -> Result<usize, PaperError> {
         let mut restored = 0;
-        for run in (0..plan.runs.len()).filter(|run| is_wanted(*run) && !changed.contains(&plan.curve(*run))) {
+        for run in (0..plan.runs.len()).filter(|run| is_wanted(*run) && !changed.contains(&plan.curve(*run)))
+        {
             if let Some(archived) = self.runs.get(&plan.runs[run].key) {
                 cache.insert(&archived.run)?;
                 restored += 1;
@@ -135,7 +136,12 @@ impl Archive {
 
     /// Returns the simulated runs of `plan` that are finished in the cache and have other content in the archive, or
     /// none. The second value is the digest of the start, if the archive has it.
-    pub fn missing(&self, plan: &Plan, cache: &RunCache, changed: &BTreeSet<Curve>) -> Vec<(usize, Option<String>)> {
+    pub fn missing(
+        &self,
+        plan: &Plan,
+        cache: &RunCache,
+        changed: &BTreeSet<Curve>,
+    ) -> Vec<(usize, Option<String>)> {
         let simulated = (0..plan.runs.len()).filter(|run| !plan.runs[*run].measured);
         let lacks = |run: usize| {
             let key = &plan.runs[run].key;
@@ -161,8 +167,7 @@ impl Archive {
 impl Plan {
     /// Returns the curve that a run belongs to, the first one if several share the run.
     fn curve(&self, run: usize) -> Curve {
-        let (figure, point) =
-            self.uses(run).next().map(|seen| (seen.figure, seen.point)).unwrap_or_default();
+        let (figure, point) = self.uses(run).next().map(|seen| (seen.figure, seen.point)).unwrap_or_default();
         Curve { figure, series: self.figures[figure].points[point].series }
     }
 

@@ -55,9 +55,13 @@ impl OpenArchive {
         if !args.quiet && restored > 0 {
             terminal::note(&format!("{restored} runs are taken from the archive"));
         }
-        for check in checks.iter().filter(|check| self.changed.contains(&check.curve) && !interrupt.requested()) {
+        for check in
+            checks.iter().filter(|check| self.changed.contains(&check.curve) && !interrupt.requested())
+        {
             let label = &plan.runs[check.run].label;
-            terminal::note(&format!("the archived runs of this curve are of another engine and run again: {label}"));
+            terminal::note(&format!(
+                "the archived runs of this curve are of another engine and run again: {label}"
+            ));
         }
         Ok(())
     }
@@ -66,12 +70,7 @@ impl OpenArchive {
     ///
     /// # Errors
     /// If a start cannot be simulated, or the file cannot be written.
-    pub(super) fn store(
-        mut self,
-        plan: &Plan,
-        cache: &RunCache,
-        args: &PaperArgs,
-    ) -> Result<(), Failure> {
+    pub(super) fn store(mut self, plan: &Plan, cache: &RunCache, args: &PaperArgs) -> Result<(), Failure> {
         let missing = self.archive.missing(plan, cache, &self.changed);
         let unknown: Vec<usize> =
             missing.iter().filter(|(_, start)| start.is_none()).map(|(run, _)| *run).collect();

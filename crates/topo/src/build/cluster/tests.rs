@@ -195,7 +195,10 @@ fn what_is_wrong_is_named() {
     );
     let unknown = Server { preset: Some("dgx-h10".into()), ..Server::default() };
     let unknown = error(&Cluster { server: unknown, ..base() });
-    assert!(unknown.starts_with("topology field `server.preset` = \"dgx-h10\": must be one of dgx-1, "), "{unknown}");
+    assert!(
+        unknown.starts_with("topology field `server.preset` = \"dgx-h10\": must be one of dgx-1, "),
+        "{unknown}"
+    );
     assert!(unknown.ends_with("did you mean \"dgx-h100\"?"), "{unknown}");
     let nested =
         TopologyConfig::Cluster(Cluster::new(2, server(1, 1, 1), TopologyConfig::Star(Star::new(2))));
