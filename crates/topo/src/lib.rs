@@ -24,6 +24,7 @@ mod build;
 mod capacity;
 mod error;
 mod formats;
+mod glob;
 mod graph;
 mod host_ports;
 mod ids;
@@ -49,6 +50,7 @@ pub use error::{Location, TopoError};
 pub use formats::{
     TOPOLOGY_FORMATS, TopologyFormat, WriteTopology, is_topology_file, topology_format_of_header,
 };
+pub use glob::{Glob, GlobError};
 pub use graph::{
     HostAttachment, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch,
     Topology,
