@@ -168,7 +168,7 @@ pub enum AckClass {
 pub enum FaultConfig {
     /// Both directions of a link lose all packets, queued or in flight, from `at` until `up_at`.
     LinkDown {
-        /// Link, named by its ends: "tor0-agg1".
+        /// Link, named by its ends: "tor0-agg1"; or a link of a scale-up network: "srv0.gpu0-srv0.chip1".
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -242,7 +242,7 @@ pub enum FaultConfig {
     },
     /// All links of a switch go down.
     SwitchDown {
-        /// Name of the switch.
+        /// Name of the switch, or of a chip of a scale-up network: "srv0.chip1".
         switch: String,
         /// Start of the fault.
         at: Duration,

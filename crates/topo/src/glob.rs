@@ -190,6 +190,8 @@ mod tests {
     fn an_example_is_one_of_the_names() {
         let glob = Glob::parse("srv[4-7].gpu*").unwrap();
         assert_eq!(glob.example(), "srv4.gpu0");
-        assert!(glob.matches(&glob.example()) && !glob.is_plain() && Glob::parse("srv4.gpu0").unwrap().is_plain());
+        assert!(
+            glob.matches(&glob.example()) && !glob.is_plain() && Glob::parse("srv4.gpu0").unwrap().is_plain()
+        );
     }
 }

@@ -66,7 +66,9 @@ pub use path_sets::{
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use read::read_text_file;
 pub use routing::{Arithmetic, NextHops, Routing};
-pub use scale_up::{LinkShare, ScaleUp, ScaleUpLink};
+pub use scale_up::{
+    LinkShare, NamedLink, NamedNode, PartState, ScaleUp, ScaleUpLink, ScaleUpPart, ScaleUpPartKind,
+};
 pub use servers::Servers;
 pub use sites::Sites;
 pub use symmetry::Automorphism;

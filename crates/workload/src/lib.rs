@@ -39,6 +39,7 @@ mod files;
 mod fold;
 mod formats;
 mod graph;
+mod hosts;
 mod kinds;
 mod progress;
 mod registry;
@@ -72,11 +73,12 @@ pub use graph::{
     BandwidthBytes, CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE,
     Message, MessageGraph, Moment, Notice, Parallelism, Task, TaskId,
 };
+pub use hosts::{HostList, HostRef, UnknownHosts};
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FeedForward, FlowFormat,
-    FlowSpec, Flows, Goal, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern, Permutation, Pipeline,
-    Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training, Transformer, TransformerModel,
-    builtin_simai, check_flows,
+    FlowSpec, Flows, Goal, GroupSize, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern, Permutation,
+    Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training, Transformer,
+    TransformerModel, builtin_simai, check_flows,
 };
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

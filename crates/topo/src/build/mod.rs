@@ -27,7 +27,8 @@ mod word_lines;
 
 pub use astra::{AstraNetwork, parse_astra_network};
 pub use cluster::{
-    Attach, AttachRule, Cluster, EqualLinks, LinkList, ListedLink, ScaleUpConfig, Server, TorusLinks,
+    Attach, AttachRule, Cluster, EqualLinks, LinkList, ListedLink, ScaleUpConfig, Server, SwitchLinks,
+    TorusLinks,
 };
 pub use cross_dc::CrossDc;
 pub use dragonfly::Dragonfly;

@@ -26,7 +26,7 @@ pub use incast::{Draw, Incast};
 pub use moe::{Exchange, Moe};
 pub use permutation::{Pattern, Permutation};
 pub use pipeline::{Pipeline, Schedule};
-pub use placement::Placement;
+pub use placement::{GroupSize, Placement};
 pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
 pub use simai::{BuiltinSimAi, SimAi, builtin_simai};

@@ -8,7 +8,7 @@ mod server;
 mod tests;
 
 pub use points::{Attach, AttachRule};
-pub use scale_up::{EqualLinks, LinkList, ListedLink, ScaleUpConfig, TorusLinks};
+pub use scale_up::{EqualLinks, LinkList, ListedLink, ScaleUpConfig, SwitchLinks, TorusLinks};
 pub use server::Server;
 
 use std::path::Path;
