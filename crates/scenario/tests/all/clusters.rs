@@ -60,9 +60,9 @@ fn a_chip_that_fails_takes_its_share_of_the_rate() {
         (chip("at = '0s'"), usual_ns * 4.0 / 3.0),
         (chip("at = '10ms'"), 1e7 + (usual_ns + 250.0 - 1e7) * 4.0 / 3.0 - 250.0),
         (chip("at = '10ms'\nup_at = '13ms'"), usual_ns + 750_000.0),
-        // A link of the receiver to one chip has the same share; at half its rate, half of it.
+        // A link of the receiver to one chip has the same share, and at half its rate half of it is missing.
         (fault("link-down", "link = 'srv0.gpu7-srv0.chip3'", "at = '0s'"), usual_ns * 4.0 / 3.0),
-        (fault("link-rate", "link = 'srv0.gpu7-srv0.chip3'", "at = '0s'\nrate = '450Gbps'"), usual_ns * 2.0),
+        (fault("link-rate", "link = 'srv0.gpu7-srv0.chip3'", "at = '0s'\nrate = '450Gbps'"), usual_ns * 8.0 / 7.0),
         (fault("switch-down", "switch = 'srv1.chip1'", "at = '0s'"), usual_ns),
     ] {
         for fidelity in ["packet", "flow"] {
