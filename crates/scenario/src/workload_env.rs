@@ -16,7 +16,7 @@ pub(crate) fn workload_env(
     base_dir: &Path,
 ) -> WorkloadEnv {
     let hosts = || (0..topology.hosts()).map(HostId);
-    let slowest = hosts().map(|host| topology.host_rate(host)).min().unwrap_or(Rate::ZERO);
+    let slowest = hosts().map(|host| topology.scale_out_rate(host)).min().unwrap_or(Rate::ZERO);
     let racks = racks(topology);
     WorkloadEnv {
         racks: racks.of_host,

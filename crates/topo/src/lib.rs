@@ -55,7 +55,7 @@ pub use graph::{
     HostAttachment, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch,
     Topology,
 };
-pub use host_ports::{leading_ports, rate_of_ports};
+pub use host_ports::{leading_ports, rate_of_ports, scale_up_ports};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use max_flow::max_flow;
 pub use partition_file::{parse_partition, read_partition};

@@ -184,6 +184,16 @@ impl ScaleUp {
         (order, distance)
     }
 
+    /// Returns two GPUs of a domain between which there is neither a link nor a switch, if there are any.
+    pub(crate) fn without_link(&self) -> Option<(u32, u32)> {
+        if self.chips > 0 {
+            return None;
+        }
+        let all = (0..self.domain).flat_map(|a| (a + 1..self.domain).map(move |b| (a, b)));
+        let joined = |a: u32, b: u32| self.links_from(a).iter().any(|link| link.to == b);
+        all.into_iter().find(|&(a, b)| !joined(a, b))
+    }
+
     /// Returns a GPU of a domain that GPU 0 cannot reach, if there is one. Links have both directions, so GPU 0 cannot
     /// be reached from there either.
     pub(crate) fn unreachable(&self) -> Option<u32> {

@@ -76,9 +76,9 @@ pub use graph::{
 pub use hosts::{HostList, HostRef, UnknownHosts};
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FeedForward, FlowFormat,
-    FlowSpec, Flows, Goal, GroupSize, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern, Permutation,
-    Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training, Transformer,
-    TransformerModel, builtin_simai, check_flows,
+    FlowHost, FlowSpec, Flows, Goal, GroupSize, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern,
+    Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training,
+    Transformer, TransformerModel, builtin_simai, check_flows,
 };
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

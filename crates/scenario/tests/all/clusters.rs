@@ -22,7 +22,7 @@ const SEVEN_TO_ONE: &str = "
 [[workload]]
 kind = 'flows'
 flows = [
-    { src = 0, dst = 7, size = '1GB' }, { src = 1, dst = 7, size = '1GB' }, { src = 2, dst = 7, size = '1GB' },
+    { src = 'srv0.gpu0', dst = 'srv0.gpu7', size = '1GB' }, { src = 1, dst = 7, size = '1GB' }, { src = 2, dst = 7, size = '1GB' },
     { src = 3, dst = 7, size = '1GB' }, { src = 4, dst = 7, size = '1GB' }, { src = 5, dst = 7, size = '1GB' },
     { src = 6, dst = 7, size = '1GB' },
 ]
@@ -62,7 +62,10 @@ fn a_chip_that_fails_takes_its_share_of_the_rate() {
         (chip("at = '10ms'\nup_at = '13ms'"), usual_ns + 750_000.0),
         // A link of the receiver to one chip has the same share, and at half its rate half of it is missing.
         (fault("link-down", "link = 'srv0.gpu7-srv0.chip3'", "at = '0s'"), usual_ns * 4.0 / 3.0),
-        (fault("link-rate", "link = 'srv0.gpu7-srv0.chip3'", "at = '0s'\nrate = '450Gbps'"), usual_ns * 8.0 / 7.0),
+        (
+            fault("link-rate", "link = 'srv0.gpu7-srv0.chip3'", "at = '0s'\nrate = '450Gbps'"),
+            usual_ns * 8.0 / 7.0,
+        ),
         (fault("switch-down", "switch = 'srv1.chip1'", "at = '0s'"), usual_ns),
     ] {
         for fidelity in ["packet", "flow"] {
@@ -121,8 +124,78 @@ fn parts_that_do_not_exist_are_named() {
     assert!(chip.contains("did you mean `srv0.chip3`?"), "{chip}");
     let link = with("link-down", "link = 'srv0.gpu1-srv0.chip4'", "at = '0s'");
     assert!(link.contains("did you mean `srv0.gpu1-srv0.chip0`?"), "{link}");
+    let flow = error(&SEVEN_TO_ONE.replace("'srv0.gpu0'", "'srv0.gpu8'"));
+    assert!(flow.contains("no host has such a name; did you mean \"srv0.gpu0\"?"), "{flow}");
+    let flow = error(&SEVEN_TO_ONE.replace("'srv0.gpu0'", "'srv0.gpu[0-3]'"));
+    assert!(flow.contains("4 hosts have such a name; expected one"), "{flow}");
     let loss = with("link-loss", "link = 'srv0.gpu1-srv0.chip0'", "probability = 0.1");
     assert!(loss.contains("carries no packets; it takes link-down, link-flap and link-rate"), "{loss}");
+}
+
+/// A scale-up network of packets: a message inside the server crosses the two links of a chip, one to the other server
+/// the four links of the fabric.
+#[test]
+fn scale_up_networks_of_packets_carry_messages_of_their_server() {
+    let cluster = "
+        [topology]
+        kind = 'cluster'
+        servers = 2
+        attach = 'server'
+        server = { gpus = 4, scale_up = { kind = 'switch', rate = '1600Gbps', chips = 2, packets = true } }
+        scale_out = { kind = 'leaf-spine', leaves = 2, spines = 2, hosts_per_leaf = 4 }
+        [[workload]]
+        kind = 'flows'
+        flows = [{ src = 0, dst = 1, size = '1MB' }, { src = 0, dst = 4, size = '1MB' }]
+        [run]
+    ";
+    for scheme in ["ecmp", "rps", "weave", "reps", "udmp"] {
+        let mut times = Vec::new();
+        for fidelity in ["packet", "flow"] {
+            let text = format!("scheme = '{scheme}'\n{cluster}\nfidelity = '{fidelity}'\n");
+            let loaded = Loaded::parse(&text, "test.toml", "", &Changes::default()).unwrap();
+            let run = run(&loaded.prepare().unwrap().spec, &mut NoMonitor).unwrap();
+            let mbytes = |part: &str| {
+                let links = run.links.iter().filter(|link| link.name.contains(part));
+                links.map(|link| link.tx_bytes).sum::<u64>() as f64 / 1e6
+            };
+            let [inside, outside] = [mbytes("chip"), mbytes("leaf")];
+            assert!((2.0..2.2).contains(&inside), "{scheme} {fidelity}: {inside} MB");
+            assert!((4.0..4.4).contains(&outside), "{scheme} {fidelity}: {outside} MB");
+            times.push(run.flows.iter().map(|flow| flow.fct_ps().unwrap() as f64).collect::<Vec<_>>());
+        }
+        for (packets, flows) in times[0].iter().zip(&times[1]) {
+            assert!((packets / flows - 1.0).abs() < 0.1, "{scheme}: {times:?}");
+        }
+    }
+}
+
+/// A chip of a network of packets is a switch: it fails like one, and threads change nothing.
+#[test]
+fn chips_of_packets_fail_like_switches() {
+    let text = "
+        scheme = 'weave'
+        [topology]
+        kind = 'cluster'
+        servers = 4
+        server = { gpus = 4, scale_up = { kind = 'switch', rate = '1600Gbps', chips = 2, packets = true } }
+        scale_out = { kind = 'leaf-spine', leaves = 4, spines = 2, hosts_per_leaf = 4 }
+        [[fault]]
+        kind = 'switch-down'
+        switch = 'srv1.chip1'
+        at = '2us'
+        [[workload]]
+        kind = 'all-to-all'
+        size = '100KB'
+    ";
+    let loaded = Loaded::parse(text, "test.toml", "", &Changes::default()).unwrap();
+    let one = loaded.prepare().unwrap().spec;
+    let digest = |threads| {
+        let spec = SimSpec { threads: NonZeroU16::new(threads), ..one.clone() };
+        let run = run(&spec, &mut NoMonitor).unwrap();
+        assert!(run.flows.iter().all(|flow| flow.finish_ps.is_some()));
+        run.info.digest
+    };
+    assert_eq!(digest(1), digest(2));
 }
 
 /// A tenant on two whole servers, one on eight GPUs by name, and a job of unequal groups on the rest.

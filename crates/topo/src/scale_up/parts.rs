@@ -85,7 +85,7 @@ impl ScaleUp {
     }
 
     /// Returns all links, those to a switch divided among its chips.
-    fn links_of_chips(&self) -> Vec<ScaleUpLink> {
+    pub(crate) fn links_of_chips(&self) -> Vec<ScaleUpLink> {
         if self.chips == 0 {
             return self.links.clone();
         }
@@ -96,6 +96,11 @@ impl ScaleUp {
             (0..self.chips).map(move |chip| ScaleUpLink { from: node(from, chip), to: node(to, chip), rate })
         };
         self.links.iter().flat_map(divided).collect()
+    }
+
+    /// Returns the prefix of the names of chips, if a server has `gpus` GPUs.
+    pub(crate) fn prefix(&self, gpus: u32) -> &'static str {
+        if self.domain > gpus { "domain" } else { "srv" }
     }
 
     fn contains(&self, part: ScaleUpPartKind, link: &ScaleUpLink) -> bool {
@@ -199,11 +204,8 @@ impl Topology {
     }
 
     fn domain_prefix(&self) -> &'static str {
-        let servers = self.servers().map_or(1, crate::servers::Servers::gpus);
-        match self.scale_up().is_some_and(|network| network.domain > servers) {
-            true => "domain",
-            false => "srv",
-        }
+        let gpus = self.servers().map_or(1, crate::servers::Servers::gpus);
+        self.scale_up().map_or("srv", |network| network.prefix(gpus))
     }
 
     /// Returns the domain of "srv12.chip9".

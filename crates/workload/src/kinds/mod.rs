@@ -20,7 +20,7 @@ mod transformer;
 pub use all_to_all::AllToAll;
 pub use chakra::Chakra;
 pub use collective::{Collective, ComputeWhen};
-pub use flows::{FlowFormat, FlowSpec, Flows, check_flows};
+pub use flows::{FlowFormat, FlowHost, FlowSpec, Flows, check_flows};
 pub use goal::Goal;
 pub use incast::{Draw, Incast};
 pub use moe::{Exchange, Moe};

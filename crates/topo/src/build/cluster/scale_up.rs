@@ -47,6 +47,10 @@ pub struct EqualLinks {
     /// Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
     #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
     pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 /// Links to the chips of a switch.
@@ -65,6 +69,10 @@ pub struct SwitchLinks {
     /// Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
     #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
     pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 /// Links of a torus.
@@ -81,6 +89,10 @@ pub struct TorusLinks {
     /// Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
     #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
     pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 /// List of links.
@@ -95,19 +107,24 @@ pub struct LinkList {
     /// Usable part of the rates, above 0 to 1: payload that a program can move at most. Default 1.
     #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
     pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 impl EqualLinks {
     /// Creates links with the default delay and their full rate.
     pub fn new(rate: Rate) -> Self {
-        EqualLinks { rate, delay: default_delay(), efficiency: default_efficiency() }
+        EqualLinks { rate, delay: default_delay(), efficiency: default_efficiency(), packets: false }
     }
 }
 
 impl SwitchLinks {
     /// Creates the links to a switch of one chip, with the default delay and their full rate.
     pub fn new(rate: Rate) -> Self {
-        SwitchLinks { rate, chips: one_chip(), delay: default_delay(), efficiency: default_efficiency() }
+        let (delay, efficiency) = (default_delay(), default_efficiency());
+        SwitchLinks { rate, chips: one_chip(), delay, efficiency, packets: false }
     }
 }
 
@@ -161,6 +178,18 @@ const DGX_1: [(u32, u32, u64); 16] = [
 ];
 
 impl ScaleUpConfig {
+    /// Returns true if messages are packets on these links.
+    pub(super) fn has_packets(&self) -> bool {
+        match self {
+            ScaleUpConfig::Switch(links) => links.packets,
+            ScaleUpConfig::FullMesh(links)
+            | ScaleUpConfig::HybridCubeMesh(links)
+            | ScaleUpConfig::Ring(links) => links.packets,
+            ScaleUpConfig::Torus(links) => links.packets,
+            ScaleUpConfig::List(links) => links.packets,
+        }
+    }
+
     fn delay_and_efficiency(&self) -> (Duration, f64) {
         match self {
             ScaleUpConfig::Switch(links) => (links.delay, links.efficiency),
@@ -211,6 +240,15 @@ impl ScaleUpConfig {
             }
         };
         let network = ScaleUp::new(gpus, nodes, links, delay).with_parts(chips, part);
+        if self.has_packets()
+            && let Some((a, b)) = network.without_link()
+        {
+            let allowed = format!(
+                "needs a link or a switch between every two GPUs, because GPUs do not forward packets, and there is none \
+                 between GPUs {a} and {b}"
+            );
+            return Err(refuse("server.scale_up.packets", true, allowed));
+        }
         match network.unreachable() {
             None => Ok(network),
             Some(gpu) => Err(refuse(
@@ -289,12 +327,12 @@ mod tests {
     }
 
     fn torus_of(rate: Rate, dims: Vec<u32>) -> ScaleUpConfig {
-        let EqualLinks { rate, delay, efficiency } = EqualLinks::new(rate);
-        ScaleUpConfig::Torus(TorusLinks { dims, rate, delay, efficiency })
+        let EqualLinks { rate, delay, efficiency, packets } = EqualLinks::new(rate);
+        ScaleUpConfig::Torus(TorusLinks { dims, rate, delay, efficiency, packets })
     }
 
     fn list(links: Vec<ListedLink>) -> ScaleUpConfig {
-        ScaleUpConfig::List(LinkList { links, delay: default_delay(), efficiency: 1.0 })
+        ScaleUpConfig::List(LinkList { links, delay: default_delay(), efficiency: 1.0, packets: false })
     }
 
     fn alone(shape: ScaleUpConfig, gpus: u32, a: u32, b: u32) -> Rate {
@@ -369,6 +407,13 @@ mod tests {
             error(ScaleUpConfig::Switch(SwitchLinks::new(Rate::ZERO)), 4).contains("`server.scale_up.rate`")
         );
         let chips = ScaleUpConfig::Switch(SwitchLinks { chips: 0, ..SwitchLinks::new(rate) });
+        let ring = ScaleUpConfig::Ring(EqualLinks { packets: true, ..EqualLinks::new(rate) });
+        assert!(ring.build(3).is_ok(), "a ring of three is a mesh");
+        assert_eq!(
+            error(ring, 4),
+            "topology field `server.scale_up.packets` = true: needs a link or a switch between every two GPUs, because \
+             GPUs do not forward packets, and there is none between GPUs 0 and 2"
+        );
         assert_eq!(error(chips, 4), "topology field `server.scale_up.chips` = 0: must be 1 to 256");
         let link = |a, b| ListedLink { gpus: [a, b], rate };
         assert!(error(list(vec![link(0, 4)]), 4).contains("GPUs from 0 to 3"));
