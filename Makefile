@@ -93,6 +93,7 @@ quick: ## Formatting, lints and tests of the crates with changes that are not co
 
 lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python package.
 	.ci/language
+	.ci/docs-size
 	RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links -A rustdoc::private_intra_doc_links" $(CARGO) doc --locked --workspace --no-deps --document-private-items --quiet
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path .ci/bare/Cargo.toml

@@ -2711,12 +2711,14 @@ class ClusterTopology(Table):
             the network of one plane.
         servers: Number of servers.
         attach: Attachment of NIC ports to the hosts of `scale_out`. "rail": a leaf holds the NICs with one number, of
-            `unit` servers. "server": all ports of a server follow each other, then the next server. A list: the point
-            of each port, in the order of servers, NICs and ports. Default "rail".
+            `unit` servers. "server": all ports of a server follow each other, then the next server; with `unit`, the
+            NICs of that many servers share leaves, one for each port of a NIC. A list: the point of each port, in the
+            order of servers, NICs and ports. Default "rail".
         planes: Connects port q of every NIC to plane q, a copy of `scale_out` with the prefix "p{q}." in all names.
             Default false: all ports are attached to one network.
         server: GPUs, NICs and scale-up network of a server.
-        unit: Number of servers of a scalable unit, for `attach = "rail"`. Default: all servers are one unit.
+        unit: Number of servers of a scalable unit. Default: with `attach = "rail"`, all servers are one unit; with
+            "server", there are no units.
     """
 
     kind: ClassVar[str | None] = "cluster"
@@ -2999,8 +3001,9 @@ class PresetTopology(Table):
         agg_core_rate: Rate of the links between aggregation switches and cores. Default: `tor_agg_rate`.
         aggs_per_pod: Number of aggregation switches in each pod.
         attach: Attachment of NIC ports to the hosts of `scale_out`. "rail": a leaf holds the NICs with one number, of
-            `unit` servers. "server": all ports of a server follow each other, then the next server. A list: the point
-            of each port, in the order of servers, NICs and ports. Default "rail".
+            `unit` servers. "server": all ports of a server follow each other, then the next server; with `unit`, the
+            NICs of that many servers share leaves, one for each port of a NIC. A list: the point of each port, in the
+            order of servers, NICs and ports. Default "rail".
         bottleneck_delay: One-way propagation delay of the bottleneck. Default: `host_delay`.
         bottleneck_links: Number of parallel links of the bottleneck. Default 1.
         bottleneck_rate: Rate of each link of the bottleneck. Default: `host_rate`.
@@ -3075,7 +3078,8 @@ class PresetTopology(Table):
         tor_agg_links: Number of parallel links between each ToR and each aggregation switch of its pod. Default 1.
         tor_agg_rate: Rate of the links between ToRs and aggregation switches. Default: `host_rate`.
         tors_per_pod: Number of ToR switches in each pod.
-        unit: Number of servers of a scalable unit, for `attach = "rail"`. Default: all servers are one unit.
+        unit: Number of servers of a scalable unit. Default: with `attach = "rail"`, all servers are one unit; with
+            "server", there are no units.
         wan_delay: One-way propagation delay of the WAN links. Default 500 us (Reflex, section II-C).
         wan_links: Number of parallel WAN links between two external switches. Default 1.
         wan_pfc: Enables PFC between external switches across the WAN. Default false, because the headroom of such a
@@ -3805,7 +3809,8 @@ Attach: TypeAlias = Literal["rail", "server"] | list[int]
 # Rule by which NIC ports are attached.
 # "rail": A leaf holds one rail of one unit: the NICs with equal number of its servers. The ports of a NIC are attached
 #   to leaves side by side.
-# "server": All ports of a server follow each other.
+# "server": All ports of a server follow each other. With `unit`, the NICs of that many servers share leaves, and the
+#   ports of a NIC are attached to leaves side by side.
 AttachRule: TypeAlias = Literal["rail", "server"]
 
 

@@ -36,18 +36,31 @@ export interface Totals {
 export interface Panel {
   tier: number; direction: string; owners: number; ports: number; first_row: number; owner_nodes: number; links: number;
   first_owner: string; last_owner: string;
+  /** Owners are servers, and the links of one are its lanes. */
+  of_servers: boolean;
 }
 /** A large fabric: how many nodes each node and how many links each row stands for. Behind the rows of `from` and `to` come the cells. */
 export interface Blocks { nodes: number[]; links: number[]; panels: Panel[]; index: Index | null }
-/** Every node and link of it by name: a list a figure. `names` are runs of a text with a number behind, `row` the cell of a link. */
+/** Every node of it by name, and links, of too many the busiest: a list a figure. `names` are runs of a text with a number behind, of all
+ *  but the GPUs of servers; `row` is the cell of a link. */
 export interface Index {
-  names: [string, number | null, number][]; block: number[]; from: number[]; to: number[]; row: number[];
+  names: [string, number | null, number][]; block: number[]; of_links: number; from: number[]; to: number[]; row: number[];
   rate_bps: number[]; utilisation: number[]; tx_bytes: number[]; max_queue_bytes: number[]; dropped: number[]; marked: number[];
   pauses: number[]; paused_ns: number[];
 }
 /** A fault on a link, and when it was over. */
 export interface Outage { row: number; from_ns: number; until_ns: number | null }
-export interface Fabric { nodes: Node[]; totals: Totals; from: number[]; to: number[]; outages: Outage[]; blocks: Blocks | null }
+/** Servers whose GPUs are the hosts. A lane is a port of a NIC with one number: a rail of a plane. Cells are of consecutive servers, column after
+ *  column with a cell for each lane. */
+export interface Servers {
+  servers: number; gpus: number; nics: number; nic_ports: number; planes: number; parts: number; domain: number | null; scale_up_bps: number;
+  columns: number; lanes: string[]; lanes_of_plane: number;
+  up: (number | null)[]; down: (number | null)[]; leaves: string[];
+  scale_up: number[] | null; scale_up_of_gpu: number[] | null;
+}
+export interface Fabric {
+  nodes: Node[]; totals: Totals; from: number[]; to: number[]; outages: Outage[]; blocks: Blocks | null; servers: Servers | null;
+}
 
 export interface PackedPlane { top: number; data: string }
 export interface WatchedCurve { kind: string; quantity: Quantity; span: Span; index: number; value: (number | null)[] }

@@ -3,7 +3,7 @@ import { Plane } from "./data";
 import { chartNow, overTime, type Line } from "./chart";
 import { button, card, element, table } from "./dom";
 import { digits, show } from "./format";
-import { linksOf, metrics, metricsOf, on, planeOf, rowName, run, select, state, values } from "./state";
+import { linksOf, metrics, metricsOf, on, planeOf, rowName, run, select, serversOf, state, values } from "./state";
 import { colour } from "./theme";
 import { linkName, namesOf } from "./topology/names";
 import type uPlot from "uplot";
@@ -26,6 +26,7 @@ export function inspector(cards: HTMLElement): void {
     else if (s.kind === "link") link(body, s.link);
     else if (s.kind === "member") member(body, s.node);
     else if (s.kind === "node") node(body, s.node);
+    else if (s.kind === "server") server(body, s.server);
     else flow(body, s.index);
     if (s) body.prepend(button("Choose nothing", () => select(null), { class: "close" }));
   };
@@ -79,13 +80,13 @@ function row(body: HTMLElement, row: number): void {
 // A link of a large fabric: its figures; series there are of its cell.
 function link(body: HTMLElement, link: number): void {
   const r = run(), index = r.fabric.blocks!.index!, cell = index.row[link], many = linksOf(r.fabric, cell);
-  title(body, linkName(index, link));
+  title(body, linkName(r.fabric, link));
   facts(body, [
     ["busy", show("percent", index.utilisation[link])], ["rate", show("rate_bps", index.rate_bps[link])], ["sent", show("bytes", index.tx_bytes[link])],
     ["largest queue", show("bytes", index.max_queue_bytes[link])], ["drops", show("count", index.dropped[link])],
     ["ECN marks", show("count", index.marked[link])], ["pauses", show("count", index.pauses[link])], ["paused for", show("time_ns", index.paused_ns[link])],
   ]);
-  body.append(element("p", {}, ...[index.from[link], index.to[link]].map((n) => button(namesOf(index)[n], () => select({ kind: "member", node: n }), { class: "link" }))));
+  body.append(element("p", {}, ...[index.from[link], index.to[link]].map((n) => button(namesOf(r.fabric)[n], () => select({ kind: "member", node: n }), { class: "link" }))));
   const what = many > 1 ? `Over time there are values of its cell only, which it shares with ${many - 1} others: ` : "Over time: ";
   body.append(element("p", { class: "note" }, what, button(rowName(r.fabric, cell), () => select({ kind: "row", row: cell }), { class: "link" })));
 }
@@ -93,15 +94,19 @@ function link(body: HTMLElement, link: number): void {
 // A node of a large fabric, with all its links.
 function member(body: HTMLElement, node: number): void {
   const r = run(), index = r.fabric.blocks!.index!, block = r.fabric.nodes[index.block[node]];
-  title(body, `${namesOf(index)[node]} (${block.kind === "host" ? "host" : `${block.kind}, tier ${block.tier}`})`);
+  title(body, `${namesOf(r.fabric)[node]} (${block.kind === "host" ? "host" : `${block.kind}, tier ${block.tier}`})`);
   body.append(element("p", { class: "note" }, "In the picture it is in ", button(block.name, () => select({ kind: "node", node: index.block[node] }), { class: "link" }), "."));
   const links = index.from.map((_, l) => l).filter((l) => index.from[l] === node || index.to[l] === node);
   const most = links.sort((a, b) => index.utilisation[b] - index.utilisation[a]).slice(0, 64);
   body.append(table(["Link", "Busy", "Largest queue", "Drops", "Pauses"], most.map((l) => ({
-    cells: [linkName(index, l), show("percent", index.utilisation[l]), show("bytes", index.max_queue_bytes[l]), show("count", index.dropped[l]), show("count", index.pauses[l])],
+    cells: [linkName(r.fabric, l), show("percent", index.utilisation[l]), show("bytes", index.max_queue_bytes[l]), show("count", index.dropped[l]), show("count", index.pauses[l])],
     choose: () => select({ kind: "link", link: l }),
   }))));
   if (links.length > most.length) body.append(element("p", { class: "note" }, `${links.length - most.length} more links.`));
+  if (index.of_links > index.from.length) {
+    body.append(element("p", { class: "note" }, `The page has figures of the ${show("count", index.from.length)} busiest of ${show("count", index.of_links)} links; links.parquet has all.`));
+  }
+  toServer(body, node);
   if (block.kind === "host") flowsOf(body, node);
 }
 
@@ -127,7 +132,29 @@ function node(body: HTMLElement, node: number): void {
     choose: () => select({ kind: "row", row: l }),
   }))));
   if (links.length > most.length) body.append(element("p", { class: "note" }, `${links.length - most.length} more links.`));
+  if (!g.blocks) toServer(body, node);
   if (info.kind === "host" && !g.blocks) flowsOf(body, node);
+}
+
+// The server of a GPU.
+function toServer(body: HTMLElement, node: number): void {
+  const { servers } = run().fabric;
+  if (!servers || node >= servers.servers * servers.gpus) return;
+  const server = Math.floor(node / servers.gpus);
+  body.append(element("p", {}, button(`srv${server}`, () => select({ kind: "server", server }), { class: "link" })));
+}
+
+// A server: each of its lanes, both ways.
+function server(body: HTMLElement, server: number): void {
+  const r = run(), s = r.fabric.servers!, { at } = values(r), { title: figure, quantity } = metrics[state.metric];
+  const column = Math.floor((server * s.columns) / s.servers), several = s.columns < s.servers;
+  title(body, `srv${server} (GPUs: ${s.gpus}, NICs: ${s.nics})`);
+  if (several) body.append(element("p", { class: "note" }, `Figures are of ${serversOf(s, column)}, which share a column.`));
+  const value = (row: number | null) => (row == null ? "-" : show(quantity, at(row)));
+  body.append(table(["Lane", "Leaf", `${figure}, up`, `${figure}, down`], s.lanes.map((lane, i) => {
+    const cell = column * s.lanes.length + i, up = s.up[cell];
+    return { cells: [lane, s.leaves[cell], value(up), value(s.down[cell])], choose: up == null ? undefined : () => select({ kind: "row", row: up }) };
+  })));
 }
 
 function flowsOf(body: HTMLElement, host: number): void {

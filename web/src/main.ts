@@ -34,7 +34,7 @@ const draw = drawnBy(() => {
       choice("Run", options, state.run, (v) => { state.run = Number(v); state.selected = null; state.activity = null; draw(); }));
   }
   section("Fabric", (cards) => {
-    topology(cards);
+    topology(cards, () => draw());
     inspector(cards);
   });
   if (comparing) section("Single flows", scatter);

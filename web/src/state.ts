@@ -1,7 +1,7 @@
 // What is chosen on the page. Parts that depend on it ask to be told.
 import { save } from "./address";
 import { zoom } from "./chart";
-import { Plane, runs, type Fabric, type Outage, type Run } from "./data";
+import { Plane, runs, type Fabric, type Outage, type Run, type Servers } from "./data";
 import type { Quantity } from "./data";
 import { show } from "./format";
 import { diverging, heat } from "./theme";
@@ -13,6 +13,7 @@ export type Selection =
   /** A node and a link of a large fabric, which are drawn as parts of a block and of a cell. */
   | { kind: "member"; node: number }
   | { kind: "link"; link: number }
+  | { kind: "server"; server: number }
   | { kind: "flow"; index: number };
 
 export const state = {
@@ -25,6 +26,10 @@ export const state = {
   /** -1 is the whole run. */
   instant: -1,
   selected: null as Selection | null,
+  /** The server that is drawn by itself. */
+  server: 0,
+  /** Servers are drawn without their GPUs. */
+  folded: false,
   /** A bar of the timeline of hosts. */
   activity: null as number | null,
 };
@@ -46,10 +51,10 @@ export const run = (): Run => runs[state.run];
 export function written(): [string, string][] {
   const s = state.selected;
   const chosen = s?.kind === "flow" ? `flow:${run().flows.flow[s.index]}` : s?.kind === "node" || s?.kind === "member" ? `${s.kind}:${s.node}`
-    : s?.kind === "link" ? `link:${s.link}` : s ? `row:${s.row}` : "";
+    : s?.kind === "link" ? `link:${s.link}` : s?.kind === "server" ? `server:${s.server}` : s ? `row:${s.row}` : "";
   const all: [string, string, string][] = [
     ["run", String(state.run), "0"], ["group", state.group, ""], ["of", state.measure, "fct_ns"], ["against", String(state.against), "-1"], ["colour", state.metric, "utilisation"],
-    ["at", String(state.instant), "-1"], ["chosen", chosen, ""], ["activity", state.activity == null ? "" : String(state.activity), ""], ["time", zoom.part?.map((t) => Math.round(t)).join("-") ?? "", ""],
+    ["at", String(state.instant), "-1"], ["chosen", chosen, ""], ["server", String(state.server), "0"], ["servers", state.folded ? "folded" : "", ""], ["activity", state.activity == null ? "" : String(state.activity), ""], ["time", zoom.part?.map((t) => Math.round(t)).join("-") ?? "", ""],
   ];
   return all.flatMap(([key, value, usual]): [string, string][] => (value === usual ? [] : [[key, value]]));
 }
@@ -74,16 +79,20 @@ export function readIn(choices: URLSearchParams): void {
     : kind === "node" && exists(r.fabric.nodes.length) ? { kind, node: n }
     : kind === "member" && exists(r.fabric.blocks?.index?.block.length ?? 0) ? { kind, node: n }
     : kind === "link" && exists(r.fabric.blocks?.index?.row.length ?? 0) ? { kind, link: n }
+    : kind === "server" && exists(r.fabric.servers?.servers ?? 0) ? { kind, server: n }
     : kind === "row" && exists(rows(r.fabric)) ? { kind, row: n } : null;
+  state.server = number("server", r.fabric.servers?.servers ?? 0, 0);
+  state.folded = choices.get("servers") === "folded";
   const bar = number("activity", r.hosts.bars.row.length, -1);
   state.activity = bar < 0 ? null : bar;
   const [from, to] = (choices.get("time") ?? "").split("-").map(Number);
   zoom.part = from >= 0 && to > from ? [from, to] : undefined;
 }
 
-/** What of the picture is chosen: of a node and a link of a large fabric the block and the cell. */
+/** What of the picture is chosen: of a node, a server and a link of a large fabric the block and the cell. */
 export function drawn(): Selection | null {
   const s = state.selected, index = run().fabric.blocks?.index;
+  if (s?.kind === "server" && index) return { kind: "node", node: index.block[s.server * run().fabric.servers!.gpus] };
   if (s?.kind === "member" && index) return { kind: "node", node: index.block[s.node] };
   if (s?.kind === "link" && index) return { kind: "row", row: index.row[s.link] };
   return s;
@@ -91,7 +100,19 @@ export function drawn(): Selection | null {
 
 export function select(selection: Selection | null): void {
   state.selected = selection;
+  const server = serverOf(selection);
+  if (server !== undefined) state.server = server;
   changed("selected");
+}
+
+/** The server that something belongs to. */
+function serverOf(s: Selection | null): number | undefined {
+  const { servers, blocks } = run().fabric;
+  if (!servers || !s) return undefined;
+  if (s.kind === "server") return s.server;
+  // Hosts come first among nodes.
+  const isGpu = (s.kind === "member" || (s.kind === "node" && !blocks)) && s.node < servers.servers * servers.gpus;
+  return isGpu ? Math.floor(s.node / servers.gpus) : undefined;
 }
 
 export const metrics: Record<Metric, { title: string; scale: string; quantity: Quantity }> = {
@@ -176,7 +197,16 @@ export function rowName(fabric: Fabric, row: number): string {
   const panel = fabric.blocks?.panels.findLast((p) => p.first_row <= row);
   if (!panel) return `${fabric.nodes[fabric.from[row]]?.name} > ${fabric.nodes[fabric.to[row]]?.name}`;
   const cell = row - panel.first_row;
+  if (panel.of_servers) {
+    const [column, lane] = [Math.floor(cell / panel.ports), cell % panel.ports];
+    return `${serversOf(fabric.servers!, column)}, ${fabric.servers!.lanes[lane]} ${panel.direction}`;
+  }
   return `${panelName(panel)}, ${Math.floor(cell / panel.ports) + 1} of ${panel.owners}, link ${(cell % panel.ports) + 1}`;
+}
+/** The servers of a column, in words. */
+export function serversOf(s: Servers, column: number): string {
+  const first = Math.ceil((column * s.servers) / s.columns), last = Math.ceil(((column + 1) * s.servers) / s.columns) - 1;
+  return first === last ? `srv${first}` : `srv${first} to srv${last}`;
 }
 /** Links of hosts are those of the lowest tier that lead up or down. */
 export function panelName(p: { tier: number; direction: string }): string {

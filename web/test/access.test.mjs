@@ -7,7 +7,7 @@ import { byKeyboard, faint, isForEverybody } from "./access.mjs";
 import { REPORTS, openAt } from "./browser.mjs";
 
 const pages = {
-  "a report": "small.html", "a report of a large fabric": "large.html", "a comparison": "four.html", "an empty report": "empty.html",
+  "a report": "small.html", "a report of a large fabric": "large.html", "a report of servers": "servers-32.html", "a report of many servers": "servers-1024.html", "a comparison": "four.html", "an empty report": "empty.html",
   "a sweep": "sweep-grid/report.html", "a sweep with failures": "sweep-named/report.html", "a landing page": "index.html",
 };
 const open = (t, file, scheme, width) => openAt(t, pathToFileURL(join(REPORTS, file)).href, scheme, width, /^(file|data):/);

@@ -47,6 +47,7 @@ before(() => {
 const sample = (file) => join(REPORTS, file), own = (...path) => join(made, ...path);
 const pages = {
   "a report": () => sample("small.html"), "a report of 320 hosts": () => sample("hosts-320.html"), "a report of 1,024 hosts": () => sample("large.html"),
+  "a report of servers": () => sample("servers-32.html"), "a report of 131,072 GPUs": () => sample("servers-131072.html"),
   "a comparison": () => sample("four.html"), "an empty report": () => sample("empty.html"), "a landing page": () => sample("index.html"),
   "a sweep": () => sample("sweep-grid/report.html"), "a sweep of a cube": () => sample("sweep-cube/report.html"), "a sweep with failures": () => sample("sweep-named/report.html"),
   "a comparison of jobs": () => own("ring", "report.html"), "a comparison of flows": () => own("search", "report.html"),

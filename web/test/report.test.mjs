@@ -19,7 +19,9 @@ const pixels = (page) => page.locator(".stage canvas").evaluate((c) => {
 });
 const difference = (a, b) => a.reduce((sum, v, i) => sum + Math.abs(v - b[i]), 0) / a.length;
 
-for (const name of ["small", "hosts-320", "large", "four", "empty"]) {
+const SERVERS = ["servers-8", "servers-32", "servers-1024", "servers-131072"];
+
+for (const name of ["small", "hosts-320", "large", "four", "empty", ...SERVERS]) {
   for (const scheme of ["light", "dark"]) {
     test(`${name}, ${scheme}: drawn without an error, nothing wider than its card`, async (t) => {
       const page = await open(t, name, scheme);
@@ -380,4 +382,77 @@ test("any flow can be asked for: the page has it, or says where it is", async (t
   assert.match(await page.locator("#flow-answer").textContent(), new RegExp(`^Flow ${missing} is not in this page.*flow = ${missing}\\. .*--set 'observe\\.follow=\\[${missing}\\]'`));
   await ask(flows.of);
   assert.match(await page.locator("#flow-answer").textContent(), /There is no flow/);
+});
+
+// The colour of the left half (up) of a cell of the grid of servers, as one number for how far it is from the page's emptiest.
+const cellColour = (page, column, lane) => page.locator("#servers").evaluate((c, [column, lane]) => {
+  const data = JSON.parse(document.getElementById("picture-data").textContent)[0].fabric.servers;
+  const { cells } = window.pathweave, at = cells(column, lane), ratio = c.width / c.clientWidth;
+  const [r, g, b] = c.getContext("2d").getImageData(Math.round((at.x + 1) * ratio), Math.round((at.y + 2) * ratio), 1, 1).data;
+  return { name: data.lanes[lane], colour: [r, g, b].join(",") };
+}, [column, lane]);
+
+test("servers: lanes of rails and planes have the colours of their links, at every size", async (t) => {
+  for (const [name, lanes, columns] of [["servers-8", 8, 1], ["servers-32", 16, 4], ["servers-1024", 8, 128], ["servers-131072", 16, null]]) {
+    const page = await open(t, name);
+    const servers = await page.evaluate(() => JSON.parse(document.getElementById("picture-data").textContent)[0].fabric.servers);
+    assert.equal(servers.lanes.length, lanes, name);
+    if (columns) assert.equal(servers.columns, columns, name);
+    assert.ok((await page.locator("#servers").getAttribute("aria-label")).includes(servers.lanes.join("; ")));
+    // Rail 3 is the busiest by far; the first plane is busier than the second.
+    const [two, three] = [await cellColour(page, 0, 2), await cellColour(page, 0, 3)];
+    assert.notEqual(two.colour, three.colour, name);
+    if (lanes === 16) assert.notEqual((await cellColour(page, 0, 10)).colour, two.colour, "the planes differ");
+  }
+});
+
+test("servers: one is drawn with leaves, NICs, GPUs and NVLink, and can be folded and chosen", async (t) => {
+  const page = await open(t, "servers-1024");
+  const one = page.locator("#one-server");
+  assert.match(await one.locator("summary").textContent(), /^srv0: 8 GPUs, 8 NICs; a scale-up network of 2\.95\d* Tbps a GPU joins 8 GPUs$/);
+  assert.deepEqual(await one.locator("text.strong").allTextContents(),
+    [...Array.from({ length: 8 }, (_, i) => `leaf${i}`), ...Array.from({ length: 8 }, (_, i) => `gpu${i}`)]);
+  assert.deepEqual([await one.locator("rect.nic").count(), await one.locator("line.lane").count(), await one.locator("rect.scale-up").count()], [8, 16, 1]);
+  const scaleUp = await page.evaluate(() => JSON.parse(document.getElementById("picture-data").textContent)[0].fabric.servers.scale_up[0]);
+  assert.ok((await one.locator("text").last().textContent()).endsWith(`${(100 * scaleUp).toPrecision(3).replace(/\.?0+$/, "")} % busy`), await one.locator("text").last().textContent());
+  await one.locator("summary").click();
+  assert.equal(await one.locator("rect.gpu").first().isVisible(), false);
+  await one.locator("summary").click();
+  await page.locator("#server").fill("77");
+  await page.locator("#server").blur();
+  assert.equal(await chosen(page), "srv77 (GPUs: 8, NICs: 8)");
+  assert.equal(await page.locator("#chosen tbody tr").nth(3).locator("td").first().textContent(), "leaf19");
+  await page.locator("#chosen button.link", { hasText: "rail 3" }).click();
+  assert.equal(await chosen(page), "srv77, rail 3 up");
+  await page.locator("#servers").press("ArrowRight");
+  assert.equal(await chosen(page), "srv78, rail 3 up");
+  assert.match(await one.locator("summary").textContent(), /^srv78:/);
+});
+
+test("servers of a small network are frames around their GPUs, drawn as one if wanted", async (t) => {
+  const page = await open(t, "servers-32");
+  const whole = await pixels(page);
+  await page.locator("#fold").click();
+  assert.ok(difference(await pixels(page), whole) > 0.5);
+  assert.equal(await page.locator("#fold").textContent(), "Show GPUs");
+  await page.locator("#find").fill("srv3.gpu7");
+  await page.locator("#find").blur();
+  assert.equal(await chosen(page), "srv3.gpu7 (host)");
+  assert.match(await page.locator("#one-server summary").textContent(), /^srv3: 8 GPUs, 8 NICs of 2 ports, each in its plane/);
+  await page.locator("#fold").click();
+  assert.equal(await page.locator("#fold").textContent(), "Servers as one");
+});
+
+test("any server, GPU and switch of 131,072 GPUs is found by name", async (t) => {
+  const page = await open(t, "servers-131072");
+  const find = async (name) => { await page.locator("#find").fill(name); await page.locator("#find").blur(); };
+  for (const [name, what] of [["srv16000.gpu7", "srv16000.gpu7 (host)"], ["p1.leaf255", "p1.leaf255 (switch, tier 0)"], ["srv9999", "srv9999 (GPUs: 8, NICs: 8)"]]) {
+    await find(name);
+    assert.equal(await chosen(page), what);
+  }
+  assert.match(await page.locator("#one-server summary").textContent(), /^srv9999:/);
+  await find("srv0.gpu0 > p0.leaf0");
+  assert.match(await page.locator("#find-answer").textContent(), /busiest of 540672 links only/);
+  await find("srv16384.gpu0");
+  assert.match(await page.locator("#find-answer").textContent(), /^No node or link is named srv16384\.gpu0/);
 });

@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, PaperArgs, PlanArgs,
-    RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
+    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, NcclArgs, PaperArgs,
+    PlanArgs, RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
 };
 use crate::options::Colour;
 
@@ -61,6 +61,8 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Choose the scan period of ERD receivers by its cost, equation (1) of the paper
     ScanPeriod(ScanPeriodArgs),
+    /// Print the times of a collective over sizes as nccl-tests does, with NCCL's choices
+    Nccl(NcclArgs),
     /// Serve a results folder to a browser on this machine: index, reports, runs in progress
     View(crate::view::ViewArgs),
     #[command(flatten)]

@@ -25,7 +25,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         room: &'a mut Option<Header>,
     ) -> Result<&'a Header, DropReason> {
         self.prepare_egress(now, egress, header)?;
-        if self.switches.trims {
+        if self.switches.trims && self.switches.each[switch as usize].trims {
             return self.admit_or_trim(now, switch, egress, header, room);
         }
         self.admit(now, switch, egress, header).map(|()| header)
@@ -86,7 +86,8 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     /// Pauses the upstream port if the exact account is over the threshold, as the lazy account is.
     #[cold]
     fn pause_if_over(&mut self, now: Time, switch: u32, ingress: PortId, class: usize) {
-        if self.switches.held[ingress as usize].lossy {
+        // A request does not cross a dead direction. It is made once the direction is back.
+        if self.switches.held[ingress as usize].lossy || self.lines.ports[ingress as usize].is(DOWN) {
             return;
         }
         self.advance_switch(now, switch);

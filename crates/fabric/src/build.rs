@@ -2,7 +2,7 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Rate, derive_seed};
 
-use crate::config::{EcmpHash, Forwarding, PfcThreshold, SwitchConfig};
+use crate::config::{EcmpHash, Forwarding, PfcThreshold, SwitchClasses, SwitchConfig};
 use crate::fabric::Fabric;
 use crate::forwarding::{Balancer, Balancing, ManyLeaves, SwitchRoutes};
 use crate::impairments::Impairments;
@@ -27,10 +27,12 @@ pub struct Cable {
     pub a: u32,
     /// Node at the other end.
     pub b: u32,
-    /// Rate of each direction.
+    /// Rate of each direction, or from `a` to `b`.
     pub rate: Rate,
-    /// Propagation delay.
+    /// Delay of each direction, or from `a` to `b`.
     pub delay: Duration,
+    /// Rate and delay from `b` to `a`, if they differ.
+    pub back: Option<(Rate, Duration)>,
     /// Local to a site, or between sites.
     pub span: Span,
 }
@@ -67,7 +69,7 @@ pub enum BuildError {
         /// The kind of load balancing.
         forwarding: Forwarding,
     },
-    /// More than 65,536 different combinations of rate and delay.
+    /// More than 65,536 different combinations of rate, delay and settings of switches.
     TooManyLinkKinds,
 }
 
@@ -137,23 +139,27 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         cables: &[Cable],
         map: &PortMap,
         routes: Vec<SwitchRoutes>,
-        config: &SwitchConfig,
+        classes: &SwitchClasses,
         seed: u64,
     ) -> Result<Self, BuildError> {
+        let config = classes.general();
         assert!(config.classes() <= C, "built for {C} classes, configured with {}", config.classes());
         assert_eq!(routes.len(), switches as usize);
         let mut wires = Wires::new(hosts, switches, map.len());
         let mut held = vec![IngressAccount::NOTHING; map.len() as usize];
         let mut by_port: Vec<Option<Port<C>>> = (0..map.len()).map(|_| None).collect();
         for (index, cable) in cables.iter().enumerate() {
-            let spec = LinkSpec::new(cable.rate, cable.delay, &config.ecn, &config.trim);
-            let spec = wires.number_of(spec).ok_or(BuildError::TooManyLinkKinds)?;
             let (at_a, at_b) = map.ends(index);
-            for (at, peer, node, peer_node) in
-                [(at_a, at_b, cable.a, cable.b), (at_b, at_a, cable.b, cable.a)]
+            let there = (cable.rate, cable.delay);
+            let back = cable.back.unwrap_or(there);
+            for (at, peer, node, peer_node, (rate, delay)) in
+                [(at_a, at_b, cable.a, cable.b, there), (at_b, at_a, cable.b, cable.a, back)]
             {
+                let own = node.checked_sub(hosts).map_or(config, |switch| classes.of(switch));
+                let spec = LinkSpec::new(rate, delay, &own.ecn, &own.trim);
+                let spec = wires.number_of(spec).ok_or(BuildError::TooManyLinkKinds)?;
                 let mut port = Port::new(node, peer, peer_node);
-                let marks = node >= hosts && config.ecn.marks(peer_node < hosts);
+                let marks = node >= hosts && own.ecn.marks(peer_node < hosts);
                 port.set_spec(spec, &wires.specs, marks);
                 if let Span::Wan { pfc } = cable.span {
                     port.flags |= WAN;
@@ -166,18 +172,20 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let mut built = Vec::with_capacity(switches as usize);
         for (index, routes) in (0..switches).zip(routes) {
             let range = map.ports(hosts + index);
-            let headroom: u64 = if config.pfc.enabled {
+            let own = classes.of(index);
+            let spec = |port: PortId| &wires.specs[usize::from(ports[port as usize].spec)];
+            let headroom: u64 = if own.pfc.enabled {
                 range
                     .clone()
                     .filter(|&p| !held[p as usize].lossy)
-                    .map(|p| headroom_bytes(&wires.specs[ports[p as usize].spec as usize], config))
+                    .map(|p| headroom_bytes(spec(ports[p as usize].peer), spec(p), own))
                     .sum::<u64>()
                     * config.weights.len() as u64
             } else {
                 0
             };
             let external = range.clone().any(|p| ports[p as usize].is(WAN));
-            let buffer = if external { config.external.buffer } else { config.buffer };
+            let buffer = if external { own.external.buffer } else { own.buffer };
             if headroom >= buffer.get() {
                 return Err(BuildError::BufferTooSmall {
                     switch: index,
@@ -185,13 +193,13 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                     buffer,
                 });
             }
-            let hash_index = match config.hash {
+            let hash_index = match own.hash {
                 EcmpHash::Seeded => u64::from(index),
                 EcmpHash::Polarised => 0,
             };
             let shared_bytes = buffer.get() - headroom;
-            let (pfc_alpha, pfc_static_bytes) = match config.pfc.threshold {
-                PfcThreshold::Dynamic => (to_fixed(config.pfc.alpha), 0),
+            let (pfc_alpha, pfc_static_bytes) = match own.pfc.threshold {
+                PfcThreshold::Dynamic => (to_fixed(own.pfc.alpha), 0),
                 PfcThreshold::Static => (0, shared_bytes / u64::from(range.end - range.start).max(1)),
             };
             built.push(Switch {
@@ -206,12 +214,16 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 links_down: 0,
                 pfc_alpha,
                 pfc_static_bytes,
-                egress_alpha: to_fixed(config.egress_alpha),
+                egress_alpha: to_fixed(own.egress_alpha),
+                xon_gap_bytes: own.pfc.xon_gap.get(),
+                pfc: own.pfc.enabled,
+                trims: own.trim.enabled,
             });
         }
         let mut weights = [0u32; C];
         weights[1..config.classes()].copy_from_slice(&config.weights);
         let dice = derive_seed(seed, "fabric", 0);
+        let trims = classes.each().any(|own| own.trim.enabled);
         let balancer = Balancer::new(&config.forwarding, seed, built.len(), &ports, hosts)
             .map_err(|(forwarding, ManyLeaves(host))| BuildError::ManyLeaves { host, forwarding })?;
         Ok(Fabric {
@@ -221,42 +233,41 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             active: Vec::new(),
             window: Window::new(),
             lookahead: wires.lookahead(),
-            ecn: config.ecn.clone(),
-            trim: config.trim.clone(),
+            classes: classes.clone(),
             transit: Transit {
                 lines: Lines {
                     wires,
                     scheduler: Scheduler::new(ports.len(), weights),
-                    marker: Marker::new(config.ecn.at, ports.len(), dice),
+                    marker: Marker::new(classes.each().map(|own| &own.ecn), ports.len(), dice),
                     host_ports: map.first_port[hosts as usize],
                     packet_hops: 0,
                     ports,
                 },
-                switches: Switches {
-                    each: built,
-                    held,
-                    pfc: config.pfc.enabled,
-                    xon_gap_bytes: config.pfc.xon_gap.get(),
-                    trims: config.trim.enabled,
-                },
+                switches: Switches { each: built, held, trims },
                 middleboxes: Middleboxes::none(),
                 contents: Contents::new(),
                 journal: EventLog::new(map.len() as usize),
-                trimmer: Trimmer::new(&config.trim, dice, map.len() as usize).map(Box::new),
+                trimmer: trims.then(|| Box::new(Trimmer::new(dice, map.len() as usize))),
                 events: 0,
             },
         })
     }
 }
 
-/// Returns the bytes that may still arrive on a link after the decision to send XOFF. The pause frame waits for the
-/// frame in transmission and then travels. The peer finishes the frame that it has begun, and the bytes in flight
-/// arrive.
-fn headroom_bytes(spec: &LinkSpec, config: &SwitchConfig) -> u64 {
-    match config.pfc.headroom {
-        Some(bytes) => bytes.get(),
-        None => spec.rate.bytes_in(spec.delay * 2) + 3 * MAX_FRAME_BYTES + u64::from(PAUSE_FRAME_BYTES),
+/// Returns the bytes that may still arrive on a link after the decision to send XOFF. `arriving` is the direction of
+/// the link that brings packets, `leaving` the other one. The pause frame waits for the frame in transmission and then
+/// travels. The peer finishes the frame that it has begun, and the bytes in flight arrive.
+fn headroom_bytes(arriving: &LinkSpec, leaving: &LinkSpec, config: &SwitchConfig) -> u64 {
+    if let Some(bytes) = config.pfc.headroom {
+        return bytes.get();
     }
+    let before = MAX_FRAME_BYTES + u64::from(PAUSE_FRAME_BYTES);
+    // Bytes that arrive until the pause frame and the frame before it have left.
+    let waiting = match arriving.rate <= leaving.rate {
+        true => before,
+        false => arriving.rate.bytes_in(leaving.rate.time_for(before)),
+    };
+    arriving.rate.bytes_in(arriving.delay + leaving.delay) + 2 * MAX_FRAME_BYTES + waiting
 }
 
 /// Converts a share to 16-bit fixed point, so that thresholds are computed in integers.

@@ -49,7 +49,7 @@ pub(crate) fn is_calm<const C: usize>(
         return false;
     }
     let ports = at.first_port as usize..at.end_port as usize;
-    if switches.trims {
+    if at.trims {
         let within = |(port, &to): (&Port<C>, &u64)| {
             let limits = lines.wires.specs[usize::from(port.spec)].trim;
             let headers = u64::from(port.queued_bytes[0]);
@@ -58,7 +58,7 @@ pub(crate) fn is_calm<const C: usize>(
         };
         return lines.ports[ports].iter().zip(&window.to_bytes).all(within);
     }
-    if !switches.pfc {
+    if !at.pfc {
         let limit = at.queue_limit_bytes(used);
         let within = |port: &Port<C>| u64::from(port.total_queued_bytes()) + window.bytes <= limit;
         return lines.ports[ports].iter().all(within);

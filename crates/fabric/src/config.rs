@@ -2,6 +2,9 @@
 
 use pathweave_units::{Bytes, Duration, Rate};
 
+pub use crate::classes::{
+    Asic, ClassError, EcnChange, PfcChange, SwitchClasses, SwitchFor, SwitchPlace, SwitchRole, TrimChange,
+};
 pub use crate::config_error::ConfigError;
 use crate::config_error::out_of_range;
 pub use crate::forwarding::{
@@ -50,6 +53,19 @@ pub struct SwitchConfig {
     pub reroute_after: Duration,
     /// External switches, which join data centres: their buffer, and their functions beyond forwarding.
     pub external: ExternalConfig,
+    /// Time that each packet takes behind its egress port, in addition to the delay of the link: the fixed latency of
+    /// the switch. Default 0.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    pub latency: Duration,
+    /// Other settings for some switches: `[[switch.for]]`. Of several tables for a switch, the last one that sets a
+    /// field counts.
+    #[cfg_attr(feature = "serde", serde(rename = "for", skip_serializing_if = "Vec::is_empty"))]
+    pub tables: Vec<SwitchFor>,
+}
+
+#[cfg(feature = "serde")]
+fn is_zero(duration: &Duration) -> bool {
+    *duration == Duration::ZERO
 }
 
 impl Default for SwitchConfig {
@@ -66,6 +82,8 @@ impl Default for SwitchConfig {
             acks: AckClass::default(),
             reroute_after: Duration::from_ms(1),
             external: ExternalConfig::default(),
+            latency: Duration::ZERO,
+            tables: Vec::new(),
         }
     }
 }
@@ -166,9 +184,11 @@ pub enum AckClass {
 #[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FaultConfig {
-    /// Both directions of a link lose all packets, queued or in flight, from `at` until `up_at`.
+    /// A link loses all packets, queued or in flight, from `at` until `up_at`. If one direction fails, the other works
+    /// until routes avoid the link, which they do in both directions.
     LinkDown {
-        /// Link, named by its ends: "tor0-agg1"; or a link of a scale-up network: "srv0.gpu0-srv0.chip1".
+        /// Link, named by its ends: "tor0-agg1". One direction of it: "tor0->agg1". Link of a scale-up network:
+        /// "srv0.gpu0-srv0.chip1".
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -178,7 +198,7 @@ pub enum FaultConfig {
     },
     /// A link goes down and up repeatedly.
     LinkFlap {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Time at which the link goes down first.
         at: Duration,
@@ -191,7 +211,7 @@ pub enum FaultConfig {
     },
     /// A link runs at another rate.
     LinkRate {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -203,7 +223,7 @@ pub enum FaultConfig {
     },
     /// A link has another propagation delay. Packets on a link never overtake each other.
     LinkDelay {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -215,7 +235,7 @@ pub enum FaultConfig {
     },
     /// Each packet on a link is lost with a fixed probability (Bernoulli).
     LinkLoss {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault. Default: the start of the run.
         #[cfg_attr(feature = "serde", serde(default))]
@@ -229,7 +249,7 @@ pub enum FaultConfig {
     /// Each packet on a link arrives with a bad checksum with a fixed probability. The node that receives it drops
     /// it.
     LinkCorruption {
-        /// Link, named by its ends.
+        /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault. Default: the start of the run.
         #[cfg_attr(feature = "serde", serde(default))]

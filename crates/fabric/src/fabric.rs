@@ -16,15 +16,14 @@ use std::ops::Range;
 
 use pathweave_units::{Duration, HostId, Time};
 
+use crate::config::SwitchClasses;
 use crate::event::Arrived;
 use crate::forwarding::Balancing;
 use crate::impairments::Impairments;
-use crate::marking::EcnConfig;
 use crate::packet::{Header, PFC, PortId};
 use crate::port::{DOWN, LISTED};
 use crate::prefetch::prefetch;
 use crate::transit::Transit;
-use crate::trim::TrimConfig;
 use crate::window::Window;
 
 /// A fabric that carries contents of type `P` in `C` traffic classes (class 0 is control).
@@ -54,9 +53,8 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) active: Vec<u32>,
     pub(crate) window: Window<C>,
     pub(crate) lookahead: Duration,
-    /// Marking configuration, for links whose rate changes.
-    pub(crate) ecn: EcnConfig,
-    pub(crate) trim: TrimConfig,
+    /// Settings of switches, for links whose rate changes.
+    pub(crate) classes: SwitchClasses,
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {

@@ -29,11 +29,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Brings both directions of a port's link back.
     pub fn link_up(&mut self, now: Time, port: PortId) {
         for end in [port, self.transit.lines.ports[port as usize].peer] {
-            if self.transit.lines.ports[end as usize].is(DOWN) {
-                self.set_down(end, false);
-                // The frame in transmission is lost. The transmitter must not seem busy with nothing on the link.
-                self.transit.lines.ports[end as usize].tx_free = now;
-            }
+            self.direction_up(now, end);
         }
     }
 
@@ -58,18 +54,58 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.lose(now, port_id, header, DropReason::LinkDown);
     }
 
+    /// Takes the direction of a link that a port feeds down. Packets queued for it or in flight are lost. Pauses that
+    /// the port's node has requested over it end, since nothing renews them. Returns the effect on the other end.
+    pub fn direction_down(&mut self, now: Time, port: PortId) -> Step {
+        let peer = self.transit.lines.ports[port as usize].peer;
+        self.transit.bring_up_to(&mut self.balancing, now, port);
+        self.transit.bring_up_to(&mut self.balancing, now, peer);
+        self.set_down(port, true);
+        self.transit.lines.wires.links[peer as usize].lose_all();
+        self.drop_queued(now, port);
+        self.forget_requests(port);
+        let paused = self.transit.lines.ports[peer as usize].paused;
+        if self.transit.lines.ports[peer as usize].is(STORM) {
+            return Step::Done;
+        }
+        (1..C as u8).filter(|class| paused >> class & 1 != 0).fold(Step::Done, |done, class| {
+            match self.transit.resume(now, peer, class) {
+                Step::Done => done,
+                step => step,
+            }
+        })
+    }
+
+    /// Brings the direction of a link that a port feeds back.
+    pub fn direction_up(&mut self, now: Time, port: PortId) {
+        if self.transit.lines.ports[port as usize].is(DOWN) {
+            self.set_down(port, false);
+            // The frame in transmission is lost. The transmitter must not seem busy with nothing on the link.
+            self.transit.lines.ports[port as usize].tx_free = now;
+        }
+    }
+
     /// Changes the rate or the delay of both directions of a port's link, for packets whose service has not started.
     pub fn set_link(&mut self, now: Time, port: PortId, rate: Option<Rate>, delay: Option<Duration>) {
-        for end in [port, self.transit.lines.ports[port as usize].peer] {
-            self.transit.bring_up_to(&mut self.balancing, now, end);
-            let lines = &mut self.transit.lines;
-            let old = lines.spec(end);
-            let spec =
-                LinkSpec::new(rate.unwrap_or(old.rate), delay.unwrap_or(old.delay), &self.ecn, &self.trim);
-            let spec = lines.wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
-            let marks = lines.ports[end as usize].marks();
-            lines.ports[end as usize].set_spec(spec, &lines.wires.specs, marks);
-        }
+        let peer = self.transit.lines.ports[port as usize].peer;
+        self.set_direction(now, port, rate, delay);
+        self.set_direction(now, peer, rate, delay);
+    }
+
+    /// Changes the rate or the delay of the direction that a port feeds, for packets whose service has not started.
+    pub fn set_direction(&mut self, now: Time, port: PortId, rate: Option<Rate>, delay: Option<Duration>) {
+        self.transit.bring_up_to(&mut self.balancing, now, port);
+        let lines = &mut self.transit.lines;
+        let own = match lines.switch_of(port) {
+            Some(switch) => self.classes.of(switch),
+            None => self.classes.general(),
+        };
+        let old = lines.spec(port);
+        let (rate, delay) = (rate.unwrap_or(old.rate), delay.unwrap_or(old.delay));
+        let spec = LinkSpec::new(rate, delay, &own.ecn, &own.trim);
+        let spec = lines.wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
+        let marks = lines.ports[port as usize].marks();
+        lines.ports[port as usize].set_spec(spec, &lines.wires.specs, marks);
         self.lookahead = self.transit.lines.wires.lookahead();
     }
 
@@ -78,7 +114,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.transit.lines.ports[port as usize].leave_unmarked();
     }
 
-    /// Returns the rate and the delay of a port's link.
+    /// Returns the rate and the delay of the direction that a port feeds.
     pub fn link(&self, port: PortId) -> (Rate, Duration) {
         let spec = self.transit.lines.spec(port);
         (spec.rate, spec.delay)
@@ -86,14 +122,19 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Sets the probabilities that a packet is lost or corrupted, in both directions of a port's link.
     pub fn set_impairment(&mut self, port: PortId, loss: f64, corruption: f64) {
-        let lines = &mut self.transit.lines;
-        for end in [port, lines.ports[port as usize].peer] {
-            let into = lines.ports[end as usize].peer;
-            lines.wires.links[into as usize].impaired = self.impairments.set(end, loss, corruption);
+        for end in [port, self.transit.lines.ports[port as usize].peer] {
+            self.set_impairment_of_direction(end, loss, corruption);
         }
     }
 
-    /// Returns the probabilities of loss and corruption of a port's link.
+    /// Sets the probabilities that a packet is lost or corrupted in the direction that a port feeds.
+    pub fn set_impairment_of_direction(&mut self, port: PortId, loss: f64, corruption: f64) {
+        let lines = &mut self.transit.lines;
+        let into = lines.ports[port as usize].peer;
+        lines.wires.links[into as usize].impaired = self.impairments.set(port, loss, corruption);
+    }
+
+    /// Returns the probabilities of loss and corruption of the direction that a port feeds.
     pub fn impairment(&self, port: PortId) -> (f64, f64) {
         self.impairments.probabilities(port)
     }
@@ -166,6 +207,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             port.paused = 0;
             self.transit.journal.pause_ends(now, port_id);
         }
+        self.forget_requests(port_id);
+    }
+
+    /// Clears the pauses that a port's node has requested from the peer.
+    fn forget_requests(&mut self, port_id: PortId) {
         let switch = self.transit.lines.switch_of(port_id);
         let xoff_sent = &mut self.transit.switches.held[port_id as usize].xoff_sent;
         let paused_neighbours = std::mem::take(xoff_sent).count_ones();

@@ -6,6 +6,7 @@
 mod admission;
 mod build;
 mod calm;
+mod classes;
 pub mod config;
 mod config_error;
 mod crossing;

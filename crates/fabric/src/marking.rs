@@ -112,6 +112,7 @@ pub(crate) struct Red {
     pub(crate) kmin_bytes: u32,
     kmax_bytes: u32,
     pmax: f64,
+    at: MarkAt,
 }
 
 impl Red {
@@ -123,7 +124,7 @@ impl Red {
             };
             (bytes.get() as f64 * at).min(f64::from(u32::MAX)) as u32
         };
-        Red { kmin_bytes: scaled(ecn.kmin), kmax_bytes: scaled(ecn.kmax), pmax: ecn.pmax }
+        Red { kmin_bytes: scaled(ecn.kmin), kmax_bytes: scaled(ecn.kmax), pmax: ecn.pmax, at: ecn.at }
     }
 
     /// Returns the marking probability at a queue of `bytes`: 0 up to kmin, linear to pmax at kmax, 1 above.
@@ -141,22 +142,37 @@ impl Red {
 
 /// Marks the packets of all ports.
 pub(crate) struct Marker {
-    pub(crate) at: MarkAt,
+    /// True if the ports of any switch mark packets as they are queued.
+    pub(crate) on_enqueue: bool,
+    /// True if the ports of any switch mark packets as they leave.
+    pub(crate) on_dequeue: bool,
     dice: Dice,
     /// Number of marked packets of each port.
     pub(crate) marked_packets: Vec<u64>,
 }
 
 impl Marker {
-    pub(crate) fn new(at: MarkAt, ports: usize, seed: u64) -> Self {
-        Marker { at, dice: Dice::new(seed, Purpose::Mark, ports), marked_packets: vec![0; ports] }
+    /// Creates the marker of ports of switches with these configurations.
+    pub(crate) fn new<'a>(
+        configs: impl Iterator<Item = &'a EcnConfig> + Clone,
+        ports: usize,
+        seed: u64,
+    ) -> Self {
+        let any = |at| configs.clone().any(|ecn| ecn.at == at);
+        Marker {
+            on_enqueue: any(MarkAt::Enqueue),
+            on_dequeue: any(MarkAt::Dequeue),
+            dice: Dice::new(seed, Purpose::Mark, ports),
+            marked_packets: vec![0; ports],
+        }
     }
 
     /// Marks a packet with the probability that belongs to the queue that it meets or leaves behind. The queue is
-    /// above the lower threshold of the port.
+    /// above the lower threshold of the port. Ports that mark at another time leave the packet as it is.
     #[cold]
     pub(crate) fn mark(
         &mut self,
+        at: MarkAt,
         port: PortId,
         red: Option<&Red>,
         queued_bytes: u32,
@@ -164,6 +180,7 @@ impl Marker {
     ) -> Header {
         let mut header = *header;
         if let Some(red) = red
+            && red.at == at
             && header.is(ECN_CAPABLE)
         {
             let probability = red.probability(queued_bytes);
@@ -230,7 +247,7 @@ mod tests {
     #[test]
     fn thresholds_scale_with_the_rate_of_the_port() {
         let red = Red::new(Rate::from_gbps(25), &EcnConfig::default());
-        assert_eq!(red, Red { kmin_bytes: 100_000, kmax_bytes: 400_000, pmax: 0.2 });
+        assert_eq!(red, Red { kmin_bytes: 100_000, kmax_bytes: 400_000, pmax: 0.2, at: MarkAt::Dequeue });
         let fixed = EcnConfig { thresholds: Thresholds::Fixed, ..EcnConfig::default() };
         assert_eq!(Red::new(Rate::from_gbps(25), &fixed).kmin_bytes, 400_000);
     }

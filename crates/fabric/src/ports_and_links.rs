@@ -97,9 +97,9 @@ pub(crate) fn as_queued<'a, const C: usize>(
     room: &'a mut Option<Header>,
 ) -> &'a Header {
     let class = usize::from(header.class());
-    if port.may_mark(class) && marker.at == MarkAt::Enqueue {
+    if port.may_mark(class) && marker.on_enqueue {
         let red = specs[usize::from(port.spec)].red.as_ref();
-        return room.insert(marker.mark(id, red, port.queued_bytes[class], header));
+        return room.insert(marker.mark(MarkAt::Enqueue, id, red, port.queued_bytes[class], header));
     }
     header
 }
@@ -114,9 +114,9 @@ pub(crate) fn served<const C: usize>(
     class: usize,
 ) -> Header {
     let header = port.pop(class);
-    if port.may_mark(class) && marker.at == MarkAt::Dequeue {
+    if port.may_mark(class) && marker.on_dequeue {
         let red = specs[usize::from(port.spec)].red.as_ref();
-        return marker.mark(id, red, port.queued_bytes[class], &header);
+        return marker.mark(MarkAt::Dequeue, id, red, port.queued_bytes[class], &header);
     }
     header
 }

@@ -57,6 +57,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         let mut window = std::mem::replace(&mut self.window, Window::new());
         let last = Time::from_ps(end.as_ps() - 1);
         let at = &self.transit.switches.each[switch as usize];
+        let trims = at.trims;
         for port in at.ports().take(PORTS_AHEAD) {
             self.transit.lines.prefetch_services(port);
         }
@@ -68,7 +69,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         } else {
             next_arrival = window.collect::<true>(links, end, at);
             let transit = &mut self.transit;
-            if transit.switches.trims {
+            if trims {
                 window.count_by_egress();
             }
             next_service = if transit.middleboxes.get(switch).is_some() {

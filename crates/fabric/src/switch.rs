@@ -27,11 +27,7 @@ pub(crate) struct Switches<const C: usize> {
     pub(crate) each: Vec<Switch>,
     /// Ingress account of each port.
     pub(crate) held: Vec<IngressAccount<C>>,
-    /// True if a full buffer pauses the upstream ports, false if it drops.
-    pub(crate) pfc: bool,
-    /// Distance below its threshold to which an account must fall before the peer resumes.
-    pub(crate) xon_gap_bytes: u64,
-    /// True if ports without room trim.
+    /// True if any switch trims.
     pub(crate) trims: bool,
 }
 
@@ -44,7 +40,7 @@ impl<const C: usize> Switches<C> {
         if at.used_bytes + bytes > at.buffer_bytes {
             return false;
         }
-        self.pfc || class == 0 || u64::from(queued_bytes) + bytes <= at.queue_limit_bytes(at.used_bytes)
+        at.pfc || class == 0 || u64::from(queued_bytes) + bytes <= at.queue_limit_bytes(at.used_bytes)
     }
 
     /// Returns true if the memory of a switch has room, whatever its queues hold.
@@ -62,7 +58,7 @@ impl<const C: usize> Switches<C> {
         let limit = at.xoff_limit_bytes(at.used_bytes);
         let held = &mut self.held[ingress as usize];
         held.bytes[class] += bytes;
-        let may_pause = self.pfc && class > 0 && held.xoff_sent >> class & 1 == 0;
+        let may_pause = at.pfc && class > 0 && held.xoff_sent >> class & 1 == 0;
         may_pause && u64::from(held.bytes[class]) > limit
     }
 
@@ -95,7 +91,7 @@ impl<const C: usize> Switches<C> {
         let at = &mut self.each[switch as usize];
         let held = &mut self.held[ingress as usize];
         let bytes = u64::from(held.bytes[class]);
-        if bytes > 0 && bytes + self.xon_gap_bytes > at.xoff_limit_bytes(at.used_bytes) {
+        if bytes > 0 && bytes + at.xon_gap_bytes > at.xoff_limit_bytes(at.used_bytes) {
             return false;
         }
         held.xoff_sent &= !(1 << class);
@@ -126,6 +122,12 @@ pub(crate) struct Switch {
     pub(crate) pfc_static_bytes: u64,
     /// Share of the free buffer that a queue may hold while PFC is off, in 65,536ths.
     pub(crate) egress_alpha: u64,
+    /// Distance below its threshold to which an account must fall before the peer resumes.
+    pub(crate) xon_gap_bytes: u64,
+    /// True if a full buffer pauses the upstream ports, false if it drops.
+    pub(crate) pfc: bool,
+    /// True if ports without room trim.
+    pub(crate) trims: bool,
 }
 
 impl Switch {

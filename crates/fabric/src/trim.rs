@@ -89,13 +89,17 @@ impl TrimConfig {
     }
 }
 
-/// Queue limits of ports of one rate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Trimming by ports of one rate.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct TrimLimits {
     /// Limit for data, including the packet in transmission.
     pub(crate) data_bytes: u64,
     /// Limit for headers and control packets.
     pub(crate) header_bytes: u64,
+    /// Size of a trimmed packet.
+    pub(crate) size_bytes: u16,
+    /// Share of trims that apply to the arriving packet.
+    pub(crate) arriving: f64,
 }
 
 impl TrimLimits {
@@ -113,23 +117,8 @@ impl TrimLimits {
             data_bytes: scaled(config.queue),
             // At least one header must fit, or no loss would ever be reported.
             header_bytes: scaled(headers).max(config.size.get()),
-        })
-    }
-}
-
-/// Trimming at all ports.
-pub(crate) struct Trimmer {
-    pub(crate) size_bytes: u16,
-    arriving: f64,
-    dice: Dice,
-}
-
-impl Trimmer {
-    pub(crate) fn new(config: &TrimConfig, seed: u64, ports: usize) -> Option<Self> {
-        config.enabled.then(|| Trimmer {
             size_bytes: config.size.get() as u16,
             arriving: config.arriving,
-            dice: Dice::new(seed, Purpose::Trim, ports),
         })
     }
 
@@ -137,10 +126,22 @@ impl Trimmer {
     pub(crate) fn can_trim(&self, header: &Header) -> bool {
         header.is_trimmable() && header.wire_bytes() > self.size_bytes
     }
+}
 
-    /// Draws whether the arriving packet is trimmed. Returns false if the newest queued packet is.
-    pub(crate) fn chooses_arriving(&mut self, port: PortId) -> bool {
-        self.arriving >= 1.0 || self.dice.roll(port) < self.arriving
+/// Random choices of trimmed packets, at all ports.
+pub(crate) struct Trimmer {
+    dice: Dice,
+}
+
+impl Trimmer {
+    pub(crate) fn new(seed: u64, ports: usize) -> Self {
+        Trimmer { dice: Dice::new(seed, Purpose::Trim, ports) }
+    }
+
+    /// Draws the packet that is trimmed at a port. Returns true for the arriving one, false for the newest in the
+    /// queue.
+    pub(crate) fn chooses_arriving(&mut self, port: PortId, limits: &TrimLimits) -> bool {
+        limits.arriving >= 1.0 || self.dice.roll(port) < limits.arriving
     }
 }
 
@@ -151,13 +152,16 @@ mod tests {
     #[test]
     fn limits_scale_with_the_rate_of_the_port() {
         let config = TrimConfig { enabled: true, ..TrimConfig::default() };
-        let limits = |gbps, config: &TrimConfig| TrimLimits::new(Rate::from_gbps(gbps), config);
-        assert_eq!(limits(100, &config), Some(TrimLimits { data_bytes: 178_450, header_bytes: 356_900 }));
-        assert_eq!(limits(25, &config), Some(TrimLimits { data_bytes: 44_612, header_bytes: 89_225 }));
+        let limits = |gbps, config: &TrimConfig| {
+            let limits = TrimLimits::new(Rate::from_gbps(gbps), config)?;
+            Some((limits.data_bytes, limits.header_bytes))
+        };
+        assert_eq!(limits(100, &config), Some((178_450, 356_900)));
+        assert_eq!(limits(25, &config), Some((44_612, 89_225)));
         let fixed = TrimConfig { thresholds: Thresholds::Fixed, ..config.clone() };
         assert_eq!(limits(25, &fixed), limits(100, &config));
         assert_eq!(limits(100, &TrimConfig::default()), None);
         let endless = TrimConfig { queue: Bytes::new(u64::MAX), ..fixed };
-        assert_eq!(limits(100, &endless), Some(TrimLimits { data_bytes: u64::MAX, header_bytes: u64::MAX }));
+        assert_eq!(limits(100, &endless), Some((u64::MAX, u64::MAX)));
     }
 }

@@ -6,7 +6,7 @@
 use pathweave_units::{Time, TrimmedAt};
 
 use crate::event::DropReason;
-use crate::packet::{Header, MIN_WIRE_BYTES, PortId};
+use crate::packet::{Header, PortId};
 use crate::transit::Transit;
 use crate::trim::TrimLimits;
 
@@ -25,7 +25,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         header: &'a Header,
         room: &'a mut Option<Header>,
     ) -> Result<&'a Header, DropReason> {
-        let limits = self.lines.spec(egress).trim.unwrap_or(TrimLimits { data_bytes: 0, header_bytes: 0 });
+        let Some(limits) = self.lines.spec(egress).trim else { return Err(DropReason::Buffer) };
         let (bytes, class) = (u64::from(header.wire_bytes()), usize::from(header.class()));
         let port = &self.lines.ports[egress as usize];
         let waiting = u64::from(port.queued_bytes[class]);
@@ -42,13 +42,13 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             return Ok(header);
         }
         let Some(trimmer) = &mut self.trimmer else { return Err(DropReason::Buffer) };
-        if !trimmer.can_trim(header) {
+        if !limits.can_trim(header) {
             return Err(DropReason::Buffer);
         }
         let newest = self.lines.ports[egress as usize].queues[class].back();
-        let newest = newest.copied().filter(|newest| trimmer.can_trim(newest));
+        let newest = newest.copied().filter(|newest| limits.can_trim(newest));
         match newest {
-            Some(newest) if !trimmer.chooses_arriving(egress) => {
+            Some(newest) if !trimmer.chooses_arriving(egress, &limits) => {
                 self.lines.ports[egress as usize].pop_newest(class);
                 self.note_taken_out(egress, &newest);
                 self.release(now, switch, &newest);
@@ -78,7 +78,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         header: &Header,
         limits: TrimLimits,
     ) -> Result<Header, DropReason> {
-        let size_bytes = self.trimmer.as_ref().map_or(MIN_WIRE_BYTES, |trimmer| trimmer.size_bytes);
+        let size_bytes = limits.size_bytes;
         let port = &self.lines.ports[egress as usize];
         let at =
             if port.peer_node < self.lines.wires.hosts { TrimmedAt::LastHop } else { TrimmedAt::OnTheWay };

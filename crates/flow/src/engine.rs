@@ -83,7 +83,7 @@ impl<'a> Engine<'a> {
             models.iter().map(|model| model.law).reduce(QueueConstants::max).expect("messages have groups");
         let mut engine = Engine {
             spec,
-            validity: ValidityChecks::new(spec, &models),
+            validity: ValidityChecks::new(spec, network.routes.switches(), &models),
             models,
             solver,
             execution,

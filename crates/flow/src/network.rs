@@ -357,7 +357,8 @@ impl<'a> Network<'a> {
         let alive = |port: &PortId| {
             let (node, _) = self.routes.ends(*port);
             let number = (*port - self.routes.ports().ports(node).start) as usize;
-            self.routes.link(self.topology.ports(NodeId(node))[number].link).0
+            let at = self.topology.ports(NodeId(node))[number];
+            self.routes.direction(at.link, at.is_a).0
         };
         if route.iter().all(alive) { route } else { Vec::new() }
     }
@@ -426,8 +427,9 @@ fn classes(topology: &Topology) -> Vec<u32> {
             .ports(host.into())
             .iter()
             .map(|port| {
-                let link = topology.link(port.link);
-                (port.peer, link.rate.as_bps(), link.delay)
+                let [out, back] =
+                    [topology.egress(port), topology.ingress(port)].map(|way| (way.rate.as_bps(), way.delay));
+                (port.peer, out, back)
             })
             .collect();
         let next = known.len() as u32;
@@ -449,7 +451,7 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<SwitchLinks> {
         let leaf = topology.ports(host.into())[0].peer;
         let ports = if topology.is_host(leaf) { &[] } else { topology.ports(leaf) };
         let up = ports.iter().filter(|port| !topology.is_host(port.peer));
-        let rates: Vec<f64> = up.map(|port| bytes_per_ps(topology.link(port.link).rate)).collect();
+        let rates: Vec<f64> = up.map(|port| bytes_per_ps(topology.egress(port).rate)).collect();
         let (capacity, links): (f64, _) = (rates.iter().sum(), (rates.len() as f64).max(1.0));
         SwitchLinks { capacity, link_capacity: capacity / links, links }
     };
@@ -463,11 +465,11 @@ fn port_rates(
 ) -> Vec<f64> {
     let mut rates = vec![0.0; ports];
     for link in 0..topology.links().len() {
-        let (alive, rate) = ways.link(pathweave_topo::LinkId(link as u32));
-        let rate = if alive { efficiency * bytes_per_ps(rate) } else { 0.0 };
         let (a, b) = ways.ports().ends(link);
-        rates[a as usize] = rate;
-        rates[b as usize] = rate;
+        for (port, from_a) in [(a, true), (b, false)] {
+            let (alive, rate) = ways.direction(pathweave_topo::LinkId(link as u32), from_a);
+            rates[port as usize] = if alive { efficiency * bytes_per_ps(rate) } else { 0.0 };
+        }
     }
     rates
 }
@@ -490,19 +492,21 @@ fn representatives(
 ) -> Vec<Option<PortId>> {
     let mut signatures = vec![0u64; rates.len()];
     let classes = classes_of(class_of);
-    // Rates at which all hosts of each class together can send, or receive.
-    let mut of_class = vec![0.0; classes];
+    // Rates at which all hosts of each class together can send, and receive.
+    let (mut sending, mut receiving) = (vec![0.0; classes], vec![0.0; classes]);
     for host in (0..topology.hosts()).map(HostId) {
-        let ports = topology.ports(host.into()).iter();
-        let rate: f64 = ports.map(|port| bytes_per_ps(topology.link(port.link).rate)).sum();
-        of_class[class_of[host.index()] as usize] += efficiency * rate;
+        for port in topology.ports(host.into()) {
+            let class = class_of[host.index()] as usize;
+            sending[class] += efficiency * bytes_per_ps(topology.egress(port).rate);
+            receiving[class] += efficiency * bytes_per_ps(topology.ingress(port).rate);
+        }
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let mut from_sources = MaxLoad::new(rates.len());
     for (number, &PairOfClasses { spread, from, to, ends }) in wanted.list.iter().enumerate() {
         let walk = walker.walk(ways, capacities, spread, number, ends);
         let random = mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ (spread as u64 + 1));
-        from_sources.begin((spread, from), of_class[from as usize]);
+        from_sources.begin((spread, from), sending[from as usize]);
         for &(port, share) in walk.crossed {
             let relative = share * (largest / rates[port as usize]);
             let fixed = (relative * SIGNATURE_SCALE + 0.5) as u64;
@@ -517,7 +521,7 @@ fn representatives(
     by_receiver.sort_unstable_by_key(|(_, pair)| (pair.spread, pair.to, pair.from));
     for (number, &PairOfClasses { spread, to, ends, .. }) in by_receiver {
         let walk = walker.walk(ways, capacities, spread, number, ends);
-        to_receivers.begin((spread, to), of_class[to as usize]);
+        to_receivers.begin((spread, to), receiving[to as usize]);
         for &(port, share) in walk.crossed {
             to_receivers.note(port, share);
         }

@@ -57,10 +57,11 @@ impl Engine<'_> {
     fn links(&self, end: Time) -> Vec<LinkTotals> {
         let ways = &self.network.routes;
         let mut rates = vec![Rate::ZERO; self.ledger.by_port.len()];
-        for (number, link) in (0..).zip(self.spec.topology.links()) {
-            let (a, b) = ways.ports().ends(LinkId(number).index());
-            rates[a as usize] = link.rate;
-            rates[b as usize] = link.rate;
+        let topology = &self.spec.topology;
+        for link in (0..topology.links().len() as u32).map(LinkId) {
+            let (a, b) = ways.ports().ends(link.index());
+            rates[a as usize] = topology.direction(link, true).rate;
+            rates[b as usize] = topology.direction(link, false).rate;
         }
         let totals = |(port, (bytes, rate)): (u32, (&f64, &Rate))| {
             let (from, to) = ways.ends(port);

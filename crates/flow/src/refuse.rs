@@ -7,7 +7,7 @@ use pathweave_execution::max_min::bytes_per_ps;
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_sim::{ErrorSource, PacketFreeNetwork, RouteChoice, SimError, SimSpec};
-use pathweave_topo::{NamedLink, NamedNode, NodeId, Topology};
+use pathweave_topo::{LinkId, NamedLink, NamedNode, NodeId, Topology};
 use pathweave_units::Forwarding;
 
 use crate::model::{Model, models};
@@ -59,7 +59,11 @@ fn check(spec: &SimSpec) -> Result<(), SimError> {
             return Err(refused(ErrorSource::Field(field), why, &format!("leave out {field}")));
         }
     }
-    if let Some(link) = spec.topology.links().iter().find(|link| link.error_rate > 0.0) {
+    let loses = |link: &LinkId| {
+        [true, false].into_iter().any(|from_a| spec.topology.direction(*link, from_a).error_rate > 0.0)
+    };
+    if let Some(link) = (0..spec.topology.links().len() as u32).map(LinkId).find(loses) {
+        let link = spec.topology.link(link);
         let [a, b] = [link.a, link.b].map(|node: NodeId| spec.topology.node_name(node).into_owned());
         let why = format!("the link of {a} and {b} loses packets");
         return Err(refused(ErrorSource::Topology, &why, "set its error rate to 0"));
@@ -144,7 +148,7 @@ fn check_network(spec: &SimSpec, ways: &PacketFreeNetwork<'_>, models: &[Model])
         let blame = asks.map_or(ErrorSource::Kind, |named| ErrorSource::Scheme(named.name.clone()));
         return Err(refused(blame, "switches send packets by detours (\"ugal\")", "choose another scheme"));
     }
-    if spec.switch.pfc.enabled {
+    if ways.switches().each().all(|switch| switch.pfc.enabled) {
         return Ok(());
     }
     // All senders that may send to a host at once, each before it learns of a queue.
@@ -154,16 +158,21 @@ fn check_network(spec: &SimSpec, ways: &PacketFreeNetwork<'_>, models: &[Model])
         senders.entry((to, message.group)).or_default().insert((message.src, message.dst));
     }
     for ((host, group), senders) in senders {
-        let link = spec.topology.link(spec.topology.ports(host.into())[0].link);
-        let burst = models[group.index()].law.feedback_delay * bytes_per_ps(link.rate) * senders.len() as f64;
-        let buffer = spec.switch.buffer.get() as f64;
-        if burst > buffer {
+        let port = spec.topology.ports(host.into())[0];
+        let Some(leaf) = spec.topology.switch_index(port.peer) else { continue };
+        let leaf = ways.switches().of(leaf as u32);
+        if leaf.pfc.enabled {
+            continue;
+        }
+        let rate = bytes_per_ps(spec.topology.egress(&port).rate);
+        let burst = models[group.index()].law.feedback_delay * rate * senders.len() as f64;
+        if burst > leaf.buffer.get() as f64 {
             let why = format!(
                 "{} hosts send to {} and may have {:.0} kB at once at a switch whose buffer is {}, so that packets are lost",
                 senders.len(),
                 spec.topology.node_name(host.into()),
                 burst / 1e3,
-                spec.switch.buffer
+                leaf.buffer
             );
             return Err(refused(ErrorSource::Field("switch.pfc"), &why, "set switch.pfc.enabled to true"));
         }

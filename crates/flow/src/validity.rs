@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use pathweave_fabric::config::{SwitchClasses, SwitchConfig};
 use pathweave_sim::SimSpec;
 use pathweave_units::{Duration, Time};
 
@@ -66,7 +67,7 @@ pub(crate) struct ValidityChecks {
 }
 
 impl ValidityChecks {
-    pub(crate) fn new(spec: &SimSpec, models: &[Model]) -> Self {
+    pub(crate) fn new(spec: &SimSpec, switches: &SwitchClasses, models: &[Model]) -> Self {
         let messages = spec.graph.messages();
         let closed = spec.graph.has_dependencies();
         let open = !closed && messages.iter().any(|message| message.start != messages[0].start);
@@ -74,7 +75,11 @@ impl ValidityChecks {
             let scheme = &spec.schemes[usize::from(group.scheme)].scheme;
             model.recovery.is_some() && scheme.queue_pairs >= MANY_QUEUE_PAIRS
         };
-        let pfc = &spec.switch.pfc;
+        // The threshold of an otherwise empty buffer.
+        let pause_above = |switch: &SwitchConfig| match switch.pfc.enabled {
+            true => switch.buffer.get() as f64 * switch.pfc.alpha / (1.0 + switch.pfc.alpha),
+            false => f64::INFINITY,
+        };
         let mut senders = vec![None; spec.topology.hosts() as usize];
         let mut several = |message: &pathweave_workload::Message| {
             let sender = *senders[message.dst.index()].get_or_insert(message.src);
@@ -92,12 +97,7 @@ impl ValidityChecks {
             unequal: false,
             single_paths: models.iter().any(|model| model.spread.is_single()),
             divided: open && spec.groups.iter().zip(models).any(divided),
-            // The threshold of an otherwise empty buffer.
-            pause_above: if pfc.enabled {
-                spec.switch.buffer.get() as f64 * pfc.alpha / (1.0 + pfc.alpha)
-            } else {
-                f64::INFINITY
-            },
+            pause_above: switches.each().map(pause_above).fold(f64::INFINITY, f64::min),
             incast: false,
             crowded_since: HashMap::new(),
             crowded: false,

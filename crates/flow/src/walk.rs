@@ -154,7 +154,7 @@ impl<'a> Walker<'a> {
 
     fn cross(&mut self, ways: &PacketFreeNetwork<'_>, (node, port): (NodeId, u16), mass: f64, dst: HostId) {
         let at = self.topology.ports(node)[usize::from(port)];
-        if !ways.link(at.link).0 {
+        if !ways.direction(at.link, at.is_a).0 {
             self.lost += mass;
             return;
         }

@@ -104,6 +104,13 @@ impl Plan {
         if let Some(&(what, found, most)) = sizes.iter().find(|(_, found, most)| found > most) {
             return Err(LabError::TooLarge { what, found, most });
         }
+        if let Some(link) = topology.one_way_link() {
+            return Err(LabError::Value {
+                what: "link",
+                value: topology.link_name(link),
+                allowed: "links of a lab have the same rate and error rate in both directions".to_owned(),
+            });
+        }
         let slowest = topology.links().iter().map(|link| link.rate).min().unwrap_or(MIN_RATE);
         if settings.rate_scale.apply(slowest) < MIN_RATE {
             let least = MIN_RATE.as_bps() as f64 / slowest.as_bps() as f64;

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_topo::{LinkId, Topology};
+use pathweave_topo::{LinkId, TopoError, Topology, Ways};
 use pathweave_units::Rate;
 
 use crate::error::LabError;
@@ -70,12 +70,12 @@ impl Schedule {
         for fault in faults {
             match fault {
                 FaultConfig::LinkDown { link, at, up_at } => {
-                    let link = topology.link_by_name(link)?;
+                    let link = whole_link(topology, link)?;
                     add(*at, Change::Link(link, down));
                     up_at.iter().for_each(|&up_at| add(up_at, Change::Link(link, up)));
                 }
                 FaultConfig::LinkFlap { link, at, down_for, up_for, times } => {
-                    let link = topology.link_by_name(link)?;
+                    let link = whole_link(topology, link)?;
                     check_size(4 * *times as usize)?;
                     let period = down_for.as_ps().saturating_add(up_for.as_ps());
                     for time in 0..u64::from(*times) {
@@ -86,13 +86,13 @@ impl Schedule {
                     }
                 }
                 FaultConfig::LinkRate { link, at, rate, until } => {
-                    let link = topology.link_by_name(link)?;
+                    let link = whole_link(topology, link)?;
                     add(*at, Change::Rate(link, *rate));
                     until.iter().for_each(|&until| add(until, Change::Rate(link, topology.link(link).rate)));
                 }
                 FaultConfig::LinkLoss { link, at, probability, until }
                 | FaultConfig::LinkCorruption { link, at, probability, until } => {
-                    let link = topology.link_by_name(link)?;
+                    let link = whole_link(topology, link)?;
                     add(*at, Change::Loss(link, *probability));
                     until
                         .iter()
@@ -194,6 +194,24 @@ fn notes(faults: &[FaultConfig]) -> Vec<String> {
         "corrupted packets are lost on the link",
     );
     notes
+}
+
+/// Returns the link with this name.
+///
+/// # Errors
+/// There is no such link, or the name means one direction.
+fn whole_link(topology: &Topology, name: &str) -> Result<LinkId, TopoError> {
+    match topology.ways_by_name(name)? {
+        (link, Ways::Both) => Ok(link),
+        (link, _) => Err(TopoError::Field {
+            field: "link",
+            value: format!("\"{name}\""),
+            allowed: format!(
+                "a lab has faults of whole links, such as \"{}\", not of one direction",
+                topology.link_name(link)
+            ),
+        }),
+    }
 }
 
 #[cfg(test)]

@@ -42,7 +42,7 @@ pub use latency::{LATENCY_DOMINANT_SHARE, least_scale};
 pub use middlebox::MiddleboxTotals;
 pub use records::{
     BalancingTotals, Calibration, Direction, EndReason, Fidelity, FlowRecord, FlowStatus, GroupTotals,
-    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult,
+    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, ServersInfo,
 };
 pub use series::{Missing, SeriesKind, SeriesSample, Span};
 pub use stats::{Distribution, jain_index, percentile};

@@ -107,6 +107,8 @@ pub struct RunInfo {
     pub calibration: Option<Calibration>,
     /// Number of identical ranks that each recorded rank represents, if identical ranks were simulated once.
     pub ranks_represented: Option<u32>,
+    /// Servers, if hosts are GPUs of servers.
+    pub servers: Option<ServersInfo>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -125,6 +127,27 @@ pub struct RunInfo {
     pub ended: EndReason,
     /// Details of that reason, for people; may be empty. For a PFC deadlock: the cycle of ports.
     pub ended_detail: String,
+}
+
+/// Servers whose GPUs are the hosts of a run, all alike: GPU g of server s is host s * gpus + g.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServersInfo {
+    /// Number of servers.
+    pub servers: u32,
+    /// GPUs of a server.
+    pub gpus: u32,
+    /// NICs of a server.
+    pub nics: u32,
+    /// Ports of a NIC.
+    pub nic_ports: u32,
+    /// Planes of the scale-out network; 1 if it is one network.
+    pub planes: u32,
+    /// Number of nodes after the hosts that are parts of servers: shared NICs, or PCIe links. Each server has as many.
+    pub parts: u32,
+    /// Number of GPUs that one scale-up network joins, if any does.
+    pub domain: Option<u32>,
+    /// Usable rate of the scale-up links of a GPU in one direction, in bits per second.
+    pub scale_up_bps: u64,
 }
 
 /// Errors of a run with flow fidelity, measured against a packet simulation of the beginning of the run. If an

@@ -8,6 +8,7 @@ use pathweave_report::{SchemeComparison, landing_html, report_html};
 
 #[path = "../tests/all/support/mod.rs"]
 mod support;
+use support::servers::{Cluster, on_servers};
 use support::{Shape, run};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,6 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     small.events.sort_by_key(|event| event.time_ps);
     write("small", &[small])?;
     write("hosts-320", &[run("320 hosts", Shape::HOSTS_320)])?;
+    write("servers-8", &[on_servers("8 GPUs", Cluster::OF_8)])?;
+    write("servers-32", &[on_servers("32 GPUs", Cluster::OF_32)])?;
+    write("servers-1024", &[on_servers("1,024 GPUs", Cluster::OF_1024)])?;
+    write("servers-131072", &[on_servers("131,072 GPUs", Cluster::OF_131072)])?;
     let mut large = run("large", Shape::LARGE);
     large.info.ended = EndReason::PfcDeadlock;
     large.info.ended_detail = "tor3->spine1 waits for spine1->tor9 waits for tor3->spine1".to_owned();

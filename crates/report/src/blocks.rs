@@ -1,10 +1,13 @@
 //! Aggregation of a large fabric: the nodes of one tier and pod, or consecutive nodes, form a *block*, and all links
-//! from one block to another are drawn as one.
+//! from one block to another are drawn as one. Where hosts are GPUs, blocks are consecutive servers, and the leaves of
+//! one rail and plane.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use pathweave_records::{NodeInfo, NodeKind, RunResult};
+
+use crate::servers::Servers;
 
 /// Largest number of blocks for the pods of a tier. With more pods, adjacent pods share a block.
 const PODS: usize = 32;
@@ -30,8 +33,11 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Groups switches by tier and pod, and hosts with the switch of their first link.
+    /// Groups switches by tier and pod, and hosts with the switch of their first link, or by servers if there are any.
     pub(crate) fn from_run(run: &RunResult) -> Blocks {
+        if let Some(servers) = Servers::of(run) {
+            return Blocks::of_servers(run, &servers);
+        }
         let mut out = Blocks { blocks: Vec::new(), of_node: vec![0; run.nodes.len()] };
         let mut tiers: BTreeMap<(NodeKind, u8), Vec<u32>> = BTreeMap::new();
         for node in run.nodes.iter().filter(|node| node.kind != NodeKind::Host) {
@@ -49,6 +55,55 @@ impl Blocks {
         for (block, members) in hosts {
             let at = block.map_or(String::new(), |block| format!(" of {}", out.blocks[block as usize].name));
             out.add(run, &members, format!("hosts{at}"));
+        }
+        out
+    }
+
+    /// Groups leaves by plane and rail, other switches by tier and plane, and hosts by consecutive servers.
+    fn of_servers(run: &RunResult, servers: &Servers<'_>) -> Blocks {
+        let mut out = Blocks { blocks: Vec::new(), of_node: vec![0; run.nodes.len()] };
+        let lanes = lanes_of_switches(run, servers);
+        let mut tiers: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
+        for node in run.nodes.iter().filter(|node| node.kind != NodeKind::Host) {
+            if servers.server_of(node.node).is_none() {
+                tiers.entry(node.tier).or_default().push(node.node);
+            }
+        }
+        for (&tier, members) in &tiers {
+            // Plane, and rail of a leaf, of each switch.
+            let mut groups: BTreeMap<(u32, Option<u32>), Vec<u32>> = BTreeMap::new();
+            for &node in members {
+                let (plane, rail) = lanes[node as usize].unwrap_or((0, None));
+                groups.entry((plane, rail)).or_default().push(node);
+            }
+            if groups.len() > PODS {
+                let all = std::mem::take(&mut groups);
+                all.into_iter()
+                    .for_each(|((plane, _), of)| groups.entry((plane, None)).or_default().extend(of));
+            }
+            if groups.len() == 1 || groups.len() > PODS {
+                out.add_tier(run, members);
+                continue;
+            }
+            for ((plane, rail), members) in groups {
+                let name = match (rail, servers.info.planes > 1) {
+                    (Some(rail), true) => format!("plane {plane}, rail {rail}"),
+                    (Some(rail), false) => format!("rail {rail}"),
+                    (None, _) => format!("plane {plane}, tier {tier}"),
+                };
+                out.add(run, &members, name);
+            }
+        }
+        let mut of_server: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for node in &run.nodes {
+            if let Some(server) = servers.server_of(node.node) {
+                of_server.entry(server).or_default().push(node.node);
+            }
+        }
+        let all: Vec<(u32, Vec<u32>)> = of_server.into_iter().collect();
+        for part in parts(all.len(), PODS) {
+            let members: Vec<u32> = all[part.clone()].iter().flat_map(|(_, nodes)| nodes).copied().collect();
+            out.add(run, &members, Servers::name(all[part.start].0, all[part.end - 1].0));
         }
         out
     }
@@ -94,6 +149,34 @@ impl Blocks {
         self.blocks.push(Block { name, kind: first.kind, tier: first.tier, nodes: members.len() });
         members.iter().for_each(|&node| self.of_node[node as usize] = block);
     }
+}
+
+/// Returns the plane of each switch, and for the leaf of one rail its rail. `None` for nodes of servers, and for switches
+/// that no server reaches.
+fn lanes_of_switches(run: &RunResult, servers: &Servers<'_>) -> Vec<Option<(u32, Option<u32>)>> {
+    let mut lanes: Vec<Option<(u32, Option<u32>)>> = vec![None; run.nodes.len()];
+    for (number, link) in run.links.iter().enumerate() {
+        let Some((_, lane)) = servers.lane_of(number) else { continue };
+        let leaf = if servers.server_of(link.from_node).is_some() { link.to_node } else { link.from_node };
+        let rail = servers.has_rails().then(|| servers.nic(lane));
+        let known = lanes[leaf as usize].get_or_insert((servers.plane(lane), rail));
+        known.1 = known.1.filter(|known| Some(*known) == rail);
+    }
+    // Switches above leaves are in the plane of a neighbour.
+    let mut found = true;
+    while found {
+        found = false;
+        for link in &run.links {
+            let (from, to) = (link.from_node as usize, link.to_node as usize);
+            let outside =
+                servers.server_of(link.from_node).is_none() && servers.server_of(link.to_node).is_none();
+            if let (true, Some((plane, _)), None) = (outside, lanes[from], lanes[to]) {
+                lanes[to] = Some((plane, None));
+                found = true;
+            }
+        }
+    }
+    lanes
 }
 
 /// Splits `0..count` into at most `most` ranges of nearly equal length.
@@ -183,6 +266,45 @@ mod tests {
         // Some switches of the tier have a pod and others have none.
         let blocks = Blocks::from_run(&run(4, |tor| (tor > 0).then_some(tor)));
         assert_eq!(blocks.blocks[3].name, "no pod, tier 0");
+    }
+
+    /// Eight servers of two GPUs, two planes of two rails with a leaf each and a spine a plane.
+    #[test]
+    fn servers_rails_and_planes_are_blocks() {
+        let mut run = RunResult::default();
+        run.info.servers = Some(pathweave_records::ServersInfo {
+            servers: 40,
+            gpus: 2,
+            nics: 2,
+            nic_ports: 2,
+            planes: 2,
+            parts: 0,
+            domain: None,
+            scale_up_bps: 0,
+        });
+        let hosts = 80;
+        for node in 0..hosts + 6 {
+            let switch = node >= hosts;
+            let tier = u8::from(switch && (node - hosts) % 3 == 2);
+            let kind = if switch { NodeKind::Switch } else { NodeKind::Host };
+            run.nodes.push(NodeInfo { node, name: format!("n{node}"), kind, tier, pod: None });
+        }
+        for plane in 0..2 {
+            let leaf = |rail: u32| hosts + 3 * plane + rail;
+            let of_hosts = (0..hosts).map(|host| (host, leaf(host % 2)));
+            for (from_node, to_node) in of_hosts.chain((0..2).map(|rail| (leaf(rail), leaf(2)))) {
+                let link = run.links.len() as u32;
+                run.links.push(LinkTotals { link, from_node, to_node, ..LinkTotals::default() });
+            }
+        }
+        let blocks = Blocks::from_run(&run);
+        let told = told(&blocks);
+        assert_eq!(told[..2], [("plane 0, rail 0", 1), ("plane 0, rail 1", 1)]);
+        assert_eq!(told[4..6], [("plane 0, tier 1", 1), ("plane 1, tier 1", 1)]);
+        assert_eq!(told[6], ("srv0", 2));
+        assert_eq!(told[9], ("srv3 to srv4", 4));
+        assert_eq!(told.len(), 6 + PODS);
+        assert_eq!(told[6..].iter().map(|(_, nodes)| nodes).sum::<usize>(), 80);
     }
 
     #[test]

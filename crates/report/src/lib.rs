@@ -33,6 +33,7 @@ mod overview;
 mod parquet_file;
 mod progress;
 mod report;
+mod servers;
 mod template;
 mod text;
 

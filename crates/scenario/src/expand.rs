@@ -13,6 +13,9 @@ pub(crate) const DEFAULT_SCHEME: &str = "rps";
 pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
     let Some(table) = root.as_table_mut() else { return };
     let own = ScenarioSchemes::take(table, found);
+    if let Some(switch) = table.get("switch") {
+        refuse_settings_of_all(switch, found);
+    }
     if let Some(topology) = table.get_mut("topology") {
         collect_error(topology_preset(topology), found);
     }
@@ -36,6 +39,41 @@ pub(crate) fn expand(root: &mut Node, found: &mut Vec<Diagnostic>) {
 
 fn collect_error(result: Result<(), Diagnostic>, found: &mut Vec<Diagnostic>) {
     found.extend(result.err());
+}
+
+/// Fields that all switches of a run share, below `[switch]` and below its tables.
+const OF_ALL_SWITCHES: [(&str, &[&str]); 2] = [
+    ("", &["weights", "acks", "forwarding", "reroute_after", "external", "for"]),
+    ("pfc", &["deadlock_after", "storm_after"]),
+];
+
+/// Refuses fields in tables for some switches that only all switches can have.
+fn refuse_settings_of_all(switch: &Node, found: &mut Vec<Diagnostic>) {
+    let Some(Value::Array(tables)) =
+        switch.as_table().and_then(|table| table.get("for")).map(|node| &node.value)
+    else {
+        return;
+    };
+    for (index, node) in tables.iter().enumerate() {
+        let path = FieldPath::root().key("switch").key("for").index(index);
+        for (part, fields) in OF_ALL_SWITCHES {
+            let (place, table) = match part {
+                "" => (path.clone(), node.as_table()),
+                part => (path.key(part), node.as_table().and_then(|table| table.get(part)?.as_table())),
+            };
+            let dotted = if part.is_empty() { String::new() } else { format!("{part}.") };
+            for field in fields {
+                let Some(value) = table.and_then(|table| table.get(*field)) else { continue };
+                let message = format!("`{}` can only be set for all switches", place.key(field));
+                let finding = Diagnostic::new(place.key(field), message)
+                    .at(value.key.clone().or(value.span.clone()))
+                    .help(format!("set switch.{dotted}{field}"));
+                found.push(finding.allowed(
+                    "switches may differ in: buffer (or asic), egress_alpha, pfc, ecn, trim, hash, latency",
+                ));
+            }
+        }
+    }
 }
 
 /// Converts a configuration to a tree without source locations.

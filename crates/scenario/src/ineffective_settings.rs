@@ -11,6 +11,7 @@ use pathweave_policy::{
     Scheme, Service, SplitConfig, UdmpConfig, UdmpVariant,
 };
 use pathweave_sim::nic::SideRoute;
+use pathweave_sim::{place_of, switch_classes};
 use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::{MessageConnections, MessageGraph};
@@ -144,6 +145,7 @@ impl Notes {
             let changed = changed(&switch.trim, &usual.trim);
             self.add("switch.trim", &refs(&without(&changed, "enabled")), "switch.trim.enabled is false");
         }
+        self.of_tables(switch, topology);
         if topology.sites().is_none_or(|sites| sites.external().is_empty()) {
             let changed = changed(&switch.external, &usual.external);
             self.add("switch.external", &refs(&changed), "the topology has no external switches");
@@ -160,6 +162,31 @@ impl Notes {
             if table != "kind" && !asked.iter().any(|kind| serves(kind)) {
                 let why = format!("neither switch.forwarding.kind nor a scheme uses \"{table}\"");
                 self.add("switch.forwarding", &[&table], &why);
+            }
+        }
+    }
+
+    /// Reports fields of tables for some switches that depend on a part which is off at all of these switches.
+    fn of_tables(&mut self, switch: &SwitchConfig, topology: &Topology) {
+        let Ok(classes) = switch_classes(topology, switch) else { return };
+        for (index, table) in switch.tables.iter().enumerate() {
+            let selected: Vec<&SwitchConfig> = (0u32..)
+                .zip(topology.switches())
+                .filter(|(_, switch)| table.selects(&place_of(switch)))
+                .map(|(index, _)| classes.of(index))
+                .collect();
+            let off = |is_on: fn(&SwitchConfig) -> bool| !selected.iter().any(|config| is_on(config));
+            let parts = [
+                ("pfc", table.pfc.as_ref().map(value_of), off(|config| config.pfc.enabled)),
+                ("ecn", table.ecn.as_ref().map(value_of), off(|config| config.ecn.enabled)),
+                ("trim", table.trim.as_ref().map(value_of), off(|config| config.trim.enabled)),
+            ];
+            for (part, set, off) in parts {
+                let fields = set.iter().filter_map(toml::Value::as_table).flat_map(|set| set.keys());
+                let fields: Vec<&str> =
+                    fields.map(String::as_str).filter(|field| off && *field != "enabled").collect();
+                let why = format!("{part}.enabled is false at the switches that the table selects");
+                self.add(&format!("switch.for[{index}].{part}"), &fields, &why);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use pathweave_fabric::config::SwitchConfig;
 use pathweave_sim::RouteChoice;
 use pathweave_topo::{PathFinder, PathSets, Routing, Topology};
 use pathweave_units::{HostId, Time};
@@ -12,6 +13,7 @@ use crate::estimate::Estimate;
 use crate::memory::{Memory, Process};
 use crate::prepare::Prepared;
 use crate::server_size::ServerSize;
+use crate::switch_size::{SwitchClassSize, switch_class_sizes};
 
 /// Largest number of switch pairs whose paths are counted.
 const PATH_WALKS: u64 = 200_000;
@@ -50,6 +52,9 @@ pub struct NetworkSize {
     pub links: u64,
     /// Switches by tier, starting with the ToRs.
     pub tiers: Vec<Tier>,
+    /// Switches by settings; empty if all have the same.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub switch_classes: Vec<SwitchClassSize>,
     /// Ordered pairs of hosts, grouped by the number of their shortest paths.
     pub paths: Vec<Paths>,
     /// True if `paths` covers only a sample of destinations.
@@ -196,7 +201,7 @@ impl Prepared {
             seed: spec.seed,
             estimate: Estimate::new(spec, &mut finder, &self.footprint, &memory),
             memory,
-            network: network(&spec.topology, &spec.routing, &mut finder),
+            network: network(&spec.topology, &spec.routing, &spec.switch, &mut finder),
             traffic: self.traffic(),
             bounds: LowerBounds {
                 links_ns: ns(bounds.links),
@@ -228,7 +233,12 @@ impl Prepared {
     }
 }
 
-fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'_>) -> NetworkSize {
+fn network(
+    topology: &Topology,
+    routing: &RouteChoice,
+    switch: &SwitchConfig,
+    finder: &mut PathFinder<'_>,
+) -> NetworkSize {
     let paths = finder.distribution(PATH_WALKS);
     NetworkSize {
         topology: topology.name().to_owned(),
@@ -249,6 +259,7 @@ fn network(topology: &Topology, routing: &RouteChoice, finder: &mut PathFinder<'
             .iter()
             .map(|group| Paths { hops: group.hops, paths: group.paths, pairs: group.pairs })
             .collect(),
+        switch_classes: switch_class_sizes(topology, switch),
         paths_sampled: paths.sampled,
         servers: ServerSize::new(topology, finder),
         explicit_paths: match routing {

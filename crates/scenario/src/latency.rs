@@ -16,8 +16,7 @@ pub(crate) fn note(spec: &SimSpec) -> Option<String> {
     let on_links_ns =
         of_jobs().map(|message| transmission(message.size.get() as f64, message.src)).sum::<f64>()
             / count as f64;
-    let delay_ns =
-        spec.topology.links().iter().map(|link| link.delay.as_ps() as f64 / 1e3).min_by(f64::total_cmp)?;
+    let delay_ns = spec.topology.shortest_delay().as_ps() as f64 / 1e3;
     // Two links: from a host to a switch, and from there to a host.
     let least_ns = 2.0 * delay_ns;
     (on_links_ns < least_ns).then(|| {

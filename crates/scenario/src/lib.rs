@@ -17,6 +17,7 @@ mod latency;
 mod load;
 mod memory;
 mod model;
+pub mod nccl;
 mod outside_check;
 mod pools;
 mod prepare;
@@ -25,6 +26,7 @@ mod resolved;
 mod run;
 mod schema;
 mod server_size;
+mod switch_size;
 mod text;
 mod workload_env;
 
@@ -43,6 +45,7 @@ pub use prepare::Prepared;
 pub use run::run;
 pub use schema::schema;
 pub use server_size::{ScaleUpSize, ServerHops, ServerSize};
+pub use switch_size::SwitchClassSize;
 pub use text::{
     Diagnostic, Diagnostics, Document, EntryKind, FieldPath, Setting, Source, Span, Style, UnknownName,
     closest_name, suggest_path, suggestion,

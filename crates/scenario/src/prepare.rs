@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use pathweave_sim::{ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec};
+use pathweave_sim::{
+    ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes, with_switch_latencies,
+};
 use pathweave_topo::{
-    NamedNode, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition,
+    LinkForError, NamedNode, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition,
 };
 use pathweave_workload::{
     FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
@@ -68,6 +70,7 @@ impl Loaded {
     /// [`Diagnostics`] of the first check that fails.
     pub fn draft(&self) -> Result<Prepared, Diagnostics> {
         let topology = self.topology()?;
+        switch_classes(&topology, &self.scenario.switch).map_err(|why| self.sim_error(&why))?;
         self.check_faults(&topology)?;
         let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
         fold::check(&self.scenario, &topology, &graph).map_err(|finding| self.add_location(finding))?;
@@ -147,7 +150,12 @@ impl Loaded {
     /// The topology is invalid.
     pub fn topology(&self) -> Result<Arc<Topology>, Diagnostics> {
         let built = self.scenario.topology.build(&self.base_dir);
-        built.map(Arc::new).map_err(|why| self.add_location(topology_error(&why)).into())
+        let built = built.map_err(|why| self.add_location(topology_error(&why)))?;
+        let built =
+            built.with_links(&self.scenario.link).map_err(|why| self.add_location(link_error(&why)))?;
+        let built =
+            with_switch_latencies(built, &self.scenario.switch).map_err(|why| self.sim_error(&why))?;
+        Ok(Arc::new(built))
     }
 
     /// Returns the part of each node if a file assigns them.
@@ -273,6 +281,11 @@ impl Loaded {
             SimError::Switch(why) => {
                 out_of_range(root.key("switch").key(why.field), &why.value, &why.allowed)
             }
+            SimError::SwitchFor { table, field, message, allowed, nearest } => {
+                let field = root.key("switch").key("for").index(*table).key(field);
+                let finding = Diagnostic::new(field, message).allowed(format!("allowed: {allowed}"));
+                finding.suggest(nearest.as_deref())
+            }
             SimError::Fault { index, error } => {
                 let field = root.key("fault").index(*index).key(error.field);
                 out_of_range(field, &error.value, &error.allowed)
@@ -361,6 +374,24 @@ fn topology_error(why: &TopoError) -> Diagnostic {
         // These errors name a file; they belong to the field that refers to it.
         TopoError::File { .. } | TopoError::Read { .. } => Diagnostic::new(path.key("path"), why.to_string()),
         _ => Diagnostic::new(path, message(why)).suggest(nearest_of(why)),
+    }
+}
+
+fn link_error(why: &LinkForError) -> Diagnostic {
+    let link = FieldPath::root().key("link");
+    match why {
+        LinkForError::Value { table, field, value, allowed } => {
+            out_of_range(link.index(*table).key(field), value, allowed)
+        }
+        LinkForError::NothingSet { table } => {
+            let finding = Diagnostic::new(link.index(*table), "the table changes nothing");
+            finding.allowed("set `rate`, `delay` or `error_rate`")
+        }
+        LinkForError::NoMatch { table, pattern, known, nearest } => {
+            let message = format!("no link matches \"{pattern}\"");
+            let finding = Diagnostic::new(link.index(*table).key("match"), message);
+            finding.allowed(format!("links like {known}")).suggest(nearest.as_deref())
+        }
     }
 }
 

@@ -26,6 +26,8 @@ pub struct ServerSize {
     pub leaves: Vec<Vec<String>>,
     /// Hops between GPUs of different servers.
     pub hops: Vec<ServerHops>,
+    /// Parts of servers that are nodes: shared NICs, or PCIe links. They are the switches of tier 0.
+    pub nodes: u32,
     /// NIC ports that are attached.
     pub attached_ports: u64,
     /// Switch ports in use.
@@ -80,6 +82,7 @@ impl ServerSize {
             scale_up,
             leaves: (0..servers.count().min(2)).map(|server| leaves(topology, servers, server)).collect(),
             hops: hops(topology, servers, finder),
+            nodes: servers.parts(),
             attached_ports: 2 * cables.len() as u64 - switch_ports,
             switch_ports,
             cables: cables.len() as u64,

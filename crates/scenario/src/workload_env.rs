@@ -52,7 +52,7 @@ fn racks(topology: &Topology) -> Racks {
         let up = topology.ports(switch).iter().filter(|port| !topology.is_host(port.peer));
         for port in up {
             let sum = racks.uplinks.unwrap_or(Rate::ZERO);
-            racks.uplinks = Some(sum.saturating_add(topology.link(port.link).rate));
+            racks.uplinks = Some(sum.saturating_add(topology.egress(port).rate));
         }
     }
     racks

@@ -27,7 +27,12 @@ pub(crate) struct Calendar {
 impl Calendar {
     pub(crate) fn new(spec: &SimSpec, faults: Vec<Entry>) -> Self {
         let pfc = &spec.switch.pfc;
-        let watch = if pfc.enabled { Time::ZERO + pfc.deadlock_after } else { Time::MAX };
+        let tables = || spec.switch.tables.iter().filter_map(|table| table.pfc.as_ref()?.enabled);
+        let watch = if pfc.enabled || tables().any(|enabled| enabled) {
+            Time::ZERO + pfc.deadlock_after
+        } else {
+            Time::MAX
+        };
         let sample = spec.observe.sampling().map_or(Time::MAX, |interval| Time::ZERO + interval);
         Calendar { faults, next_fault: 0, sample, watch, watch_every: pfc.deadlock_after }
     }

@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use pathweave_execution::ConnId;
-use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology};
+use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology, Ways};
 use pathweave_transport::PortChange;
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 
 use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
@@ -20,36 +20,40 @@ impl<const C: usize> LockedShards<'_, '_, C> {
     pub(crate) fn on_fault(&mut self, now: Time, entry: Entry) {
         let spec = self.shards[0].spec;
         match entry.action {
-            Action::Down(link) => {
-                if self.in_all(|network| network.take_down(now, link)) {
+            Action::Down(link, ways) => {
+                if self.in_all(|network| network.take_down(now, link, ways)) {
                     self.tell_hosts(now, link);
                 }
             }
-            Action::Up(link) => {
-                if self.in_all(|network| network.bring_up(now, link)) {
+            Action::Up(link, ways) => {
+                if self.in_all(|network| network.bring_up(now, link, ways)) {
                     self.tell_hosts(now, link);
                 }
             }
-            Action::Rate(link, rate) => {
-                let rate = rate.unwrap_or(spec.topology.link(link).rate);
-                self.in_all(|network| network.fabric.set_link(now, network.port(link), Some(rate), None));
+            Action::Rate(link, ways, rate) => {
+                self.in_all(|network| network.set_rate(now, &spec.topology, (link, ways), rate));
                 self.wake_hosts(now, link);
             }
-            Action::Delay(link, delay) => {
-                let delay = delay.unwrap_or(spec.topology.link(link).delay);
-                self.in_all(|network| network.fabric.set_link(now, network.port(link), None, Some(delay)));
+            Action::Delay(link, ways, delay) => {
+                self.in_all(|network| network.set_delay(now, &spec.topology, (link, ways), delay));
             }
-            Action::Loss(link, loss) => {
+            Action::Loss(link, ways, loss) => {
                 self.in_all(|network| {
-                    let (_, corruption) = network.fabric.impairment(network.port(link));
-                    network.fabric.set_impairment(network.port(link), loss, corruption);
+                    for at_a in ways.begin_at_a() {
+                        let port = network.port(link, at_a);
+                        let (_, corruption) = network.fabric.impairment(port);
+                        network.fabric.set_impairment_of_direction(port, loss, corruption);
+                    }
                 });
             }
-            Action::Corruption(link, corruption) => {
-                let floor = spec.topology.link(link).error_rate;
+            Action::Corruption(link, ways, corruption) => {
                 self.in_all(|network| {
-                    let (loss, _) = network.fabric.impairment(network.port(link));
-                    network.fabric.set_impairment(network.port(link), loss, corruption.max(floor));
+                    for at_a in ways.begin_at_a() {
+                        let floor = spec.topology.direction(link, at_a).error_rate;
+                        let port = network.port(link, at_a);
+                        let (loss, _) = network.fabric.impairment(port);
+                        network.fabric.set_impairment_of_direction(port, loss, corruption.max(floor));
+                    }
                 });
             }
             Action::StormStart(port) => {
@@ -93,7 +97,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                 && let Some(shard) = self.shard_of_node(node.0)
             {
                 let ports = topology.ports(node);
-                let dead = |port: &PortRef| shard.network.links_down[port.link.index()] > 0;
+                let dead = |port: &PortRef| shard.network.is_down(port.link);
                 let working = (0..).zip(ports).filter(|(_, port)| !dead(port));
                 let working = working.fold(0, |bits, (index, _)| bits | 1 << index);
                 shard.hosts[node.index()].on_working_ports(now, working);
@@ -183,40 +187,82 @@ fn has_several_ports(topology: &Topology) -> bool {
 }
 
 impl<const C: usize> Network<C> {
-    /// Registers a fault on a link and takes the link down unless another fault holds it down already. Returns true
-    /// if the state of the link changed.
-    pub(crate) fn take_down(&mut self, now: Time, link: LinkId) -> bool {
-        let held = &mut self.links_down[link.index()];
-        *held += 1;
-        let changes = *held == 1;
-        if changes {
-            self.fabric.link_down(now, self.port(link));
+    /// Registers a fault on directions of a link and takes those down that no other fault holds down already. Returns
+    /// true if the state of any direction changed.
+    pub(crate) fn take_down(&mut self, now: Time, link: LinkId, ways: Ways) -> bool {
+        let held = &mut self.held_down[link.index()];
+        ways.begin_at_a().for_each(|at_a| held[usize::from(!at_a)] += 1);
+        let changed = |at_a: &bool| held[usize::from(!at_a)] == 1;
+        let changed: Vec<bool> = ways.begin_at_a().filter(changed).collect();
+        match changed[..] {
+            [] => {}
+            // The hosts at its ends are woken, so the effect on them needs no other action.
+            [at_a] => drop(self.fabric.direction_down(now, self.port(link, at_a))),
+            _ => self.fabric.link_down(now, self.port(link, true)),
         }
-        changes
+        !changed.is_empty()
     }
 
-    /// Removes a fault from a link and brings the link up if this was the last one. Returns true if the state of the
-    /// link changed.
-    pub(crate) fn bring_up(&mut self, now: Time, link: LinkId) -> bool {
-        let held = &mut self.links_down[link.index()];
-        *held = held.saturating_sub(1);
-        let changes = *held == 0;
-        if changes {
-            self.fabric.link_up(now, self.port(link));
+    /// Removes a fault from directions of a link and brings those up for which this was the last one. Returns true if
+    /// the state of any direction changed.
+    pub(crate) fn bring_up(&mut self, now: Time, link: LinkId, ways: Ways) -> bool {
+        let mut changed = false;
+        for at_a in ways.begin_at_a() {
+            let held = &mut self.held_down[link.index()][usize::from(!at_a)];
+            *held = held.saturating_sub(1);
+            if *held == 0 {
+                changed = true;
+                self.fabric.direction_up(now, self.port(link, at_a));
+            }
         }
-        changes
+        changed
+    }
+
+    /// Sets the rate of directions of a link; `None` restores the rate of the topology.
+    pub(crate) fn set_rate(
+        &mut self,
+        now: Time,
+        topology: &Topology,
+        (link, ways): (LinkId, Ways),
+        rate: Option<Rate>,
+    ) {
+        for at_a in ways.begin_at_a() {
+            let rate = rate.unwrap_or_else(|| topology.direction(link, at_a).rate);
+            self.fabric.set_direction(now, self.port(link, at_a), Some(rate), None);
+        }
+    }
+
+    /// Sets the delay of directions of a link, to which the latency of a switch is added; `None` restores the delay of
+    /// the topology.
+    fn set_delay(
+        &mut self,
+        now: Time,
+        topology: &Topology,
+        (link, ways): (LinkId, Ways),
+        delay: Option<Duration>,
+    ) {
+        for at_a in ways.begin_at_a() {
+            let ends = topology.link(link);
+            let latency = topology.latency(if at_a { ends.a } else { ends.b });
+            let delay = delay.map_or_else(|| topology.direction(link, at_a).delay, |delay| delay + latency);
+            self.fabric.set_direction(now, self.port(link, at_a), None, Some(delay));
+        }
     }
 
     /// Updates routing to the present state of links. If sources choose paths, returns the links that routing held
     /// for down before.
     pub(crate) fn reroute(&mut self, spec: &SimSpec) -> Option<Vec<bool>> {
-        let down = |link: &u32| *link > 0;
+        let down = |link: &[u32; 2]| *link != [0; 2];
         match &mut self.routes {
             ChosenRoutes::Switches(routing) => {
-                let links = &self.links_down;
+                let links = &self.held_down;
                 let alive = |link: LinkId| !down(&links[link.index()]);
                 let topology = &*spec.topology;
-                let rate = |link: LinkId| self.fabric.link(self.map.ends(link.index()).0).0;
+                let (map, fabric) = (&self.map, &self.fabric);
+                let rate = |port: &PortRef| {
+                    let (at_a, at_b) = map.ends(port.link.index());
+                    fabric.link(if port.is_a { at_a } else { at_b }).0
+                };
                 let view = View { topology, alive: &alive, rate: &rate, shares: self.shares };
                 let routes = ChosenRoutes::switch_routes(&self.map, &spec.routing, &view);
                 self.fabric.set_routes(routes);
@@ -224,7 +270,7 @@ impl<const C: usize> Network<C> {
                 None
             }
             ChosenRoutes::Sources { dead, .. } => {
-                let now_dead = self.links_down.iter().map(down).collect();
+                let now_dead = self.held_down.iter().map(down).collect();
                 Some(std::mem::replace(dead, now_dead))
             }
         }

@@ -146,7 +146,7 @@ impl ChosenRoutes {
         let ChosenRoutes::Sources { sets, .. } = self else { return None };
         let mut slowest = vec![None; sets.edges().len()];
         for host in (0..topology.hosts()).map(HostId) {
-            let links = topology.ports(host.into()).iter().map(|port| topology.link(port.link));
+            let links = topology.ports(host.into()).iter().map(|port| topology.egress(port));
             let times = links.map(|link| (link.rate.time_for(u64::from(data_wire_bytes)), link.delay));
             let time = times.max().expect("a host has a port");
             let known = &mut slowest[sets.edge_of(host) as usize];
@@ -251,7 +251,8 @@ impl ChosenEnds {
         });
         let links: BTreeSet<(NodeId, NodeId, LinkId)> =
             links.filter(|(_, _, link)| !dead[link.index()]).collect();
-        let links = links.into_iter().map(|(from, to, link)| (from, to, topology.link(link).rate));
+        let rate = |from, link| topology.direction(link, topology.link(link).a == from).rate;
+        let links = links.into_iter().map(|(from, to, link)| (from, to, rate(from, link)));
         Some(ChosenEnds {
             nic_ports: (out.count_ones(), back.count_ones()),
             line_rate: rate_of_ports(topology, src, out),

@@ -3,7 +3,7 @@
 use pathweave_execution::{ScaleUpAction, ScaleUpChange};
 use pathweave_fabric::config::{FaultConfig, Shares, SwitchConfig};
 use pathweave_fabric::{PortId, PortMap};
-use pathweave_topo::{LinkId, NamedLink, NamedNode, ScaleUpPart, TopoError, Topology};
+use pathweave_topo::{LinkId, NamedLink, NamedNode, ScaleUpPart, TopoError, Topology, Ways};
 use pathweave_units::{Duration, Rate, Time};
 
 use crate::spec::{SimError, SimSpec};
@@ -11,18 +11,19 @@ use crate::spec::{SimError, SimSpec};
 /// Change of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
-    /// A fault takes a link down.
-    Down(LinkId),
-    /// A fault that held a link down ends.
-    Up(LinkId),
-    /// The rate of a link changes; `None` restores the rate of the topology.
-    Rate(LinkId, Option<Rate>),
-    /// The delay of a link changes; `None` restores the delay of the topology.
-    Delay(LinkId, Option<Duration>),
-    /// The link loses packets with this probability.
-    Loss(LinkId, f64),
-    /// The link corrupts packets with this probability.
-    Corruption(LinkId, f64),
+    /// A fault takes directions of a link down.
+    Down(LinkId, Ways),
+    /// A fault that held directions of a link down ends.
+    Up(LinkId, Ways),
+    /// The rate of directions of a link changes; `None` restores the rate of the topology.
+    Rate(LinkId, Ways, Option<Rate>),
+    /// The delay of directions of a link changes, without the latency of switches; `None` restores that of the
+    /// topology.
+    Delay(LinkId, Ways, Option<Duration>),
+    /// Directions of a link lose packets with this probability.
+    Loss(LinkId, Ways, f64),
+    /// Directions of a link corrupt packets with this probability.
+    Corruption(LinkId, Ways, f64),
     /// A host begins to pause this port.
     StormStart(PortId),
     /// The host stops pausing this port.
@@ -37,12 +38,15 @@ impl Action {
     /// Returns the port that feeds the link concerned, the first of two, or `None` if the action concerns no link.
     pub(crate) fn port(self, map: &PortMap) -> Option<PortId> {
         match self {
-            Action::Down(link)
-            | Action::Up(link)
-            | Action::Rate(link, _)
-            | Action::Delay(link, _)
-            | Action::Loss(link, _)
-            | Action::Corruption(link, _) => Some(map.ends(link.index()).0),
+            Action::Down(link, ways)
+            | Action::Up(link, ways)
+            | Action::Rate(link, ways, _)
+            | Action::Delay(link, ways, _)
+            | Action::Loss(link, ways, _)
+            | Action::Corruption(link, ways, _) => {
+                let (at_a, at_b) = map.ends(link.index());
+                Some(if ways == Ways::FromB { at_b } else { at_a })
+            }
             Action::StormStart(port) | Action::StormStop(port) => Some(port),
             Action::ScaleUp(..) | Action::Reroute => None,
         }
@@ -91,7 +95,7 @@ pub(crate) fn agenda(
         for (at, action) in actions(topology, Some(map), index, fault)? {
             entries.push(Entry { at: Time::ZERO + at, fault: Some(index), action });
             let routing_sees = match action {
-                Action::Down(_) | Action::Up(_) => true,
+                Action::Down(..) | Action::Up(..) => true,
                 Action::Rate(..) => switch.forwarding.shares() != Shares::Equal,
                 _ => false,
             };
@@ -119,7 +123,7 @@ fn actions(
     let target = |error: TopoError| wrong(error.to_string());
     let any_link = |name: &str| topology.link_or_scale_up(name).map_err(target);
     let packet_link = |name: &str| match any_link(name)? {
-        NamedLink::Link(link) => Ok(link),
+        NamedLink::Link(link, ways) => Ok((link, ways)),
         NamedLink::ScaleUp(_) => Err(wrong(format!(
             "\"{name}\" is a link of a scale-up network, which carries no packets; it takes link-down, link-flap and \
              link-rate"
@@ -147,19 +151,19 @@ fn actions(
             until.iter().for_each(|&at| add(at, at_rate(link, None)));
         }
         FaultConfig::LinkDelay { link: name, at, delay, until } => {
-            let link = packet_link(name)?;
-            add(*at, Action::Delay(link, Some(*delay)));
-            until.iter().for_each(|&at| add(at, Action::Delay(link, None)));
+            let (link, ways) = packet_link(name)?;
+            add(*at, Action::Delay(link, ways, Some(*delay)));
+            until.iter().for_each(|&at| add(at, Action::Delay(link, ways, None)));
         }
         FaultConfig::LinkLoss { link: name, at, probability, until } => {
-            let link = packet_link(name)?;
-            add(*at, Action::Loss(link, *probability));
-            until.iter().for_each(|&at| add(at, Action::Loss(link, 0.0)));
+            let (link, ways) = packet_link(name)?;
+            add(*at, Action::Loss(link, ways, *probability));
+            until.iter().for_each(|&at| add(at, Action::Loss(link, ways, 0.0)));
         }
         FaultConfig::LinkCorruption { link: name, at, probability, until } => {
-            let link = packet_link(name)?;
-            add(*at, Action::Corruption(link, *probability));
-            until.iter().for_each(|&at| add(at, Action::Corruption(link, 0.0)));
+            let (link, ways) = packet_link(name)?;
+            add(*at, Action::Corruption(link, ways, *probability));
+            until.iter().for_each(|&at| add(at, Action::Corruption(link, ways, 0.0)));
         }
         FaultConfig::SwitchDown { switch, at, up_at } => {
             for link in links_of_switch(topology, switch).map_err(wrong)? {
@@ -191,28 +195,28 @@ fn links_of_switch(topology: &Topology, name: &str) -> Result<Vec<NamedLink>, St
             Err(format!("\"{name}\" is a host; switch-down takes a switch"))
         }
         NamedNode::Node(node) => {
-            Ok(topology.ports(node).iter().map(|port| NamedLink::Link(port.link)).collect())
+            Ok(topology.ports(node).iter().map(|port| NamedLink::Link(port.link, Ways::Both)).collect())
         }
     }
 }
 
 fn down(link: NamedLink) -> Action {
     match link {
-        NamedLink::Link(link) => Action::Down(link),
+        NamedLink::Link(link, ways) => Action::Down(link, ways),
         NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Down),
     }
 }
 
 fn up(link: NamedLink) -> Action {
     match link {
-        NamedLink::Link(link) => Action::Up(link),
+        NamedLink::Link(link, ways) => Action::Up(link, ways),
         NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Up),
     }
 }
 
 fn at_rate(link: NamedLink, rate: Option<Rate>) -> Action {
     match link {
-        NamedLink::Link(link) => Action::Rate(link, rate),
+        NamedLink::Link(link, ways) => Action::Rate(link, ways, rate),
         NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Rate(rate)),
     }
 }

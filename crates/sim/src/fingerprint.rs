@@ -17,6 +17,14 @@ pub(crate) fn fingerprint(spec: &SimSpec) -> u64 {
         hash.word(link.delay.as_ps());
         hash.word(link.error_rate.to_bits());
     }
+    if spec.topology.has_directions() {
+        let links = (0..spec.topology.links().len() as u32).map(pathweave_topo::LinkId);
+        for way in links.flat_map(|link| [true, false].map(|from_a| spec.topology.direction(link, from_a))) {
+            hash.word(way.rate.as_bps());
+            hash.word(way.delay.as_ps());
+            hash.word(way.error_rate.to_bits());
+        }
+    }
     hash.word(u64::from(spec.topology.hosts()));
     for message in spec.graph.messages() {
         hash.word(u64::from(message.src.0) << 32 | u64::from(message.dst.0));

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pathweave_fabric::config::{AckClass, Forwarding, Shares, SwitchConfig};
+use pathweave_fabric::config::{AckClass, Forwarding, Shares, SwitchClasses, SwitchConfig};
 use pathweave_fabric::{BuildError, Fabric, PortId, PortMap};
-use pathweave_policy::{Adapt, PathView, PortSet};
+use pathweave_policy::{Adapt, FullBufferAction, PathView, PortSet};
 use pathweave_topo::{HostAttachment, LinkId, NodeId, Topology};
 use pathweave_transport::{Endpoint, EndpointConfig};
 use pathweave_units::{Duration, HostId, PathId};
@@ -16,10 +16,11 @@ use crate::edge;
 use crate::host::{Content, Host};
 use crate::hosts::Hosts;
 use crate::ideal::data_wire_bytes;
-use crate::opening::full_and_ack_bytes;
+use crate::opening::{full_and_ack_bytes, when_full};
 use crate::partition::ShardLayout;
 use crate::routes::{self, View};
 use crate::spec::{ErrorSource, RouteChoice, SimError, SimSpec};
+use crate::switch_classes::switch_classes;
 
 /// The fabric, with its routes and the state of its links.
 pub(crate) struct Network<const C: usize> {
@@ -28,8 +29,12 @@ pub(crate) struct Network<const C: usize> {
     /// The explicit path that takes a full packet longest. Present if a scheme needs it.
     pub(crate) longest_path: Option<PathView>,
     pub(crate) fabric: Fabric<Content, C>,
-    /// Number of faults that hold each link down, indexed by link.
-    pub(crate) links_down: Vec<u32>,
+    /// Number of faults that hold each direction of each link down: from its end `a`, and from `b`.
+    pub(crate) held_down: Vec<[u32; 2]>,
+    /// Settings of the switches.
+    pub(crate) classes: SwitchClasses,
+    /// Action of full buffers, as schemes see it.
+    pub(crate) when_full: FullBufferAction,
     pub(crate) shares: Shares,
     /// Load balancing of all switches.
     pub(crate) forwarding: Forwarding,
@@ -41,14 +46,15 @@ impl<const C: usize> Network<C> {
         let topology = &*spec.topology;
         let (cables, map) = routes::cables(topology);
         let shares = switch.forwarding.shares();
-        let view = View { topology, alive: &|_| true, rate: &|link| topology.link(link).rate, shares };
+        let view = View { topology, alive: &|_| true, rate: &|port| topology.egress(port).rate, shares };
+        let classes = switch_classes(topology, switch)?;
         let mut fabric = Fabric::new(
             topology.hosts(),
             topology.switches().len() as u32,
             &cables,
             &map,
             ChosenRoutes::switch_routes(&map, &spec.routing, &view),
-            switch,
+            &classes,
             spec.seed,
         )
         .map_err(|error| refused(spec, error))?;
@@ -65,10 +71,13 @@ impl<const C: usize> Network<C> {
             }
             fabric.set_explicit_paths(Arc::new(source_routes(topology, &map, sets)));
         }
-        for (index, link) in topology.links().iter().enumerate() {
-            if link.error_rate > 0.0 {
-                let (port, _) = map.ends(index);
-                fabric.set_impairment(port, 0.0, link.error_rate);
+        for link in (0..topology.links().len() as u32).map(LinkId) {
+            let (at_a, at_b) = map.ends(link.index());
+            for (port, from_a) in [(at_a, true), (at_b, false)] {
+                let error_rate = topology.direction(link, from_a).error_rate;
+                if error_rate > 0.0 {
+                    fabric.set_impairment_of_direction(port, 0.0, error_rate);
+                }
             }
         }
         if topology.edge() == HostAttachment::Host {
@@ -86,7 +95,9 @@ impl<const C: usize> Network<C> {
         });
         Ok(Network {
             longest_path: longest_path.flatten(),
-            links_down: vec![0; topology.links().len()],
+            held_down: vec![[0; 2]; topology.links().len()],
+            when_full: when_full(&classes),
+            classes,
             map,
             routes,
             fabric,
@@ -112,7 +123,7 @@ impl<const C: usize> Network<C> {
                 endpoint.report_losses();
             }
             let mut host = Host::new(endpoint, ports, acks_as_data);
-            host.nic.trimmable = spec.switch.trim.enabled;
+            host.nic.trimmable = self.classes.each().any(|config| config.trim.enabled);
             if let Some(headers) = &headers {
                 host.nic.source_routed = true;
                 host.route_headers = headers.cloned();
@@ -129,7 +140,7 @@ impl<const C: usize> Network<C> {
     /// ports detects the failure of its own link before routing does, because it can use the others.
     pub(crate) fn views(&self, spec: &SimSpec, pair: (HostId, HostId)) -> Vec<PathView> {
         let ports = spec.topology.ports(pair.0.into());
-        let own = ports.iter().map(|port| port.link).filter(|link| self.links_down[link.index()] > 0);
+        let own = ports.iter().map(|port| port.link).filter(|link| self.is_down(*link));
         let own: Vec<LinkId> = if ports.len() > 1 { own.collect() } else { Vec::new() };
         self.routes.views(&spec.topology, pair, full_and_ack_bytes(&spec.network), &own)
     }
@@ -150,9 +161,15 @@ impl<const C: usize> Network<C> {
         self.fabric.lookahead() - Duration::from_ps(1)
     }
 
-    /// Returns the first port of a link.
-    pub(crate) fn port(&self, link: LinkId) -> PortId {
-        self.map.ends(link.index()).0
+    /// Returns the port that feeds a direction of a link.
+    pub(crate) fn port(&self, link: LinkId, from_a: bool) -> PortId {
+        let (at_a, at_b) = self.map.ends(link.index());
+        if from_a { at_a } else { at_b }
+    }
+
+    /// Returns true if a fault holds any direction of a link down.
+    pub(crate) fn is_down(&self, link: LinkId) -> bool {
+        self.held_down[link.index()] != [0; 2]
     }
 }
 
@@ -174,8 +191,8 @@ fn refused(spec: &SimSpec, error: BuildError) -> SimError {
             ),
             advice: "choose a topology whose hosts have one switch each, or another scheme",
         },
-        BuildError::TooManyLinkKinds => {
-            SimError::Network("more than 65,536 different pairs of link rate and delay".into())
-        }
+        BuildError::TooManyLinkKinds => SimError::Network(
+            "more than 65,536 different links: rates, delays and settings of switches".into(),
+        ),
     }
 }

@@ -99,9 +99,9 @@ impl Recorder {
     pub(crate) fn fault(&mut self, now: Time, entry: &Entry, (link, node): (Option<u32>, u32)) {
         let Some(index) = entry.fault else { return };
         let ends = match entry.action {
-            Action::Up(_) | Action::Rate(_, None) | Action::Delay(_, None) | Action::StormStop(_) => true,
+            Action::Up(..) | Action::Rate(.., None) | Action::Delay(.., None) | Action::StormStop(_) => true,
             Action::ScaleUp(_, change) => matches!(change, ScaleUpAction::Up | ScaleUpAction::Rate(None)),
-            Action::Loss(_, p) | Action::Corruption(_, p) => p == 0.0,
+            Action::Loss(.., p) | Action::Corruption(.., p) => p == 0.0,
             _ => false,
         };
         let kind = if ends { EventKind::Repair } else { EventKind::Fault };

@@ -1,7 +1,7 @@
 //! Creation of a connection's queue pairs: the parameters of their policies, and the random streams that these use.
 
 use pathweave_execution::ConnId;
-use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::config::SwitchClasses;
 use pathweave_policy::{
     Adapt, FabricEnv, FullBufferAction, MeasuredSection, PathView, PolicyConfig, PolicyEnv, Ports, Scheme,
 };
@@ -51,10 +51,10 @@ impl<const C: usize> Network<C> {
     }
 
     /// Returns the policy of a connection's queue pairs, adapted to the fabric.
-    pub(crate) fn policy(&self, spec: &SimSpec, scheme: &Scheme, opening: &Opening) -> PolicyConfig {
+    pub(crate) fn policy(&self, scheme: &Scheme, opening: &Opening) -> PolicyConfig {
         let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
-            when_full: when_full(&spec.switch),
+            when_full: self.when_full,
             longest_path: self.longest_path.as_ref(),
             line_rate: opening.env.line_rate,
             port_rate: opening.port_rate,
@@ -80,20 +80,25 @@ impl<const C: usize> Network<C> {
     }
 }
 
-fn when_full(switch: &SwitchConfig) -> FullBufferAction {
-    match switch {
-        switch if switch.trim.enabled => FullBufferAction::Trim,
-        switch if switch.pfc.enabled => FullBufferAction::Pause,
-        _ => FullBufferAction::Drop,
+/// Returns the action of full buffers. Of several, the one that schemes must be prepared for: silent drops, then
+/// trims.
+pub(crate) fn when_full(classes: &SwitchClasses) -> FullBufferAction {
+    let each = || classes.each();
+    if each().any(|switch| !switch.trim.enabled && !switch.pfc.enabled) {
+        FullBufferAction::Drop
+    } else if each().any(|switch| switch.trim.enabled) {
+        FullBufferAction::Trim
+    } else {
+        FullBufferAction::Pause
     }
 }
 
 /// Returns the evidence by which packets are declared lost: a probe sent behind them, if paths preserve order and
 /// switches never drop silently.
-fn evidence(spec: &SimSpec, scheme: &Scheme) -> LossEvidence {
+fn evidence(spec: &SimSpec, scheme: &Scheme, when_full: FullBufferAction) -> LossEvidence {
     let keeps_order =
         scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.network.nic.is_none();
-    if keeps_order && when_full(&spec.switch) != FullBufferAction::Drop {
+    if keeps_order && when_full != FullBufferAction::Drop {
         LossEvidence::Probe
     } else {
         LossEvidence::Patience
@@ -104,7 +109,7 @@ fn evidence(spec: &SimSpec, scheme: &Scheme) -> LossEvidence {
 pub(crate) fn queue_pair_config<'a, P>(
     spec: &SimSpec,
     scheme: &Scheme,
-    (opening, env): (&Opening, &PolicyEnv),
+    (opening, env, when_full): (&Opening, &PolicyEnv, FullBufferAction),
     base: QpConfig<'a, P>,
 ) -> QpConfig<'a, P> {
     QpConfig {
@@ -114,7 +119,7 @@ pub(crate) fn queue_pair_config<'a, P>(
         reordering: scheme.reordering,
         rto: spec.network.retransmission,
         idle_rtt: opening.rtt,
-        evidence: evidence(spec, scheme),
+        evidence: evidence(spec, scheme, when_full),
         rnr: RnrConfig::default(),
         receive: ReceiveMode::Discard,
         ..base

@@ -1,8 +1,8 @@
 //! Records of a run that are known in advance, the same for a simulated and for a real network.
 
-use pathweave_records::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo};
+use pathweave_records::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo, ServersInfo};
 use pathweave_topo::{NodeId, Switch};
-use pathweave_units::Rate;
+use pathweave_units::{HostId, Rate};
 
 use crate::spec::SimSpec;
 
@@ -18,8 +18,24 @@ impl SimSpec {
             groups: self.graph.groups().iter().map(|group| group.name.clone()).collect(),
             fidelity: self.run.fidelity,
             roles: self.groups.iter().map(|group| group.role).collect(),
+            servers: self.servers_info(),
             ..RunInfo::default()
         }
+    }
+
+    fn servers_info(&self) -> Option<ServersInfo> {
+        let servers = self.topology.servers()?;
+        let scale_up = servers.scale_up();
+        Some(ServersInfo {
+            servers: servers.count(),
+            gpus: servers.gpus(),
+            nics: servers.nics(),
+            nic_ports: servers.nic_ports(),
+            planes: servers.planes(),
+            parts: servers.parts(),
+            domain: scale_up.map(pathweave_topo::ScaleUp::domain_size),
+            scale_up_bps: scale_up.map_or(0, |network| network.rate_of(HostId(0)).as_bps()),
+        })
     }
 
     /// Returns the labels that workloads give to the activities of hosts.

@@ -2,10 +2,10 @@
 //! those of the packet simulation.
 
 use pathweave_execution::{ConnId, Connections};
-use pathweave_fabric::config::{ForwardingConfig, Shares};
+use pathweave_fabric::config::{ForwardingConfig, Shares, SwitchClasses};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_policy::{AnyPolicy, Egress, Grant, Policy, PolicyCx, QueuePairId, SendRequest, Sent, Shared};
-use pathweave_topo::{LinkId, NodeId, Routing};
+use pathweave_topo::{LinkId, NodeId, PortRef, Routing};
 use pathweave_transport::queue_pair_stream;
 use pathweave_units::{HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_workload::GroupId;
@@ -84,10 +84,16 @@ impl<'a> PacketFreeNetwork<'a> {
         }
     }
 
-    /// Returns true if no fault holds the link down, and the link's rate.
-    pub fn link(&self, link: LinkId) -> (bool, Rate) {
-        let (rate, _) = self.network.fabric.link(self.network.port(link));
-        (self.network.links_down[link.index()] == 0, rate)
+    /// Returns true if no fault holds a direction of a link down, and the direction's rate. The direction begins at
+    /// end `a` of the link, or else at `b`.
+    pub fn direction(&self, link: LinkId, from_a: bool) -> (bool, Rate) {
+        let (rate, _) = self.network.fabric.link(self.network.port(link, from_a));
+        (self.network.held_down[link.index()][usize::from(!from_a)] == 0, rate)
+    }
+
+    /// Returns the settings of the switches.
+    pub fn switches(&self) -> &SwitchClasses {
+        &self.network.classes
     }
 
     /// Returns the profile of a shortest path, or `None` if there is no route.
@@ -115,7 +121,7 @@ impl<'a> PacketFreeNetwork<'a> {
         let opening = self.network.opening(spec, scheme, &[self.profile(src, dst)?]);
         let mut policy = self
             .network
-            .policy(spec, scheme, &opening)
+            .policy(scheme, &opening)
             .build(&opening.env, &mut policy_stream(spec.seed, conn, index, true));
         let number = QpNum(self.queue_pairs[conn as usize][0] + u32::from(index));
         let mut rng = queue_pair_stream(spec.seed, src, number);
@@ -141,7 +147,7 @@ impl<'a> PacketFreeNetwork<'a> {
         &self,
         body: impl FnOnce(&mut dyn FnMut(NodeId, u16, HostId) -> u64) -> R,
     ) -> R {
-        let rate = |link| match self.link(link) {
+        let rate = |port: &PortRef| match self.direction(port.link, port.is_a) {
             (true, rate) => rate,
             (false, _) => Rate::ZERO,
         };
@@ -160,11 +166,10 @@ impl<'a> PacketFreeNetwork<'a> {
     pub fn apply(&mut self, now: Time, change: NetworkChange) {
         let network = &mut self.network;
         match change {
-            NetworkChange::Down(link) => drop(network.take_down(now, link)),
-            NetworkChange::Up(link) => drop(network.bring_up(now, link)),
-            NetworkChange::Rate(link, rate) => {
-                let rate = rate.unwrap_or(self.spec.topology.link(link).rate);
-                network.fabric.set_link(now, network.port(link), Some(rate), None);
+            NetworkChange::Down(link, ways) => drop(network.take_down(now, link, ways)),
+            NetworkChange::Up(link, ways) => drop(network.bring_up(now, link, ways)),
+            NetworkChange::Rate(link, ways, rate) => {
+                network.set_rate(now, &self.spec.topology, (link, ways), rate);
             }
             NetworkChange::Reroute => drop(network.reroute(self.spec)),
             NetworkChange::Delay(..)

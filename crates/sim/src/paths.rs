@@ -137,7 +137,7 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         }
         let first = if node.0 == src.0 { out.trailing_zeros() as u16 } else { next.get(0) };
         let port = topology.ports(node)[usize::from(first)];
-        let link = topology.link(port.link);
+        let link = topology.egress(&port);
         if to_edge.is_none() && topology.sites().is_some_and(|sites| sites.is_wan(port.link)) {
             to_edge = u8::try_from(hops.len()).ok();
         }
@@ -164,7 +164,7 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
 fn beyond(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Rate {
     let switch = topology.ports(src.into())[0].peer;
     let onward = routing.from_node(switch, dst).iter().map(|port| &topology.ports(switch)[usize::from(port)]);
-    Rate::from_bps(onward.map(|port| topology.link(port.link).rate.as_bps()).sum())
+    Rate::from_bps(onward.map(|port| topology.egress(port).rate.as_bps()).sum())
 }
 
 /// Returns the directed links on shortest paths from these ports of `src` to `dst`.
@@ -181,7 +181,7 @@ fn shortest_links(
         let is_src = node.0 == src.0;
         let hops = routing.from_node(node, dst).iter().filter(|port| !is_src || out >> port & 1 == 1);
         for port in hops.map(|port| &topology.ports(node)[usize::from(port)]) {
-            links.push((node, port.peer, topology.link(port.link).rate));
+            links.push((node, port.peer, topology.egress(port).rate));
             if port.peer.0 != dst.0 && seen.insert(port.peer) {
                 nodes.push(port.peer);
             }

@@ -279,10 +279,10 @@ fn links<const C: usize>(
     let spec = whole.shards[0].spec;
     let ports = whole.shards[0].network.map.len();
     let mut rates = vec![Rate::from_bps(0); ports as usize];
-    for (index, link) in spec.topology.links().iter().enumerate() {
-        let (a, b) = whole.shards[0].network.map.ends(index);
-        rates[a as usize] = link.rate;
-        rates[b as usize] = link.rate;
+    for link in (0..spec.topology.links().len() as u32).map(pathweave_topo::LinkId) {
+        let (a, b) = whole.shards[0].network.map.ends(link.index());
+        rates[a as usize] = spec.topology.direction(link, true).rate;
+        rates[b as usize] = spec.topology.direction(link, false).rate;
     }
     let totals = |port: u32| {
         let carried = whole.carried(port, end, busy).unwrap_or_else(|| others.carried[&port]);

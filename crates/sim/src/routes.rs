@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Cable, IntervalRoutes, PortId, PortMap, Span, SwitchRoutes, TableRoutes};
-use pathweave_topo::{LinkId, NextHops, NodeId, Routing, Topology};
+use pathweave_topo::{LinkId, NextHops, NodeId, PortRef, Routing, Topology};
 use pathweave_units::{HostId, Rate};
 
 use crate::weights::Weights;
@@ -15,12 +15,18 @@ pub(crate) fn cables(topology: &Topology) -> (Vec<Cable>, PortMap) {
         .links()
         .iter()
         .enumerate()
-        .map(|(index, link)| Cable {
-            a: link.a.0,
-            b: link.b.0,
-            rate: link.rate,
-            delay: link.delay,
-            span: span(topology, LinkId(index as u32)),
+        .map(|(index, link)| {
+            let id = LinkId(index as u32);
+            let [there, back] = [true, false].map(|from_a| topology.direction(id, from_a));
+            let (there, back) = ((there.rate, there.delay), (back.rate, back.delay));
+            Cable {
+                a: link.a.0,
+                b: link.b.0,
+                rate: there.0,
+                delay: there.1,
+                back: (back != there).then_some(back),
+                span: span(topology, id),
+            }
         })
         .collect();
     let map = PortMap::new(topology.nodes(), &cables);
@@ -38,7 +44,8 @@ fn span(topology: &Topology, link: LinkId) -> Span {
 pub(crate) struct View<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) alive: &'a dyn Fn(LinkId) -> bool,
-    pub(crate) rate: &'a dyn Fn(LinkId) -> Rate,
+    /// Rate out of a port.
+    pub(crate) rate: &'a dyn Fn(&PortRef) -> Rate,
     pub(crate) shares: Shares,
 }
 

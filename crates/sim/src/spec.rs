@@ -97,8 +97,7 @@ impl SimSpec {
     /// # Errors
     /// The configured delay is shorter than the delay of the shortest link.
     pub fn task_notification(&self) -> Result<Duration, SimError> {
-        let links = self.topology.links().iter();
-        let shortest = links.map(|link| link.delay).min().unwrap_or(Duration::ZERO);
+        let shortest = self.topology.shortest_delay();
         match self.network.task_notification {
             Some(notification) if notification < shortest => Err(SimError::Nic {
                 field: "task_notification",
@@ -183,6 +182,20 @@ pub enum SimError {
     /// A switch setting is out of its range.
     #[error("switch.{0}")]
     Switch(ConfigError),
+    /// A table of switch settings selects no switch, or gives switches settings that they cannot have.
+    #[error("switch.for[{table}]: {message}")]
+    SwitchFor {
+        /// Number of the table, from 0.
+        table: usize,
+        /// Field of the table.
+        field: &'static str,
+        /// Description of the error.
+        message: String,
+        /// Allowed values, or another remedy.
+        allowed: String,
+        /// The most similar value that would be accepted.
+        nearest: Option<String>,
+    },
     /// A fault has a value out of its range.
     #[error("fault {index}: {error}")]
     Fault {

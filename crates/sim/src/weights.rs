@@ -36,7 +36,7 @@ impl<'a> Weights<'a> {
     /// Returns the rate, in bits per second, that reaches the switch of `dst` by a port.
     pub(crate) fn through(&mut self, routing: &Routing, switch: NodeId, port: u16, dst: HostId) -> u64 {
         let port = self.view.topology.ports(switch)[usize::from(port)];
-        (self.view.rate)(port.link).as_bps().min(self.from(routing, port.peer, dst))
+        (self.view.rate)(&port).as_bps().min(self.from(routing, port.peer, dst))
     }
 
     /// Returns the rate, in bits per second, that reaches the switch of `dst` from a node. Unlimited if the node is
@@ -78,7 +78,7 @@ fn gcd(a: u64, b: u64) -> u64 {
 mod tests {
     use super::*;
     use pathweave_fabric::config::Shares;
-    use pathweave_topo::{Build, FatTree, LeafSpine, Topology};
+    use pathweave_topo::{Build, FatTree, LeafSpine, PortRef, Topology};
     use pathweave_units::Rate;
     use std::path::Path;
 
@@ -97,9 +97,9 @@ mod tests {
     /// `slow` have a quarter of their rate.
     fn of(topology: &Topology, switch: &str, dst: u32, slow: &[&str]) -> Vec<(u16, usize)> {
         let slow: Vec<_> = slow.iter().map(|name| topology.link_by_name(name).unwrap()).collect();
-        let rate = |link| {
-            let whole = topology.link(link).rate;
-            if slow.contains(&link) { Rate::from_bps(whole.as_bps() / 4) } else { whole }
+        let rate = |port: &PortRef| {
+            let whole = topology.egress(port).rate;
+            if slow.contains(&port.link) { Rate::from_bps(whole.as_bps() / 4) } else { whole }
         };
         let shares = Shares::ByCapacity { most_entries: 64 };
         let view = View { topology, alive: &|_| true, rate: &rate, shares };

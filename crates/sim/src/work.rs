@@ -224,7 +224,7 @@ impl<const C: usize> Shard<'_, C> {
     /// Returns the policy of a connection's queue pairs, adapted to the fabric.
     fn policy(&self, conn: ConnId, opening: &Opening) -> PolicyConfig {
         let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
-        self.network.policy(self.spec, scheme, opening)
+        self.network.policy(scheme, opening)
     }
 
     /// Returns the numbers of a connection's queue pair at both ends, which are known before it exists.
@@ -283,7 +283,7 @@ impl<const C: usize> Shard<'_, C> {
             let base = QpConfig::new(peer, policy.build(&env, &mut rng), views);
             let config = QpConfig {
                 credit: scheme.credit_terms(&env, line),
-                ..queue_pair_config(spec, scheme, (opening, &env), base)
+                ..queue_pair_config(spec, scheme, (opening, &env, self.network.when_full), base)
             };
             let host = &mut self.hosts[own.index()];
             host.endpoint.create_qp_as(now, qp, config);

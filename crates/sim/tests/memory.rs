@@ -8,7 +8,7 @@ mod support;
 use std::path::Path;
 
 use allocation_counter::measure;
-use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::config::{SwitchClasses, SwitchConfig};
 use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, Span, SwitchRoutes};
 use pathweave_policy::{AnyPolicy, MeasuredSection, PolicyEnv};
 use pathweave_sim::{NoMonitor, run};
@@ -47,6 +47,7 @@ fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
             b: hosts,
             rate: Rate::from_gbps(100),
             delay: Duration::from_us(1),
+            back: None,
             span: Span::Local,
         };
         let cables: Vec<Cable> = (0..hosts).map(cable).collect();
@@ -63,7 +64,8 @@ fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
         let mut config = SwitchConfig::default();
         config.pfc.enabled = false;
         let routes = vec![SwitchRoutes::Interval(routes)];
-        Fabric::<Segment, 2>::new(hosts, 1, &cables, &map, routes, &config, 1).expect("it can be built")
+        Fabric::<Segment, 2>::new(hosts, 1, &cables, &map, routes, &SwitchClasses::uniform(&config), 1)
+            .expect("it can be built")
     };
     let (_half, less) = held(|| fabric(HOSTS));
     let (_whole, more) = held(|| fabric(2 * HOSTS));

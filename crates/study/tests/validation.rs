@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pathweave_study::validate::{Case, Catalogue, ValidateError, load_all};
+use pathweave_study::validate::{Case, Catalogue, RowState, ValidateError, load_all, runs};
 use toml::Table;
 
 fn committed() -> Catalogue {
@@ -20,9 +20,13 @@ fn every_case_has_a_scenario_that_can_be_run() {
             (Some(_), _) => "law-",
             (None, Some(_)) => "flow-",
             (None, None) if case.file.one_port.is_some() => "law-",
+            (None, None) if case.file.measured.is_some() => "truth-",
             (None, None) => "",
         };
         assert!(name.starts_with(begins), "{name}: what it is beside shows in its name");
+        if case.file.measured.is_some() {
+            continue;
+        }
         let nothing = Table::new();
         for set in case.file.experiment.iter().map(|experiment| &experiment.set).chain([&nothing]) {
             case.load(1, set).unwrap_or_else(|why| panic!("{name}: {why}"));
@@ -46,7 +50,7 @@ fn what_is_embedded_is_what_is_committed() {
     let names =
         |catalogue: &Catalogue| catalogue.cases().iter().map(|case| case.name.clone()).collect::<Vec<_>>();
     assert_eq!(names(&embedded), names(&committed()));
-    for case in embedded.cases() {
+    for case in embedded.cases().iter().filter(|case| case.file.measured.is_none()) {
         case.load(1, &Table::new()).unwrap_or_else(|why| panic!("{}: {why}", case.name));
     }
 }
@@ -114,7 +118,10 @@ fn a_case_that_is_wrong_is_named_with_what_is_wrong() {
     assert!(why.contains("cases/one.toml: law.load = 1.5: expected a number above 0"), "{why}");
     let law_less = with_case(|case| case[..case.find("[theirs]").unwrap()].to_owned());
     assert!(
-        law_less.unwrap_err().to_string().contains("has none of `theirs`, `law`, `packets` and `one_port`")
+        law_less
+            .unwrap_err()
+            .to_string()
+            .contains("has none of `theirs`, `law`, `packets`, `one_port` and `measured`")
     );
 }
 
@@ -153,4 +160,32 @@ fn names_select_cases_and_peers() {
     assert!(of_peer.iter().all(|case| case.peer() == Some("csg-htsim")));
     let why = catalogue.select(&["law-rin".to_owned()], false).unwrap_err().to_string();
     assert!(why.starts_with("no case or peer is named \"law-rin\" (did you mean \"law-ring\"?)"), "{why}");
+}
+
+/// Rows that miss their bars are those that the case names, no more and no fewer; and a row that determines numbers is
+/// close to them.
+#[test]
+fn misses_of_hardware_are_known() {
+    let catalogue = committed();
+    let cases = catalogue.select(&["truth-collectives".to_owned()], true).unwrap();
+    let [case] = cases[..] else { panic!("one case") };
+    let outcome = runs(case, false, &mut |_| panic!("nothing is simulated")).unwrap();
+    let report = outcome.measured.as_ref().unwrap();
+    let of = |state| report.rows.iter().filter(move |row| row.state == state).map(|row| row.id.as_str());
+    assert_eq!(of(RowState::Misses).collect::<Vec<_>>(), Vec::<&str>::new(), "no known cause");
+    assert!(outcome.holds);
+    let known: Vec<&str> = case
+        .file
+        .measured
+        .iter()
+        .flat_map(|m| &m.known)
+        .flat_map(|miss| &miss.rows)
+        .map(String::as_str)
+        .collect();
+    let within: Vec<&str> = of(RowState::Within).filter(|id| known.contains(id)).collect();
+    assert_eq!(within, Vec::<&str>::new(), "named as misses");
+    let errors: Vec<f64> =
+        report.rows.iter().filter(|row| row.state == RowState::Fitted).filter_map(|row| row.error).collect();
+    assert_eq!(errors.len(), 5);
+    assert!(errors.iter().all(|error| error.abs() < 0.03), "{errors:?}");
 }

@@ -28,7 +28,7 @@ impl TierCapacity {
 impl Topology {
     /// Returns the total rate of a host's ports, an upper bound of what the host can send or receive.
     pub fn host_rate(&self, host: HostId) -> Rate {
-        let rates = self.ports(host.into()).iter().map(|port| self.link(port.link).rate);
+        let rates = self.ports(host.into()).iter().map(|port| self.egress(port).rate);
         rates.fold(Rate::ZERO, Rate::saturating_add)
     }
 
@@ -59,7 +59,7 @@ impl Topology {
             let capacity = &mut tiers[usize::from(switch.tier)];
             capacity.switches += 1;
             for port in self.ports(self.switch_node(index)) {
-                let rate = self.link(port.link).rate;
+                let rate = self.egress(port).rate;
                 match tier_of(port.peer) {
                     Some(peer) if peer == switch.tier => {}
                     Some(peer) if peer > switch.tier => capacity.up = capacity.up.saturating_add(rate),

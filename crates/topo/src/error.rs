@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use pathweave_units::suggestion;
-
-use crate::glob::GlobError;
+use pathweave_units::{GlobError, suggestion};
 
 /// Error in a topology, in its file, or in a name that refers to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -2,6 +2,7 @@
 
 use pathweave_units::{Duration, HostId, Rate};
 
+use crate::directions::Directions;
 use crate::error::TopoError;
 pub use crate::ids::{LinkId, NodeId};
 use crate::names::Names;
@@ -37,11 +38,11 @@ pub struct Link {
     pub a: NodeId,
     /// The other end.
     pub b: NodeId,
-    /// Rate in each direction.
+    /// Rate in each direction, or from `a` to `b` ([`Topology::direction`]).
     pub rate: Rate,
-    /// Propagation delay in each direction.
+    /// Propagation delay in each direction, or from `a` to `b`.
     pub delay: Duration,
-    /// Probability in `0.0..=1.0` that the link loses a packet.
+    /// Probability in `0.0..=1.0` that the link loses a packet, in each direction or from `a` to `b`.
     pub error_rate: f64,
 }
 
@@ -76,6 +77,7 @@ pub struct Topology {
     edge: HostAttachment,
     sites: Option<Sites>,
     servers: Option<Servers>,
+    directions: Directions,
     notes: Vec<String>,
 }
 
@@ -126,6 +128,7 @@ impl Topology {
             edge: HostAttachment::default(),
             sites: None,
             servers: None,
+            directions: Directions::default(),
             notes: Vec::new(),
         };
         topology.check_sizes()?;
@@ -228,6 +231,15 @@ impl Topology {
     /// Returns a link.
     pub fn link(&self, link: LinkId) -> &Link {
         &self.links[link.index()]
+    }
+    pub(crate) fn link_mut(&mut self, link: LinkId) -> &mut Link {
+        &mut self.links[link.index()]
+    }
+    pub(crate) fn directions(&self) -> &Directions {
+        &self.directions
+    }
+    pub(crate) fn directions_mut(&mut self) -> &mut Directions {
+        &mut self.directions
     }
     /// Returns the ports of a node, in port order.
     #[inline]

@@ -60,7 +60,7 @@ pub fn rate_of_ports(topology: &Topology, host: HostId, ports: u64) -> Rate {
 }
 
 fn rate(topology: &Topology, port: &PortRef) -> Rate {
-    topology.link(port.link).rate
+    topology.egress(port).rate
 }
 
 #[cfg(test)]

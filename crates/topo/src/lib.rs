@@ -22,14 +22,15 @@
 mod bfs;
 mod build;
 mod capacity;
+mod directions;
 mod error;
 mod formats;
-mod glob;
 mod graph;
 mod host_ports;
 mod ids;
 mod import;
 mod info;
+mod link_settings;
 mod max_flow;
 mod names;
 mod own_paths;
@@ -46,17 +47,18 @@ mod write;
 
 pub use build::*;
 pub use capacity::TierCapacity;
+pub use directions::{Direction, Ways};
 pub use error::{Location, TopoError};
 pub use formats::{
     TOPOLOGY_FORMATS, TopologyFormat, WriteTopology, is_topology_file, topology_format_of_header,
 };
-pub use glob::{Glob, GlobError};
 pub use graph::{
     HostAttachment, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch,
     Topology,
 };
 pub use host_ports::{leading_ports, rate_of_ports, scale_up_ports};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
+pub use link_settings::{LinkFor, LinkForError};
 pub use max_flow::max_flow;
 pub use partition_file::{parse_partition, read_partition};
 pub use path_sets::{

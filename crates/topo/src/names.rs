@@ -6,11 +6,11 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use pathweave_units::{HostId, closest_name};
+use pathweave_units::{Glob, HostId, closest_name};
 
+use crate::directions::Ways;
 use crate::error::TopoError;
-use crate::glob::Glob;
-use crate::graph::{LinkId, NodeId, Switch, Topology};
+use crate::graph::{LinkId, NodeId, PortRef, Switch, Topology};
 
 impl Topology {
     /// Returns the name of a node: "host12", "tor3", "agg0.1".
@@ -26,10 +26,16 @@ impl Topology {
 
     /// Returns the name of a link: "tor0-agg0.1", "tor0-agg0.1#1".
     pub fn link_name(&self, link: LinkId) -> String {
+        let (a, b, number) = self.parts_of_name(link);
+        format!("{a}-{b}{number}")
+    }
+
+    /// Returns the names of a link's ends, and the number of a parallel link: "", "#1".
+    pub(crate) fn parts_of_name(&self, link: LinkId) -> (Cow<'_, str>, Cow<'_, str>, String) {
         let (a, b) = (self.link(link).a, self.link(link).b);
         let before = self.ports(a).iter().filter(|port| port.peer == b && port.link < link).count();
         let number = if before > 0 { format!("#{before}") } else { String::new() };
-        format!("{}-{}{number}", self.node_name(a), self.node_name(b))
+        (self.node_name(a), self.node_name(b), number)
     }
 
     /// Returns the node with this name.
@@ -44,6 +50,31 @@ impl Topology {
 
     /// Returns the link with this name.
     pub fn link_by_name(&self, name: &str) -> Result<LinkId, TopoError> {
+        self.find_link(name, "-").map(|(link, _)| link)
+    }
+
+    /// Returns the link with this name and the directions that it means: one with "->" in place of the dash, such as
+    /// "tor0->agg0.1", otherwise both.
+    pub fn ways_by_name(&self, name: &str) -> Result<(LinkId, Ways), TopoError> {
+        match self.find_link(name, "-") {
+            Ok((link, _)) => Ok((link, Ways::Both)),
+            Err(_) if name.contains("->") => {
+                let (link, from) = self.find_link(name, "->")?;
+                Ok((link, if self.link(link).a == from { Ways::FromA } else { Ways::FromB }))
+            }
+            Err(why) => Err(why),
+        }
+    }
+
+    /// Returns the link with this name and the end that is named first. `dash` is the text between the ends.
+    fn find_link(&self, name: &str, dash: &str) -> Result<(LinkId, NodeId), TopoError> {
+        let joined = |port: &PortRef| {
+            let (a, b, number) = self.parts_of_name(port.link);
+            match port.is_a || dash == "-" {
+                true => format!("{a}{dash}{b}{number}"),
+                false => format!("{b}{dash}{a}{number}"),
+            }
+        };
         let unknown = |nearest: Option<String>| {
             let known = match self.links().len() {
                 0 => String::new(),
@@ -57,18 +88,18 @@ impl Topology {
         };
         let mut almost = None;
         // Names may contain "-" themselves, so every occurrence is tried as the separator.
-        for (at, _) in ends.match_indices('-') {
-            let (a, b) = (self.find_node(&ends[..at]), self.find_node(&ends[at + 1..]));
+        for (at, _) in ends.match_indices(dash) {
+            let (a, b) = (self.find_node(&ends[..at]), self.find_node(&ends[at + dash.len()..]));
             if let (Some(a), Some(b)) = (a, b) {
                 let between: Vec<_> = self.ports(a).iter().filter(|port| port.peer == b).collect();
                 match (between.get(number), between.first()) {
-                    (Some(port), _) => return Ok(port.link),
-                    (None, Some(port)) => almost = Some(self.link_name(port.link)),
-                    (None, None) => almost = Some(self.link_name(self.ports(a)[0].link)),
+                    (Some(port), _) => return Ok((port.link, a)),
+                    (None, Some(port)) => almost = Some(joined(port)),
+                    (None, None) => almost = Some(joined(&self.ports(a)[0])),
                 }
             } else if let Some(node) = a.or(b) {
                 almost = almost.or_else(|| {
-                    let names: Vec<_> = self.ports(node).iter().map(|p| self.link_name(p.link)).collect();
+                    let names: Vec<_> = self.ports(node).iter().map(joined).collect();
                     closest_name(name, names.iter().map(String::as_str)).map(str::to_owned)
                 });
             }

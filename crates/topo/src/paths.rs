@@ -133,7 +133,7 @@ impl<'a> PathFinder<'a> {
             if self.topology.is_host(port.peer) && port.peer != dst.into() {
                 continue; // The only port of a host, which is linked to another host.
             }
-            let link = self.topology.link(port.link);
+            let link = self.topology.egress(&port);
             let crossing = saturating_sum(link.delay, link.rate.time_for(frame_bytes));
             level.capacity = level.capacity.saturating_add(link.rate);
             level.delay = level.delay.min(link.delay);
@@ -172,7 +172,7 @@ impl<'a> PathFinder<'a> {
 
     /// Returns the rate and propagation delay of each link of [`PathFinder::first_path`].
     pub fn profile(&self, src: HostId, dst: HostId) -> Option<Vec<(Rate, Duration)>> {
-        let links = self.first_path(src, dst)?.into_iter().map(|(_, port)| self.topology.link(port.link));
+        let links = self.first_path(src, dst)?.into_iter().map(|(_, port)| self.topology.egress(&port));
         Some(links.map(|link| (link.rate, link.delay)).collect())
     }
 

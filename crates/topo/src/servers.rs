@@ -50,6 +50,10 @@ impl Servers {
     pub fn planes(&self) -> u32 {
         self.planes
     }
+    /// Returns the number of switches that are parts of servers: shared NICs, or PCIe links. They precede all others.
+    pub fn parts(&self) -> u32 {
+        self.parts
+    }
     /// Returns true if a switch, by its index, is part of a server: a shared NIC, or a PCIe link.
     pub fn has_part(&self, switch: usize) -> bool {
         switch < self.parts as usize

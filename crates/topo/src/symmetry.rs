@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pathweave_units::HostId;
 
-use crate::graph::{Link, NodeId, PortRef, Topology};
+use crate::graph::{NodeId, PortRef, Topology};
 
 /// Permutation of nodes that maps every link to a link with the same rate, delay and error rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,9 +17,10 @@ pub struct Automorphism {
     ports: Vec<u16>,
 }
 
-/// Properties of a link that a symmetry must preserve.
-fn link_properties(link: &Link) -> (u64, u64, u64) {
-    (link.rate.as_bps(), link.delay.as_ps(), link.error_rate.to_bits())
+/// Properties of a port's link that a symmetry must preserve, out of the port and into it.
+fn link_properties(topology: &Topology, port: &PortRef) -> [(u64, u64, u64); 2] {
+    [topology.egress(port), topology.ingress(port)]
+        .map(|way| (way.rate.as_bps(), way.delay.as_ps(), way.error_rate.to_bits()))
 }
 
 impl Automorphism {
@@ -94,7 +95,7 @@ fn images_of_ports(topology: &Topology, image: &[NodeId], node: NodeId) -> Optio
     if there.len() != topology.ports(node).len() {
         return None;
     }
-    let key = |peer: NodeId, port: &PortRef| (peer, link_properties(topology.link(port.link)));
+    let key = |peer: NodeId, port: &PortRef| (peer, link_properties(topology, port));
     let mut left: BTreeMap<_, Vec<u16>> = BTreeMap::new();
     for (number, port) in (0u16..).zip(there).collect::<Vec<_>>().into_iter().rev() {
         left.entry(key(port.peer, port)).or_default().push(number);
@@ -125,10 +126,7 @@ mod tests {
                 let image = topology.ports(symmetry.node(node))[usize::from(symmetry.port(node, number))];
                 assert_eq!(image.peer, symmetry.node(port.peer));
                 assert_eq!(image.peer_port, symmetry.port(port.peer, port.peer_port));
-                assert_eq!(
-                    link_properties(topology.link(image.link)),
-                    link_properties(topology.link(port.link))
-                );
+                assert_eq!(link_properties(topology, &image), link_properties(topology, port));
             }
         }
     }

@@ -41,6 +41,7 @@ mod formats;
 mod graph;
 mod hosts;
 mod kinds;
+pub mod nccl;
 mod progress;
 mod registry;
 mod sink;

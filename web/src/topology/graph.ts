@@ -1,15 +1,17 @@
 // A small topology, link by link, on a canvas that can be zoomed, clicked and walked through with the keys.
 import type { Fabric } from "../data";
 import { button, element, resize, tip } from "../dom";
-import { drawn, on, outages, run, select, shown, told } from "../state";
-import { css } from "../theme";
+import { show } from "../format";
+import { drawn, on, outages, run, select, shown, state, told } from "../state";
+import { css, heat } from "../theme";
 import { labels, type Box } from "./labels";
-import { isHost, layout, type Half } from "./layout";
+import { isHost, layout, serverOf, type Half, type ServerBox } from "./layout";
 
-declare global { interface Window { pathweave?: { labels: () => Box[] } } }
+declare global { interface Window { pathweave?: { labels: () => Box[]; cells?: (column: number, lane: number) => { x: number; y: number } } } }
 
-export function graph(parent: HTMLElement, g: Fabric, width: number): void {
-  const plan = layout(g, width);
+/** Returns true if servers are drawn without their GPUs. */
+export function graph(parent: HTMLElement, g: Fabric, width: number): boolean {
+  const plan = layout(g, width, state.folded);
   const picture = element("canvas", { tabindex: 0, role: "application", "aria-label":
     "Topology. Arrow keys go from node to node, plus and minus zoom, escape takes the choice back." });
   const ctx = resize(picture, width, plan.height);
@@ -36,6 +38,7 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
     const line = (h: Half) => { ctx.beginPath(); ctx.moveTo(h.x1, h.y1); ctx.lineTo(h.x2, h.y2); ctx.stroke(); };
     // The busiest on top.
     const order = plan.halves.map((h): [number, Half] => [strength(h.row), h]).sort((a, b) => Math.abs(a[0]) - Math.abs(b[0]));
+    plan.boxes.forEach((box) => server(box));
     ctx.lineWidth = thick / Math.sqrt(view.scale);
     for (const [value, half] of order) {
       ctx.strokeStyle = colour(value);
@@ -69,7 +72,7 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
     }
     const tiled = new Set(plan.tiles.map((t) => t.host));
     plan.places.forEach(({ x, y, r }, n) => {
-      if (tiled.has(n)) return;
+      if (tiled.has(n) || r === 0) return;
       ctx.beginPath();
       if (isHost(g, n)) ctx.arc(x, y, Math.min(r, 5), 0, 7);
       else ctx.rect(x - r, y - r, 2 * r, 2 * r);
@@ -87,8 +90,30 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
       ctx.lineWidth = 3 / view.scale;
       ctx.strokeRect(place.x - place.r - 3, place.y - place.r - 3, 2 * place.r + 6, 2 * place.r + 6);
     }
+    const server_ = drawn();
+    const box = server_?.kind === "server" ? plan.boxes[server_.server] : plan.folded ? plan.boxes[serverOf(g, chosenNodes()[0] ?? Infinity) ?? -1] : undefined;
+    if (box) {
+      ctx.strokeStyle = css("--mark");
+      ctx.lineWidth = 3 / view.scale;
+      ctx.strokeRect(box.x - 2, box.y - 2, box.width + 4, box.height + 4);
+    }
     ctx.restore();
     text();
+  };
+
+  // A server: its frame, and below its GPUs the use of their NVLinks.
+  const server = (box: ServerBox) => {
+    ctx.fillStyle = css("--empty");
+    ctx.strokeStyle = css("--soft");
+    ctx.lineWidth = 1 / view.scale;
+    ctx.fillRect(box.x, box.y, box.width, box.height);
+    ctx.strokeRect(box.x, box.y, box.width, box.height);
+    if (!g.servers?.domain) return;
+    const used = g.servers.scale_up_of_gpu;
+    for (const part of box.links) {
+      ctx.fillStyle = used ? heat(used[part.gpu]) : css("--line");
+      ctx.fillRect(part.x, box.y + box.height - 9, part.width, 8);
+    }
   };
 
   const text = () => {
@@ -104,16 +129,24 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
       ctx.fillStyle = css("--text");
       ctx.fillText(content, x, y);
     };
+    const room = plan.boxes[0]?.width ?? 0;
+    for (const box of plan.boxes) {
+      const name = `srv${box.server}`, [x, y] = toScreen(box.x + box.width / 2, box.y + box.height);
+      const wide = ctx.measureText(name).width;
+      if (wide <= room * 1.1 * view.scale) write(name, x - wide / 2, y + 10);
+    }
     for (const box of boxes) write(box.text, box.x + 2, box.y + box.height / 2);
     if (view.scale === 1) plan.names.forEach((name) => write(name.text, 0, name.y));
   };
 
   // What is under a point of the screen.
-  const find = (px: number, py: number): { node?: number; row?: number } => {
+  const find = (px: number, py: number): { node?: number; row?: number; server?: number } => {
     const [x, y] = [(px - view.x) / view.scale, (py - view.y) / view.scale];
     const slack = 3 / view.scale;
-    const node = plan.places.findIndex((p) => p && Math.abs(p.x - x) <= p.r + slack && Math.abs(p.y - y) <= p.r + slack);
+    const node = plan.places.findIndex((p) => p && p.r > 0 && Math.abs(p.x - x) <= p.r + slack && Math.abs(p.y - y) <= p.r + slack);
     if (node >= 0) return { node };
+    const server = plan.boxes.find((box) => x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height)?.server;
+    if (server !== undefined) return { server };
     let row: number | undefined, nearest = (6 / view.scale) ** 2;
     for (const h of plan.halves) {
       const [dx, dy] = [h.x2 - h.x1, h.y2 - h.y1];
@@ -128,7 +161,11 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
     return [e.clientX - rect.left, e.clientY - rect.top];
   };
   tip(picture, (e) => {
-    const { node, row } = find(...offset(e));
+    const { node, row, server } = find(...offset(e));
+    if (server !== undefined) {
+      const used = g.servers?.scale_up?.[server];
+      return `srv${server}${used === undefined ? "" : `: scale-up network ${show("percent", used)} busy`}`;
+    }
     const say = (r: number) => `${g.nodes[g.from[r]].name} > ${g.nodes[g.to[r]].name}: ${told(r)}`;
     if (row !== undefined) return say(row);
     if (node === undefined) return "";
@@ -165,7 +202,8 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
   });
   picture.addEventListener("click", (e) => {
     if (drag?.moved) return;
-    const { node, row } = find(...offset(e));
+    const { node, row, server } = find(...offset(e));
+    if (server !== undefined) return select({ kind: "server", server });
     select(node !== undefined ? { kind: "node", node } : row !== undefined ? { kind: "row", row } : null);
   });
   picture.addEventListener("keydown", (e) => {
@@ -179,7 +217,7 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
   // The nearest node in the direction of an arrow key.
   const step = (key: string): number => {
     const s = drawn();
-    const known = plan.places.map((p, n) => ({ ...p, n })).filter((p) => p.x !== undefined);
+    const known = plan.places.map((p, n) => ({ ...p, n })).filter((p) => p.x !== undefined && p.r > 0);
     const from = s?.kind === "node" ? plan.places[s.node] : undefined;
     if (!from || s?.kind !== "node") return known[0].n;
     const [dx, dy] = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[key] ?? [0, 0];
@@ -197,4 +235,5 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): void {
   on("look", draw);
   on("selected", draw);
   draw();
+  return plan.folded;
 }

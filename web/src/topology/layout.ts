@@ -16,7 +16,11 @@ export interface Layout {
   names: { text: string; y: number }[];
   /** The last row of switches. */
   bottom: number;
+  /** Servers, each around its GPUs; folded, their GPUs are not drawn. */
+  boxes: ServerBox[];
+  folded: boolean;
 }
+export interface ServerBox { server: number; x: number; y: number; width: number; height: number; /** Middle and height of each GPU's part of NVLink. */ links: { gpu: number; x: number; width: number }[] }
 
 export const isHost = (g: Fabric, n: number): boolean => g.nodes[n].kind === "host";
 
@@ -48,12 +52,22 @@ function attached(g: Fabric): Attached {
   return out;
 }
 
-export function layout(g: Fabric, width: number): Layout {
+/** The server of a GPU or of a part of a server. */
+export function serverOf(g: Fabric, n: number): number | undefined {
+  const s = g.servers;
+  if (!s || g.blocks) return undefined;
+  const gpus = s.servers * s.gpus;
+  if (n < gpus) return Math.floor(n / s.gpus);
+  return n < gpus + s.parts ? Math.floor(((n - gpus) * s.servers) / s.parts) : undefined;
+}
+
+export function layout(g: Fabric, width: number, folded: boolean): Layout {
   const on = attached(g);
-  const switches = g.nodes.map((_, n) => n).filter((n) => !isHost(g, n));
+  const switches = g.nodes.map((_, n) => n).filter((n) => !isHost(g, n) && serverOf(g, n) === undefined);
   const tiers = new Set(switches.map((n) => g.nodes[n].tier));
-  const level = g.from.some((from, l) => !isHost(g, from) && !isHost(g, g.to[l]));
-  return tiers.size === 1 && level ? ring(g, width, switches, on) : tiered(g, width, switches, on);
+  const among = new Set(switches);
+  const level = g.from.some((from, l) => among.has(from) && among.has(g.to[l]));
+  return tiers.size === 1 && level && !(g.servers && !g.blocks) ? ring(g, width, switches, on) : tiered(g, width, switches, on, folded);
 }
 
 function halves(g: Fabric, places: Place[], skip: (link: number) => boolean): Half[] {
@@ -66,19 +80,20 @@ function halves(g: Fabric, places: Place[], skip: (link: number) => boolean): Ha
   });
 }
 
-function tiered(g: Fabric, width: number, switches: number[], on: Attached): Layout {
+function tiered(g: Fabric, width: number, switches: number[], on: Attached, folded: boolean): Layout {
   const left = 92, rowHeight = 128;
   const tiers = [...new Set(switches.map((n) => g.nodes[n].tier))].sort((a, b) => b - a);
   const rows = tiers.map((tier) => switches.filter((n) => g.nodes[n].tier === tier));
   // Tiles need room below the last row, and all hosts there.
-  const tiled = on.single && [...on.hosts.keys()].every((n) => g.nodes[n].tier === tiers.at(-1));
-  if (!tiled) rows.push(g.nodes.map((_, n) => n).filter((n) => isHost(g, n)));
+  const inServers = g.servers !== null && !g.blocks;
+  const tiled = !inServers && on.single && [...on.hosts.keys()].every((n) => g.nodes[n].tier === tiers.at(-1));
+  if (!tiled && !inServers) rows.push(g.nodes.map((_, n) => n).filter((n) => isHost(g, n)));
   const places: Place[] = new Array(g.nodes.length);
   const names: Layout["names"] = [];
   rows.forEach((members, row) => {
     const room = (width - left) / Math.max(1, members.length), y = 36 + row * rowHeight;
     members.forEach((n, i) => { places[n] = { x: left + (i + 0.5) * room, y, r: Math.max(1.5, Math.min(9, room * 0.36)), row }; });
-    const what = row < tiers.length ? `tier ${tiers[row]}` : "hosts";
+    const what = row < tiers.length ? `tier ${tiers[row]}` : g.servers ? "GPUs" : "hosts";
     names.push({ text: `${what} (${counted(g, members)})`, y });
   });
   let height = 36 + (rows.length - 1) * rowHeight + 60;
@@ -102,8 +117,42 @@ function tiered(g: Fabric, width: number, switches: number[], on: Attached): Lay
     names.push({ text: `hosts (${counted(g, tiles.map((t) => t.host))})`, y: top + side / 2 });
     height = top + Math.ceil(most / columns()) * side + 26;
   }
+  const boxes = inServers ? placed(g, width, left, rows.length, rowHeight, places, folded) : [];
+  if (boxes.length) {
+    names.push({ text: `servers (${boxes.length})`, y: boxes[0].y + 14 });
+    height = Math.max(...boxes.map((box) => box.y + box.height)) + 26;
+  }
   const skip = (link: number) => tiled && (isHost(g, g.from[link]) || isHost(g, g.to[link]));
-  return { height, places, halves: halves(g, places, skip), tiles, names, within: within(g), bottom: tiers.length - 1 };
+  return { height, places, halves: halves(g, places, skip), tiles, names, within: within(g), bottom: tiers.length - 1, boxes, folded: inServers && (folded || tooNarrow(g, width, left)) };
+}
+
+// Pixels a GPU needs.
+const GPU = 7;
+const tooNarrow = (g: Fabric, width: number, left: number): boolean => ((width - left) / g.servers!.servers) * 0.9 < GPU * Math.min(4, g.servers!.gpus);
+
+// Servers side by side below the switches: GPUs in one row, or in as many as it takes, shared NICs above them, NVLink below.
+function placed(g: Fabric, width: number, left: number, row: number, rowHeight: number, places: Place[], folded: boolean): ServerBox[] {
+  const s = g.servers!, room = (width - left) / s.servers, wide = Math.min(room * 0.9, 40 * s.gpus), top = 36 + row * rowHeight - 14;
+  const one = folded || tooNarrow(g, width, left);
+  const across = one ? 1 : Math.max(1, Math.min(s.gpus, Math.floor(wide / GPU))), lines = one ? 1 : Math.ceil(s.gpus / across);
+  const parts = s.parts / s.servers, gpus = s.servers * s.gpus, side = Math.min(22, wide / across);
+  const nics = !one && parts > 0 ? 24 : 0;
+  return Array.from({ length: s.servers }, (_, server) => {
+    const x = left + (server + 0.5) * room - wide / 2, middle = left + (server + 0.5) * room;
+    const height = one ? 22 : nics + lines * (side + 2) + (s.domain ? 12 : 4) + 4;
+    for (let part = 0; part < parts; part++) {
+      const at = one ? middle : x + ((part + 0.5) / parts) * wide;
+      places[gpus + server * parts + part] = { x: at, y: top + (one ? 4 : 11), r: one ? 0 : Math.min(6, side / 2), row };
+    }
+    const links: ServerBox["links"] = [];
+    for (let gpu = 0; gpu < s.gpus; gpu++) {
+      const [column, line] = [gpu % across, Math.floor(gpu / across)];
+      const at = one ? middle : x + ((column + 0.5) / across) * wide;
+      places[server * s.gpus + gpu] = { x: at, y: one ? top + 4 : top + nics + 4 + (line + 0.5) * (side + 2), r: one ? 0 : side * 0.36, row: row + 1 + line };
+      links.push({ gpu: server * s.gpus + gpu, x: x + (gpu / s.gpus) * wide, width: wide / s.gpus });
+    }
+    return { server, x, y: top, width: wide, height, links };
+  });
 }
 
 // A network without tiers: its switches on a ring in their order, so that groups stay together, hosts outside.
@@ -120,5 +169,5 @@ function ring(g: Fabric, width: number, switches: number[], on: Attached): Layou
       places[h] = { ...at(i * step + ((k + 0.5) / hosts.length - 0.5) * step * 0.8, outer), r: Math.max(1.5, r / 2), row: 1 };
     });
   });
-  return { height, places, halves: halves(g, places, () => false), tiles: [], names: [], within: within(g), bottom: 0 };
+  return { height, places, halves: halves(g, places, () => false), tiles: [], names: [], within: within(g), bottom: 0, boxes: [], folded: false };
 }

@@ -7,17 +7,18 @@ import { against, alike, changed, metrics, metricsOf, on, planeOf, rows, run, se
 import { graph } from "./graph";
 import { matrices } from "./matrices";
 import { finderOf } from "./names";
+import { serverGrid } from "./servers";
 
 // Frames a second while it plays.
 const SPEED = 12;
 
-export function topology(cards: HTMLElement): void {
+export function topology(cards: HTMLElement, again: () => void): void {
   const r = run(), fabric = r.fabric;
   const halves = "Half a line beside a node is the link that leaves it; the two halves of a host's tile are its links up (left) and down (right).";
   const { blocks } = fabric, links = blocks?.links.slice(0, fabric.from.length).reduce((a, b) => a + b, 0) ?? 0;
   const note = blocks
     ? `Aggregated: ${show("count", blocks.nodes.reduce((a, b) => a + b, 0))} nodes in ${fabric.nodes.length} blocks, ${show("count", links)} links in ${fabric.from.length} lines. `
-      + `A block is the nodes of one tier and pod, or neighbours; a line is all links from one block to another, in the colour of their mean or of the busiest of them. ${halves} Choose a line or a block.`
+      + `A block is ${fabric.servers ? "the leaves of a rail or plane, or neighbouring servers or switches" : "the nodes of one tier and pod, or neighbours"}; a line is all links from one block to another, in the colour of their mean or of the busiest of them. ${halves} Choose a line or a block.`
     : `${halves}${fabric.outages.length ? " Red: a fault was on the link." : ""} Choose a link, a switch or a host.`;
   const box = card(cards, "Topology", note, true);
   box.id = "topology";
@@ -25,17 +26,23 @@ export function topology(cards: HTMLElement): void {
     box.append(element("p", { class: "note" }, "No links were recorded."));
     return;
   }
-  controls(box);
+  controls(box, again);
   later(() => {
     const width = Math.max(320, box.clientWidth - 30);
-    graph(box, fabric, width);
-    if (!blocks) return;
+    const folded = graph(box, fabric, width), fold = box.querySelector<HTMLButtonElement>("#fold");
+    if (fold && folded && !state.folded) {
+      fold.disabled = true;
+      fold.title = "There is no room for the GPUs of so many servers.";
+    }
+    if (fabric.servers) serverGrid(box, fabric, fabric.servers, width);
+    const panels = blocks?.panels.filter((panel) => !panel.of_servers) ?? [];
+    if (!panels.length) return;
     box.append(element("p", { class: "note" }, "Finer: a matrix a tier and direction, where a cell is a link or some neighbouring ones. Choose a cell."));
-    matrices(box, blocks.panels, width);
+    matrices(box, panels, width);
   });
 }
 
-function controls(box: HTMLElement): void {
+function controls(box: HTMLElement, again: () => void): void {
   const r = run(), times = r.frames.time_ns;
   if (state.instant >= times.length) state.instant = -1;
   const legend = element("span", { class: "scale" });
@@ -80,6 +87,9 @@ function controls(box: HTMLElement): void {
   } else {
     bar.append(element("span", { class: "note" }, "No samples over time: `observe.interval` sets how often they are taken."));
   }
+  if (r.fabric.servers && !r.fabric.blocks) {
+    bar.append(button(state.folded ? "Show GPUs" : "Servers as one", () => { state.folded = !state.folded; again(); }, { id: "fold", "aria-pressed": String(state.folded) }));
+  }
   bar.append(finder());
   box.append(bar);
   on("look", tell);
@@ -88,13 +98,13 @@ function controls(box: HTMLElement): void {
 
 // A field in which a name can be typed.
 function finder(): HTMLElement {
-  const { names, find, near } = finderOf(run().fabric);
+  const { names, find, near, missing } = finderOf(run().fabric);
   const list = element("datalist", { id: "names" }, ...names.map((value) => element("option", { value })));
   const input = element("input", { list: "names", placeholder: "node, or node > node", id: "find" });
   const answer = element("output", { class: "note", id: "find-answer" });
   input.addEventListener("change", () => {
     const typed = input.value.trim(), found = typed ? find(typed) : undefined, others = near(typed);
-    answer.textContent = found || !typed ? "" : `No node or link is named ${typed}.${others.length ? ` There is ${others.join(", ")}.` : ""}`;
+    answer.textContent = found || !typed ? "" : missing(typed) ?? `No node or link is named ${typed}.${others.length ? ` There is ${others.join(", ")}.` : ""}`;
     if (found) select(found);
   });
   return element("span", {}, element("label", { class: "choice" }, "Find", input, list), answer);

@@ -131,13 +131,23 @@ fn describe(inspection: &Inspection) -> String {
         "network    {}; hosts: {}, switches: {}, links: {}",
         network.topology, network.hosts, network.switches, network.links
     ));
+    let in_servers = network.servers.as_ref().is_some_and(|servers| servers.nodes > 0);
     for tier in &network.tiers {
         let ratio = match tier.oversubscription {
             None => "top".to_owned(),
             Some(ratio) if ratio <= 1.0 => "not oversubscribed".to_owned(),
             Some(ratio) => format!("{ratio:.2}:1 oversubscribed"),
         };
-        lines.push(format!("tier {}     switches: {}, {ratio}", tier.tier, tier.switches));
+        let nodes = if in_servers && tier.tier == 0 { "parts of servers" } else { "switches" };
+        lines.push(format!("tier {}     {nodes}: {}, {ratio}", tier.tier, tier.switches));
+    }
+    for class in &network.switch_classes {
+        lines.push(format!(
+            "switches   {} like {}: {}",
+            class.switches,
+            class.first,
+            class.settings.join(", ")
+        ));
     }
     if let Some(servers) = &network.servers {
         describe_servers(servers, &mut lines);

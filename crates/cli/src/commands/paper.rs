@@ -1,5 +1,7 @@
 //! `pathweave paper`: repetition of the evaluation of a publication.
 
+mod archive;
+
 use clap::Args;
 use pathweave_study::paper::{
     Catalogue, Destination, Observations, PaperError, Plan, Record, RunCache, Selection, Settings, Size,
@@ -9,6 +11,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
+
+use archive::OpenArchive;
 
 use crate::batch::Batch;
 use crate::failure::{Failure, Outcome};
@@ -55,6 +59,9 @@ pub(crate) struct PaperArgs {
     /// Record the result of each figure in FILE and keep its other entries: papers/NAME/results.json
     #[arg(long, value_name = "FILE", conflicts_with_all = ["panel", "series"])]
     pub(crate) record: Option<PathBuf>,
+    /// Take finished runs from FILE, and add those of this command: papers/NAME/runs.jsonl.gz
+    #[arg(long, value_name = "FILE", conflicts_with = "fresh")]
+    pub(crate) archive: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) testbed: TestbedArgs,
     /// Print only errors and the path of the page
@@ -85,6 +92,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
         Ok::<_, Failure>((Output::create(path)?, record))
     });
     let record = record.transpose()?;
+    let archive = args.archive.as_deref().map(OpenArchive::open).transpose()?;
     let (plan, testbed) = if args.testbed.is_wanted() {
         // Errors are found before anything is created.
         paper.clone().on_testbed(&catalogue, args.figure.as_deref(), "").map_err(failure)?;
@@ -100,7 +108,14 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     let folder = args.out.join(folder(args));
     let destination = Destination::open(&folder).map_err(failure)?;
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
-    let (plan, finished) = run_all(plan, args, destination.kept(), testbed, &interrupt)?;
+    let kept = destination.kept();
+    let archive = archive
+        .map(|mut archive| archive.restore(&plan, kept, args, &interrupt).map(|()| archive))
+        .transpose()?;
+    let (plan, finished) = run_all(plan, args, kept, testbed, &interrupt)?;
+    if let Some(archive) = archive {
+        archive.store(&plan, kept, args)?;
+    }
     let outcome = if finished { Outcome::Done } else { Outcome::Interrupted };
 
     let verdicts = verdicts(&plan);

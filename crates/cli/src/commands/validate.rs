@@ -8,7 +8,7 @@ use clap::Args;
 use pathweave_scenario::Loaded;
 use pathweave_study::validate::{
     Case, CaseRuns, Catalogue, ONE_PORT, Outcome as Verdict, PACKETS, Peer, RunError, Settings, Stat,
-    ValidateError, ValidityCounts, html, load_all, markdown, runs, table_cell,
+    ValidateError, ValidityCounts, html, load_all, markdown, measured_text, runs, table_cell,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -251,6 +251,9 @@ fn table(verdicts: &[Verdict]) -> String {
         text.push_str(if verdict.holds { "" } else { "  out of band" });
         text.truncate(text.trim_end().len());
         text.push('\n');
+        if let Some(report) = &verdict.measured {
+            text.push_str(&measured_text(report));
+        }
         text.push_str(&error_paragraphs(verdict));
     }
     if verdicts.iter().any(|verdict| verdict.beside == PACKETS) {
@@ -402,6 +405,7 @@ mod tests {
             holds: ratio == 1.0,
             cpu_ratio: Some(1_234.0),
             trials: vec![CaseRuns { title, rows, ..CaseRuns::default() }],
+            measured: None,
         }
     }
 

@@ -112,6 +112,11 @@ impl Testbed {
     ) -> Result<Option<MeasuredRun>, Failure> {
         let prepared = loaded.prepare()?;
         let spec = &prepared.spec;
+        if !spec.switch.tables.is_empty() {
+            self.say(&format!(
+                "note: {label}: all switches of the lab have the settings of [switch]; [[switch.for]] has no effect"
+            ));
+        }
         let mtu_bytes = DeviceConfig::link_mtu_for(spec.network.mtu.get() as u16) as u32;
         let defaults = Settings { mtu_bytes, ..Settings::from_switch_config(&spec.switch, RateScale::FULL) };
         let rate_scale = self.scale.unwrap_or_else(|| recommended_rate_scale(spec, &defaults));

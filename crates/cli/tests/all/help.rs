@@ -30,6 +30,7 @@ fn the_document_is_the_help() {
         "sweep",
         "plan",
         "scan-period",
+        "nccl",
         "lab",
         "perf",
         "ping",

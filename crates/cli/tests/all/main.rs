@@ -4,6 +4,7 @@ mod architecture;
 mod bad_input;
 mod circles;
 mod claims;
+mod clusters;
 mod common;
 mod convert;
 mod help;

@@ -2,11 +2,12 @@
 //!
 //! Reachability between the addresses of the two ends is not assumed: hosts may have one network for each interface,
 //! or one for all. A connection begins with all paths on the pair of its handshake, which has validated the peer's
-//! address. This end sends an Ask by every other pair. An Ask contains a secret. Its Answer counts only with the same
-//! secret and by the same pair, so an address that the peer lists but does not receive at is not used. Until the
-//! address has answered, Asks are short and few (see [`unproven`](super::unproven)). Afterwards an Ask is as long as
-//! the longest data packet, and a pair by which a full Ask was answered gets its share of the paths. It keeps them:
-//! if the pair fails, its paths are declared dead like any silent path, and are probed until they answer.
+//! address. The initiator sends an Ask by every other pair, the responder by those by which it was asked. An Ask
+//! contains a secret. Its Answer counts only with the same secret and by the same pair, so an address that the peer
+//! lists but does not receive at is not used. Until the address has answered, Asks are short and few (see
+//! [`unproven`](super::unproven)). Afterwards an Ask is as long as the longest data packet, and a pair by which a full
+//! Ask was answered gets its share of the paths. It keeps them: if the pair fails, its paths are declared dead like any
+//! silent path, and are probed until they answer.
 //!
 //! Hosts mostly answer for all their addresses on every interface. A packet sent from one interface to an address in
 //! the network of another may thus arrive, with its answer coming through that other interface. Such a pair uses two
@@ -126,8 +127,8 @@ pub(crate) struct Rails {
     next_turn: Time,
     /// Number of the pair of the handshake.
     met: u8,
-    /// Budget of Asks to addresses that are not validated.
-    purse: AskBudget,
+    /// Budget of Asks to addresses from which nothing has come. A responder has none: it asks where it was asked.
+    purse: Option<AskBudget>,
 }
 
 /// Addresses of both ends at the end of the handshake.
@@ -172,7 +173,7 @@ impl Rails {
             turned: 0,
             next_turn: now,
             met: 0,
-            purse: AskBudget::new(now),
+            purse: (ends.role == Role::Initiator).then(|| AskBudget::new(now)),
         };
         for number in 0..number_of_pairs {
             let (rail, remote) = made.place(number as u8);
@@ -280,14 +281,18 @@ impl Rails {
             }
             _ => return false,
         }
-        self.purse.answered();
+        if let Some(purse) = &mut self.purse {
+            purse.answered();
+        }
         unproven.answered(now, answer.from);
         true
     }
 
     /// Records the time of the last arrival from the peer.
     pub(crate) fn note_last_arrival(&mut self, heard: Time) {
-        self.purse.heard(heard);
+        if let Some(purse) = &mut self.purse {
+            purse.heard(heard);
+        }
     }
 
     /// Moves each path to the next pair if no packet is answered. Needed for connections with fewer paths than pairs,
@@ -319,7 +324,13 @@ impl Rails {
         if need == Need::Dire {
             self.draw_on_reserve();
         }
-        let is_wanted = |pair: &Pair| pair.is_asked() && (!pair.in_reserve || pair.invited.any());
+        let may_begin = self.purse.is_some();
+        let validated: Vec<SocketAddr> =
+            self.pairs.iter().filter(|pair| pair.has_answered()).map(|pair| pair.to).collect();
+        let is_wanted = |pair: &Pair| {
+            let may_ask = may_begin || validated.contains(&pair.to);
+            pair.is_asked() && (pair.invited.any() || may_ask && !pair.in_reserve)
+        };
         let numbered = (0u8..).zip(&self.pairs).filter(|(_, pair)| is_wanted(pair) && pair.next <= now);
         let mut due: Vec<u8> = numbered.map(|(number, _)| number).collect();
         // The pair with the fewest Asks goes first, as the budget may not cover all. Ties: hosts mostly list their
@@ -339,7 +350,7 @@ impl Rails {
         let is_proven = self.pairs.iter().any(|pair| pair.to == to && pair.has_answered());
         let pair = &mut self.pairs[usize::from(number)];
         pair.next = now.saturating_add(pair.wait);
-        if !is_proven && !unproven.may_ask(now, to.ip(), &mut pair.invited, &mut self.purse) {
+        if !is_proven && !unproven.may_ask(now, to.ip(), &mut pair.invited, self.purse.as_mut()) {
             return None;
         }
         pair.wait = Duration::from_ps(pair.wait.as_ps() * 2).min(ASK_AGAIN_MOST);

@@ -69,13 +69,13 @@ fn both_ends_put_a_path_on_the_same_pair() {
     let answers = Ends { role: Role::Responder, rails: &rails(2), listed: &near, met: (Rail(0), near[0]) };
     let mut answers = made(&answers, 4).unwrap();
     assert_eq!(ways(&asks, 2), [(0, "10.0.1.2:7".into()), (0, "10.0.1.2:7".into())], "as they met");
-    // Each end asks by the three other pairs. Only the second network answers.
-    for end in [&mut asks, &mut answers] {
-        // On the second rail a full Ask to the validated address is permitted.
-        let (short, full) =
-            if end.role == Role::Initiator { (vec![1, 3], vec![2]) } else { (vec![2, 3], vec![1]) };
-        assert_eq!(asked(end, NOW, Need::None, &mut Unproven::default()), (short, full));
-    }
+    // On the second rail a full Ask to the validated address is permitted. The responder sends no Ask to an address
+    // from which nothing has come.
+    let mut unproven = Unproven::default();
+    assert_eq!(asked(&mut asks, NOW, Need::None, &mut unproven), (vec![1, 3], vec![2]));
+    assert_eq!(asked(&mut answers, NOW, Need::None, &mut unproven), (vec![], vec![1]));
+    let (back, question) = answers.on_ask(NOW, Rail(1), near[1].ip(), &mut unproven).unwrap();
+    assert_eq!((back, question.map(|question| question.pair)), ((Rail(1), near[1]), Some(3)));
     assert_eq!((asks.to_ask(1), answers.to_ask(1)), ((Rail(0), far[1]), (Rail(1), near[0])));
     assert!(proves(&mut asks, 3) && proves(&mut answers, 3));
     assert!(!proves(&mut asks, 3) && !proves(&mut asks, 0), "once");
@@ -170,7 +170,7 @@ fn an_answer_counts_with_the_secret_of_its_pair_and_by_that_pair_alone() {
 #[test]
 fn an_address_that_does_not_answer_gets_few_short_questions_of_all_connections() {
     let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
-    let ends = Ends { role: Role::Responder, rails: &rails(1), listed: &far, met: (Rail(0), far[0]) };
+    let ends = Ends { role: Role::Initiator, rails: &rails(1), listed: &far, met: (Rail(0), far[0]) };
     let mut unproven = Unproven::default();
     let mut connections: Vec<_> = (0..50).map(|_| made(&ends, 2).unwrap()).collect();
     let mut sent = 0;
@@ -193,6 +193,23 @@ fn an_address_that_does_not_answer_gets_few_short_questions_of_all_connections()
 }
 
 #[test]
+fn a_responder_sends_nothing_to_addresses_from_which_nothing_comes() {
+    let far: Vec<_> = (1..=8).map(|last| SocketAddr::from(([10, 0, last, 2], 7))).collect();
+    let ends = Ends { role: Role::Responder, rails: &rails(1), listed: &far, met: (Rail(0), far[0]) };
+    let (mut rails, mut unproven) = (made(&ends, 8).unwrap(), Unproven::default());
+    for ms in 0..10_000 {
+        let now = NOW + Duration::from_ms(ms);
+        rails.note_last_arrival(now);
+        assert_eq!(rails.due(now, Need::Dire, &mut unproven), (vec![], None), "and no timer runs");
+    }
+    // An Ask permits the Ask that is sent with its Answer, and one more.
+    let later = NOW + Duration::from_ms(10_000);
+    assert!(rails.on_ask(later, Rail(0), far[3].ip(), &mut unproven).unwrap().1.is_some());
+    let (again, next) = rails.due(later + ASK_AGAIN, Need::None, &mut unproven);
+    assert_eq!((again.len(), next), (1, None));
+}
+
+#[test]
 fn an_ask_is_answered_with_one_ask_at_once() {
     let far = addresses(&["10.0.1.2:7", "10.0.2.2:8"]);
     let own = addresses(&["10.0.1.1:1", "10.0.2.1:1"]);
@@ -200,7 +217,7 @@ fn an_ask_is_answered_with_one_ask_at_once() {
     let ends = Ends { role: Role::Responder, rails: &own, listed: &far, met: (Rail(0), far[0]) };
     let (mut rails, mut unproven) = (made(&ends, 2).unwrap(), Unproven::default());
     // Pair 2 is in reserve: from the first rail to the network of the second.
-    assert_eq!(asked(&mut rails, NOW, Need::None, &mut unproven), (vec![3], vec![]));
+    assert_eq!(rails.due(NOW, Need::None, &mut unproven), (vec![], None));
     let mut by = |rails: &mut Rails, ms| {
         let (back, asks) =
             rails.on_ask(NOW + Duration::from_ms(ms), Rail(0), far[1].ip(), &mut unproven).unwrap();

@@ -5,14 +5,15 @@
 //! number:
 //!
 //! - For each Ask that comes from the address, three messages are sent to it: the Answer and two Asks ([`SolicitedAllowance`]).
-//! - Unsolicited, all connections of the device together send it three Asks, and then one per second. Each Answer
-//!   from there permits three more ([`Unproven`]).
+//! - One end must send the first Ask. It is the initiator, which has chosen its peer. All connections of the device
+//!   together send an address three unsolicited Asks, and then one per second. Each Answer from there permits three
+//!   more ([`Unproven`]).
 //! - A connection sends unsolicited Asks to all addresses that its peer lists, but at most three times the bytes that
-//!   the peer has sent, as far as these are counted ([`AskBudget`]).
+//!   the peer has sent, as far as these are counted ([`AskBudget`]). A responder has no such budget.
 //!
-//! An address therefore receives at most three times the bytes that came from it, three Asks, and one Ask per second.
-//! A peer makes this end send at most three times as much to others as it sends itself, however many addresses it
-//! lists.
+//! An address that the initiator of a connection lists therefore receives at most three times the bytes that came from
+//! it. One that a responder lists receives three Asks and one Ask per second in addition. A peer makes this end send at
+//! most three times as much to others as it sends itself, however many addresses it lists.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -102,18 +103,20 @@ struct Allowance {
 }
 
 impl Unproven {
-    /// Counts an Ask to `to` if one may be sent there now; returns false if not.
+    /// Counts an Ask to `to` if one may be sent there now; returns false if not. Without a `purse` only solicited Asks
+    /// may be sent.
     pub(crate) fn may_ask(
         &mut self,
         now: Time,
         to: IpAddr,
         invited: &mut SolicitedAllowance,
-        purse: &mut AskBudget,
+        purse: Option<&mut AskBudget>,
     ) -> bool {
         if invited.any() {
             invited.0 -= 1;
             return true;
         }
+        let Some(purse) = purse else { return false };
         let may = purse.left > 0 && self.of(now, to).is_some_and(|allowance| allowance.take(now));
         purse.left -= u8::from(may);
         may
@@ -176,8 +179,12 @@ mod tests {
         let mut sent = vec![];
         for ms in (0..4_500).step_by(20) {
             // A new connection each time, so that no purse is empty.
-            if unproven.may_ask(at(ms), ip(1), &mut SolicitedAllowance::default(), &mut AskBudget::new(at(0)))
-            {
+            if unproven.may_ask(
+                at(ms),
+                ip(1),
+                &mut SolicitedAllowance::default(),
+                Some(&mut AskBudget::new(at(0))),
+            ) {
                 sent.push(ms);
             }
         }
@@ -187,7 +194,7 @@ mod tests {
             at(4_480),
             ip(2),
             &mut SolicitedAllowance::default(),
-            &mut AskBudget::new(at(0))
+            Some(&mut AskBudget::new(at(0)))
         ));
     }
 
@@ -195,7 +202,8 @@ mod tests {
     fn a_question_from_there_allows_an_answer_and_two_questions() {
         let mut unproven = Unproven::default();
         let (mut invited, mut purse) = (SolicitedAllowance::default(), AskBudget { left: 0, heard: at(0) });
-        let mut ask = |invited: &mut SolicitedAllowance| unproven.may_ask(at(0), ip(1), invited, &mut purse);
+        let mut ask =
+            |invited: &mut SolicitedAllowance| unproven.may_ask(at(0), ip(1), invited, Some(&mut purse));
         assert!(!ask(&mut invited));
         invited.asked();
         assert_eq!([ask(&mut invited), ask(&mut invited), ask(&mut invited)], [true, true, false]);
@@ -206,7 +214,9 @@ mod tests {
         let (mut unproven, mut purse) = (Unproven::default(), AskBudget::new(at(0)));
         let mut asks = |purse: &mut AskBudget| {
             (0..=255)
-                .filter(|last| unproven.may_ask(at(0), ip(*last), &mut SolicitedAllowance::default(), purse))
+                .filter(|last| {
+                    unproven.may_ask(at(0), ip(*last), &mut SolicitedAllowance::default(), Some(&mut *purse))
+                })
                 .count()
         };
         assert_eq!((asks(&mut purse), asks(&mut purse)), (7, 0), "for the handshake");
@@ -225,7 +235,12 @@ mod tests {
     fn an_answer_lets_other_connections_ask_there() {
         let mut unproven = Unproven::default();
         let ask = |unproven: &mut Unproven| {
-            unproven.may_ask(at(0), ip(1), &mut SolicitedAllowance::default(), &mut AskBudget::new(at(0)))
+            unproven.may_ask(
+                at(0),
+                ip(1),
+                &mut SolicitedAllowance::default(),
+                Some(&mut AskBudget::new(at(0))),
+            )
         };
         assert_eq!((0..9).filter(|_| ask(&mut unproven)).count(), 3);
         unproven.answered(at(0), ip(1));
@@ -237,7 +252,7 @@ mod tests {
         let mut unproven = Unproven::default();
         let mut ask = |ms, number: u32| {
             let to = IpAddr::from(number.to_be_bytes());
-            unproven.may_ask(at(ms), to, &mut SolicitedAllowance::default(), &mut AskBudget::new(at(0)))
+            unproven.may_ask(at(ms), to, &mut SolicitedAllowance::default(), Some(&mut AskBudget::new(at(0))))
         };
         assert!((0..4_096).all(|number| ask(0, number)));
         assert!(!ask(0, 5_000), "nobody is asked that would not be remembered");
@@ -275,11 +290,13 @@ mod tests {
             let mut invited = [[SolicitedAllowance::default(); 3]; 4];
             let (mut ms, mut came, mut sent) = (0, [0u64; 3], [0u64; 3]);
             // What each peer has sent, in Asks, and what was sent to others on its connection.
-            let (mut said, mut caused) = ([7.0 / 3.0; 4], [0.0; 4]);
+            let (mut said, mut caused, mut asked) = ([7.0 / 3.0; 4], [0.0; 4], [0.0; 4]);
             for (event, connection, address) in events {
                 match event {
                     Happens::WantsToAsk => {
                         let (invited, purse) = (&mut invited[connection][address], &mut purses[connection]);
+                        // The connections 2 and 3 are those of a responder.
+                        let purse = (connection < 2).then_some(purse);
                         let may = unproven.may_ask(at(ms), ip(address as u8), invited, purse);
                         sent[address] += u64::from(may);
                         caused[connection] += f64::from(u8::from(may));
@@ -289,6 +306,7 @@ mod tests {
                         came[address] += 1;
                         sent[address] += 1;
                         said[connection] += 1.0;
+                        asked[connection] += 1.0;
                         caused[connection] += 1.0;
                     }
                     Happens::Answered => {
@@ -306,6 +324,9 @@ mod tests {
                 }
                 for address in 0..3 {
                     prop_assert!(sent[address] <= 3 * came[address] + 3 + ms / 1_000);
+                }
+                for connection in 2..4 {
+                    prop_assert!(caused[connection] <= 3.0 * asked[connection]);
                 }
                 for connection in 0..4 {
                     prop_assert!(caused[connection] <= 3.0 * said[connection] + 1e-9);

@@ -1,4 +1,5 @@
-//! Peers that list addresses of an unrelated host: it receives few and short Asks, and no data.
+//! Peers that list addresses of an unrelated host: it receives nothing from the end that they connect to. If they forge
+//! Asks from there, it receives three short messages for each, and no data.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
@@ -49,17 +50,16 @@ fn hello(protection: Protection, addresses: Vec<SocketAddr>) -> Hello {
     Hello { features: Features::ADDRESSES, addresses, ..raw::hello("udmp", protection, 4) }
 }
 
-/// Checks that each address has received at most what an address that never answered may receive in this time.
-fn assert_few(got: &[Vec<usize>], begun: Instant) {
-    let most = 3 + begun.elapsed().as_secs() as usize;
+/// Checks that each address has received at most `most` messages, all of them short.
+fn assert_few(got: &[Vec<usize>], most: usize) {
     for of_one in got {
         assert!(of_one.len() <= most, "{} packets, at most {most}", of_one.len());
         assert!(of_one.iter().all(|len| *len <= QUESTION), "{of_one:?}");
     }
 }
 
-/// The member has the key and forges its source addresses. It answers every Ask that it could have received, with any
-/// secret it knows. It acknowledges the data sent to itself, so that nothing seems lost.
+/// The member has the key and forges its source addresses. It asks in the name of the other host, which makes the server
+/// ask there. It answers every Ask that it could have received, with any secret it knows. It acknowledges the data sent to itself, so that nothing seems lost.
 #[test]
 fn a_member_that_answers_for_another_host_gets_it_no_data() {
     let key = ClusterKey::from_bytes([7; 32]);
@@ -79,6 +79,11 @@ fn a_member_that_answers_for_another_host_gets_it_no_data() {
             far.write(wr_id, memory.all(), Remote { address: 0, rkey: 1 }).unwrap();
         }
         let ((qp, _), mut psn, mut data) = (member.other(), 0, 0);
+        const ASKS: u64 = 4;
+        for secret in 0..ASKS {
+            forged.iter().for_each(|from| member.send_ask(from, 0, secret));
+            std::thread::sleep(Duration::from_millis(30));
+        }
         while begun.elapsed() < Duration::from_millis(1_500) {
             let answer = |member: &mut Raw, secret| {
                 for (pair, from) in (0..4).flat_map(|pair| forged.iter().map(move |from| (pair, from))) {
@@ -120,27 +125,22 @@ fn a_member_that_answers_for_another_host_gets_it_no_data() {
         let got = bystander.got();
         assert!(data > 10, "it is served itself: {data} packets, {protection}");
         assert!(got.iter().any(|of_one| !of_one.is_empty()), "it is asked, {protection}");
-        assert_few(&got, begun);
+        assert_few(&got, 3 * ASKS as usize);
     }
 }
 
 #[test]
-fn many_connections_that_list_a_host_cost_it_no_more_than_one() {
+fn connections_that_list_a_host_cost_it_nothing() {
     let key = ClusterKey::from_bytes([7; 32]);
     let server = device(Protection::Encrypt, &key);
     let listener = server.listen().unwrap();
     let bystander = Bystander::new(8);
-    let begun = Instant::now();
     let mut peers = vec![];
     for _ in 0..20 {
         let mut peer = Raw::new(server.local_addr(), &key, hello(Protection::Encrypt, bystander.addresses()));
         peer.connect();
         peers.push((peer, listener.accept(PATIENCE).unwrap()));
     }
-    let mut got = bystander.got();
-    while begun.elapsed() < Duration::from_millis(2_200) {
-        std::thread::sleep(Duration::from_millis(10));
-        got.iter_mut().zip(bystander.got()).for_each(|(all, new)| all.extend(new));
-    }
-    assert_few(&got, begun);
+    std::thread::sleep(Duration::from_millis(1_200));
+    assert_few(&bystander.got(), 0);
 }

@@ -184,7 +184,16 @@ impl Raw {
 
     /// Sends an Answer about an address pair, from a socket with any address.
     pub(crate) fn send_answer(&mut self, from: &UdpSocket, pair: u8, secret: u64) {
-        if let Some(frame) = self.sealed(0, &self.of_pair(4, pair, secret)) {
+        self.send_of_pair_from(from, 4, pair, secret);
+    }
+
+    /// Sends an Ask about an address pair, from a socket with any address.
+    pub(crate) fn send_ask(&mut self, from: &UdpSocket, pair: u8, secret: u64) {
+        self.send_of_pair_from(from, 3, pair, secret);
+    }
+
+    fn send_of_pair_from(&mut self, from: &UdpSocket, message: u8, pair: u8, secret: u64) {
+        if let Some(frame) = self.sealed(0, &self.of_pair(message, pair, secret)) {
             let _ = from.send_to(&frame, self.to);
         }
     }

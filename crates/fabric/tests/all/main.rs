@@ -1,6 +1,7 @@
 //! Integration tests of this crate, linked as one program.
 
 mod buffer;
+mod classes;
 mod deadlock;
 mod faults;
 mod forwarding;

@@ -2,7 +2,7 @@
 
 use crate::support::{Net, Packet, control, data, leaf_spine, lossless, plain, ps, star};
 use pathweave_fabric::BuildError;
-use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::config::{SwitchClasses, SwitchConfig};
 use pathweave_units::{Bytes, Duration, Rate, Time};
 
 /// 150 KB shared by three ports, alpha 1/2, XON 3 KB below XOFF.
@@ -147,7 +147,15 @@ fn headroom_without_buffer_is_refused() {
     let cables = star(3, 100, 1_000);
     let map = pathweave_fabric::PortMap::new(4, &cables);
     let routes = crate::support::shortest_routes(3, 1, &cables, &map, |_| true);
-    let built = pathweave_fabric::Fabric::<u32, 2>::new(3, 1, &cables, &map, routes, &config, 1);
+    let built = pathweave_fabric::Fabric::<u32, 2>::new(
+        3,
+        1,
+        &cables,
+        &map,
+        routes,
+        &SwitchClasses::uniform(&config),
+        1,
+    );
     let refused =
         BuildError::BufferTooSmall { switch: 0, headroom: Bytes::from_kb(300), buffer: Bytes::from_kb(300) };
     assert_eq!(built.err(), Some(refused));

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use crate::support::reference::Reference;
-use crate::support::{Delivery, Net, Packet, leaf_spine, plain, ps, ring, shortest_routes, star};
+use crate::support::{Delivery, Net, Packet, classes, leaf_spine, plain, ps, ring, shortest_routes, star};
 use pathweave_fabric::config::{
-    EcnConfig, Forwarding, MarkAt, PfcThreshold, SwitchConfig, Thresholds, TrimConfig,
+    EcnChange, EcnConfig, Forwarding, MarkAt, PfcChange, PfcThreshold, SwitchConfig, SwitchFor, Thresholds,
+    TrimChange, TrimConfig,
 };
 use pathweave_fabric::{Cable, DropReason, FabricEventKind, PortMap};
 use pathweave_units::{Bytes, Duration, Rate, Rng, Time};
@@ -34,6 +35,11 @@ enum Fault {
     Impair(usize, f64, f64),
     Storm(usize),
     Calm(usize),
+    /// Directions of cables: from `a` if true.
+    DownOneWay(usize, bool),
+    UpOneWay(usize, bool),
+    RateOneWay(usize, bool, u64),
+    ImpairOneWay(usize, bool, f64),
 }
 
 fn network(kind: u32, rng: &mut Rng) -> (u32, u32, Vec<Cable>) {
@@ -182,6 +188,72 @@ impl Scenario {
         self
     }
 
+    /// Returns the same scenario with switches and directions of cables that differ, and with faults of directions.
+    fn mixed(mut self) -> Self {
+        let mut rng = Rng::for_component(self.seed, "mixed", 0);
+        let faulty = !self.faults.is_empty();
+        for cable in &mut self.cables {
+            let rate = Rate::from_bps(20_000_000_000 + u64::from(rng.below(u32::MAX)) * 20);
+            let delay = Duration::from_ps(u64::from(rng.below(2_500_000)));
+            cable.back = (rng.below(2) == 0).then_some((rate, delay));
+        }
+        self.config.buffer = self.config.buffer.max(Bytes::from_kb(64));
+        let general = self.config.clone();
+        let table = |switch: u32, rng: &mut Rng| {
+            let kmin = Bytes::new(u64::from(rng.below(20_000)));
+            let some = |bytes: u64| Some(Bytes::new(bytes));
+            SwitchFor {
+                names: Some(format!("s{switch}")),
+                buffer: some(general.buffer.get() + u64::from(rng.below(30_000))),
+                egress_alpha: Some([0.5, 1.0, 4.0][rng.below(3) as usize]),
+                pfc: Some(PfcChange {
+                    alpha: (general.pfc.threshold == PfcThreshold::Dynamic)
+                        .then(|| [0.125, 0.5, 2.0][rng.below(3) as usize]),
+                    xon_gap: some(u64::from(rng.below(6_000))),
+                    enabled: (!general.trim.enabled && rng.below(4) == 0).then_some(false),
+                    ..PfcChange::default()
+                }),
+                ecn: Some(EcnChange {
+                    kmin: Some(kmin),
+                    kmax: Some(kmin),
+                    enabled: Some(rng.below(4) > 0),
+                    at: Some(if rng.below(2) == 0 { MarkAt::Enqueue } else { MarkAt::Dequeue }),
+                    ..EcnChange::default()
+                }),
+                trim: general.trim.enabled.then(|| TrimChange {
+                    enabled: Some(rng.below(3) > 0),
+                    queue: some(2_000 + u64::from(rng.below(20_000))),
+                    header_queue: some(128 + u64::from(rng.below(2_000))),
+                    size: some(64 + u64::from(rng.below(64))),
+                    ..TrimChange::default()
+                }),
+                ..SwitchFor::default()
+            }
+        };
+        let chosen: Vec<u32> = (0..self.switches).filter(|_| rng.below(3) > 0).collect();
+        self.config.tables = chosen.iter().map(|&switch| table(switch, &mut rng)).collect();
+        for _ in 0..if faulty { rng.below(4) } else { 0 } {
+            let cable = rng.below(self.cables.len() as u32) as usize;
+            let (at, from_a) = (u64::from(rng.below(20_000_000)), rng.below(2) == 0);
+            let until = at + u64::from(rng.below(4_000_000));
+            match rng.below(3) {
+                0 => self.faults.extend([
+                    (at, Fault::DownOneWay(cable, from_a)),
+                    (until, Fault::UpOneWay(cable, from_a)),
+                ]),
+                1 => {
+                    self.faults.push((at, Fault::RateOneWay(cable, from_a, 10 + u64::from(rng.below(90)))));
+                }
+                _ => self.faults.push((at, Fault::ImpairOneWay(cable, from_a, 0.1))),
+            }
+        }
+        self
+    }
+
+    fn mixed_if(self, mixed: bool) -> Self {
+        if mixed { self.mixed() } else { self }
+    }
+
     fn net(&self) -> Net<2> {
         let mut net = Net::new(self.hosts, self.switches, &self.cables, &self.config, self.seed);
         for &(at, packet) in &self.script {
@@ -204,6 +276,7 @@ impl Scenario {
 fn apply(net: &mut Net<2>, now: Time, fault: Fault) {
     // The first cables belong to one host each, with the host at end a.
     let ends = |net: &Net<2>, cable: usize| net.map.ends(cable);
+    let from = |net: &Net<2>, cable: usize, a: bool| if a { ends(net, cable).0 } else { ends(net, cable).1 };
     match fault {
         Fault::Down(cable) => {
             let port = ends(net, cable).0;
@@ -228,6 +301,18 @@ fn apply(net: &mut Net<2>, now: Time, fault: Fault) {
         Fault::Calm(cable) => {
             let port = ends(net, cable).1;
             net.fabric.stop_pause_storm(now, port);
+        }
+        Fault::DownOneWay(cable, from_a) => {
+            let port = from(net, cable, from_a);
+            net.fabric.direction_down(now, port);
+        }
+        Fault::UpOneWay(cable, from_a) => net.fabric.direction_up(now, from(net, cable, from_a)),
+        Fault::RateOneWay(cable, from_a, gbps) => {
+            let port = from(net, cable, from_a);
+            net.fabric.set_direction(now, port, Some(Rate::from_gbps(gbps)), None);
+        }
+        Fault::ImpairOneWay(cable, from_a, loss) => {
+            net.fabric.set_impairment_of_direction(from(net, cable, from_a), loss, 0.0);
         }
     }
 }
@@ -303,9 +388,11 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_unaccounted_and_order_is_kept(
-        kind in 0..4u32, seed: u64, pfc: bool, faulty: bool, round: bool,
+        kind in 0..4u32, seed: u64, pfc: bool, faulty: bool, round: bool, mixed: bool,
     ) {
-        let scenario = scenario(kind, seed, pfc, faulty, round);
+        let scenario = scenario(kind, seed, pfc, faulty, round).mixed_if(mixed);
+        let classes = classes(&scenario.config, scenario.switches);
+        let lossless = classes.each().all(|config| config.pfc.enabled);
         let net = scenario.run(Some(audit));
         check_nodes(&net);
         check_order(&net);
@@ -313,7 +400,7 @@ proptest! {
         let drops = net.drops();
         if scenario.faults.is_empty() {
             prop_assert!(drops.iter().all(|d| d.2 == DropReason::Buffer));
-            prop_assert!(!scenario.config.pfc.enabled || drops.is_empty(), "a lossless fabric lost");
+            prop_assert!(!lossless || drops.is_empty(), "a lossless fabric lost");
         }
         prop_assert_eq!(net.fabric.any_paused(), net.fabric.packets_alive() > 0);
         // Only a ring can deadlock. No other network may keep a packet.
@@ -334,8 +421,10 @@ proptest! {
     }
 
     #[test]
-    fn windows_change_nothing(kind in 0..4u32, seed: u64, pfc: bool, faulty: bool, window_ps in 1..200_000u64) {
-        let scenario = scenario(kind, seed, pfc, faulty, true);
+    fn windows_change_nothing(
+        kind in 0..4u32, seed: u64, pfc: bool, faulty: bool, mixed: bool, window_ps in 1..200_000u64,
+    ) {
+        let scenario = scenario(kind, seed, pfc, faulty, true).mixed_if(mixed);
         let whole = scenario.run(None);
         let mut cut = scenario.net();
         cut.longest_window = Duration::from_ps(window_ps);
@@ -386,9 +475,10 @@ proptest! {
 
     #[test]
     fn trimming_is_exact_whatever_the_windows(
-        kind in 0..4u32, seed: u64, faulty: bool, round: bool, arriving in 0..3u32, window_ps in 1..200_000u64,
+        kind in 0..4u32, seed: u64, faulty: bool, round: bool, mixed: bool, arriving in 0..3u32,
+        window_ps in 1..200_000u64,
     ) {
-        let scenario = scenario(kind, seed, false, faulty, round).trimming(arriving);
+        let scenario = scenario(kind, seed, false, faulty, round).trimming(arriving).mixed_if(mixed);
         let whole = scenario.run(Some(audit));
         check_nodes(&whole);
         whole.check_conservation();
@@ -405,7 +495,7 @@ proptest! {
 
     #[test]
     fn lazy_service_is_the_plain_fabric(
-        kind in 0..4u32, seed: u64, pfc: bool, roomy: bool, trims in prop::option::of(0..2u32),
+        kind in 0..4u32, seed: u64, pfc: bool, roomy: bool, mixed: bool, trims in prop::option::of(0..2u32),
     ) {
         let mut scenario = scenario(kind, seed, pfc && trims.is_none(), false, false);
         if roomy {
@@ -415,6 +505,7 @@ proptest! {
         if let Some(arriving) = trims {
             scenario = scenario.trimming(arriving);
         }
+        scenario = scenario.mixed_if(mixed);
         // One path for each packet: the reference fabric does not hash.
         scenario.script.iter_mut().for_each(|(_, packet)| packet.path = 0);
         let lazy = scenario.run(None);
@@ -422,8 +513,9 @@ proptest! {
         let ways = ways_taken(&scenario);
         let packets: Vec<Packet> = scenario.script.iter().map(|s| s.1).collect();
         let next_hop = |node: u32, packet: &Packet| ways[&(node, packet.src, packet.dst)];
+        let classes = classes(&scenario.config, scenario.switches);
         let mut plain = Reference::new(
-            scenario.hosts, scenario.switches, &scenario.cables, &map, &scenario.config, &packets, &next_hop,
+            scenario.hosts, scenario.switches, &scenario.cables, &map, &classes, &packets, &next_hop,
         );
         let script: Vec<(u64, u32)> = scenario.script.iter().zip(0..).map(|(s, id)| (s.0, id)).collect();
         plain.run(&script, |host| map.ports(host).start);

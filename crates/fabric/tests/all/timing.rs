@@ -102,8 +102,14 @@ fn control_overtakes_what_waits_but_not_what_is_being_sent() {
 #[test]
 fn odd_rates_round_each_packet_up() {
     // 1000 B at 3 Gb/s take 2,666,666.67 ps. Rounded up, so that no packet is faster than the link: 2,666,667 each.
-    let cables =
-        [Cable { a: 0, b: 1, rate: Rate::from_gbps(3), delay: Duration::from_ps(13), span: Span::Local }];
+    let cables = [Cable {
+        a: 0,
+        b: 1,
+        rate: Rate::from_gbps(3),
+        delay: Duration::from_ps(13),
+        back: None,
+        span: Span::Local,
+    }];
     let mut net = Net::<2>::new(2, 0, &cables, &plain(), 1);
     net.send_many(Time::ZERO, 3, data(0, 1, 1_000));
     net.run();

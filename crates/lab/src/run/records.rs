@@ -137,7 +137,9 @@ fn names(fault: &FaultConfig, topology: &Topology) -> Vec<pathweave_topo::LinkId
         | FaultConfig::LinkRate { link, .. }
         | FaultConfig::LinkDelay { link, .. }
         | FaultConfig::LinkLoss { link, .. }
-        | FaultConfig::LinkCorruption { link, .. } => topology.link_by_name(link).into_iter().collect(),
+        | FaultConfig::LinkCorruption { link, .. } => {
+            topology.ways_by_name(link).into_iter().map(|(link, _)| link).collect()
+        }
         FaultConfig::SwitchDown { switch, .. } => {
             let node = topology.node_by_name(switch);
             node.map(|node| topology.ports(node).iter().map(|port| port.link).collect()).unwrap_or_default()

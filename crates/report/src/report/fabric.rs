@@ -7,8 +7,10 @@ use pathweave_records::{Direction, EventKind, EventRecord, NodeKind, RunResult, 
 use serde::Serialize;
 
 use super::index::{Index, index};
+use super::server_grid::{self, ServerGrid};
 use super::{Budget, rounded};
 use crate::blocks::Blocks;
+use crate::servers::Servers;
 
 /// Data of the picture. A *row* has one colour: it is a link, or several links that are drawn as one.
 #[derive(Debug, Serialize)]
@@ -22,6 +24,8 @@ pub(super) struct Fabric {
     outages: Vec<Outage>,
     /// Present if nodes are blocks and lines are all links between two blocks.
     blocks: Option<Aggregated>,
+    /// Present if hosts are GPUs of servers.
+    servers: Option<ServerGrid>,
 }
 
 /// A fault on a link, in both directions, with its begin and end.
@@ -94,16 +98,18 @@ pub(super) struct RowTotals {
 /// links of each. Its cells are consecutive rows, owner after owner.
 #[derive(Debug, Serialize)]
 pub(super) struct LinkMatrix {
-    tier: u8,
-    direction: Direction,
-    owners: usize,
-    ports: usize,
-    first_row: usize,
+    pub(super) tier: u8,
+    pub(super) direction: Direction,
+    pub(super) owners: usize,
+    pub(super) ports: usize,
+    pub(super) first_row: usize,
     /// Number of nodes before grouping.
-    owner_nodes: usize,
-    links: usize,
-    first_owner: String,
-    last_owner: String,
+    pub(super) owner_nodes: usize,
+    pub(super) links: usize,
+    pub(super) first_owner: String,
+    pub(super) last_owner: String,
+    /// True if owners are servers and the links of one are its lanes.
+    pub(super) of_servers: bool,
 }
 
 /// Rows to which each link belongs.
@@ -137,6 +143,7 @@ impl RowMap {
 
 /// Builds the picture of the links of a run.
 pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, RowMap) {
+    let servers = Servers::of(run);
     if run.links.len() <= budget.links && run.nodes.len() <= budget.links {
         let rows = RowMap::new((0..run.links.len() as u32).collect(), Vec::new(), run.links.len());
         let node =
@@ -148,6 +155,7 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, RowMap) {
             to: run.links.iter().map(|l| l.to_node).collect(),
             outages: outages(run),
             blocks: None,
+            servers: servers.map(|servers| server_grid::of_links(run, &servers)),
         };
         return (fabric, rows);
     }
@@ -158,10 +166,11 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, RowMap) {
         links.iter().for_each(|&link| of_block[link] = row as u32);
     }
     let mut tiers: BTreeMap<(u8, Direction), Vec<usize>> = BTreeMap::new();
-    for (number, link) in run.links.iter().enumerate() {
+    let is_lane = |link: usize| servers.as_ref().is_some_and(|servers| servers.lane_of(link).is_some());
+    for (number, link) in run.links.iter().enumerate().filter(|(number, _)| !is_lane(*number)) {
         tiers.entry((link.tier, link.direction)).or_default().push(number);
     }
-    let cells = budget.links / tiers.len().max(1);
+    let cells = budget.links / (tiers.len() + if servers.is_some() { 2 } else { 0 }).max(1);
     let mut of_link = vec![0; run.links.len()];
     let mut panels: Vec<LinkMatrix> = Vec::new();
     let end = |panels: &[LinkMatrix]| panels.last().map_or(pairs.len(), |p| p.first_row + p.owners * p.ports);
@@ -169,6 +178,12 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, RowMap) {
         let first_row = end(&panels);
         panels.push(panel(run, of, &links, cells, first_row, &mut of_link));
     }
+    let grid = servers.map(|servers| {
+        let first_row = end(&panels);
+        let (grid, lanes) = server_grid::of_cells(run, &servers, 2 * cells, first_row, &mut of_link);
+        panels.extend(lanes);
+        grid
+    });
     let index = index(run, &blocks, &of_link, budget.named_links);
     let rows = RowMap::new(of_link, of_block, end(&panels));
     let fabric = Fabric {
@@ -182,6 +197,7 @@ pub(super) fn fabric(run: &RunResult, budget: &Budget) -> (Fabric, RowMap) {
             panels,
             index,
         }),
+        servers: grid,
         nodes: blocks
             .blocks
             .into_iter()
@@ -266,5 +282,6 @@ fn panel(
         links: links.len(),
         first_owner: name(by_owner.keys().next()),
         last_owner: name(by_owner.keys().next_back()),
+        of_servers: false,
     }
 }

@@ -6,14 +6,18 @@ use serde::Serialize;
 use super::rounded;
 use crate::blocks::Blocks;
 
-/// The index, one list a figure, in the order of the run's nodes and links.
+/// The index, one list a figure, in the order of the run's nodes and links. Of too many links it has those with most
+/// drops, and the busiest.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Index {
     /// Names of nodes in order, run-length encoded as a text with consecutive numbers: `("host", 0, 3)` is host0,
-    /// host1, host2. An entry without a number is one name.
+    /// host1, host2. An entry without a number is one name. GPUs of servers are left out, for their names follow from
+    /// their numbers.
     names: Vec<(String, Option<u32>, u32)>,
     /// Block of each node in the picture.
     block: Vec<u32>,
+    /// Number of links of the network.
+    of_links: usize,
     from: Vec<u32>,
     to: Vec<u32>,
     /// Cell of each link.
@@ -28,19 +32,25 @@ pub(super) struct Index {
     paused_ns: Vec<f64>,
 }
 
-/// Builds the index of a run whose links are in the cells `of_link`. Returns `None` if there are more than `most`
-/// links.
+/// Nodes in an index for each link in it, at most.
+const NODES_FOR_LINK: usize = 10;
+
+/// Builds the index of a run whose links are in the cells `of_link`, of at most `most` links. Returns `None` if there are
+/// too many nodes.
 pub(super) fn index(run: &RunResult, blocks: &Blocks, of_link: &[u32], most: usize) -> Option<Index> {
-    if run.links.len() > most {
+    if run.nodes.len() > NODES_FOR_LINK * most {
         return None;
     }
+    let gpus = run.info.servers.as_ref().map_or(0, |servers| servers.servers * servers.gpus) as usize;
     let mut index = Index {
-        names: runs(run.nodes.iter().map(|node| node.name.as_str())),
+        names: runs(run.nodes.iter().skip(gpus).map(|node| node.name.as_str())),
         block: blocks.of_node.clone(),
-        row: of_link.to_vec(),
+        of_links: run.links.len(),
         ..Index::default()
     };
-    for link in &run.links {
+    for number in notable(run, most) {
+        let link = &run.links[number];
+        index.row.push(of_link[number]);
         index.from.push(link.from_node);
         index.to.push(link.to_node);
         index.rate_bps.push(link.rate_bps);
@@ -53,6 +63,21 @@ pub(super) fn index(run: &RunResult, blocks: &Blocks, of_link: &[u32], most: usi
         index.paused_ns.push(rounded(ns(link.paused_ps)));
     }
     Some(index)
+}
+
+/// Returns the numbers of at most `most` links in ascending order: all, or those with most drops, then the busiest.
+fn notable(run: &RunResult, most: usize) -> Vec<usize> {
+    let mut links: Vec<usize> = (0..run.links.len()).collect();
+    if links.len() > most {
+        let rank = |link: &usize| {
+            let link = &run.links[*link];
+            std::cmp::Reverse((link.dropped_packets, link.busy_ps, link.tx_bytes))
+        };
+        links.select_nth_unstable_by_key(most, |link| (rank(link), *link));
+        links.truncate(most);
+        links.sort_unstable();
+    }
+    links
 }
 
 /// Encodes names with consecutive numbers.
@@ -79,6 +104,21 @@ fn runs<'a>(names: impl Iterator<Item = &'a str>) -> Vec<(String, Option<u32>, u
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The busiest two of three links are kept, after those with drops.
+    #[test]
+    fn notable_links_come_first() {
+        let link = |link, dropped_packets, busy_ps| pathweave_records::LinkTotals {
+            link,
+            dropped_packets,
+            busy_ps,
+            ..Default::default()
+        };
+        let run =
+            RunResult { links: vec![link(0, 0, 9), link(1, 0, 5), link(2, 1, 0)], ..Default::default() };
+        assert_eq!(notable(&run, 2), [0, 2]);
+        assert_eq!(notable(&run, 3), [0, 1, 2]);
+    }
 
     #[test]
     fn names_that_count_up_are_one_entry_and_come_back() {

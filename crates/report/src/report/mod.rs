@@ -19,6 +19,7 @@ mod page;
 mod pauses;
 mod plane;
 mod series;
+mod server_grid;
 mod tables;
 mod timeline;
 

@@ -1,6 +1,7 @@
 //! The report as text: its figures are those of the summary, it is one file, and it stays small. `web/test` tests it
 //! in a browser.
 
+use crate::support::servers::{Cluster, on_servers};
 use crate::support::{Shape, run};
 use pathweave_records::{EndReason, FlowRecord, FlowStatus, RunInfo, RunResult, Summary, percentile};
 use pathweave_report::report_html;
@@ -156,4 +157,49 @@ fn the_lock_file_of_the_viewer_names_no_registry() {
         assert!(package["resolved"].is_null(), "{name}: npm install in web/ with its .npmrc leaves that out");
         assert!(package["integrity"].is_string(), "{name} has no hash");
     }
+}
+
+/// Servers of a report: 8 and 32 GPUs with all links, 1,024 and 131,072 in blocks.
+#[test]
+fn servers_rails_and_planes_are_in_the_page() {
+    let fabric = |cluster| {
+        let run = on_servers("run", cluster);
+        embedded(&report(&[&run]), "picture-data")[0]["fabric"].clone()
+    };
+    let one = fabric(Cluster::OF_8);
+    let servers = &one["servers"];
+    assert_eq!((&servers["columns"], servers["lanes"].as_array().unwrap().len()), (&1.into(), 8));
+    assert_eq!((&servers["lanes"][3], &servers["leaves"][3]), (&"rail 3".into(), &"leaf3".into()));
+    // GPU 3 has the links 6 and 7. Half of the GPUs send 20 MB in 1 ms: .16 Tb/s of 2.952, a share of .0542.
+    assert_eq!((&servers["up"][3], &servers["down"][3]), (&6.into(), &7.into()));
+    assert_eq!(numbers(&servers["scale_up_of_gpu"])[..2], [0.054201, 0.0]);
+    assert!(one["blocks"].is_null());
+
+    let two_planes = fabric(Cluster::OF_32);
+    assert_eq!(two_planes["servers"]["lanes"][11], "plane 1, rail 3");
+    assert_eq!(two_planes["servers"]["leaves"][11], "p1.leaf3");
+
+    let names = |fabric: &Value| -> Vec<String> {
+        let nodes = fabric["nodes"].as_array().unwrap();
+        nodes.iter().map(|node| node["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let superpod = fabric(Cluster::OF_1024);
+    let blocks = names(&superpod);
+    assert_eq!(blocks[..2], ["rail 0", "rail 1"]);
+    assert_eq!((blocks[8].as_str(), blocks[24].as_str()), ("spine0 to spine1", "srv0 to srv3"));
+    assert_eq!(superpod["servers"]["columns"], 128);
+    // Rail 3 is the busiest; a cell is a link here.
+    let cell = superpod["servers"]["up"][3].as_u64().unwrap() as usize;
+    let utilisation = numbers(&superpod["totals"]["utilisation"]);
+    assert!(utilisation[cell] > 0.84 && utilisation[cell - 1] < 0.61);
+    assert_eq!(superpod["blocks"]["links"][cell], 1);
+
+    let largest = fabric(Cluster::OF_131072);
+    assert_eq!(names(&largest)[..2], ["plane 0, rail 0", "plane 0, rail 1"]);
+    assert_eq!(names(&largest).last().unwrap(), "srv15872 to srv16383");
+    let index = &largest["blocks"]["index"];
+    assert_eq!(index["block"].as_array().unwrap().len(), 131_072 + 2 * (256 + 16));
+    assert_eq!(index["names"][0], serde_json::json!(["p0.leaf", 0, 256]));
+    let (known, all) = (index["row"].as_array().unwrap().len(), index["of_links"].as_u64().unwrap());
+    assert!(known >= 1_000 && all == 2 * 2 * (131_072 + 256 * 16), "{known} of {all}");
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use pathweave_policy::Service;
 use pathweave_sim::{SimSpec, Sizes, profile};
-use pathweave_topo::{NodeId, Routing, Topology};
+use pathweave_topo::{Direction, LinkId, NodeId, Routing, Topology};
 use pathweave_units::{Duration, HostId, Rng, Time};
 
 /// Number of messages that are routed. A larger set is sampled evenly.
@@ -109,7 +109,7 @@ impl LinkUsage {
                         let tier = &mut tiers[number(directed / 2)];
                         tier.sent[what] += 1.0;
                         if what == DATA {
-                            let rate = topology.links()[directed / 2].rate;
+                            let rate = direction(topology, directed).rate;
                             tier.busy_ps += rate.time_for(message.size.get()).as_ps() as f64 / tried as f64;
                         }
                         carried[directed] += bytes;
@@ -136,7 +136,7 @@ impl LinkUsage {
             places += waits * sizes.first_places as f64;
             sampled_at_a_time += either + QUEUES_AT_A_TIME * waits;
         }
-        let busy = carried.iter().zip(topology.links().iter().flat_map(|link| [link.rate; 2]));
+        let busy = carried.iter().enumerate().map(|(way, bytes)| (bytes, direction(topology, way).rate));
         let completion = busy.map(|(&bytes, rate)| rate.time_for(bytes)).max().unwrap_or(Duration::ZERO);
         let completion = completion.max(Duration::from_ps(spread_ps as u64));
         let under_way = InFlight::new(spec, round_trip);
@@ -198,16 +198,22 @@ fn route_packet(
     }
 }
 
+/// Returns a direction of a link, counted from `a` to `b` first.
+fn direction(topology: &Topology, directed: usize) -> Direction {
+    topology.direction(LinkId((directed / 2) as u32), directed.is_multiple_of(2))
+}
+
 /// Returns the average number of packet slots of a link: a power of two, enough for all packets on the link if data
 /// and the acknowledgements of other data share it.
 fn places_on_a_link(spec: &SimSpec, sizes: &Sizes, mtu: u32) -> f64 {
-    let links = spec.topology.links();
-    let places = |link: &pathweave_topo::Link| {
-        let of_both = link.rate.time_for(u64::from(mtu + ACK_BYTES));
-        let pairs = link.delay.as_ps() / of_both.as_ps().max(1) + 1;
+    let directions = 2 * spec.topology.links().len();
+    let places = |directed: usize| {
+        let way = direction(&spec.topology, directed);
+        let of_both = way.rate.time_for(u64::from(mtu + ACK_BYTES));
+        let pairs = way.delay.as_ps() / of_both.as_ps().max(1) + 1;
         (2 * pairs).next_power_of_two().max(sizes.first_places as u64) as f64
     };
-    links.iter().map(places).sum::<f64>() / links.len().max(1) as f64
+    (0..directions).map(places).sum::<f64>() / directions.max(1) as f64
 }
 
 /// Bytes that all hosts together keep in flight.

@@ -145,9 +145,9 @@ impl Memory {
         let network = count(ports, sizes.port)
             + count(nodes, sizes.node)
             + count(switches, sizes.switch)
-            // Map of ports, and the state of each link.
+            // Map of ports, and the state of each direction.
             + count(nodes, size_of::<u32>())
-            + count(links, 3 * size_of::<u32>());
+            + count(links, 4 * size_of::<u32>());
         // Used only while the network is built.
         let cables = count(links, sizes.cable) * threads;
         let routes = routes(spec, routing);

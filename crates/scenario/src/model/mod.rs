@@ -12,7 +12,7 @@ pub(crate) use pathweave_sim::Role;
 pub use pathweave_sim::{
     Calibrate, Fidelity, Fold, NamedScheme, NetworkConfig, ObserveConfig, RunConfig, Verb,
 };
-use pathweave_topo::{RoutingConfig, TopologyConfig};
+use pathweave_topo::{LinkFor, RoutingConfig, TopologyConfig};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +31,9 @@ pub struct Scenario {
     pub seed: u64,
     /// Hosts, switches and links. `preset = "..."` instead of `kind` starts from a preset, whose fields can be set.
     pub topology: TopologyConfig,
+    /// Other rates, delays and error rates for some links of the topology. Default: none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub link: Vec<LinkFor>,
     /// Component that chooses the path of a packet: switches by a hash, sources among explicit paths, or the switch
     /// of the sender. Default "ecmp": switches by a hash.
     #[serde(default)]

@@ -301,6 +301,52 @@ fn every_field_of_switches_and_network_does_something_or_says_why_not() {
     tried.check(INERT_OF_SWITCHES, &["switch.", "network."]);
 }
 
+/// Tables for some switches and links. Switches drop, or trim in the last case.
+const TABLES: &str = r#"
+[[link]]
+match = "leaf0-spine*"
+rate = "50Gbps"
+delay = "2us"
+error_rate = 0.001
+
+[[switch.for]]
+match = "leaf*"
+egress_alpha = 0.5
+ecn = { kmin = "8KB" }
+pfc = { alpha = 0.25 }
+"#;
+
+/// Inert fields of tables for some switches and links.
+const INERT_OF_TABLES: &[Inert] = &[
+    ("pause", "for[0].egress_alpha", "its field says so: switches that pause do not drop by it"),
+    ("trim", "for[0].egress_alpha", "its field says so: switches that trim use trim.queue"),
+    ("pause", "for[0].pfc.xon_gap", "little is paused here"),
+    ("", "for[0].hash", "as `switch.hash`"),
+    ("", "for[0].ecn.last_hop", "likewise"),
+];
+
+#[test]
+fn every_field_of_tables_for_switches_and_links_does_something_or_says_why_not() {
+    let trimming = "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"20KB\" }\n";
+    let mut tried = EffectsRecord::default();
+    for (name, more) in [
+        ("drop", "pfc = { enabled = false }\n".to_owned()),
+        ("pause", "pfc = { enabled = true, alpha = 0.02 }\n".to_owned()),
+        ("trim", trimming.to_owned()),
+    ] {
+        let network = NETWORK.replace("pfc = { enabled = false }\n", &more);
+        let of_trimming = if name == "trim" { "trim = { queue = \"12KB\" }\n" } else { "" };
+        let buffer = if name == "pause" { "1MB" } else { "400KB" };
+        let text = format!("scheme = \"rps\"\n{network}{TABLES}{of_trimming}")
+            .replace("buffer = \"400KB\"", &format!("buffer = \"{buffer}\""));
+        for under in ["switch", "link"] {
+            tried.add(name, &text, under);
+        }
+    }
+    tried.silent.retain(|(_, field, _)| field.starts_with("switch.for") || field.starts_with("link"));
+    tried.check(INERT_OF_TABLES, &["switch.for", "link"]);
+}
+
 #[test]
 fn every_field_of_the_run_does_something_or_says_why_not() {
     let mut tried = EffectsRecord::default();

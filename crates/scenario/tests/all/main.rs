@@ -15,3 +15,4 @@ mod planted;
 mod reference;
 mod registered;
 mod sections;
+mod switches;

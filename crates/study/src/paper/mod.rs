@@ -2,6 +2,7 @@
 //! results and the pictures. This crate plans the runs, takes from each run the numbers that its figures need, judges
 //! the claims and writes the pages. The caller executes the runs.
 
+mod archive;
 mod bands;
 mod catalogue;
 mod chart;
@@ -33,6 +34,7 @@ mod testbed;
 mod testing;
 mod write;
 
+pub use archive::{Archive, Curve, StartCheck};
 pub use catalogue::{Catalogue, Figure, Paper};
 pub use claims::{Detail, Verdict, Weight, verdicts};
 pub use error::PaperError;

@@ -20,10 +20,10 @@ const SCHEMA: &str = "pathweave.paper-run";
 const SCHEMA_VERSION: u32 = 1;
 
 /// Cached content of a finished run.
-#[derive(Debug, Serialize, Deserialize)]
-struct CachedRun {
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct CachedRun {
     schema: String,
-    key: String,
+    pub(crate) key: String,
     engine: String,
     /// Description for people: the first figure, panel, curve, value and seed that requested the run.
     label: String,
@@ -32,7 +32,7 @@ struct CachedRun {
 }
 
 /// Serialised [`Observed`]. Numbers are stored as text, which restores every bit.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct SerializedObserved {
     values: Vec<Option<String>>,
     samples: Vec<String>,
@@ -106,7 +106,7 @@ impl RunCache {
     /// Returns what run `run` of `plan` yielded. `None` if it must run: it is not finished, or a figure needs other
     /// observations.
     pub fn look(&self, plan: &Plan, run: usize) -> Option<Observations> {
-        let record = self.record(&plan.runs[run].key)?;
+        let record = self.get(&plan.runs[run].key)?;
         let of = |seen: AtPoint<()>| {
             let kept = record.observed.get(&plan.figures[seen.figure].observation_digest)?;
             Some(seen.with(kept.read()?))
@@ -120,7 +120,7 @@ impl RunCache {
     /// If the store cannot be written.
     pub fn put(&self, plan: &Plan, run: usize, look: &Observations) -> Result<(), PaperError> {
         let Some(key) = plan.runs.get(run).map(|run| run.key.clone()) else { return Ok(()) };
-        let mut observed = self.record(&key).map(|record| record.observed).unwrap_or_default();
+        let mut observed = self.get(&key).map(|record| record.observed).unwrap_or_default();
         for seen in &look.0 {
             observed.insert(
                 plan.figures[seen.figure].observation_digest.clone(),
@@ -134,11 +134,17 @@ impl RunCache {
             label: plan.runs[run].label.clone(),
             observed,
         };
-        let text = serde_json::to_vec(&record).expect("plain data with text keys serialises");
-        Ok(self.store.put(&key, &vec![(OBSERVED_FILE.to_owned(), text)])?)
+        self.insert(&record)
     }
 
-    fn record(&self, key: &str) -> Option<CachedRun> {
+    /// Stores a run under its key.
+    pub(crate) fn insert(&self, run: &CachedRun) -> Result<(), PaperError> {
+        let text = serde_json::to_vec(run).expect("plain data with text keys serialises");
+        Ok(self.store.put(&run.key, &vec![(OBSERVED_FILE.to_owned(), text)])?)
+    }
+
+    /// Returns the finished run with this key.
+    pub(crate) fn get(&self, key: &str) -> Option<CachedRun> {
         let text = std::fs::read(self.store.folder(key).join(OBSERVED_FILE)).ok()?;
         let record: CachedRun = serde_json::from_slice(&text).ok()?;
         (record.schema == SCHEMA && record.key == key).then_some(record)

@@ -21,6 +21,8 @@ const CASES: &str = "cases";
 pub const PACKETS: &str = "packets";
 /// Reference of cases that compare several NIC ports with one.
 pub const ONE_PORT: &str = "one port";
+/// Reference of cases that compare models with measurements of hardware.
+pub const HARDWARE: &str = "hardware";
 const SCENARIOS: &str = "scenarios";
 
 /// Collection of cases.
@@ -91,6 +93,11 @@ impl Catalogue {
             let path = format!("{CASES}/{case_file}");
             let file: CaseFile = files.parse(&path)?;
             check(&file, &peers).map_err(|message| in_file(files.place(&path), message))?;
+            if file.measured.is_some() {
+                let (text, source) = (String::new(), files.place(&path));
+                cases.push(Case { name: name.to_owned(), text, source, file, base_dir: base_dir.to_owned() });
+                continue;
+            }
             let scenarios = files.within(SCENARIOS);
             let Some((scenario, text)) = scenarios.clone().find(|(name, _)| *name == file.scenario) else {
                 let why = unknown("scenario", &file.scenario, scenarios.map(|(name, _)| name));
@@ -106,7 +113,8 @@ impl Catalogue {
         }
         // Laws come first. If they do not hold, the other comparisons mean little.
         cases.sort_by_key(|case| {
-            (case.peer().map(str::to_owned), case.file.packets.is_some(), case.name.clone())
+            let group = (case.file.measured.is_some(), case.file.packets.is_some());
+            (case.peer().map(str::to_owned), group, case.name.clone())
         });
         Ok(Catalogue { peers, cases })
     }
@@ -162,6 +170,7 @@ impl Case {
             (Some(theirs), _) => &theirs.peer,
             (None, Some(law)) => law.name(),
             (None, None) if self.file.one_port.is_some() => ONE_PORT,
+            (None, None) if self.file.measured.is_some() => HARDWARE,
             (None, None) => PACKETS,
         }
     }
@@ -201,7 +210,7 @@ impl Case {
 /// If a scenario is invalid.
 pub fn load_all(cases: &[&Case], experiments: bool) -> Result<(), ValidateError> {
     let nothing = Table::new();
-    for case in cases {
+    for case in cases.iter().filter(|case| case.file.measured.is_none()) {
         let of_experiments = case.file.experiment.iter().filter(|_| experiments);
         for more in [&nothing].into_iter().chain(of_experiments.map(|experiment| &experiment.set)) {
             case.load(1, more)?;
@@ -217,12 +226,28 @@ fn check(file: &CaseFile, peers: &BTreeMap<String, Peer>) -> Result<(), String> 
         ("law", file.law.is_some()),
         ("packets", file.packets.is_some()),
         ("one_port", file.one_port.is_some()),
+        ("measured", file.measured.is_some()),
     ];
     let given: Vec<&str> = references.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
     match given[..] {
         [_] => {}
-        [] => return Err("has none of `theirs`, `law`, `packets` and `one_port`; give one".to_owned()),
+        [] => {
+            return Err(
+                "has none of `theirs`, `law`, `packets`, `one_port` and `measured`; give one".to_owned()
+            );
+        }
         [a, b, ..] => return Err(format!("has both `{a}` and `{b}`; give one")),
+    }
+    if file.measured.is_some() {
+        return match (file.scenario.is_empty(), file.scheme.is_empty()) {
+            (true, true) => Ok(()),
+            (false, _) => {
+                Err("has both `scenario` and `measured`, which runs none; remove `scenario`".to_owned())
+            }
+            (true, false) => {
+                Err("has both `scheme` and `measured`, which has none; remove `scheme`".to_owned())
+            }
+        };
     }
     let schemes = file.packets.as_ref().map(|packets| ("packets", &packets.schemes));
     let schemes = schemes.or(file.one_port.as_ref().map(|one| ("one_port", &one.schemes)));

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::validate::catalogue::Case;
 use crate::validate::figures::Figures;
+use crate::validate::measured::MeasuredReport;
 use crate::validate::model::{Band, Bands, Stat};
 
 /// Figure of ours beside the same figure of a peer or a law.
@@ -77,6 +78,9 @@ pub struct Outcome {
     pub cpu_ratio: Option<f64>,
     /// Trials: the case itself, then its experiments.
     pub trials: Vec<CaseRuns>,
+    /// Measured and modelled values, if the reference is hardware.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredReport>,
 }
 
 impl Outcome {
@@ -89,6 +93,7 @@ impl Outcome {
             holds: trials.iter().all(CaseRuns::holds),
             cpu_ratio: theirs.filter(|_| ours > 0.0).map(|theirs| theirs / ours),
             trials,
+            measured: None,
         }
     }
 

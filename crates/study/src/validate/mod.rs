@@ -1,12 +1,13 @@
 //! Validation: the same flows over the same network with the same parameters, in this simulator and in others, and in
 //! this simulator and by exact laws. Cases are data (`validation/`): a scenario, the measurement of a peer, and the
-//! allowed band of the ratio.
+//! allowed band of the ratio. One case compares models with measurements of hardware.
 
 mod catalogue;
 mod error;
 mod figures;
 mod judge;
 mod law;
+mod measured;
 mod model;
 mod packets;
 mod page;
@@ -15,12 +16,16 @@ mod picture;
 mod ports;
 mod run;
 
-pub use catalogue::{Case, Catalogue, ONE_PORT, PACKETS, load_all};
+pub use catalogue::{Case, Catalogue, HARDWARE, ONE_PORT, PACKETS, load_all};
 pub use error::ValidateError;
 pub use figures::{Curve, Figures, flows_digest};
 pub use judge::{CaseRuns, Outcome, Row};
 pub use law::Law;
-pub use model::{Band, Bands, CaseFile, Cause, Experiment, Measure, Packets, Peer, PeerMeasurement, Stat};
+pub use measured::{Fitted, MeasuredReport, MeasuredRow, Modelled, Role, RowState, Share, measured_text};
+pub use model::{
+    Band, Bands, CaseFile, Cause, Experiment, KnownMiss, Measure, Measured, MeasuredTable, Packets, Peer,
+    PeerMeasurement, Stat,
+};
 pub use packets::{ValidityCounts, markdown, table_cell};
 pub use page::{Settings, html};
 pub use run::{RunError, runs};

@@ -31,12 +31,13 @@ pub struct CaseFile {
     #[serde(default)]
     pub about: String,
     /// Scheme of pathweave: a built-in one, or one that the scenario defines. Cases with `packets` or `one_port` list
-    /// several there instead.
+    /// several there instead, and cases with `measured` have none.
     #[serde(default)]
     pub scheme: String,
     /// Traffic in one word: "incast", "websearch".
     pub traffic: String,
-    /// Name of a file in `scenarios/`.
+    /// Name of a file in `scenarios/`. Cases with `measured` have none.
+    #[serde(default)]
     pub scenario: String,
     /// Scenario fields that this case sets.
     #[serde(default)]
@@ -58,6 +59,8 @@ pub struct CaseFile {
     pub packets: Option<Packets>,
     /// Comparison of hosts with several NIC ports with hosts with one port of the same total rate.
     pub one_port: Option<OnePort>,
+    /// Comparison of models with published measurements of hardware.
+    pub measured: Option<Measured>,
     /// Allowed bands of the ratios of ours to the reference, if not the default.
     #[serde(default)]
     pub band: Bands,
@@ -67,6 +70,35 @@ pub struct CaseFile {
     /// Runs that isolate causes.
     #[serde(default)]
     pub experiment: Vec<Experiment>,
+}
+
+/// Published measurements of hardware, and the rows that are known to be outside of their bars.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measured {
+    /// Table of measurements.
+    pub table: MeasuredTable,
+    /// Rows that are outside of their bars, with the cause.
+    #[serde(default)]
+    pub known: Vec<KnownMiss>,
+}
+
+/// Table of measurements in `data/truth`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeasuredTable {
+    /// Collectives of nccl-tests and rccl-tests.
+    Collectives,
+}
+
+/// Rows outside of their bars for one cause.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownMiss {
+    /// Names of the rows.
+    pub rows: Vec<String>,
+    /// Description of the cause.
+    pub text: String,
 }
 
 /// Network whose hosts have one NIC port, as fast as all ports of a host in the case's scenario.

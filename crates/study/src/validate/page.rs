@@ -8,6 +8,7 @@ use pathweave_report::escape;
 use crate::validate::catalogue::{Case, Catalogue};
 use crate::validate::figures::Figures;
 use crate::validate::judge::{CaseRuns, Outcome, Row};
+use crate::validate::measured;
 use crate::validate::model::{Band, Stat};
 use crate::validate::picture::{curves, overview};
 
@@ -80,6 +81,10 @@ fn section(case: &Case, outcome: &Outcome) -> String {
     );
     if !case.schemes().is_empty() {
         text.push_str(&by_scheme(case, outcome));
+        return text;
+    }
+    if let Some(report) = &outcome.measured {
+        text.push_str(&measured::section(report));
         return text;
     }
     for trial in &outcome.trials {

@@ -42,6 +42,10 @@ pub fn runs(
     if let Some(one) = &case.file.one_port {
         return Ok(Outcome::new(case, crate::validate::ports::trials(case, one, make)?));
     }
+    if let Some(measured) = &case.file.measured {
+        let (trial, report) = crate::validate::measured::trial(measured)?;
+        return Ok(Outcome { measured: Some(report), ..Outcome::new(case, vec![trial]) });
+    }
     let mut trials = vec![trial(case, None, make)?];
     for experiment in case.file.experiment.iter().filter(|_| experiments) {
         trials.push(trial(case, Some(experiment), make)?);

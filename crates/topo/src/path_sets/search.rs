@@ -143,8 +143,17 @@ impl PathSets {
         src: HostId,
         dst: HostId,
     ) -> impl ExactSizeIterator<Item = LinkProfile> {
-        let of = |link: LinkId| (topology.link(link).rate, topology.link(link).delay);
-        self.links(topology, src, dst).map(move |links| links.into_iter().map(of).collect())
+        self.links(topology, src, dst).map(move |links| {
+            let mut at = NodeId::from(src);
+            let hop = |link: LinkId| {
+                let ends = topology.link(link);
+                let from_a = ends.a == at;
+                at = if from_a { ends.b } else { ends.a };
+                let way = topology.direction(link, from_a);
+                (way.rate, way.delay)
+            };
+            links.into_iter().map(hop).collect()
+        })
     }
     /// Returns the links of each path, including the links of hosts.
     pub fn links(
@@ -221,7 +230,7 @@ impl<'a> PathSearch<'a> {
             }
             let switches: Vec<NodeId> = ports.iter().map(|port| port.peer).collect();
             // The rates determine which of several ports are used.
-            let rates = ports.iter().map(|port| topology.link(port.link).rate);
+            let rates = ports.iter().map(|port| topology.egress(port).rate);
             let rates = if ports.len() > 1 { rates.collect() } else { Vec::new() };
             let number = *number_of.entry((switches, rates)).or_insert_with_key(|(switches, _)| {
                 edges.push(switches.clone());

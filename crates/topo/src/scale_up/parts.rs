@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use pathweave_units::{HostId, Rate, closest_name};
 
 use super::{ScaleUp, ScaleUpLink};
+use crate::directions::Ways;
 use crate::error::TopoError;
 use crate::graph::{LinkId, NodeId, Topology};
 
@@ -41,8 +42,8 @@ pub struct PartState {
 /// Link found by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NamedLink {
-    /// Link that carries packets.
-    Link(LinkId),
+    /// Directions of a link that carries packets.
+    Link(LinkId, Ways),
     /// Link of a scale-up network.
     ScaleUp(ScaleUpPart),
 }
@@ -121,13 +122,13 @@ impl ScaleUp {
 }
 
 impl Topology {
-    /// Returns the link with this name, be it one of packets or of a scale-up network.
+    /// Returns the link with this name, or directions of it, be it one of packets or of a scale-up network.
     ///
     /// # Errors
     /// There is no such link.
     pub fn link_or_scale_up(&self, name: &str) -> Result<NamedLink, TopoError> {
-        let unknown = match self.link_by_name(name) {
-            Ok(link) => return Ok(NamedLink::Link(link)),
+        let unknown = match self.ways_by_name(name) {
+            Ok((link, ways)) => return Ok(NamedLink::Link(link, ways)),
             Err(unknown) => unknown,
         };
         let Some(network) = self.scale_up() else { return Err(unknown) };
@@ -321,7 +322,7 @@ mod tests {
         let meshes = topology(4, 4, mesh());
         let link = ScaleUpPart { domain: 1, kind: ScaleUpPartKind::Link(0, 3) };
         assert_eq!(meshes.link_or_scale_up("srv1.gpu3-srv1.gpu0"), Ok(NamedLink::ScaleUp(link)));
-        assert!(matches!(meshes.link_or_scale_up("srv0.nic0-switch0"), Ok(NamedLink::Link(_))));
+        assert!(matches!(meshes.link_or_scale_up("srv0.nic0-switch0"), Ok(NamedLink::Link(..))));
         assert!(meshes.link_or_scale_up("srv0.gpu0-srv1.gpu0").is_err(), "another domain");
     }
 }

@@ -16,6 +16,9 @@ fn lost_of_generated(topology: &Topology, lost: &mut Vec<String>) {
     if topology.sites().is_some() {
         lost.push("which nodes are in which data centre".to_owned());
     }
+    if topology.has_directions() {
+        lost.push("directions of links that differ, and latencies of switches".to_owned());
+    }
     if topology.scale_up().is_some() {
         lost.push(
             "the scale-up networks of servers: messages inside a server would take the NICs".to_owned(),

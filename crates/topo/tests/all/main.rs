@@ -8,3 +8,4 @@ mod files;
 mod imports;
 mod laps;
 mod routing;
+mod simai_shapes;

@@ -7,7 +7,7 @@ pub(crate) mod reference;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use pathweave_fabric::config::SwitchConfig;
+use pathweave_fabric::config::{SwitchClasses, SwitchConfig, SwitchPlace, SwitchRole};
 use pathweave_fabric::{
     Cable, DropReason, Fabric, FabricEvent, FabricEventKind, Header, PortId, PortMap, Span, Step,
     SwitchRoutes, TableRoutes,
@@ -74,7 +74,26 @@ pub(crate) fn ps(ps: u64) -> Time {
 }
 
 pub(crate) fn cable(a: u32, b: u32, gbps: u64, delay_ns: u64) -> Cable {
-    Cable { a, b, rate: Rate::from_gbps(gbps), delay: Duration::from_ns(delay_ns), span: Span::Local }
+    Cable {
+        a,
+        b,
+        rate: Rate::from_gbps(gbps),
+        delay: Duration::from_ns(delay_ns),
+        back: None,
+        span: Span::Local,
+    }
+}
+
+/// Returns the classes of switches named "s0", "s1", ... The first is of tier 0, the others of tier 1.
+pub(crate) fn classes(config: &SwitchConfig, switches: u32) -> SwitchClasses {
+    let names: Vec<String> = (0..switches).map(|switch| format!("s{switch}")).collect();
+    let places = names.iter().zip(0u8..).map(|(name, index)| SwitchPlace {
+        name,
+        tier: index.min(1),
+        group: None,
+        role: SwitchRole::Local,
+    });
+    SwitchClasses::new(config, places).expect("tables for these switches")
 }
 
 /// Cables of `hosts` hosts on one switch.
@@ -227,8 +246,9 @@ impl<const C: usize> Net<C> {
         seed: u64,
     ) -> Self {
         let map = PortMap::new(hosts + switches, cables);
+        let classes = classes(config, switches);
         let fabric =
-            Fabric::new(hosts, switches, cables, &map, routes, config, seed).expect("it can be built");
+            Fabric::new(hosts, switches, cables, &map, routes, &classes, seed).expect("it can be built");
         Net {
             fabric,
             cables: cables.to_vec(),

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pathweave_fabric::config::{MarkAt, PfcThreshold, SwitchConfig};
+use pathweave_fabric::config::{EcnConfig, MarkAt, PfcThreshold, SwitchClasses, SwitchConfig};
 use pathweave_fabric::{Cable, PortMap};
 
 use super::Packet;
@@ -47,7 +47,7 @@ struct Port {
 
 /// The reference fabric.
 pub(crate) struct Reference<'a> {
-    config: &'a SwitchConfig,
+    classes: &'a SwitchClasses,
     hosts: u32,
     ports: Vec<Port>,
     used: Vec<u64>,
@@ -59,8 +59,8 @@ pub(crate) struct Reference<'a> {
     /// Port by which each packet arrived at its present node.
     ingress: Vec<u32>,
     marked: Vec<bool>,
-    /// Packets of which only the header is left.
-    trimmed: Vec<bool>,
+    /// Size of each packet of which only the header is left, 0 for others.
+    trimmed: Vec<u64>,
     events: BTreeMap<(u64, u8, u64), What>,
     inserted: u64,
     /// Delivered packets: (time in picoseconds, packet, marked, trimmed).
@@ -80,26 +80,34 @@ impl<'a> Reference<'a> {
         switches: u32,
         cables: &[Cable],
         map: &PortMap,
-        config: &'a SwitchConfig,
+        classes: &'a SwitchClasses,
         packets: &'a [Packet],
         next_hop: &'a dyn Fn(u32, &Packet) -> u32,
     ) -> Self {
         let mut ports: Vec<Port> = (0..map.len()).map(|_| Port::default()).collect();
         for (index, cable) in cables.iter().enumerate() {
             let (a, b) = map.ends(index);
-            for (port, peer, node, peer_node) in [(a, b, cable.a, cable.b), (b, a, cable.b, cable.a)] {
+            let there = (cable.rate, cable.delay);
+            let back = cable.back.unwrap_or(there);
+            for (port, peer, node, peer_node, (rate, delay)) in
+                [(a, b, cable.a, cable.b, there), (b, a, cable.b, cable.a, back)]
+            {
                 let port = &mut ports[port as usize];
                 (port.peer, port.node, port.peer_node) = (peer, node, peer_node);
-                (port.rate_bps, port.delay_ps) = (cable.rate.as_bps(), cable.delay.as_ps());
+                (port.rate_bps, port.delay_ps) = (rate.as_bps(), delay.as_ps());
             }
         }
-        let headroom = if config.pfc.enabled { config.pfc.headroom.expect("given").get() } else { 0 };
+        let headroom = |config: &SwitchConfig| match config.pfc.enabled {
+            true => config.pfc.headroom.expect("given").get(),
+            false => 0,
+        };
         let ports_of = (0..switches).map(|s| map.ports(hosts + s).len() as u64).collect();
         let shared = (0..switches)
-            .map(|s| config.buffer.get() - headroom * map.ports(hosts + s).len() as u64)
+            .map(|s| (classes.of(s), map.ports(hosts + s).len() as u64))
+            .map(|(config, ports)| config.buffer.get() - headroom(config) * ports)
             .collect();
         Reference {
-            config,
+            classes,
             hosts,
             ports,
             used: vec![0; switches as usize],
@@ -109,7 +117,7 @@ impl<'a> Reference<'a> {
             packets,
             ingress: vec![u32::MAX; packets.len()],
             marked: vec![false; packets.len()],
-            trimmed: vec![false; packets.len()],
+            trimmed: vec![0; packets.len()],
             events: BTreeMap::new(),
             inserted: 0,
             delivered: vec![],
@@ -162,19 +170,19 @@ impl<'a> Reference<'a> {
                 }
             }
             Cargo::Packet(id) if node < self.hosts => {
-                self.delivered.push((now, id, self.marked[id as usize], self.trimmed[id as usize]));
+                self.delivered.push((now, id, self.marked[id as usize], self.trimmed[id as usize] > 0));
             }
-            Cargo::Packet(id) if self.config.trim.enabled => self.admit_or_trim(now, node, ingress, id),
+            Cargo::Packet(id) if self.config(node).trim.enabled => self.admit_or_trim(now, node, ingress, id),
             Cargo::Packet(id) => {
                 let packet = self.packets[id as usize];
-                let (switch, class, bytes) =
-                    ((node - self.hosts) as usize, usize::from(packet.class), u64::from(packet.bytes));
+                let (switch, class, bytes) = ((node - self.hosts) as usize, self.class(id), self.bytes(id));
                 let egress = (self.next_hop)(node, &packet);
-                let free = self.config.buffer.get() - self.used[switch];
+                let config = self.config(node);
+                let free = config.buffer.get() - self.used[switch];
                 let queue: u64 =
                     self.ports[egress as usize].queues[class].iter().map(|&q| self.bytes(q)).sum();
-                let lossless = self.config.pfc.enabled || class == 0;
-                let limit = (free as f64 * self.config.egress_alpha) as u64;
+                let lossless = config.pfc.enabled || class == 0;
+                let limit = (free as f64 * config.egress_alpha) as u64;
                 if bytes > free || (!lossless && queue + bytes > limit) {
                     self.dropped.push((now, id));
                     return;
@@ -183,7 +191,7 @@ impl<'a> Reference<'a> {
                 self.ingress[id as usize] = ingress;
                 self.ports[ingress as usize].held[class] += bytes;
                 let account = &self.ports[ingress as usize];
-                if self.config.pfc.enabled
+                if config.pfc.enabled
                     && class == 1
                     && !account.pausing
                     && account.held[1] > self.limit(switch)
@@ -195,15 +203,20 @@ impl<'a> Reference<'a> {
         }
     }
 
+    /// Returns the settings of a switch, or for a host those that all switches share.
+    fn config(&self, node: u32) -> &'a SwitchConfig {
+        node.checked_sub(self.hosts).map_or(self.classes.general(), |switch| self.classes.of(switch))
+    }
+
     fn bytes(&self, id: u32) -> u64 {
         match self.trimmed[id as usize] {
-            true => self.config.trim.size.get(),
-            false => u64::from(self.packets[id as usize].bytes),
+            0 => u64::from(self.packets[id as usize].bytes),
+            bytes => bytes,
         }
     }
 
     fn class(&self, id: u32) -> usize {
-        if self.trimmed[id as usize] { 0 } else { usize::from(self.packets[id as usize].class) }
+        if self.trimmed[id as usize] > 0 { 0 } else { usize::from(self.packets[id as usize].class) }
     }
 
     fn queued(&self, port: u32, class: usize) -> u64 {
@@ -211,14 +224,14 @@ impl<'a> Reference<'a> {
     }
 
     fn free(&self, switch: usize) -> u64 {
-        self.config.buffer.get() - self.used[switch]
+        self.classes.of(switch as u32).buffer.get() - self.used[switch]
     }
 
     /// Handles a packet at a switch that trims. The limits are the same at every port.
     fn admit_or_trim(&mut self, now: u64, node: u32, ingress: u32, id: u32) {
         let switch = (node - self.hosts) as usize;
         let egress = (self.next_hop)(node, &self.packets[id as usize]);
-        let trim = &self.config.trim;
+        let trim = &self.config(node).trim;
         let (size, data_limit) = (trim.size.get(), trim.queue.get());
         let header_limit = trim.header_queue.expect("given").get();
         let (bytes, class) = (self.bytes(id), self.class(id));
@@ -256,14 +269,14 @@ impl<'a> Reference<'a> {
     }
 
     fn trim(&mut self, now: u64, switch: usize, egress: u32, id: u32) {
-        let trim = &self.config.trim;
+        let trim = &self.classes.of(switch as u32).trim;
         let room = trim.header_queue.expect("given").get()
             - self.queued(egress, 0).min(trim.header_queue.expect("given").get());
         if trim.size.get() > room || trim.size.get() > self.free(switch) {
             self.dropped.push((now, id));
             return;
         }
-        self.trimmed[id as usize] = true;
+        self.trimmed[id as usize] = trim.size.get();
         self.take(now, switch, egress, id);
     }
 
@@ -275,9 +288,10 @@ impl<'a> Reference<'a> {
     }
 
     fn limit(&self, switch: usize) -> u64 {
-        match self.config.pfc.threshold {
+        let pfc = &self.classes.of(switch as u32).pfc;
+        match pfc.threshold {
             PfcThreshold::Dynamic => {
-                (self.shared[switch].saturating_sub(self.used[switch]) as f64 * self.config.pfc.alpha) as u64
+                (self.shared[switch].saturating_sub(self.used[switch]) as f64 * pfc.alpha) as u64
             }
             PfcThreshold::Static => self.shared[switch] / self.ports_of[switch],
         }
@@ -292,21 +306,26 @@ impl<'a> Reference<'a> {
     fn enqueue(&mut self, now: u64, port: u32, id: u32) {
         let class = self.class(id);
         let queued: u64 = self.ports[port as usize].queues[class].iter().map(|&q| self.bytes(q)).sum();
-        if self.config.ecn.at == MarkAt::Enqueue {
+        if self.ecn(port).at == MarkAt::Enqueue {
             self.mark(port, id, queued);
         }
         self.ports[port as usize].queues[class].push_back(id);
         self.serve(now, port);
     }
 
+    fn ecn(&self, port: u32) -> &'a EcnConfig {
+        &self.config(self.ports[port as usize].node).ecn
+    }
+
     /// Marks a packet above `kmin`, which must equal `kmax`.
     fn mark(&mut self, port: u32, id: u32, queued: u64) {
         let packet = &self.packets[id as usize];
-        if self.config.ecn.enabled
+        let ecn = self.ecn(port);
+        if ecn.enabled
             && packet.ecn
             && self.class(id) == 1
             && self.ports[port as usize].node >= self.hosts
-            && queued > self.config.ecn.kmin.get()
+            && queued > ecn.kmin.get()
         {
             self.marked[id as usize] = true;
         }
@@ -327,7 +346,7 @@ impl<'a> Reference<'a> {
         };
         let id = port.queues[class].pop_front().expect("just looked");
         let left: u64 = self.ports[port_id as usize].queues[class].iter().map(|&q| self.bytes(q)).sum();
-        if self.config.ecn.at == MarkAt::Dequeue {
+        if self.ecn(port_id).at == MarkAt::Dequeue {
             self.mark(port_id, id, left);
         }
         let bytes = self.bytes(id);
@@ -342,7 +361,7 @@ impl<'a> Reference<'a> {
         self.ports[ingress as usize].held[class] -= bytes;
         let account = &self.ports[ingress as usize];
         let held = account.held[1];
-        let low = held == 0 || held + self.config.pfc.xon_gap.get() <= self.limit(switch);
+        let low = held == 0 || held + self.config(node).pfc.xon_gap.get() <= self.limit(switch);
         if class == 1 && account.pausing && low {
             self.say(now, ingress, false);
         }

@@ -1,6 +1,8 @@
 //! Synthetic runs that resemble real ones: a two- or three-tier Clos, flows of mixed sizes, queues that fill.
 #![allow(dead_code)] // each test uses its part
 
+pub(crate) mod servers;
+
 use pathweave_records::*;
 use pathweave_units::Rng;
 

@@ -38,11 +38,13 @@ pub struct Cluster {
     /// of one plane.
     pub scale_out: Box<TopologyConfig>,
     /// Attachment of NIC ports to the hosts of `scale_out`. "rail": a leaf holds the NICs with one number, of `unit`
-    /// servers. "server": all ports of a server follow each other, then the next server. A list: the point of each
-    /// port, in the order of servers, NICs and ports. Default "rail".
+    /// servers. "server": all ports of a server follow each other, then the next server; with `unit`, the NICs of that
+    /// many servers share leaves, one for each port of a NIC. A list: the point of each port, in the order of servers,
+    /// NICs and ports. Default "rail".
     #[serde(default)]
     pub attach: Attach,
-    /// Number of servers of a scalable unit, for `attach = "rail"`. Default: all servers are one unit.
+    /// Number of servers of a scalable unit. Default: with `attach = "rail"`, all servers are one unit; with "server",
+    /// there are no units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unit: Option<u32>,
     /// Connects port q of every NIC to plane q, a copy of `scale_out` with the prefix "p{q}." in all names. Default

@@ -33,7 +33,8 @@ pub enum AttachRule {
     /// A leaf holds one rail of one unit: the NICs with equal number of its servers. The ports of a NIC are attached
     /// to leaves side by side.
     Rail,
-    /// All ports of a server follow each other.
+    /// All ports of a server follow each other. With `unit`, the NICs of that many servers share leaves, and the ports
+    /// of a NIC are attached to leaves side by side.
     Server,
 }
 
@@ -66,8 +67,8 @@ impl Points {
             let allowed = "must be the network of one data centre, because the cluster has planes";
             return Err(refuse("scale_out", config.scale_out.kind(), allowed));
         }
-        if let (Some(unit), true) = (config.unit, config.attach != Attach::default()) {
-            return Err(refuse("unit", unit, "applies to attach = \"rail\" only"));
+        if let Some(unit) = config.unit {
+            unit_applies(unit, &config.attach, ports)?;
         }
         let numbering = Numbering { nics: server.nics, ports, unit: config.unit.unwrap_or(servers) };
         at_least_one("unit", numbering.unit)?;
@@ -85,6 +86,9 @@ impl Points {
         }
         for (index, (nic_port, port)) in each.enumerate() {
             let point = match &config.attach {
+                Attach::Rule(AttachRule::Server) if config.unit.is_some() => {
+                    numbering.in_unit(nic_port, port)
+                }
                 Attach::Rule(AttachRule::Server) => index as u64,
                 Attach::Rule(AttachRule::Rail) => numbering.on_rail(nic_port, port),
                 Attach::List(points) => u64::from(points[index]),
@@ -97,8 +101,10 @@ impl Points {
                 return Err(refuse("attach", point, allowed));
             }
         }
-        if config.attach == Attach::default() {
-            one_rail_a_leaf(numbering, &owner, inner)?;
+        match (&config.attach, config.unit) {
+            (Attach::Rule(AttachRule::Rail), _) => one_rail_a_leaf(numbering, &owner, inner)?,
+            (Attach::Rule(AttachRule::Server), Some(_)) => one_port_a_leaf(numbering, &owner, inner)?,
+            _ => {}
         }
         Ok(Points { planes, owner })
     }
@@ -119,7 +125,21 @@ impl Points {
     }
 }
 
-/// Order of the points of rails.
+/// Returns an error if units have no effect.
+fn unit_applies(unit: u32, attach: &Attach, ports: u32) -> Result<(), TopoError> {
+    let allowed = match attach {
+        Attach::Rule(AttachRule::Rail) => return Ok(()),
+        Attach::Rule(AttachRule::Server) if ports > 1 => return Ok(()),
+        Attach::Rule(AttachRule::Server) => {
+            "with attach = \"server\" applies to NICs with several ports in one network only; attach = \"rail\" has \
+             units of rails"
+        }
+        Attach::List(_) => "applies to attach = \"rail\" and \"server\" only",
+    };
+    Err(refuse("unit", unit, allowed))
+}
+
+/// Order of the points of a unit.
 #[derive(Clone, Copy)]
 struct Numbering {
     nics: u32,
@@ -134,27 +154,43 @@ impl Numbering {
         let [nics, ports, unit] = [nics, ports, unit].map(u64::from);
         ((server / unit * nics + nic) * ports + port) * unit + server % unit
     }
+
+    /// Returns the point of a port where all NICs of a unit share leaves.
+    fn in_unit(self, NicPort { server, nic }: NicPort, port: u32) -> u64 {
+        let [server, nic, port] = [server, nic, port].map(u64::from);
+        let Numbering { nics, ports, unit } = self;
+        let [nics, ports, unit] = [nics, ports, unit].map(u64::from);
+        ((server / unit * ports + port) * unit + server % unit) * nics + nic
+    }
 }
 
 fn missing(config: &Cluster, numbering: Numbering, servers: u32, inner: &Topology, point: u64) -> TopoError {
     let Numbering { nics, ports, unit } = numbering;
-    let all = match &config.attach {
+    let (per_server, hosts) = (u64::from(nics * ports), u64::from(inner.hosts()));
+    match &config.attach {
         Attach::List(_) => {
-            let allowed = format!("must be a host of `scale_out`, 0 to {}", inner.hosts() - 1);
-            return refuse("attach", point, allowed);
+            refuse("attach", point, format!("must be a host of `scale_out`, 0 to {}", inner.hosts() - 1))
         }
-        Attach::Rule(AttachRule::Server) => u64::from(servers) * u64::from(nics * ports),
-        Attach::Rule(AttachRule::Rail) => {
-            u64::from(servers.div_ceil(unit)) * u64::from(nics * ports) * u64::from(unit)
+        Attach::Rule(AttachRule::Server) if config.unit.is_none() => {
+            let all = u64::from(servers) * per_server;
+            let fit = hosts / per_server;
+            let allowed = format!(
+                "need {all} attachment points, {per_server} a server; `scale_out` has {hosts} hosts, for {fit} servers"
+            );
+            refuse("servers", servers, allowed)
         }
-    };
-    let per_server = u64::from(nics * ports);
-    let fit = u64::from(inner.hosts()) / per_server;
-    let allowed = format!(
-        "need {all} attachment points, {per_server} a server; `scale_out` has {} hosts, for {fit} servers",
-        inner.hosts()
-    );
-    refuse("servers", servers, allowed)
+        Attach::Rule(_) => {
+            let (units, per_unit) = (u64::from(servers.div_ceil(unit)), per_server * u64::from(unit));
+            let allowed = format!(
+                "{servers} servers are {units} units of {unit} and need {} attachment points, {per_server} a server; \
+                 `scale_out` has {hosts} hosts, for {} units",
+                units * per_unit,
+                hosts / per_unit
+            );
+            let fits_without_gap = u64::from(servers) * per_server <= hosts;
+            if fits_without_gap { refuse("unit", unit, allowed) } else { refuse("servers", servers, allowed) }
+        }
+    }
 }
 
 /// Returns an error if a switch of the scale-out network holds several rails of a unit.
@@ -181,6 +217,32 @@ fn one_rail_a_leaf(
                     held.1,
                     rail.1,
                     (at_leaf / ports).max(1)
+                );
+                return Err(refuse("unit", unit, allowed));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns an error if a switch of the scale-out network holds ports of a unit with different numbers.
+fn one_port_a_leaf(
+    Numbering { nics, ports, unit }: Numbering,
+    owner: &[Option<NicPort>],
+    inner: &Topology,
+) -> Result<(), TopoError> {
+    let side = unit.saturating_mul(nics);
+    let mut held = std::collections::HashMap::new();
+    for point in (0u32..).zip(owner).filter_map(|(point, owner)| owner.map(|_| point)) {
+        let (su, port_number) = (point / side / ports, point / side % ports);
+        for port in inner.ports(NodeId(point)) {
+            let other = *held.entry((port.peer, su)).or_insert(port_number);
+            if other != port_number {
+                let at_leaf = inner.ports(port.peer).iter().filter(|port| inner.is_host(port.peer)).count();
+                let allowed = format!(
+                    "{} would hold ports {other} and {port_number} of a NIC; its {at_leaf} hosts fit `unit` = {}",
+                    inner.node_name(port.peer),
+                    (at_leaf as u32 / nics).max(1)
                 );
                 return Err(refuse("unit", unit, allowed));
             }

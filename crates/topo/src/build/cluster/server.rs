@@ -1,6 +1,6 @@
 //! Servers of a cluster: GPUs, NICs, and the network that joins the GPUs.
 
-use pathweave_units::{Duration, Rate, closest_name};
+use pathweave_units::{Duration, Rate, closest_name, suggestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -169,12 +169,10 @@ fn preset(name: &str) -> Result<Server, TopoError> {
         Some(model) => Ok((model.make)()),
         None => {
             let names = || MODELS.iter().map(|model| model.name);
-            Err(TopoError::UnknownName {
-                kind: "server model",
-                name: name.to_owned(),
-                nearest: closest_name(name, names()).map(str::to_owned),
-                known: names().collect::<Vec<_>>().join(", "),
-            })
+            let nearest = closest_name(name, names());
+            let hint = suggestion(nearest);
+            let models = names().collect::<Vec<_>>().join(", ");
+            Err(refuse("server.preset", format!("\"{name}\""), format!("must be one of {models}{hint}")))
         }
     }
 }

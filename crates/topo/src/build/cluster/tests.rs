@@ -95,6 +95,17 @@ fn ports_of_a_nic_reach_two_leaves() {
     assert_eq!(peers(&topology, "srv1.gpu1"), ["leaf2", "leaf3"]);
 }
 
+/// Two servers share two ToRs: port q of all their NICs is at one of them.
+#[test]
+fn ports_of_a_unit_of_servers_reach_two_tors() {
+    let attach = Attach::Rule(AttachRule::Server);
+    let cluster = Cluster { attach, unit: Some(2), ..Cluster::new(3, server(2, 2, 2), leaf_spine(4, 2, 4)) };
+    let topology = build(&cluster);
+    assert_eq!(peers(&topology, "srv0.gpu1"), ["leaf0", "leaf1"]);
+    assert_eq!(peers(&topology, "leaf1")[..4], ["srv0.gpu0", "srv0.gpu1", "srv1.gpu0", "srv1.gpu1"]);
+    assert_eq!(peers(&topology, "srv2.gpu0"), ["leaf2", "leaf3"]);
+}
+
 /// Eight GPUs share four NICs, each pair of GPUs one.
 #[test]
 fn gpus_share_nics() {
@@ -188,7 +199,12 @@ fn what_is_wrong_is_named() {
     );
     assert_eq!(
         error(&Cluster { servers: 9, ..base() }),
-        "topology field `servers` = 9: need 24 attachment points, 2 a server; `scale_out` has 16 hosts, for 8 servers"
+        "topology field `servers` = 9: 9 servers are 3 units of 4 and need 24 attachment points, 2 a server; \
+         `scale_out` has 16 hosts, for 2 units"
+    );
+    assert!(
+        error(&Cluster { unit: Some(3), ..base() })
+            .starts_with("topology field `unit` = 3: 8 servers are 3 units of 3 and need 18")
     );
     assert!(error(&Cluster { unit: Some(2), ..base() }).contains("leaf0 would hold rails 0 and 1 of a unit"));
     assert!(
@@ -201,13 +217,23 @@ fn what_is_wrong_is_named() {
     );
     assert!(
         error(&Cluster { attach: Attach::Rule(AttachRule::Server), ..base() })
-            .contains("attach = \"rail\" only")
+            .contains("several ports in one network only")
+    );
+    let list = || Attach::List((0..16).collect());
+    assert!(error(&Cluster { attach: list(), ..base() }).contains("attach = \"rail\" and \"server\" only"));
+    let two_ports = Cluster { server: server(2, 2, 2), servers: 4, ..base() };
+    let whole = Cluster { attach: Attach::Rule(AttachRule::Server), unit: Some(1), ..two_ports };
+    assert_eq!(
+        error(&whole),
+        "topology field `unit` = 1: leaf0 would hold ports 0 and 1 of a NIC; its 4 hosts fit `unit` = 2"
     );
     let unknown = Server { preset: Some("dgx-h10".into()), ..Server::default() };
-    assert_eq!(
-        error(&Cluster { server: unknown, ..base() }),
-        "no server model is named \"dgx-h10\"; did you mean \"dgx-h100\"?"
+    let unknown = error(&Cluster { server: unknown, ..base() });
+    assert!(
+        unknown.starts_with("topology field `server.preset` = \"dgx-h10\": must be one of dgx-1, "),
+        "{unknown}"
     );
+    assert!(unknown.ends_with("did you mean \"dgx-h100\"?"), "{unknown}");
     let nested =
         TopologyConfig::Cluster(Cluster::new(2, server(1, 1, 1), TopologyConfig::Star(Star::new(2))));
     assert!(error(&Cluster { scale_out: Box::new(nested), ..base() }).contains("without servers"));

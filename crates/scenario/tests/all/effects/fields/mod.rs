@@ -9,7 +9,7 @@ pub(crate) struct Field {
     pub(crate) candidates: Vec<String>,
 }
 
-/// Returns the fields of a scenario below `under`. Absent tables are left out.
+/// Returns the fields of a scenario below `under`, those of tables in arrays included. Absent tables are left out.
 pub(crate) fn fields(schema: &Json, value: &Json, under: &str) -> Vec<Field> {
     let mut walk = Walk { root: schema, found: Vec::new() };
     walk.field(under, &schema["properties"][under], &value[under]);
@@ -33,6 +33,10 @@ impl Walk<'_> {
                 if one["properties"]["kind"]["const"] == value["kind"] && !value["kind"].is_null() {
                     self.table(path, &one, value);
                 }
+            }
+        } else if let Some(items) = value.as_array().filter(|items| items.iter().any(Json::is_object)) {
+            for (index, item) in items.iter().enumerate() {
+                self.field(&format!("{path}[{index}]"), &schema["items"], item);
             }
         } else if schema["properties"].is_object() {
             if value.is_object() {

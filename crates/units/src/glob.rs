@@ -3,7 +3,11 @@
 //! `*` stands for any characters, `?` for one. `[a-b]` stands for a whole number from a to b, in decimal without
 //! leading zeros; numbers and ranges are separated by commas. Everything else stands for itself.
 
-use std::fmt;
+use alloc::borrow::ToOwned;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
 
 /// Pattern of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,13 +26,25 @@ enum Element {
 }
 
 /// Error in the text of a pattern.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("pattern \"{pattern}\": {what}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobError {
     /// Text of the pattern.
     pub pattern: String,
     /// Part that is wrong, and what is allowed.
     pub what: String,
+}
+
+impl fmt::Display for GlobError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "pattern \"{}\": {}", self.pattern, self.what)
+    }
+}
+
+impl core::error::Error for GlobError {}
+
+/// Returns true if `name` matches the whole `pattern` ([`Glob`]); false if the pattern is malformed.
+pub fn matches_glob(pattern: &str, name: &str) -> bool {
+    Glob::parse(pattern).is_ok_and(|glob| glob.matches(name))
 }
 
 impl Glob {
@@ -145,9 +161,71 @@ fn number(digits: &str) -> Option<u64> {
     number.filter(|_| canonical)
 }
 
+/// Returns a name with `*` in place of each number: the pattern of names like it.
+pub fn name_kind(name: &str) -> String {
+    let mut kind = String::with_capacity(name.len());
+    for letter in name.chars() {
+        let letter = if letter.is_ascii_digit() { '*' } else { letter };
+        if letter != '*' || !kind.ends_with('*') {
+            kind.push(letter);
+        }
+    }
+    kind
+}
+
+/// Returns the kinds of names ([`name_kind`]) in the order of their first names, at most eight, for a message.
+pub fn name_kinds<T: AsRef<str>>(names: impl IntoIterator<Item = T>) -> Vec<String> {
+    const MOST: usize = 8;
+    let mut kinds: Vec<String> = Vec::new();
+    for name in names {
+        let kind = name_kind(name.as_ref());
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+        if kinds.len() == MOST {
+            break;
+        }
+    }
+    kinds
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wildcards_by_hand() {
+        for (pattern, name) in [
+            ("leaf0", "leaf0"),
+            ("*", ""),
+            ("*", "leaf0"),
+            ("p*.leaf*", "p0.leaf12"),
+            ("leaf?", "leaf7"),
+            ("*-spine1", "leaf0-spine1"),
+            ("srv3.gpu*-p2.leaf*", "srv3.gpu7-p2.leaf0"),
+            ("a*b*c", "abbcbc"),
+            ("**x", "x"),
+        ] {
+            assert!(matches_glob(pattern, name), "{pattern} matches {name}");
+        }
+        for (pattern, name) in [
+            ("leaf", "leaf0"),
+            ("leaf?", "leaf"),
+            ("leaf?", "leaf12"),
+            ("p*.leaf*", "p0-leaf12"),
+            ("a*b*c", "abbcb"),
+            ("", "x"),
+        ] {
+            assert!(!matches_glob(pattern, name), "{pattern} does not match {name}");
+        }
+    }
+
+    #[test]
+    fn kinds_of_names_have_no_numbers() {
+        assert_eq!(name_kind("srv12.gpu3"), "srv*.gpu*");
+        assert_eq!(name_kind("p*.leaf1*"), "p*.leaf*");
+        assert_eq!(name_kinds(["tor0", "tor1", "agg0.1", "core"]), ["tor*", "agg*.*", "core"]);
+    }
 
     fn matches(pattern: &str, name: &str) -> bool {
         Glob::parse(pattern).unwrap().matches(name)

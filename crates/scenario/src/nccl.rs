@@ -1,0 +1,117 @@
+//! NCCL's model on the servers of a scenario.
+
+use pathweave_topo::{NodeId, Servers, Topology, TopologyConfig};
+use pathweave_units::{HostId, Rate};
+pub use pathweave_workload::Operation;
+pub use pathweave_workload::nccl::{
+    Algorithm, Channels, Choice, Choices, Cpu, Generation, Gpu, Graph, NcclError, NicPath, Protocol, Sharp,
+    System, Tuner, bus_factor,
+};
+
+use crate::load::Loaded;
+use crate::text::{Diagnostic, Diagnostics, FieldPath};
+
+impl Loaded {
+    /// Returns the servers of `kind = "cluster"` as NCCL sees them. `gpu` is the model of GPU; without it, it is that of
+    /// the server model.
+    ///
+    /// # Errors
+    /// If the topology is invalid or no cluster, or the GPU is not known.
+    pub fn nccl_system(&self, gpu: Option<Gpu>) -> Result<System, Diagnostics> {
+        let field = FieldPath::root().key("topology");
+        let refuse = |field: FieldPath, message: &str, allowed: &str| {
+            Diagnostics::from(self.add_location(Diagnostic::new(field, message).allowed(allowed)))
+        };
+        let TopologyConfig::Cluster(cluster) = &self.scenario.topology else {
+            let message = "the network has no servers, whose GPUs and NICs NCCL counts";
+            return Err(refuse(field.key("kind"), message, "\"cluster\""));
+        };
+        let model = cluster.server.preset.as_deref();
+        let Some(gpu) = gpu.or_else(|| Gpu::of_server_model(model?)) else {
+            let message = "the model of GPU is not known";
+            return Err(refuse(field.key("server"), message, "a `preset`, or the option --gpu"));
+        };
+        let topology = self.topology()?;
+        let Some(servers) = topology.servers() else {
+            return Err(refuse(field, "the network has no servers", "a cluster"));
+        };
+        Ok(system(&topology, servers, gpu))
+    }
+}
+
+fn system(topology: &Topology, servers: &Servers, gpu: Gpu) -> System {
+    let joined = servers.scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
+    let chassis = joined / servers.gpus();
+    let gbs = |rate: Rate| rate.as_bps() as f64 / 8e9;
+    System {
+        nics: servers.nics() * chassis,
+        nic_rate: nic_rate(topology, servers),
+        scale_up_gbs: servers.scale_up().map_or(0.0, |network| gbs(network.rate_of(HostId(0)))),
+        ..System::new(gpu, servers.count() / chassis, joined)
+    }
+}
+
+/// Returns the rate of a NIC, all its ports together.
+fn nic_rate(topology: &Topology, servers: &Servers) -> Rate {
+    let own = servers.nics() / servers.gpus();
+    if own > 0 {
+        return Rate::from_bps(topology.host_rate(HostId(0)).as_bps() / u64::from(own));
+    }
+    // GPUs that share a NIC reach it over PCIe. Its other ports lead to the network.
+    let nic = topology.ports(NodeId(0))[0].peer;
+    let out = topology.ports(nic).iter().filter(|port| !topology.is_host(port.peer));
+    out.fold(Rate::ZERO, |sum, port| sum.saturating_add(topology.link(port.link).rate))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::load::Changes;
+
+    fn loaded(topology: &str) -> Loaded {
+        let text = format!("{topology}\n[[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n");
+        Loaded::parse(&text, "nccl.toml", PathBuf::new(), &Changes::default())
+            .unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    fn cluster(server: &str, servers: u32, points: u32) -> Loaded {
+        loaded(&format!(
+            "[topology]\nkind = \"cluster\"\nservers = {servers}\nserver = {server}\n[topology.scale_out]\n\
+             kind = \"leaf-spine\"\nleaves = {points}\nspines = 2\nhosts_per_leaf = {servers}\nhost_rate = \"400Gbps\"\n"
+        ))
+    }
+
+    /// A server model gives what the GPU's data sheet gives: 369 GB/s of NVLink hold the same channels as 370.8.
+    #[test]
+    fn a_server_model_is_the_system_of_its_gpu() {
+        let system = cluster("{ preset = \"dgx-h100\" }", 4, 8).nccl_system(None).unwrap();
+        assert_eq!((system.servers, system.gpus, system.nics), (4, 8, 8));
+        assert_eq!((system.gpu, system.nic_rate), (Gpu::H100, Rate::from_gbps(400)));
+        assert_eq!(Channels::of(&system), Channels::of(&System::new(Gpu::H100, 4, 8)));
+    }
+
+    /// A rack counts as one server of 72 GPUs; p4d has four NICs for eight GPUs, of 100 Gb/s each; p5 has four NICs
+    /// for each GPU.
+    #[test]
+    fn racks_and_shared_nics() {
+        let rack = cluster("{ preset = \"gb200-nvl72\" }", 36, 4).nccl_system(None).unwrap();
+        assert_eq!((rack.servers, rack.gpus, rack.nics), (2, 72, 72));
+        let shared = cluster("{ preset = \"p4d\" }", 2, 4).nccl_system(None).unwrap();
+        assert_eq!((shared.nics, shared.nic_rate), (4, Rate::from_gbps(100)));
+        let many = cluster("{ preset = \"p5\" }", 2, 32).nccl_system(None).unwrap();
+        assert_eq!((many.nics, many.nic_rate), (32, Rate::from_gbps(100)));
+    }
+
+    #[test]
+    fn what_is_not_known_is_named() {
+        let star = loaded("topology = { kind = \"star\", hosts = 4 }").nccl_system(None).unwrap_err();
+        let text = star.to_string();
+        assert!(text.contains("topology.kind") && text.contains("no servers"), "{text}");
+        let own = cluster("{ gpus = 4 }", 4, 4);
+        let text = own.nccl_system(None).unwrap_err().to_string();
+        assert!(text.contains("topology.server") && text.contains("--gpu"), "{text}");
+        assert_eq!(own.nccl_system(Some(Gpu::A100)).unwrap().gpu, Gpu::A100);
+    }
+}
