@@ -35,6 +35,7 @@ __all__ = [
     "AstraTopology",
     "Attach",
     "AttachRule",
+    "BcubeTopology",
     "BdpWindow",
     "BytesQuantum",
     "Calibrate",
@@ -89,6 +90,7 @@ __all__ = [
     "FilePathSet",
     "FileTopology",
     "FlowFormat",
+    "FlowHost",
     "FlowSpec",
     "FlowsWorkload",
     "Fold",
@@ -103,7 +105,10 @@ __all__ = [
     "GoalWorkload",
     "GpuQueues",
     "GrantCost",
+    "GroupSize",
     "HopScaling",
+    "HostList",
+    "HostRef",
     "HostStamp",
     "HpccTopology",
     "HtsimTopology",
@@ -177,11 +182,15 @@ __all__ = [
     "PfcThreshold",
     "Picker",
     "PipelineWorkload",
+    "PlacedPool",
     "Placement",
     "Plb",
     "PlbPicker",
     "PoissonWorkload",
     "Policy",
+    "Pool",
+    "PoolHosts",
+    "PoolPlacement",
     "Ports",
     "PresetTopology",
     "Quantum",
@@ -864,7 +873,7 @@ class LinkDownFault(Table):
 
     Args:
         at: Start of the fault.
-        link: Link, named by its ends: "tor0-agg1".
+        link: Link, named by its ends: "tor0-agg1"; or a link of a scale-up network: "srv0.gpu0-srv0.chip1".
         up_at: Time at which the link comes back. Absent: never.
     """
 
@@ -972,7 +981,7 @@ class SwitchDownFault(Table):
 
     Args:
         at: Start of the fault.
-        switch: Name of the switch.
+        switch: Name of the switch, or of a chip of a scale-up network: "srv0.chip1".
         up_at: Time at which the switch comes back, with empty queues. Absent: never.
     """
 
@@ -1003,9 +1012,9 @@ class FlowSpec(Table):
     """One flow of an inline list.
 
     Args:
-        dst: Receiving host.
+        dst: Receiving host: a number or a name.
         size: Payload, 1 B to 4 GiB.
-        src: Sending host.
+        src: Sending host: a number or a name.
         after: Ids of flows that must end before this one begins. An end counts when the sender of this flow learns of
             it. If it is the receiver of the other flow, that is the delivery. If it is the sender of the other flow,
             that is the last acknowledgement. Otherwise it is one notification (`network.task_notification`) after the
@@ -1017,9 +1026,9 @@ class FlowSpec(Table):
         start: Earliest start, since the start of the workload (default 0).
     """
 
-    dst: int
+    dst: FlowHost
     size: Size
-    src: int
+    src: FlowHost
     after: list[str] | None = None
     connection: int | None = None
     delay: Time | None = None
@@ -1554,6 +1563,29 @@ class PlbPicker(Table):
     """
 
     plb: Plb | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PlacedPool(Table):
+    """Pool whose hosts are chosen by a rule, or that shares hosts with other pools.
+
+    Args:
+        hosts: Number of hosts, or a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*". Default:
+            those of `servers`.
+        overlaps: Names of pools that may have the same hosts, if hosts are named. Default: none; that pools have a host
+            in common is an error.
+        placement: Rule by which `servers`, or a number of `hosts`, are chosen among those that no other pool has.
+            Default "random".
+        servers: Number of whole servers of a cluster. Set either `hosts` or `servers`. Default: none.
+        within: Hosts among which the rule chooses: a list of numbers, names and patterns, or a pattern. Default: all
+            hosts.
+    """
+
+    hosts: PoolHosts | None = None
+    overlaps: list[str] | None = None
+    placement: PoolPlacement | None = None
+    servers: int | None = None
+    within: HostList | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2163,15 +2195,21 @@ class SwitchScaleUp(Table):
     GPU together.
 
     Args:
-        rate: Rate of a link in one direction.
+        rate: Rate of all links of a GPU together in one direction.
+        chips: Number of chips, among which the links of each GPU are divided evenly. A fault of one of k takes 1/k of
+            the rate. Default 1.
         delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
         efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+        packets: Simulates messages as packets over these links, which are links of the network, with the scheme of the
+            workload: for scale-up Ethernet. Default false: messages are fluid.
     """
 
     kind: ClassVar[str | None] = "switch"
     rate: Rate
+    chips: int | None = None
     delay: Time | None = None
     efficiency: float | None = None
+    packets: bool | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2182,12 +2220,15 @@ class FullMeshScaleUp(Table):
         rate: Rate of a link in one direction.
         delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
         efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+        packets: Simulates messages as packets over these links, which are links of the network, with the scheme of the
+            workload: for scale-up Ethernet. Default false: messages are fluid.
     """
 
     kind: ClassVar[str | None] = "full-mesh"
     rate: Rate
     delay: Time | None = None
     efficiency: float | None = None
+    packets: bool | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2198,12 +2239,15 @@ class HybridCubeMeshScaleUp(Table):
         rate: Rate of a link in one direction.
         delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
         efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+        packets: Simulates messages as packets over these links, which are links of the network, with the scheme of the
+            workload: for scale-up Ethernet. Default false: messages are fluid.
     """
 
     kind: ClassVar[str | None] = "hybrid-cube-mesh"
     rate: Rate
     delay: Time | None = None
     efficiency: float | None = None
+    packets: bool | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2214,12 +2258,15 @@ class RingScaleUp(Table):
         rate: Rate of a link in one direction.
         delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
         efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+        packets: Simulates messages as packets over these links, which are links of the network, with the scheme of the
+            workload: for scale-up Ethernet. Default false: messages are fluid.
     """
 
     kind: ClassVar[str | None] = "ring"
     rate: Rate
     delay: Time | None = None
     efficiency: float | None = None
+    packets: bool | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2232,6 +2279,8 @@ class TorusScaleUp(Table):
         rate: Rate of a link in one direction.
         delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
         efficiency: Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+        packets: Simulates messages as packets over these links, which are links of the network, with the scheme of the
+            workload: for scale-up Ethernet. Default false: messages are fluid.
     """
 
     kind: ClassVar[str | None] = "torus"
@@ -2239,6 +2288,7 @@ class TorusScaleUp(Table):
     rate: Rate
     delay: Time | None = None
     efficiency: float | None = None
+    packets: bool | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2249,12 +2299,15 @@ class ListScaleUp(Table):
         links: Links with both directions.
         delay: Latency of a message in addition to the time of its bytes. Default 250 ns.
         efficiency: Usable part of the rates, above 0 to 1: payload that a program can move at most. Default 1.
+        packets: Simulates messages as packets over these links, which are links of the network, with the scheme of the
+            workload: for scale-up Ethernet. Default false: messages are fluid.
     """
 
     kind: ClassVar[str | None] = "list"
     links: list[ListedLink]
     delay: Time | None = None
     efficiency: float | None = None
+    packets: bool | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2385,11 +2438,11 @@ class Slow(Table):
 
     Args:
         factor: Factor on the durations of their computations, above 0 and at most 1000: 2 for a GPU at half its clock.
-        hosts: Hosts, as the workload numbers them.
+        hosts: Hosts: a list of numbers in the workload, names and patterns, or a pattern such as "srv3.*".
     """
 
     factor: float
-    hosts: list[int]
+    hosts: HostList
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2833,6 +2886,35 @@ class JellyfishTopology(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class BcubeTopology(Table):
+    """BCube (Guo et al., SIGCOMM 2009): each server has a port and a digit for each level, and servers that differ in
+    one digit share a switch of that level. Servers forward packets: a host is at a switch of its own, which marks no
+    packets. A path corrects one digit after the other, in any order, or goes over a neighbour at another level.
+    Lossless traffic can deadlock, because a server forwards between all its ports; the PFC watch then reports the
+    cycle.
+
+    Args:
+        switch_ports: Number of ports of a switch, the n of BCube(n, k). There are n servers for one level, n x n for
+            two.
+        error_rate: Probability that a link between a server and a switch loses a packet, 0 to 1. Default 0.
+        host_delay: One-way delay between a host and its ports. Default 300 ns.
+        host_rate: Rate between a host and its ports. Default: that of all its ports together.
+        levels: Number of levels, 1 to 3: the ports of a server, the k + 1 of BCube(n, k). Default 2.
+        port_delay: One-way propagation delay between servers and switches. Default 1 us (UDMP, section V-A).
+        port_rate: Rate of the links between servers and switches. Default 100 Gb/s (UDMP, section V-A).
+    """
+
+    kind: ClassVar[str | None] = "bcube"
+    switch_ports: int
+    error_rate: float | None = None
+    host_delay: Time | None = None
+    host_rate: Rate | None = None
+    levels: int | None = None
+    port_delay: Time | None = None
+    port_rate: Rate | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class FileTopology(Table):
     """A topology file of pathweave (TOML); see `docs/topology-file.md`.
 
@@ -2934,7 +3016,7 @@ class PresetTopology(Table):
         edge_rate: Rate of each link between a top switch of the site and an external switch. Default 100 Gb/s (Reflex,
             section II-C).
         ends: Links between the ends of each dimension: "joined" for a torus, "open" for a mesh. Default "joined".
-        error_rate: Probability that a link loses a packet, for every link, 0 to 1. Default 0.
+        error_rate: Probability that a link between a server and a switch loses a packet, 0 to 1. Default 0.
         external_switches: Number of external switches of each site. The k-th of one site is joined to the k-th of every
             other. Default 1.
         global_delay: One-way propagation delay between groups. Default: `local_delay`.
@@ -2943,8 +3025,8 @@ class PresetTopology(Table):
             does.
         gpus_per_cluster: Number of GPUs in each cluster, which equals the number of rails.
         groups: Number of groups, 2 or more.
-        host_delay: One-way propagation delay between hosts and switches. Default 1 us (UDMP, section V-A).
-        host_rate: Rate of the links between hosts and switches. Default 100 Gb/s (UDMP, section V-A).
+        host_delay: One-way delay between a host and its ports. Default 300 ns.
+        host_rate: Rate between a host and its ports. Default: that of all its ports together.
         hosts: Number of hosts.
         hosts_per_leaf: Number of hosts at each leaf.
         hosts_per_switch: Number of hosts at each switch.
@@ -2954,6 +3036,7 @@ class PresetTopology(Table):
         leaf_spine_links: Number of parallel links between each leaf and each spine. Default 1.
         leaves: Number of leaf switches.
         left_hosts: Number of hosts at the left switch, numbered from 0.
+        levels: Number of levels, 1 to 3: the ports of a server, the k + 1 of BCube(n, k). Default 2.
         links_between_groups: Number of links between every two groups. Default 1.
         links_per_switch: Number of links of each switch to other switches, 3 to 128 and below `switches`. If `switches`
             times `links_per_switch` is odd, one switch has one link less.
@@ -2967,6 +3050,8 @@ class PresetTopology(Table):
         planes: Connects port q of every NIC to plane q, a copy of `scale_out` with the prefix "p{q}." in all names.
             Default false: all ports are attached to one network.
         pods: Number of pods.
+        port_delay: One-way propagation delay between servers and switches. Default 1 us (UDMP, section V-A).
+        port_rate: Rate of the links between servers and switches. Default 100 Gb/s (UDMP, section V-A).
         rail_delay: One-way propagation delay to rail switches. Default: `host_delay`.
         rail_rate: Rate of the links to rail switches. Default 100 Gb/s (LAPS, section IV).
         rate: Rate of every link. Default 100 Gb/s (UDMP, section V-A).
@@ -2984,6 +3069,8 @@ class PresetTopology(Table):
         spine_rate: Rate of the links between leaves and spines. Default: `host_rate`.
         spines: Number of spine switches.
         switch_delay: One-way propagation delay between switches. Default: `host_delay`.
+        switch_ports: Number of ports of a switch, the n of BCube(n, k). There are n servers for one level, n x n for
+            two.
         switch_rate: Rate of the links between switches. Default: `host_rate`.
         switches: Number of switches.
         switches_per_group: Number of switches in each group.
@@ -3002,23 +3089,7 @@ class PresetTopology(Table):
         wiring_seed: Seed of the wiring, independent of the seed of the run. Default 1.
     """
 
-    preset: Literal[
-        "udmp-320",
-        "udmp-320-2to1",
-        "udmp-320-4to1",
-        "udmp-320-8to1",
-        "erd-256",
-        "erd-64",
-        "erd-16",
-        "b1-1024",
-        "b2-8192",
-        "b3-128",
-        "b4-1m",
-        "reflex-32",
-        "reflex-48",
-        "laps-dragonfly",
-        "laps-rail",
-    ]
+    preset: Literal["udmp-320", "udmp-320-2to1", "udmp-320-4to1", "udmp-320-8to1", "erd-256", "erd-64", "erd-16", "b1-1024", "b2-8192", "b3-128", "b4-1m", "reflex-32", "reflex-48", "laps-dragonfly", "laps-rail"]
     agg_core_delay: Time | None = None
     agg_core_links: int | None = None
     agg_core_rate: Rate | None = None
@@ -3051,6 +3122,7 @@ class PresetTopology(Table):
     leaf_spine_links: int | None = None
     leaves: int | None = None
     left_hosts: int | None = None
+    levels: int | None = None
     links_between_groups: int | None = None
     links_per_switch: int | None = None
     local_delay: Time | None = None
@@ -3060,6 +3132,8 @@ class PresetTopology(Table):
     path: str | None = None
     planes: bool | None = None
     pods: int | None = None
+    port_delay: Time | None = None
+    port_rate: Rate | None = None
     rail_delay: Time | None = None
     rail_rate: Rate | None = None
     rate: Rate | None = None
@@ -3076,6 +3150,7 @@ class PresetTopology(Table):
     spine_rate: Rate | None = None
     spines: int | None = None
     switch_delay: Time | None = None
+    switch_ports: int | None = None
     switch_rate: Rate | None = None
     switches: int | None = None
     switches_per_group: int | None = None
@@ -3226,7 +3301,8 @@ class IncastWorkload(WorkloadTable):
         draw: Rule by which senders are drawn. Default "independent".
         interval: Time between the starts of consecutive events (default 1 ms).
         jitter: Largest extra delay of the start of a message, drawn from a uniform distribution from 0 (default 0).
-        receiver_hosts: Receivers as host numbers. Replaces `receivers`, which draws them at random. Default: none.
+        receiver_hosts: Receivers: a list of host numbers, names and patterns, or a pattern such as "srv*.gpu0".
+            Replaces `receivers`, which draws them at random. Default: none.
         receivers: Number of receivers, drawn by seed (default 1).
         repetitions: Number of events (default 1). Each event has other senders.
     """
@@ -3237,7 +3313,7 @@ class IncastWorkload(WorkloadTable):
     draw: Draw | None = None
     interval: Time | None = None
     jitter: Time | None = None
-    receiver_hosts: list[int] | None = None
+    receiver_hosts: HostList | None = None
     receivers: int | None = None
     repetitions: int | None = None
 
@@ -3249,7 +3325,8 @@ class AllToAllWorkload(WorkloadTable):
     Args:
         size: Size of the message of each ordered pair of hosts or processes, 1 B to 4 GiB.
         compute: Duration of a computation at each host after each round, as part of the round's job (default 0).
-        group_size: Number of hosts in a group. Default: one group of all hosts.
+        group_size: Number of hosts in a group, or a list of numbers, one for each group. Default: one group of all
+            hosts.
         placement: Assignment of hosts to groups. Default "consecutive".
         processes: Number of processes in a group, 2 to 32768 for each host. Process p is on host p modulo the number of
             hosts of the group. Each process sends to every process on another host. Default: one process on each host.
@@ -3266,7 +3343,7 @@ class AllToAllWorkload(WorkloadTable):
     kind: ClassVar[str | None] = "all-to-all"
     size: Size
     compute: Time | None = None
-    group_size: int | None = None
+    group_size: GroupSize | None = None
     placement: Placement | None = None
     processes: int | None = None
     repetitions: int | None = None
@@ -3281,7 +3358,7 @@ class RingAllReduceWorkload(WorkloadTable):
     Args:
         size: Size of the vector that each host contributes; at least one byte per host of the group.
         compute: Duration of a computation at each host after each round, as part of the round's job (default 0).
-        group_size: Number of hosts in a ring. Default: one ring of all hosts.
+        group_size: Number of hosts in a ring, or a list of numbers, one for each ring. Default: one ring of all hosts.
         placement: Assignment of hosts to rings. Default "consecutive".
         repetitions: Number of rounds, one after another (default 1). A host begins the next round when its part of the
             previous one has ended.
@@ -3290,7 +3367,7 @@ class RingAllReduceWorkload(WorkloadTable):
     kind: ClassVar[str | None] = "ring-all-reduce"
     size: Size
     compute: Time | None = None
-    group_size: int | None = None
+    group_size: GroupSize | None = None
     placement: Placement | None = None
     repetitions: int | None = None
 
@@ -3308,8 +3385,10 @@ class CollectiveWorkload(WorkloadTable):
             has 8 steps).
         compute: Duration of a computation at each host in each round, as part of the round's job (default 0).
         compute_when: Time of the computation within the round. Default "after".
-        group_size: Number of hosts in a group. Default: one group of all hosts.
-        groups: Hosts of each group in the order of their ranks. Replaces `group_size` and `placement`. Default: none.
+        group_size: Number of hosts in a group, or a list of numbers, one for each group. Default: one group of all
+            hosts.
+        groups: Hosts of each group in the order of their ranks: a list of numbers, names and patterns, or a pattern
+            such as "srv[0-3].gpu*". Replaces `group_size` and `placement`. Default: none.
         local_size: Number of consecutive ranks that form a server, for the hierarchical all-reduce (default 8, the GPUs
             of an HGX board).
         placement: Assignment of hosts to groups and ranks. Default "consecutive".
@@ -3324,8 +3403,8 @@ class CollectiveWorkload(WorkloadTable):
     chunk: Size | None = None
     compute: Time | None = None
     compute_when: ComputeWhen | None = None
-    group_size: int | None = None
-    groups: list[list[int]] | None = None
+    group_size: GroupSize | None = None
+    groups: list[HostList] | None = None
     local_size: int | None = None
     placement: Placement | None = None
     repetitions: int | None = None
@@ -3342,8 +3421,10 @@ class MoeWorkload(WorkloadTable):
         exchange: Concurrency of the messages of dispatch and combine. Default "direct".
         expert: Duration of a host's computation between dispatch and combine, for the mean number of tokens (default
             0). It is proportional to the number of tokens that the host has received.
-        group_size: Number of hosts in a group. Default: one group of all hosts.
-        groups: Hosts of each group. Replaces `group_size` and `placement`. Default: none.
+        group_size: Number of hosts in a group, or a list of numbers, one for each group. Default: one group of all
+            hosts.
+        groups: Hosts of each group: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+            Replaces `group_size` and `placement`. Default: none.
         layers: Number of layers in an iteration (default 1).
         placement: Assignment of hosts to groups. Default "consecutive".
         repetitions: Number of iterations, one after another (default 1).
@@ -3358,8 +3439,8 @@ class MoeWorkload(WorkloadTable):
     attention: Time | None = None
     exchange: Exchange | None = None
     expert: Time | None = None
-    group_size: int | None = None
-    groups: list[list[int]] | None = None
+    group_size: GroupSize | None = None
+    groups: list[HostList] | None = None
     layers: int | None = None
     placement: Placement | None = None
     repetitions: int | None = None
@@ -3378,7 +3459,8 @@ class PipelineWorkload(WorkloadTable):
         backward: Duration of a stage's backward computation for one microbatch (default 0). It is about twice
             `forward`, because it has twice the multiplications.
         forward: Duration of a stage's forward computation for one microbatch (default 0).
-        groups: Hosts of each pipeline in the order of its stages. Replaces `stages` and `placement`. Default: none.
+        groups: Hosts of each pipeline in the order of its stages: a list of numbers, names and patterns, or a pattern
+            such as "srv*.gpu0". Replaces `stages` and `placement`. Default: none.
         placement: Assignment of hosts to pipelines. Default "consecutive".
         repetitions: Number of iterations, one after another (default 1).
         schedule: Order of a stage's computations. Default "1f1b".
@@ -3390,7 +3472,7 @@ class PipelineWorkload(WorkloadTable):
     microbatches: int
     backward: Time | None = None
     forward: Time | None = None
-    groups: list[list[int]] | None = None
+    groups: list[HostList] | None = None
     placement: Placement | None = None
     repetitions: int | None = None
     schedule: Schedule | None = None
@@ -3413,7 +3495,8 @@ class TrainingWorkload(WorkloadTable):
             is smaller so that communication begins early.
         forward: Duration of the forward pass. Default: 55 ms for resnet-50 and 74 ms for vgg-16. These are a third of
             an iteration of 32 images at 195 and 144 images/s (TensorFlow r1 benchmarks, one Tesla P100).
-        group_size: Number of hosts that train together. Default: one group of all hosts.
+        group_size: Number of hosts that train together, or a list of numbers, one for each group. Default: one group of
+            all hosts.
         iterations: Number of iterations, one after another (default 1).
         placement: Assignment of hosts to groups. Default "consecutive".
         scale: Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
@@ -3427,7 +3510,7 @@ class TrainingWorkload(WorkloadTable):
     bytes_per_parameter: int | None = None
     first_bucket: Size | None = None
     forward: Time | None = None
-    group_size: int | None = None
+    group_size: GroupSize | None = None
     iterations: int | None = None
     placement: Placement | None = None
     scale: float | None = None
@@ -3452,7 +3535,8 @@ class TransformerWorkload(WorkloadTable):
             hosts.
         heads: Number of attention heads; it divides `hidden`. Default: that of `model`.
         hidden: Size of the vector of a token, in values. Default: that of `model`.
-        hosts: Host of each GPU. Default: GPU g is on host g.
+        hosts: Host of each GPU in order: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+            Default: GPU g is on host g.
         iterations: Number of iterations, one after another (default 1).
         kv_heads: Number of heads of keys and values. Default: that of `model`, otherwise `heads`.
         layers: Number of layers. Default: that of `model`.
@@ -3484,7 +3568,7 @@ class TransformerWorkload(WorkloadTable):
     gpus: int | None = None
     heads: int | None = None
     hidden: int | None = None
-    hosts: list[int] | None = None
+    hosts: HostList | None = None
     iterations: int | None = None
     kv_heads: int | None = None
     layers: int | None = None
@@ -3511,7 +3595,8 @@ class ChakraWorkload(WorkloadTable):
         algorithms: Algorithms of collectives.
         dims: Sizes of the dimensions of ranks, innermost first, for collectives that the trace restricts with
             `involved_dim`. Their product is the number of ranks. Default: none, and such collectives are an error.
-        hosts: Host of each rank. Default: rank r is on host r.
+        hosts: Host of each rank in order: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+            Default: rank r is on host r.
         peak_tflops: Computing rate of a rank, 10^12 operations per second. It applies to computations for which the
             trace states operations but no duration. Default: they take no time.
         process_groups: JSON file of the process groups that the trace names, as in ASTRA-sim: `{"name": [ranks], ...}`.
@@ -3523,7 +3608,7 @@ class ChakraWorkload(WorkloadTable):
     trace: str
     algorithms: Algorithms | None = None
     dims: list[int] | None = None
-    hosts: list[int] | None = None
+    hosts: HostList | None = None
     peak_tflops: float | None = None
     process_groups: str | None = None
 
@@ -3536,13 +3621,14 @@ class GoalWorkload(WorkloadTable):
         file: File of the schedule, relative to the scenario.
         eager: Largest size of an eager send, which ends for its rank as soon as it begins (S of LogGOPSim). Default: 0,
             no send is eager.
-        hosts: Host of each rank. Default: rank r is on host r.
+        hosts: Host of each rank in order: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+            Default: rank r is on host r.
     """
 
     kind: ClassVar[str | None] = "goal"
     file: str
     eager: Size | None = None
-    hosts: list[int] | None = None
+    hosts: HostList | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -3556,7 +3642,8 @@ class SimaiWorkload(WorkloadTable):
             the file, otherwise 1.
         gpus: Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default: the
             number in the file, otherwise all hosts.
-        hosts: Host of each GPU. Default: GPU g is on host g.
+        hosts: Host of each GPU in order: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+            Default: GPU g is on host g.
         iterations: Number of iterations, one after another (default 1).
         microbatches: Number of microbatches, at most that of the file. Default: all of the file.
         pp: Number of pipeline stages. Default: the number in the file, otherwise 1.
@@ -3571,7 +3658,7 @@ class SimaiWorkload(WorkloadTable):
     algorithms: Algorithms | None = None
     ep: int | None = None
     gpus: int | None = None
-    hosts: list[int] | None = None
+    hosts: HostList | None = None
     iterations: int | None = None
     microbatches: int | None = None
     pp: int | None = None
@@ -3634,8 +3721,9 @@ class ScenarioFile(Root):
         name: Name of the scenario, used in results and reports. Default: the file's name without ".toml".
         network: Packets: size, headers, and retransmission.
         observe: Observations recorded in addition to one record for each flow, job and link.
-        pools: Disjoint sets of hosts, each for workloads that select it with `pool`: `name = number of hosts`. The
-            hosts are drawn with the seed. Default: none.
+        pools: Sets of hosts, each for workloads that select it with `pool`: `name = number of hosts`, drawn with the
+            seed; `name = "srv[0-3].gpu*"`, a pattern of names; a list of numbers, names and patterns; or a table.
+            Disjoint unless `overlaps` allows it. Default: none.
         routing: Component that chooses the path of a packet: switches by a hash, sources among explicit paths, or the
             switch of the sender. Default "ecmp": switches by a hash.
         run: End and execution of the run. By default it ends when all foreground messages are done.
@@ -3652,7 +3740,7 @@ class ScenarioFile(Root):
     name: str | None = None
     network: Network | None = None
     observe: Observe | None = None
-    pools: dict[str, int] | None = None
+    pools: dict[str, Pool] | None = None
     routing: Routing | None = None
     run: Run | None = None
     scheme: SchemeName | str | Scheme | None = None
@@ -3932,6 +4020,10 @@ Fidelity: TypeAlias = Literal["packet", "flow"]
 FlowFormat: TypeAlias = Literal["auto", "csv", "hpcc", "conweave", "htsim", "uet-htsim", "csg-htsim"]
 
 
+# Host of a flow.
+FlowHost: TypeAlias = int | str
+
+
 # Folding of equivalent ranks.
 # "auto": Fold large jobs.
 # "always": Fold every job. An error if no ranks are alike.
@@ -3985,6 +4077,18 @@ GpuQueues: TypeAlias = Literal["unmarked", "marked"]
 # Bytes of the receiver's link that a grant occupies in pacing.
 # "granted": The bytes that it grants.
 GrantCost: TypeAlias = Literal["granted"] | PacketGrantCost
+
+
+# Number of hosts in a group.
+GroupSize: TypeAlias = int | list[int]
+
+
+# Host by its number in the workload, or hosts by a name or a pattern of names.
+HostRef: TypeAlias = int | str
+
+
+# Hosts: a list of numbers, names and patterns, or one pattern.
+HostList: TypeAlias = str | list[HostRef]
 
 
 # Time stamp that hosts read in the acknowledgements of flows from other sites.
@@ -4292,6 +4396,22 @@ Policy: TypeAlias = (
 )
 
 
+# Set of hosts for workloads that select it with `pool`.
+Pool: TypeAlias = int | str | list[HostRef] | PlacedPool
+
+
+# Hosts of a pool.
+PoolHosts: TypeAlias = int | str | list[HostRef]
+
+
+# Rule by which the hosts of a pool are chosen.
+# "random": Hosts or servers are drawn with the seed.
+# "packed": The first free hosts or servers, in order of their numbers: a job stays within few leaves.
+# "spread": Units take turns: a job has hosts or servers of as many units as possible. A unit consists of the servers of
+#   a cluster whose first GPUs share a leaf, and in other networks of the hosts of a leaf.
+PoolPlacement: TypeAlias = Literal["random", "packed", "spread"]
+
+
 # Choice of the source ports of a queue pair.
 # "any": Any source ports: several may hash to the same route.
 # "distinct": One source port for each route that the fabric has to the receiver, up to `paths` of them, found by
@@ -4457,6 +4577,7 @@ Topology: TypeAlias = (
     | TorusTopology
     | FullMeshTopology
     | JellyfishTopology
+    | BcubeTopology
     | FileTopology
     | HpccTopology
     | SimaiTopology

@@ -77,8 +77,8 @@ class Generator:
         self.definitions: dict[str, Json] = schema["$defs"]
         self.schema = schema
         self.classes: list[str] = []
-        # After the classes, which they name; those of texts before those of tables.
-        self.aliases: list[str] = []
+        # After the classes, which they name: the text of each, and its definition.
+        self.aliases: dict[str, tuple[str, str]] = {}
         self.names: list[str] = []
         # A scheme is laid over the one it is based on: no field of its tables has to be said.
         elsewhere = self.reached({name: p for name, p in schema["properties"].items() if not name.startswith("scheme")})
@@ -109,7 +109,16 @@ class Generator:
             self.define(name, definition)
         self.table(ROOT, "Root", self.schema, required=set(self.schema["required"]))
         names = ",\n    ".join(f'"{name}"' for name in sorted(self.names))
-        return f"{HEADER}\n__all__ = [\n    {names},\n]\n\n" + "\n\n".join(self.classes + self.aliases)
+        return f"{HEADER}\n__all__ = [\n    {names},\n]\n\n" + "\n\n".join(self.classes + self.aliases_in_order())
+
+    def aliases_in_order(self) -> list[str]:
+        """Texts of the aliases, each after those that it names."""
+        left = dict(self.aliases)
+        texts = []
+        while left:
+            ready = next(name for name, (_, value) in left.items() if not left.keys() & set(re.findall(r"\w+", value)))
+            texts.append(left.pop(ready)[0])
+        return texts
 
     def define(self, name: str, definition: Json) -> None:
         ours = self.name_of(name)
@@ -142,8 +151,9 @@ class Generator:
         if "enum" in branch:
             return "type", literal(branch["enum"])
         if "$ref" in branch:
-            names = self.definitions[branch["$ref"].removeprefix(REFERENCE)]["oneOf"]
-            return "type", literal([one["const"] for one in flat(names)])
+            definition = branch["$ref"].removeprefix(REFERENCE)
+            names = self.definitions[definition].get("oneOf")
+            return "type", literal([one["const"] for one in flat(names)]) if names else self.name_of(definition)
         if "properties" not in branch:
             return "type", self.type_of(branch)
         properties = branch["properties"]
@@ -177,7 +187,7 @@ class Generator:
             if "const" in one:
                 said.append(f'"{one["const"]}": {one_line(one.get("description", ""))}')
         comment = "\n".join(wrapped("# ", "#   ", text) for text in said if text)
-        self.aliases.append(f"{comment}\n{name}: TypeAlias = {value}\n")
+        self.aliases[name] = (f"{comment}\n{name}: TypeAlias = {value}\n", value)
 
     def table(self, name: str, base: str, table: Json, required: set[str], public: bool = True) -> None:
         if public:

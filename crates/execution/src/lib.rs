@@ -28,7 +28,7 @@ pub use connections::{ConnId, Connection, Connections, QueuePairs};
 pub use execution::{Execution, GroupSpec, PartCompletion};
 pub use part::Part;
 pub use pending::Outstanding;
-pub use scale_up::{ScaleUpArrival, ScaleUpCarrier, ScaleUpMessage};
+pub use scale_up::{ScaleUpAction, ScaleUpArrival, ScaleUpCarrier, ScaleUpChange, ScaleUpMessage};
 pub use shares::{MessagePart, shares};
 pub use tally::{ReceiverCounters, SenderCounters};
 pub use tasks::{ScheduledStep, Step};

@@ -2,14 +2,15 @@
 //!
 //! A message begins to move one latency after it is posted ([`ScaleUp::delay`]). From then on its rate is its max-min
 //! fair share of the links of its domain. It arrives with its last byte, which its sender knows at the same time.
+//! Faults of links and chips change the links of a domain at times that are known from the start.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
 use pathweave_records::FlowRecord;
-use pathweave_topo::{LinkShare, ScaleUp};
+use pathweave_topo::{LinkShare, PartState, ScaleUp, ScaleUpPart, ScaleUpPartKind};
 use pathweave_transport::Status;
-use pathweave_units::{Duration, HostId, Time};
+use pathweave_units::{Duration, HostId, Rate, Time};
 
 use crate::execution::{Execution, PartCompletion};
 use crate::max_min::{FlowId, Solver, Use, bytes_per_ps};
@@ -40,10 +41,34 @@ pub struct ScaleUpArrival {
     pub message: ScaleUpMessage,
 }
 
+/// Change of a part of a scale-up network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleUpAction {
+    /// A fault takes the part down.
+    Down,
+    /// A fault that held the part down ends.
+    Up,
+    /// The rate of a link changes; `None` restores the rate of the topology.
+    Rate(Option<Rate>),
+}
+
+/// Change of a part of a scale-up network, and its time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScaleUpChange {
+    /// Time of the change.
+    pub at: Time,
+    /// The part.
+    pub part: ScaleUpPart,
+    /// The change.
+    pub action: ScaleUpAction,
+}
+
 /// Messages in the scale-up networks of all domains.
 #[derive(Debug)]
 pub struct ScaleUpCarrier {
     network: ScaleUp,
+    /// Changes of each domain that has any, ordered by time.
+    changes: BTreeMap<u32, VecDeque<ScaleUpChange>>,
     /// Domains that have had messages.
     domains: BTreeMap<u32, Domain>,
     /// Time of the next event of each domain with messages.
@@ -55,6 +80,10 @@ pub struct ScaleUpCarrier {
 /// Messages of one domain.
 #[derive(Debug)]
 struct Domain {
+    /// Changes to come, ordered by time.
+    changes: VecDeque<ScaleUpChange>,
+    /// Parts that are not as configured, and the network with them.
+    impaired: Option<Box<Impaired>>,
     solver: Solver,
     /// Messages that have been posted and have not begun to move, by the time at which they do.
     starts: BinaryHeap<Reverse<(Time, ScaleUpMessage)>>,
@@ -65,6 +94,13 @@ struct Domain {
     due: Time,
 }
 
+/// Network of a domain with faults.
+#[derive(Debug)]
+struct Impaired {
+    parts: BTreeMap<ScaleUpPartKind, PartState>,
+    network: ScaleUp,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     message: ScaleUpMessage,
@@ -73,9 +109,14 @@ struct Moving {
 }
 
 impl ScaleUpCarrier {
-    /// Creates the carrier without messages.
-    pub fn new(network: ScaleUp) -> Self {
-        ScaleUpCarrier { network, domains: BTreeMap::new(), due: BTreeSet::new(), events: 0 }
+    /// Creates the carrier without messages. `changes` are ordered by time.
+    pub fn new(network: ScaleUp, changes: &[ScaleUpChange]) -> Self {
+        let mut of_domains: BTreeMap<u32, VecDeque<ScaleUpChange>> = BTreeMap::new();
+        for change in changes {
+            of_domains.entry(change.part.domain).or_default().push_back(*change);
+        }
+        let (domains, due) = (BTreeMap::new(), BTreeSet::new());
+        ScaleUpCarrier { network, changes: of_domains, domains, due, events: 0 }
     }
 
     /// Returns the latency between the posting of a message and its first byte.
@@ -93,7 +134,11 @@ impl ScaleUpCarrier {
     pub fn post(&mut self, now: Time, message: ScaleUpMessage) {
         let number = self.network.domain_of(message.src);
         let start = now + self.network.delay();
-        let domain = self.domains.entry(number).or_insert_with(|| Domain::new(&self.network));
+        let changes = &mut self.changes;
+        let domain = self
+            .domains
+            .entry(number)
+            .or_insert_with(|| Domain::new(&self.network, changes.remove(&number).unwrap_or_default()));
         debug_assert!(domain.updated <= start, "{message:?} starts before what has happened");
         domain.starts.push(Reverse((start, message)));
         if start < domain.due {
@@ -169,16 +214,48 @@ impl<Q> Execution<Q> {
 }
 
 impl Domain {
-    fn new(network: &ScaleUp) -> Self {
-        let mut solver = Solver::default();
-        for link in network.links() {
-            solver.add_resource(bytes_per_ps(link.rate));
+    fn new(network: &ScaleUp, changes: VecDeque<ScaleUpChange>) -> Self {
+        Domain {
+            changes,
+            impaired: None,
+            solver: solver_of(network),
+            starts: BinaryHeap::new(),
+            moving: Vec::new(),
+            updated: Time::ZERO,
+            due: Time::MAX,
         }
-        Domain { solver, starts: BinaryHeap::new(), moving: Vec::new(), updated: Time::ZERO, due: Time::MAX }
     }
 
-    /// Executes the events of time `now`: arrivals, then starts. Returns their number.
+    /// Executes the events of time `now`: arrivals, then changes of the network, then starts. Returns their number.
     fn step(&mut self, now: Time, network: &ScaleUp, arrivals: &mut Vec<ScaleUpArrival>) -> u64 {
+        let mut events = self.pass_until(now, arrivals);
+        if self.changes.front().is_some_and(|change| change.at <= now) {
+            events += self.change(now, network);
+        }
+        while let Some(Reverse((start, message))) = self.starts.peek().copied()
+            && start <= now
+        {
+            self.starts.pop();
+            self.begin(Moving { message, left_bytes: message.bytes as f64, ends: Time::MAX }, network);
+            events += 1;
+        }
+        self.solver.solve();
+        self.due = self.starts.peek().map_or(Time::MAX, |Reverse((start, _))| *start);
+        let mut moves = false;
+        for (id, slot) in (0..).zip(&mut self.moving) {
+            let Some(moving) = slot else { continue };
+            moves = true;
+            moving.ends = end_of(now, moving.left_bytes, self.solver.rate(id));
+            self.due = self.due.min(moving.ends);
+        }
+        if let Some(change) = self.changes.front().filter(|_| moves) {
+            self.due = self.due.min(change.at);
+        }
+        events
+    }
+
+    /// Moves all messages until `now`. Returns the number of those that arrive.
+    fn pass_until(&mut self, now: Time, arrivals: &mut Vec<ScaleUpArrival>) -> u64 {
         let mut events = 0;
         let passed = now.saturating_since(self.updated).as_ps() as f64;
         self.updated = now;
@@ -192,34 +269,71 @@ impl Domain {
                 events += 1;
             }
         }
-        while let Some(Reverse((start, message))) = self.starts.peek().copied()
-            && start <= now
-        {
-            self.starts.pop();
-            self.begin(message, network);
+        events
+    }
+
+    /// Changes the network, and the links of the messages that move. Returns the number of changes.
+    fn change(&mut self, now: Time, network: &ScaleUp) -> u64 {
+        let mut events = 0;
+        let mut parts = self.impaired.take().map(|impaired| impaired.parts).unwrap_or_default();
+        while let Some(change) = self.changes.front().copied().filter(|change| change.at <= now) {
+            self.changes.pop_front();
             events += 1;
+            let state = parts.entry(change.part.kind).or_default();
+            match change.action {
+                ScaleUpAction::Down => state.held_down += 1,
+                ScaleUpAction::Up => state.held_down = state.held_down.saturating_sub(1),
+                ScaleUpAction::Rate(rate) => state.rate = rate,
+            }
         }
-        self.solver.solve();
-        self.due = self.starts.peek().map_or(Time::MAX, |Reverse((start, _))| *start);
-        for (id, slot) in (0..).zip(&mut self.moving) {
-            let Some(moving) = slot else { continue };
-            moving.ends = end_of(now, moving.left_bytes, self.solver.rate(id));
-            self.due = self.due.min(moving.ends);
+        parts.retain(|_, state| *state != PartState::default());
+        self.impaired = (!parts.is_empty()).then(|| {
+            let network = network.with_faults(&parts);
+            Box::new(Impaired { parts, network })
+        });
+        self.solver = solver_of(self.impaired.as_ref().map_or(network, |impaired| &impaired.network));
+        for moving in std::mem::take(&mut self.moving).into_iter().flatten() {
+            self.begin(moving, network);
         }
         events
     }
 
-    fn begin(&mut self, message: ScaleUpMessage, network: &ScaleUp) {
+    fn begin(&mut self, moving: Moving, network: &ScaleUp) {
+        let ScaleUpMessage { src, dst, .. } = moving.message;
         let used = |&LinkShare { link, share }: &LinkShare| Use { resource: link, share };
-        let links = network.uses(message.src, message.dst);
-        let uses: Vec<Use> = links.iter().map(used).collect();
-        let id: FlowId = self.solver.add(&uses, bytes_per_ps(network.rate_over(&links)), 0.0);
+        let (links, limit) = match &self.impaired {
+            None => {
+                let links = network.uses(src, dst);
+                let limit = network.rate_over(&links);
+                (links, limit)
+            }
+            // A detour may be wider than the link that failed, but nothing gets faster by a fault. A message without a
+            // path waits for a repair.
+            Some(impaired) => match impaired.network.uses(src, dst) {
+                links if links.is_empty() => (links, Rate::ZERO),
+                links => {
+                    let limit = impaired.network.rate_over(&links).min(network.alone(src, dst));
+                    (links, limit)
+                }
+            },
+        };
+        let (uses, limit): (Vec<Use>, f64) = (links.iter().map(used).collect(), bytes_per_ps(limit));
+        let id: FlowId = self.solver.add(&uses, limit, 0.0);
         let place = id as usize;
         if place >= self.moving.len() {
             self.moving.resize(place + 1, None);
         }
-        self.moving[place] = Some(Moving { message, left_bytes: message.bytes as f64, ends: Time::MAX });
+        self.moving[place] = Some(moving);
     }
+}
+
+/// Creates the solver of a network without messages.
+fn solver_of(network: &ScaleUp) -> Solver {
+    let mut solver = Solver::default();
+    for link in network.links() {
+        solver.add_resource(bytes_per_ps(link.rate));
+    }
+    solver
 }
 
 /// Returns the time at which the rest of a message has been sent, at least one picosecond later unless nothing is
@@ -236,17 +350,23 @@ fn end_of(now: Time, left_bytes: f64, bytes_per_ps: f64) -> Time {
 mod tests {
     use std::path::Path;
 
-    use pathweave_topo::{Build, Cluster, EqualLinks, ScaleUpConfig, Server, Star, TopologyConfig};
+    use pathweave_topo::{
+        Build, Cluster, EqualLinks, ScaleUpConfig, Server, Star, SwitchLinks, TopologyConfig,
+    };
     use pathweave_units::Rate;
 
     use super::*;
 
     fn carrier(gpus: u32, scale_up: ScaleUpConfig) -> ScaleUpCarrier {
+        carrier_with(gpus, scale_up, &[])
+    }
+
+    fn carrier_with(gpus: u32, scale_up: ScaleUpConfig, changes: &[ScaleUpChange]) -> ScaleUpCarrier {
         let server =
             Server { gpus: Some(gpus), nics: Some(1), scale_up: Some(scale_up), ..Server::default() };
         let cluster = Cluster::new(2, server, TopologyConfig::Star(Star::new(2)));
         let topology = cluster.build(Path::new("")).expect("two servers");
-        ScaleUpCarrier::new(topology.scale_up().expect("given").clone())
+        ScaleUpCarrier::new(topology.scale_up().expect("given").clone(), changes)
     }
 
     fn message(flow: u32, src: u32, dst: u32, bytes: u64) -> ScaleUpMessage {
@@ -269,7 +389,11 @@ mod tests {
     }
 
     fn h100() -> ScaleUpConfig {
-        ScaleUpConfig::Switch(EqualLinks { efficiency: 0.82, ..EqualLinks::new(Rate::from_gbps(3_600)) })
+        ScaleUpConfig::Switch(SwitchLinks {
+            efficiency: 0.82,
+            chips: 4,
+            ..SwitchLinks::new(Rate::from_gbps(3_600))
+        })
     }
 
     /// Seven GPUs send 1 GB each to the eighth, whose ingress has 450 x 0.82 = 369 GB/s: 7 GB take 18.970 ms.
@@ -295,9 +419,60 @@ mod tests {
     /// have half: it ends after 10 us more, when the second has 62.5 kB left, which take 5 us alone.
     #[test]
     fn messages_share_as_long_as_both_move() {
-        let network = ScaleUpConfig::Switch(EqualLinks::new(Rate::from_gbps(100)));
+        let network = ScaleUpConfig::Switch(SwitchLinks::new(Rate::from_gbps(100)));
         let posts = [(0, message(0, 0, 1, 125_000)), (5_000, message(1, 0, 2, 125_000))];
         assert_eq!(play(carrier(4, network), &posts), [15_250, 20_250]);
+    }
+
+    fn change(us: u64, domain: u32, kind: ScaleUpPartKind, action: ScaleUpAction) -> ScaleUpChange {
+        ScaleUpChange { at: Time::ZERO + Duration::from_us(us), part: ScaleUpPart { domain, kind }, action }
+    }
+
+    /// With one of four chips down from the start, seven to one take 4/3 of 18.970 ms. If the chip fails after 10 ms,
+    /// the rest takes 4/3 of 8.970 ms; if it is repaired 3 ms later, in which 2.25 ms of the work are done, the rest
+    /// takes its usual time.
+    #[test]
+    fn a_chip_takes_a_quarter_of_the_rest() {
+        use ScaleUpAction::{Down, Up};
+        let chip = ScaleUpPartKind::Chip(1);
+        let posts: Vec<_> = (0..7).map(|src| (0, message(src, src, 7, 1_000_000_000))).collect();
+        let usual_ns = 18_970_190.0;
+        for (changes, ends_ns) in [
+            (vec![change(0, 0, chip, Down)], usual_ns * 4.0 / 3.0),
+            (vec![change(10_000, 0, chip, Down)], 1e7 + (usual_ns + 250.0 - 1e7) * 4.0 / 3.0 - 250.0),
+            (vec![change(10_000, 0, chip, Down), change(13_000, 0, chip, Up)], usual_ns + 750_000.0),
+            (vec![change(0, 1, chip, Down)], usual_ns),
+            (vec![change(30_000, 0, chip, Down)], usual_ns),
+        ] {
+            let times = play(carrier_with(8, h100(), &changes), &posts);
+            let near = |at: &u64| (*at as f64 - ends_ns - 250.0).abs() < 100.0;
+            assert!(times.iter().all(near), "{changes:?}: {times:?}, not {ends_ns}");
+        }
+    }
+
+    /// Three GPUs in a mesh of 100 Gb/s, 12.5 kB a microsecond. The link from 0 to 1 fails after 4.25 us: of 100 kB,
+    /// 50 kB have passed, and the rest goes over GPU 2, where it shares the link to GPU 1 with another message of
+    /// 100 kB that has 50 kB left. Both end 8 us later. Without any path a message waits for the repair.
+    #[test]
+    fn a_message_goes_around_a_link_that_fails() {
+        use ScaleUpAction::{Down, Up};
+        let mesh = || ScaleUpConfig::FullMesh(EqualLinks::new(Rate::from_gbps(100)));
+        let link = ScaleUpPartKind::Link;
+        let at = |ns, kind, action| ScaleUpChange {
+            at: Time::ZERO + Duration::from_ns(ns),
+            ..change(0, 0, kind, action)
+        };
+        let posts = [(0, message(0, 0, 1, 100_000)), (0, message(1, 2, 1, 100_000))];
+        let fails = [at(4_250, link(0, 1), Down)];
+        assert_eq!(play(carrier_with(3, mesh(), &fails), &posts), [12_250, 12_250]);
+        let isolated =
+            [at(4_250, link(0, 1), Down), at(4_250, link(0, 2), Down), at(100_000, link(0, 1), Up)];
+        assert_eq!(play(carrier_with(3, mesh(), &isolated), &posts), [104_000, 8_250]);
+        // Of four, the detour has two paths of 100 Gb/s each, but the message had 100 Gb/s.
+        let alone = [(0, message(0, 0, 1, 100_000))];
+        assert_eq!(play(carrier_with(4, mesh(), &fails), &alone), [8_250]);
+        let slow = [at(4_250, link(0, 1), ScaleUpAction::Rate(Some(Rate::from_gbps(50))))];
+        assert_eq!(play(carrier_with(3, mesh(), &slow), &posts), [12_250, 8_250]);
     }
 
     /// Domains do not share anything, and the ideal time is that of a message alone.

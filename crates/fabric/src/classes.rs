@@ -13,7 +13,8 @@ use crate::trim::TrimConfig;
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwitchFor {
-    /// Names of the switches: "leaf0", or a pattern in which `*` stands for any characters and `?` for one: "p*.leaf*".
+    /// Names of the switches: "leaf0", or a pattern in which `*` stands for any characters, `?` for one, and `[0-7]`
+    /// for a number: "p*.leaf*".
     #[cfg_attr(feature = "serde", serde(rename = "match", skip_serializing_if = "Option::is_none"))]
     pub names: Option<String>,
     /// Tier of the switches: their distance from the hosts, 0 for ToRs and leaves.

@@ -187,7 +187,8 @@ pub enum FaultConfig {
     /// A link loses all packets, queued or in flight, from `at` until `up_at`. If one direction fails, the other works
     /// until routes avoid the link, which they do in both directions.
     LinkDown {
-        /// Link, named by its ends: "tor0-agg1". One direction of it: "tor0->agg1".
+        /// Link, named by its ends: "tor0-agg1". One direction of it: "tor0->agg1". Link of a scale-up network:
+        /// "srv0.gpu0-srv0.chip1".
         link: String,
         /// Start of the fault.
         at: Duration,
@@ -261,7 +262,7 @@ pub enum FaultConfig {
     },
     /// All links of a switch go down.
     SwitchDown {
-        /// Name of the switch.
+        /// Name of the switch, or of a chip of a scale-up network: "srv0.chip1".
         switch: String,
         /// Start of the fault.
         at: Duration,

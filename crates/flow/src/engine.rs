@@ -2,7 +2,7 @@
 
 use pathweave_execution::{Execution, ScaleUpCarrier, ScheduledStep, Step};
 use pathweave_records::EndReason;
-use pathweave_sim::{Monitor, MonitorDecision, SimError, SimSpec, Snapshot};
+use pathweave_sim::{Monitor, MonitorDecision, SimError, SimSpec, Snapshot, scale_up_changes};
 use pathweave_units::{Duration, Time};
 use pathweave_workload::Task;
 
@@ -88,7 +88,10 @@ impl<'a> Engine<'a> {
             solver,
             execution,
             agenda: EventQueue::default(),
-            scale_up: spec.topology.scale_up().map(|network| ScaleUpCarrier::new(network.clone())),
+            scale_up: match spec.topology.scale_up() {
+                Some(network) => Some(ScaleUpCarrier::new(network.clone(), &scale_up_changes(spec)?)),
+                None => None,
+            },
             lanes: Vec::new(),
             free_lanes: Vec::new(),
             services: Vec::new(),

@@ -304,7 +304,8 @@ impl<'a> Network<'a> {
                         })
                 });
                 let leaf = |host: HostId| topology.ports(host.into())[0].peer;
-                let apart = leaf(src) != leaf(dst) && pair.first.len() == 1 && pair.last.len() == 1;
+                let at_leaf = |ports: &[(u16, f64)]| matches!(ports, [(0, _)]);
+                let apart = leaf(src) != leaf(dst) && at_leaf(&pair.first) && at_leaf(&pair.last);
                 pair.gauges = apart.then_some((from, to));
                 if let Some(FoldedNetwork { resources, classes, .. }) = folding {
                     fold_between(&mut pair.between, resources);

@@ -7,7 +7,7 @@ use pathweave_execution::max_min::bytes_per_ps;
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Service;
 use pathweave_sim::{ErrorSource, PacketFreeNetwork, RouteChoice, SimError, SimSpec};
-use pathweave_topo::{LinkId, NodeId};
+use pathweave_topo::{LinkId, NamedLink, NamedNode, NodeId, Topology};
 use pathweave_units::Forwarding;
 
 use crate::model::{Model, models};
@@ -101,7 +101,7 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
         match fault {
             FaultConfig::LinkRate { .. } => {}
             FaultConfig::LinkDown { .. } | FaultConfig::LinkFlap { .. } | FaultConfig::SwitchDown { .. } => {
-                if let Some(named) = goes_back {
+                if let Some(named) = goes_back.filter(|_| !concerns_scale_up(fault, &spec.topology)) {
                     let why = format!(
                         "packets are lost, and scheme \"{}\" goes back to them (go-back-N)",
                         named.name
@@ -117,6 +117,19 @@ fn check_faults(spec: &SimSpec) -> Result<(), SimError> {
         }
     }
     Ok(())
+}
+
+/// Returns true for a fault of a link or chip of a scale-up network, which carries no packets.
+fn concerns_scale_up(fault: &FaultConfig, topology: &Topology) -> bool {
+    match fault {
+        FaultConfig::LinkDown { link, .. } | FaultConfig::LinkFlap { link, .. } => {
+            matches!(topology.link_or_scale_up(link), Ok(NamedLink::ScaleUp(_)))
+        }
+        FaultConfig::SwitchDown { switch, .. } => {
+            matches!(topology.node_or_chip(switch), Ok(NamedNode::Chip(_)))
+        }
+        _ => false,
+    }
 }
 
 /// Refuses features that schemes and switches show: detours, and buffers that overflow without flow control.

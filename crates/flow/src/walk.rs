@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pathweave_fabric::PortId;
 use pathweave_sim::PacketFreeNetwork;
-use pathweave_topo::{NodeId, Topology};
+use pathweave_topo::{NodeId, Topology, scale_up_ports};
 use pathweave_units::{HostId, Spread};
 
 /// Returns the bits per second that get through from a node, by one of its ports, to the switch of a host.
@@ -133,11 +133,19 @@ impl<'a> Walker<'a> {
             self.weights.push((port, weight));
         };
         if host {
-            // Endpoints send by all of their ports in turn that lead to the destination.
+            // Endpoints send by all of their ports in turn that lead to the destination. Hosts do not forward.
+            let leads = |peer: NodeId| {
+                !self.topology.is_host(peer) && !ways.routing().next_hops(peer, dst).is_empty()
+            };
             for (port, at) in (0..).zip(self.topology.ports(node)) {
-                if at.peer == dst.into() || !ways.routing().from_node(at.peer, dst).is_empty() {
+                if at.peer == dst.into() || leads(at.peer) {
                     add(port);
                 }
+            }
+            let inside = scale_up_ports(self.topology, HostId(node.0), dst);
+            let is_inside = |(port, _): &(u16, f64)| inside >> port & 1 == 1;
+            if self.weights.iter().any(is_inside) {
+                self.weights.retain(is_inside);
             }
         } else {
             ways.routing().next_hops(node, dst).iter().for_each(add);

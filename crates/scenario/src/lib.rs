@@ -19,6 +19,7 @@ mod memory;
 mod model;
 pub mod nccl;
 mod outside_check;
+mod pools;
 mod prepare;
 mod recovery_windows;
 mod resolved;
@@ -34,8 +35,8 @@ pub use inspect::{ExplicitPaths, GroupSize, Inspection, LowerBounds, NetworkSize
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process, Records};
 pub use model::{
-    Calibrate, Fidelity, Fold, NamedScheme, NetworkConfig, ObserveConfig, RetransmissionConfig, RunConfig,
-    Scenario, Verb, WorkloadEntry,
+    Calibrate, Fidelity, Fold, NamedScheme, NetworkConfig, ObserveConfig, PlacedPool, Pool, PoolHosts,
+    PoolPlacement, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
 };
 pub use pathweave_sim::payload_share;
 pub use pathweave_topo::read_text_file;

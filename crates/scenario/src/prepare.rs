@@ -8,9 +8,8 @@ use pathweave_sim::{
     ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes, with_switch_latencies,
 };
 use pathweave_topo::{
-    LinkForError, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition,
+    LinkForError, NamedNode, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition,
 };
-use pathweave_units::Rng;
 use pathweave_workload::{
     FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
 };
@@ -21,6 +20,7 @@ use crate::latency;
 use crate::load::Loaded;
 use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
+use crate::pools;
 use crate::recovery_windows;
 use crate::resolved;
 use crate::run;
@@ -168,25 +168,15 @@ impl Loaded {
         Ok(Some(parts.into()))
     }
 
-    /// Returns the hosts of each pool as the environment of its workloads. The hosts are shuffled with the seed and
-    /// divided among the pools.
-    fn pools(&self, env: &WorkloadEnv) -> Result<BTreeMap<&String, WorkloadEnv>, Diagnostics> {
-        let pools = &self.scenario.pools;
-        let mut left: Vec<u32> = (0..env.hosts).collect();
-        Rng::for_component(self.scenario.seed, "pools", 0).shuffle(&mut left);
-        let mut made = BTreeMap::new();
-        for (name, &hosts) in pools {
-            if hosts as usize > left.len() {
-                let all: u64 = pools.values().map(|&hosts| u64::from(hosts)).sum();
-                let message = format!("pools of {all} hosts together, but the topology has {}", env.hosts);
-                let path = FieldPath::root().key("pools").key(name);
-                return Err(self.add_location(Diagnostic::new(path, message)).into());
-            }
-            let mut members: Vec<u32> = left.drain(..hosts as usize).collect();
-            members.sort_unstable();
-            made.insert(name, env.of_members(&members));
-        }
-        Ok(made)
+    /// Returns the hosts of each pool as the environment of its workloads, and notes on hosts that were chosen.
+    fn pools(
+        &self,
+        topology: &Topology,
+        env: &WorkloadEnv,
+    ) -> Result<(BTreeMap<&String, WorkloadEnv>, Vec<String>), Diagnostics> {
+        let members = pools::members(&self.scenario, env).map_err(|finding| self.add_location(finding))?;
+        let notes = pools::notes(&self.scenario, topology, &members);
+        Ok((members.into_iter().map(|(name, members)| (name, env.of_members(&members))).collect(), notes))
     }
 
     /// Computes the explicit paths if the routing uses any.
@@ -227,13 +217,13 @@ impl Loaded {
     /// Builds the messages of all workloads. Returns them with notes.
     pub(crate) fn messages(
         &self,
-        topology: &Topology,
+        topology: &Arc<Topology>,
         fold: Fold,
     ) -> Result<(Arc<MessageGraph>, Vec<String>), Diagnostics> {
         let scenario = &self.scenario;
         let env = workload_env(&scenario.topology, topology, scenario.seed, &self.base_dir);
         let env = WorkloadEnv { fold, ..env };
-        let pools = self.pools(&env)?;
+        let (pools, of_pools) = self.pools(topology, &env)?;
         let mut builder = GraphBuilder::new(env.hosts);
         let mut found = Vec::new();
         for (i, workload) in scenario.workload.iter().enumerate() {
@@ -244,7 +234,7 @@ impl Loaded {
             }
         }
         Diagnostics::check(found)?;
-        let notes = builder.notes().to_vec();
+        let notes = of_pools.into_iter().chain(builder.notes().iter().cloned()).collect();
         let whole = FieldPath::root().key("workload");
         let graph = builder.finish().map_err(|why| self.add_location(graph_error(&whole, &why)))?;
         if graph.messages().is_empty() {
@@ -267,8 +257,12 @@ impl Loaded {
                 | Fault::LinkRate { link, .. }
                 | Fault::LinkDelay { link, .. }
                 | Fault::LinkLoss { link, .. }
-                | Fault::LinkCorruption { link, .. } => ("link", topology.ways_by_name(link).map(drop)),
-                Fault::SwitchDown { switch, .. } => ("switch", node(topology, switch, false)),
+                | Fault::LinkCorruption { link, .. } => ("link", topology.link_or_scale_up(link).map(drop)),
+                Fault::SwitchDown { switch, .. } => {
+                    let found = topology.node_or_chip(switch);
+                    let is_node = matches!(found, Ok(NamedNode::Node(_)));
+                    ("switch", if is_node { node(topology, switch, false) } else { found.map(drop) })
+                }
                 Fault::PauseStorm { host, .. } => ("host", node(topology, host, true)),
             };
             if let Err(why) = result {

@@ -62,7 +62,7 @@ impl ServerSize {
     /// Returns the servers of a topology, if it has any.
     pub(crate) fn new(topology: &Topology, finder: &mut PathFinder<'_>) -> Option<ServerSize> {
         let servers = topology.servers()?;
-        let scale_up = servers.scale_up().map(|network| ScaleUpSize {
+        let scale_up = servers.any_scale_up().map(|network| ScaleUpSize {
             domain: network.domain_size(),
             gpu_gbps: gbps(network.rate_of(HostId(0)).as_bps()),
             delay_ns: network.delay().as_ps() as f64 / 1e3,
@@ -78,7 +78,7 @@ impl ServerSize {
             nics: servers.nics(),
             nic_ports: servers.nic_ports(),
             planes: servers.planes(),
-            gpu_ports_gbps: gbps(topology.host_rate(HostId(0)).as_bps()),
+            gpu_ports_gbps: gbps(topology.scale_out_rate(HostId(0)).as_bps()),
             scale_up,
             leaves: (0..servers.count().min(2)).map(|server| leaves(topology, servers, server)).collect(),
             hops: hops(topology, servers, finder),
@@ -94,9 +94,10 @@ fn gbps(bps: u64) -> f64 {
     bps as f64 / 1e9
 }
 
-/// Returns true if a node is a switch that is part of a server: a shared NIC, or a PCIe link.
+/// Returns true if a node is a switch that is part of a server: a shared NIC, a PCIe link, or a chip of its scale-up
+/// network.
 fn is_part(topology: &Topology, servers: &Servers, node: NodeId) -> bool {
-    topology.switch_index(node).is_some_and(|switch| servers.has_part(switch))
+    topology.switch_index(node).is_some_and(|switch| servers.has_part(switch) || servers.has_chip(switch))
 }
 
 /// Returns the names of the leaves of a server, each once.
@@ -113,7 +114,7 @@ fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
             if is_part(topology, servers, port.peer) {
                 let beyond = topology.ports(port.peer).iter().map(|port| port.peer);
                 beyond.filter(|node| !topology.is_host(*node)).for_each(&mut add);
-            } else {
+            } else if !topology.is_host(port.peer) {
                 add(port.peer);
             }
         }
@@ -124,7 +125,7 @@ fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
 /// Returns the distances from GPU 0 to the GPUs of the next server outside its scale-up domain: GPU 0 (on its rail)
 /// and GPU 1 (off it), and to GPU 0 of the last server.
 fn hops(topology: &Topology, servers: &Servers, finder: &mut PathFinder<'_>) -> Vec<ServerHops> {
-    let next = servers.scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
+    let next = servers.any_scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
     let last = (servers.count() - 1) * servers.gpus();
     let mut targets = vec![next, next + 1, last];
     targets.retain(|&target| target >= next && target < topology.hosts());

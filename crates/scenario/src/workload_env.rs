@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use pathweave_topo::{NodeId, Topology, TopologyConfig};
 use pathweave_units::{HostId, Rate};
@@ -10,12 +11,12 @@ use pathweave_workload::WorkloadEnv;
 /// Returns the environment of workload generators.
 pub(crate) fn workload_env(
     config: &TopologyConfig,
-    topology: &Topology,
+    topology: &Arc<Topology>,
     seed: u64,
     base_dir: &Path,
 ) -> WorkloadEnv {
     let hosts = || (0..topology.hosts()).map(HostId);
-    let slowest = hosts().map(|host| topology.host_rate(host)).min().unwrap_or(Rate::ZERO);
+    let slowest = hosts().map(|host| topology.scale_out_rate(host)).min().unwrap_or(Rate::ZERO);
     let racks = racks(topology);
     WorkloadEnv {
         racks: racks.of_host,
@@ -25,6 +26,7 @@ pub(crate) fn workload_env(
         seed,
         base_dir: base_dir.to_owned(),
         node_ids: node_ids(config, topology),
+        topology: Some(topology.clone()),
         ..WorkloadEnv::new(topology.hosts(), slowest)
     }
 }
@@ -74,7 +76,7 @@ mod tests {
     #[test]
     fn racks_and_pods_of_a_fat_tree() {
         let config = TopologyConfig::FatTree(FatTree::k_ary(4));
-        let topology = config.build(Path::new("")).unwrap();
+        let topology = Arc::new(config.build(Path::new("")).unwrap());
         let env = workload_env(&config, &topology, 7, Path::new("x"));
         assert_eq!((env.hosts, env.host_rate, env.seed), (16, Rate::from_gbps(100), 7));
         assert_eq!(env.racks, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7]);

@@ -67,6 +67,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                     shard.on_step(now, step);
                 }
             }
+            Action::ScaleUp(..) => {}
             Action::Reroute => match self.in_all(|network| network.reroute(spec)) {
                 Some(before) => self.tell_of_paths(now, |network, (from, to)| {
                     network.routes.differs(&spec.topology, &before, from, to)

@@ -248,10 +248,13 @@ impl<'a> Coordinator<'a> {
         match duty {
             GlobalAction::Fault(entry) => {
                 if let Some(port) = entry.action.port(&whole.shards[0].network.map) {
-                    self.recorder.fault(now, &entry, (port, self.node_of_port[port as usize]));
+                    self.recorder.fault(now, &entry, (Some(port), self.node_of_port[port as usize]));
                     if let Action::Rate(..) = entry.action {
                         self.busy.settle_before_change(whole, now, port);
                     }
+                }
+                if let Action::ScaleUp(part, _) = entry.action {
+                    self.recorder.fault(now, &entry, (None, self.spec.topology.scale_up_host(part).0));
                 }
                 whole.on_fault(now, entry);
             }

@@ -1,11 +1,12 @@
 //! Agenda of faults: scenario entries resolved to ports and ordered by time.
 
+use pathweave_execution::{ScaleUpAction, ScaleUpChange};
 use pathweave_fabric::config::{FaultConfig, Shares, SwitchConfig};
 use pathweave_fabric::{PortId, PortMap};
-use pathweave_topo::{LinkId, Topology, Ways};
+use pathweave_topo::{LinkId, NamedLink, NamedNode, ScaleUpPart, TopoError, Topology, Ways};
 use pathweave_units::{Duration, Rate, Time};
 
-use crate::spec::SimError;
+use crate::spec::{SimError, SimSpec};
 
 /// Change of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +28,8 @@ pub enum Action {
     StormStart(PortId),
     /// The host stops pausing this port.
     StormStop(PortId),
+    /// A part of a scale-up network changes. The networks know it from the start ([`scale_up_changes`]).
+    ScaleUp(ScaleUpPart, ScaleUpAction),
     /// Routing detects the present state of the links.
     Reroute,
 }
@@ -45,9 +48,28 @@ impl Action {
                 Some(if ways == Ways::FromB { at_b } else { at_a })
             }
             Action::StormStart(port) | Action::StormStop(port) => Some(port),
-            Action::Reroute => None,
+            Action::ScaleUp(..) | Action::Reroute => None,
         }
     }
+}
+
+/// Returns the changes of scale-up networks, ordered by time.
+///
+/// # Errors
+/// A fault has a value out of its range or names a link or node that does not exist.
+pub fn scale_up_changes(spec: &SimSpec) -> Result<Vec<ScaleUpChange>, SimError> {
+    let mut changes = Vec::new();
+    if spec.topology.scale_up().is_some() {
+        for (index, fault) in spec.faults.iter().enumerate() {
+            for (at, action) in actions(&spec.topology, None, index, fault)? {
+                if let Action::ScaleUp(part, action) = action {
+                    changes.push(ScaleUpChange { at: Time::ZERO + at, part, action });
+                }
+            }
+        }
+    }
+    changes.sort_by_key(|change| change.at);
+    Ok(changes)
 }
 
 /// Action with its time and the fault that causes it.
@@ -70,11 +92,7 @@ pub(crate) fn agenda(
 ) -> Result<Vec<Entry>, SimError> {
     let mut entries = Vec::new();
     for (index, fault) in faults.iter().enumerate() {
-        fault.validate().map_err(|error| SimError::Fault { index, error })?;
-        let target =
-            |error: pathweave_topo::TopoError| SimError::FaultTarget { index, message: error.to_string() };
-        let link = |name: &str| topology.ways_by_name(name).map_err(target);
-        let mut add = |at: Duration, action| {
+        for (at, action) in actions(topology, Some(map), index, fault)? {
             entries.push(Entry { at: Time::ZERO + at, fault: Some(index), action });
             let routing_sees = match action {
                 Action::Down(..) | Action::Up(..) => true,
@@ -85,69 +103,120 @@ pub(crate) fn agenda(
                 let at = (Time::ZERO + at).saturating_add(switch.reroute_after);
                 entries.push(Entry { at, fault: None, action: Action::Reroute });
             }
-        };
-        match fault {
-            FaultConfig::LinkDown { link: name, at, up_at } => {
-                let (link, ways) = link(name)?;
-                add(*at, Action::Down(link, ways));
-                up_at.iter().for_each(|&at| add(at, Action::Up(link, ways)));
-            }
-            FaultConfig::LinkFlap { link: name, at, down_for, up_for, times } => {
-                let (link, ways) = link(name)?;
-                for turn in 0..u64::from(*times) {
-                    let down = *at + (*down_for + *up_for) * turn;
-                    add(down, Action::Down(link, ways));
-                    add(down + *down_for, Action::Up(link, ways));
-                }
-            }
-            FaultConfig::LinkRate { link: name, at, rate, until } => {
-                let (link, ways) = link(name)?;
-                add(*at, Action::Rate(link, ways, Some(*rate)));
-                until.iter().for_each(|&at| add(at, Action::Rate(link, ways, None)));
-            }
-            FaultConfig::LinkDelay { link: name, at, delay, until } => {
-                let (link, ways) = link(name)?;
-                add(*at, Action::Delay(link, ways, Some(*delay)));
-                until.iter().for_each(|&at| add(at, Action::Delay(link, ways, None)));
-            }
-            FaultConfig::LinkLoss { link: name, at, probability, until } => {
-                let (link, ways) = link(name)?;
-                add(*at, Action::Loss(link, ways, *probability));
-                until.iter().for_each(|&at| add(at, Action::Loss(link, ways, 0.0)));
-            }
-            FaultConfig::LinkCorruption { link: name, at, probability, until } => {
-                let (link, ways) = link(name)?;
-                add(*at, Action::Corruption(link, ways, *probability));
-                until.iter().for_each(|&at| add(at, Action::Corruption(link, ways, 0.0)));
-            }
-            FaultConfig::SwitchDown { switch, at, up_at } => {
-                let node = topology.node_by_name(switch).map_err(target)?;
-                if topology.is_host(node) {
-                    let message = format!("\"{switch}\" is a host; switch-down takes a switch");
-                    return Err(SimError::FaultTarget { index, message });
-                }
-                for port in topology.ports(node) {
-                    add(*at, Action::Down(port.link, Ways::Both));
-                    up_at.iter().for_each(|&at| add(at, Action::Up(port.link, Ways::Both)));
-                }
-            }
-            FaultConfig::PauseStorm { host, at, until } => {
-                let node = topology.node_by_name(host).map_err(target)?;
-                if !topology.is_host(node) {
-                    let message = format!("\"{host}\" is a switch; pause-storm takes a host");
-                    return Err(SimError::FaultTarget { index, message });
-                }
-                for port in topology.ports(node) {
-                    let (a, b) = map.ends(port.link.index());
-                    let towards_host = if port.is_a { b } else { a };
-                    add(*at, Action::StormStart(towards_host));
-                    until.iter().for_each(|&at| add(at, Action::StormStop(towards_host)));
-                }
-            }
         }
     }
     entries.sort_by_key(|entry| entry.at);
     // Many links change at once when a switch fails, but routing needs to be updated only once.
     entries.dedup_by(|a, b| a.action == Action::Reroute && a == b);
     Ok(entries)
+}
+
+/// Returns the actions of a fault with their times. Without `map`, those of ports are left out.
+fn actions(
+    topology: &Topology,
+    map: Option<&PortMap>,
+    index: usize,
+    fault: &FaultConfig,
+) -> Result<Vec<(Duration, Action)>, SimError> {
+    fault.validate().map_err(|error| SimError::Fault { index, error })?;
+    let wrong = |message: String| SimError::FaultTarget { index, message };
+    let target = |error: TopoError| wrong(error.to_string());
+    let any_link = |name: &str| topology.link_or_scale_up(name).map_err(target);
+    let packet_link = |name: &str| match any_link(name)? {
+        NamedLink::Link(link, ways) => Ok((link, ways)),
+        NamedLink::ScaleUp(_) => Err(wrong(format!(
+            "\"{name}\" is a link of a scale-up network, which carries no packets; it takes link-down, link-flap and \
+             link-rate"
+        ))),
+    };
+    let mut made = Vec::new();
+    let mut add = |at: Duration, action| made.push((at, action));
+    match fault {
+        FaultConfig::LinkDown { link: name, at, up_at } => {
+            let link = any_link(name)?;
+            add(*at, down(link));
+            up_at.iter().for_each(|&at| add(at, up(link)));
+        }
+        FaultConfig::LinkFlap { link: name, at, down_for, up_for, times } => {
+            let link = any_link(name)?;
+            for turn in 0..u64::from(*times) {
+                let begin = *at + (*down_for + *up_for) * turn;
+                add(begin, down(link));
+                add(begin + *down_for, up(link));
+            }
+        }
+        FaultConfig::LinkRate { link: name, at, rate, until } => {
+            let link = any_link(name)?;
+            add(*at, at_rate(link, Some(*rate)));
+            until.iter().for_each(|&at| add(at, at_rate(link, None)));
+        }
+        FaultConfig::LinkDelay { link: name, at, delay, until } => {
+            let (link, ways) = packet_link(name)?;
+            add(*at, Action::Delay(link, ways, Some(*delay)));
+            until.iter().for_each(|&at| add(at, Action::Delay(link, ways, None)));
+        }
+        FaultConfig::LinkLoss { link: name, at, probability, until } => {
+            let (link, ways) = packet_link(name)?;
+            add(*at, Action::Loss(link, ways, *probability));
+            until.iter().for_each(|&at| add(at, Action::Loss(link, ways, 0.0)));
+        }
+        FaultConfig::LinkCorruption { link: name, at, probability, until } => {
+            let (link, ways) = packet_link(name)?;
+            add(*at, Action::Corruption(link, ways, *probability));
+            until.iter().for_each(|&at| add(at, Action::Corruption(link, ways, 0.0)));
+        }
+        FaultConfig::SwitchDown { switch, at, up_at } => {
+            for link in links_of_switch(topology, switch).map_err(wrong)? {
+                add(*at, down(link));
+                up_at.iter().for_each(|&at| add(at, up(link)));
+            }
+        }
+        FaultConfig::PauseStorm { host, at, until } => {
+            let node = topology.node_by_name(host).map_err(target)?;
+            if !topology.is_host(node) {
+                return Err(wrong(format!("\"{host}\" is a switch; pause-storm takes a host")));
+            }
+            for port in topology.ports(node) {
+                let Some((a, b)) = map.map(|map| map.ends(port.link.index())) else { continue };
+                let towards_host = if port.is_a { b } else { a };
+                add(*at, Action::StormStart(towards_host));
+                until.iter().for_each(|&at| add(at, Action::StormStop(towards_host)));
+            }
+        }
+    }
+    Ok(made)
+}
+
+/// Returns what fails with a switch: all its links, or a chip of a scale-up network.
+fn links_of_switch(topology: &Topology, name: &str) -> Result<Vec<NamedLink>, String> {
+    match topology.node_or_chip(name).map_err(|why| why.to_string())? {
+        NamedNode::Chip(part) => Ok(vec![NamedLink::ScaleUp(part)]),
+        NamedNode::Node(node) if topology.is_host(node) => {
+            Err(format!("\"{name}\" is a host; switch-down takes a switch"))
+        }
+        NamedNode::Node(node) => {
+            Ok(topology.ports(node).iter().map(|port| NamedLink::Link(port.link, Ways::Both)).collect())
+        }
+    }
+}
+
+fn down(link: NamedLink) -> Action {
+    match link {
+        NamedLink::Link(link, ways) => Action::Down(link, ways),
+        NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Down),
+    }
+}
+
+fn up(link: NamedLink) -> Action {
+    match link {
+        NamedLink::Link(link, ways) => Action::Up(link, ways),
+        NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Up),
+    }
+}
+
+fn at_rate(link: NamedLink, rate: Option<Rate>) -> Action {
+    match link {
+        NamedLink::Link(link, ways) => Action::Rate(link, ways, rate),
+        NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Rate(rate)),
+    }
 }

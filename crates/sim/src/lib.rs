@@ -62,6 +62,7 @@ mod work;
 
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use config::{Calibrate, Fold, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION, Verb};
+pub use faults::scale_up_changes;
 pub use followed::followed;
 pub use footprint::{Footprint, Sizes, Weight, flows_can_leave, records_can_be_written_singly};
 pub use ideal::{IdealPath, ideal_fct};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use borsh::{BorshDeserialize, BorshSerialize};
+use pathweave_execution::ScaleUpAction;
 use pathweave_execution::Step;
 use pathweave_fabric::{DropReason, FabricEvent, FabricEventKind, Header};
 use pathweave_records::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
@@ -93,19 +94,20 @@ impl Recorder {
         (now + interval, since)
     }
 
-    /// Records the begin or end of a fault at a link: `link` is the port that feeds it, `node` the owner of this
-    /// port.
-    pub(crate) fn fault(&mut self, now: Time, entry: &Entry, (link, node): (u32, u32)) {
+    /// Records the begin or end of a fault at a link: `link` is the port that feeds it, if it carries packets, and `node`
+    /// the node at which it begins.
+    pub(crate) fn fault(&mut self, now: Time, entry: &Entry, (link, node): (Option<u32>, u32)) {
         let Some(index) = entry.fault else { return };
         let ends = match entry.action {
             Action::Up(..) | Action::Rate(.., None) | Action::Delay(.., None) | Action::StormStop(_) => true,
+            Action::ScaleUp(_, change) => matches!(change, ScaleUpAction::Up | ScaleUpAction::Rate(None)),
             Action::Loss(.., p) | Action::Corruption(.., p) => p == 0.0,
             _ => false,
         };
         let kind = if ends { EventKind::Repair } else { EventKind::Fault };
         self.events.push(EventRecord {
             value: index as f64,
-            link: Some(link),
+            link,
             ..EventRecord::new(now.as_ps(), kind, node)
         });
     }

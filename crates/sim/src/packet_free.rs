@@ -49,7 +49,9 @@ impl<'a> PacketFreeNetwork<'a> {
         let mut switch = spec.switch.clone();
         switch.forwarding.kind = Some(forwarding::of_run(spec)?);
         let network = Network::new(spec, &switch)?;
-        let changes = agenda(&spec.topology, &network.map, &spec.faults, &switch)?;
+        let mut changes = agenda(&spec.topology, &network.map, &spec.faults, &switch)?;
+        // Scale-up networks have no routes.
+        changes.retain(|change| !matches!(change.action, NetworkChange::ScaleUp(..)));
         check_distances(spec, &network.routes)?;
         let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
         let queue_pairs = queue_pair_numbers(spec, &connections)?;
@@ -174,7 +176,8 @@ impl<'a> PacketFreeNetwork<'a> {
             | NetworkChange::Loss(..)
             | NetworkChange::Corruption(..)
             | NetworkChange::StormStart(_)
-            | NetworkChange::StormStop(_) => {}
+            | NetworkChange::StormStop(_)
+            | NetworkChange::ScaleUp(..) => {}
         }
     }
 }

@@ -153,8 +153,9 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         _ => max_flow(shortest_links(topology, routing, (src, dst), out), src.into(), dst.into()),
     };
     let nic_rate = match topology.edge() {
-        HostAttachment::Network => line_rate,
-        HostAttachment::Host => line_rate.min(beyond(topology, routing, src, dst)),
+        // Only the first port leads to a switch that is part of the host.
+        HostAttachment::Host if out == 1 => line_rate.min(beyond(topology, routing, src, dst)),
+        HostAttachment::Network | HostAttachment::Host => line_rate,
     };
     Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, to_edge, header: None })
 }

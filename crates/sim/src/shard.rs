@@ -13,6 +13,7 @@ use pathweave_wire::Body;
 
 use crate::check::Ledger;
 use crate::config::Verb;
+use crate::faults::scale_up_changes;
 use crate::followed::{Followed, Inspect};
 use crate::hosts::Hosts;
 use crate::mailbox::Outbox;
@@ -142,7 +143,13 @@ impl<'a, const C: usize> Shard<'a, C> {
                 shuffle: None,
             },
             outbox: Outbox::new(&place, &network.fabric),
-            scale_up: spec.topology.scale_up().map(|network| Box::new(ScaleUpCarrier::new(network.clone()))),
+            scale_up: match spec.topology.scale_up() {
+                Some(network) => {
+                    let changes = scale_up_changes(spec)?;
+                    Some(Box::new(ScaleUpCarrier::new(network.clone(), &changes)))
+                }
+                None => None,
+            },
             host_events: 0,
             latest: Time::ZERO,
             sent_due: Time::MAX,

@@ -286,7 +286,7 @@ mod tests {
         for scheme in schemes {
             let rings = Traffic::RingAllReduce(RingAllReduce {
                 size: Bytes::new(400_000),
-                group_size: Some(8),
+                group_size: Some(8.into()),
                 placement: Placement::default(),
                 repetitions: 2,
                 compute: Duration::from_us(3),

@@ -32,17 +32,30 @@ impl Topology {
         rates.fold(Rate::ZERO, Rate::saturating_add)
     }
 
+    /// Returns the total rate of a host's ports without those of a scale-up network.
+    pub fn scale_out_rate(&self, host: HostId) -> Rate {
+        let Some(servers) = self.servers() else { return self.host_rate(host) };
+        let out = self
+            .ports(host.into())
+            .iter()
+            .filter(|port| self.switch_index(port.peer).is_some_and(|switch| !servers.has_chip(switch)));
+        out.map(|port| self.link(port.link).rate).fold(Rate::ZERO, Rate::saturating_add)
+    }
+
     /// Returns the total rate of all hosts' ports, an upper bound of the throughput of any workload.
     pub fn hosts_rate(&self) -> Rate {
         (0..self.hosts()).map(|host| self.host_rate(HostId(host))).fold(Rate::ZERO, Rate::saturating_add)
     }
 
-    /// Returns the capacity of each tier that has switches, from the lowest.
+    /// Returns the capacity of each tier that has switches, from the lowest, without the chips of scale-up networks.
     pub fn tiers(&self) -> Vec<TierCapacity> {
         let tier_of = |node: NodeId| self.switch_index(node).map(|index| self.switches()[index].tier);
         let empty = |tier| TierCapacity { tier, switches: 0, down: Rate::ZERO, up: Rate::ZERO };
         let mut tiers: Vec<TierCapacity> = (0..=u8::MAX).map(empty).collect();
         for (index, switch) in self.switches().iter().enumerate() {
+            if self.servers().is_some_and(|servers| servers.has_chip(index)) {
+                continue;
+            }
             let capacity = &mut tiers[usize::from(switch.tier)];
             capacity.switches += 1;
             for port in self.ports(self.switch_node(index)) {

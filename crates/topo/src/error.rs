@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pathweave_units::suggestion;
+use pathweave_units::{GlobError, suggestion};
 
 /// Error in a topology, in its file, or in a name that refers to it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +54,9 @@ pub enum TopoError {
         /// Existing names by kind: "host0 to host63, gpu0.0 to gpu7.7".
         known: String,
     },
+    /// A pattern of names is malformed.
+    #[error(transparent)]
+    Pattern(GlobError),
 }
 
 /// Creates the error of a field whose value is not allowed.

@@ -11,7 +11,8 @@ use crate::routing::Routing;
 const MAX_RATE_RATIO: u64 = 4;
 
 /// Returns the ports of `src` on shortest paths to `dst`, as a bit set, or 0 if there is no route. Excludes ports
-/// with less than a quarter of the rate of the fastest of them.
+/// with less than a quarter of the rate of the fastest of them. Hosts of one scale-up network use its ports as long as
+/// they have any.
 pub fn leading_ports(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> u64 {
     let ports = topology.ports(src.into());
     let hops = routing.from_host(src, dst);
@@ -19,9 +20,22 @@ pub fn leading_ports(topology: &Topology, routing: &Routing, src: HostId, dst: H
         return u64::from(!hops.is_empty());
     }
     let rate = |port: u16| rate(topology, &ports[usize::from(port)]).as_bps();
-    let fastest = hops.iter().map(rate).max().unwrap_or(0);
-    let used = hops.iter().filter(|port| rate(*port).saturating_mul(MAX_RATE_RATIO) >= fastest);
+    let inside = scale_up_ports(topology, src, dst);
+    let has_inside = hops.iter().any(|port| inside >> port & 1 == 1);
+    let hops = || hops.iter().filter(|port| !has_inside || inside >> port & 1 == 1);
+    let fastest = hops().map(rate).max().unwrap_or(0);
+    let used = hops().filter(|port| rate(*port).saturating_mul(MAX_RATE_RATIO) >= fastest);
     used.fold(0, |bits, port| bits | 1 << port)
+}
+
+/// Returns the ports of `src` to a scale-up network that joins both hosts and carries packets, as a bit set.
+pub fn scale_up_ports(topology: &Topology, src: HostId, dst: HostId) -> u64 {
+    let Some(servers) = topology.servers().filter(|servers| servers.joins_by_packets(src, dst)) else {
+        return 0;
+    };
+    let is_chip = |node: NodeId| topology.switch_index(node).is_none_or(|switch| servers.has_chip(switch));
+    let ports = topology.ports(src.into()).iter().enumerate().filter(|(_, port)| is_chip(port.peer));
+    ports.fold(0, |bits, (index, _)| bits | 1 << index)
 }
 
 /// Returns the ports of a node that lead towards `dst`: for a host those of [`leading_ports`], for a switch all ports

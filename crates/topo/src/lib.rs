@@ -56,7 +56,7 @@ pub use graph::{
     HostAttachment, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch,
     Topology,
 };
-pub use host_ports::{leading_ports, rate_of_ports};
+pub use host_ports::{leading_ports, rate_of_ports, scale_up_ports};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use link_settings::{LinkFor, LinkForError};
 pub use max_flow::max_flow;
@@ -68,7 +68,9 @@ pub use path_sets::{
 pub use paths::{PairPaths, PathDistribution, PathFinder, PathGroup};
 pub use read::read_text_file;
 pub use routing::{Arithmetic, NextHops, Routing};
-pub use scale_up::{LinkShare, ScaleUp, ScaleUpLink};
+pub use scale_up::{
+    LinkShare, NamedLink, NamedNode, PartState, ScaleUp, ScaleUpLink, ScaleUpPart, ScaleUpPartKind,
+};
 pub use servers::Servers;
 pub use sites::Sites;
 pub use symmetry::Automorphism;

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use pathweave_units::closest_name;
+use pathweave_units::{Glob, HostId, closest_name};
 
 use crate::directions::Ways;
 use crate::error::TopoError;
@@ -105,6 +105,31 @@ impl Topology {
             }
         }
         Err(unknown(almost))
+    }
+
+    /// Returns the hosts whose names match a pattern ([`Glob`]), in order of their numbers; at least one.
+    ///
+    /// # Errors
+    /// The pattern is malformed, or no host has such a name.
+    pub fn hosts_matching(&self, pattern: &str) -> Result<Vec<HostId>, TopoError> {
+        // A name may contain the letters of patterns.
+        if let Some(host) = self.find_node(pattern).and_then(|node| self.as_host(node)) {
+            return Ok(vec![host]);
+        }
+        let glob = Glob::parse(pattern).map_err(TopoError::Pattern)?;
+        let all = (0..self.hosts()).map(HostId);
+        let hosts: Vec<HostId> = all.filter(|&host| glob.matches(&self.node_name(host.into()))).collect();
+        if !hosts.is_empty() {
+            return Ok(hosts);
+        }
+        let names: Vec<_> = (0..self.hosts()).map(|host| self.node_name(NodeId(host))).collect();
+        let nearest = closest_name(&glob.example(), names.iter().map(AsRef::as_ref)).map(str::to_owned);
+        let known = match names.as_slice() {
+            [] => String::new(),
+            [only] => only.clone().into_owned(),
+            [first, .., last] => format!("{first} to {last}"),
+        };
+        Err(TopoError::UnknownName { kind: "host", name: pattern.to_owned(), nearest, known })
     }
 
     fn find_node(&self, name: &str) -> Option<NodeId> {
@@ -250,6 +275,21 @@ mod tests {
         assert_eq!(error.to_string(), "no link is named \"tor0-agg0.7\"; did you mean \"tor0-agg0.0\"?");
         assert!(topology.link_by_name("tor0-core0").is_err());
         assert!(topology.link_by_name("tor0-agg0.0#1").is_err());
+    }
+
+    #[test]
+    fn patterns_select_hosts() {
+        let topology = FatTree::k_ary(4).build(Path::new(".")).unwrap();
+        let hosts = |pattern: &str| topology.hosts_matching(pattern);
+        let ids = |ids: &[u32]| Ok(ids.iter().copied().map(HostId).collect::<Vec<_>>());
+        assert_eq!(hosts("host[2-4]"), ids(&[2, 3, 4]));
+        assert_eq!(hosts("host1?"), ids(&[10, 11, 12, 13, 14, 15]));
+        assert_eq!(hosts("host7"), ids(&[7]));
+        let error = |pattern: &str| hosts(pattern).unwrap_err().to_string();
+        assert_eq!(error("hots[2-4]"), "no host is named \"hots[2-4]\"; did you mean \"host2\"?");
+        assert_eq!(error("tor*"), "no host is named \"tor*\"; there are host0 to host15");
+        assert_eq!(error("tor0"), "no host is named \"tor0\"; there are host0 to host15");
+        assert!(error("host[3-").contains("has no \"]\""));
     }
 
     #[test]

@@ -4,6 +4,11 @@
 //! topology are alike. The network is a graph of directed links. Traffic between two GPUs is divided among all
 //! shortest paths, in proportion to the rates of their links.
 
+mod parts;
+
+pub(crate) use parts::usable_rate;
+pub use parts::{NamedLink, NamedNode, PartState, ScaleUpPart, ScaleUpPartKind};
+
 use std::collections::VecDeque;
 
 use pathweave_units::{Duration, HostId, Rate};
@@ -33,6 +38,11 @@ pub struct LinkShare {
 pub struct ScaleUp {
     domain: u32,
     delay: Duration,
+    /// Number of chips of the switch, among which each GPU divides its links evenly; 0 without a switch. In a network
+    /// without faults, they are one node.
+    chips: u32,
+    /// Usable part of the rate of a link.
+    efficiency: f64,
     links: Vec<ScaleUpLink>,
     /// Links that begin at node `n` are `links[first[n]..first[n + 1]]`.
     first: Vec<u32>,
@@ -52,12 +62,24 @@ impl ScaleUp {
             parallel
         });
         let first = (0..=nodes).map(|node| links.partition_point(|link| link.from < node) as u32).collect();
-        ScaleUp { domain, delay, links, first }
+        ScaleUp { domain, delay, chips: 0, efficiency: 1.0, links, first }
+    }
+
+    /// Returns the network with the number of chips of its switch and the usable part of rates, which is already part
+    /// of the rates of its links.
+    #[must_use]
+    pub(crate) fn with_parts(self, chips: u32, efficiency: f64) -> Self {
+        ScaleUp { chips, efficiency, ..self }
     }
 
     /// Returns the number of GPUs of a domain.
     pub fn domain_size(&self) -> u32 {
         self.domain
+    }
+
+    /// Returns the number of chips of the switch; 0 without a switch.
+    pub fn chips(&self) -> u32 {
+        self.chips
     }
 
     /// Returns the time that a message takes in addition to that of its bytes.
@@ -89,7 +111,8 @@ impl ScaleUp {
             .fold(Rate::ZERO, |sum, link| sum.saturating_add(link.rate))
     }
 
-    /// Returns the links that carry traffic from one host to another of its domain, with the share of each.
+    /// Returns the links that carry traffic from one host to another of its domain, with the share of each; none if no
+    /// path is left.
     ///
     /// # Panics
     /// The hosts belong to different domains.
@@ -159,6 +182,16 @@ impl ScaleUp {
             }
         }
         (order, distance)
+    }
+
+    /// Returns two GPUs of a domain between which there is neither a link nor a switch, if there are any.
+    pub(crate) fn without_link(&self) -> Option<(u32, u32)> {
+        if self.chips > 0 {
+            return None;
+        }
+        let all = (0..self.domain).flat_map(|a| (a + 1..self.domain).map(move |b| (a, b)));
+        let joined = |a: u32, b: u32| self.links_from(a).iter().any(|link| link.to == b);
+        all.into_iter().find(|&(a, b)| !joined(a, b))
     }
 
     /// Returns a GPU of a domain that GPU 0 cannot reach, if there is one. Links have both directions, so GPU 0 cannot

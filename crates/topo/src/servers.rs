@@ -1,5 +1,7 @@
 //! Servers of a cluster: the hosts (GPUs) that share a chassis, NICs and a scale-up network.
 
+use pathweave_units::HostId;
+
 use crate::scale_up::ScaleUp;
 
 /// Servers of a topology whose hosts are GPUs. All servers are alike.
@@ -12,7 +14,19 @@ pub struct Servers {
     pub(crate) planes: u32,
     /// Number of switches that are parts of servers: shared NICs, or PCIe links. They precede all other switches.
     pub(crate) parts: u32,
+    /// First switch that is a chip of a scale-up network of packets. Chips follow all other switches.
+    pub(crate) first_chip: u32,
     pub(crate) scale_up: Option<ScaleUp>,
+    pub(crate) carriage: ScaleUpCarriage,
+}
+
+/// Form of the messages in a scale-up network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScaleUpCarriage {
+    /// All messages of a domain share its links by max-min fairness.
+    Fluid,
+    /// The links are links of the network.
+    Packets,
 }
 
 impl Servers {
@@ -44,8 +58,21 @@ impl Servers {
     pub fn has_part(&self, switch: usize) -> bool {
         switch < self.parts as usize
     }
-    /// Returns the networks that join the GPUs of a server or rack, if there are any.
+    /// Returns true if a switch, by its index, is a chip of a scale-up network whose messages are packets.
+    pub fn has_chip(&self, switch: usize) -> bool {
+        switch >= self.first_chip as usize
+    }
+    /// Returns the networks that join the GPUs of a server or rack, whose messages are fluid, if there are any.
     pub fn scale_up(&self) -> Option<&ScaleUp> {
+        self.scale_up.as_ref().filter(|_| self.carriage == ScaleUpCarriage::Fluid)
+    }
+    /// Returns true if a scale-up network whose messages are packets joins both hosts.
+    pub(crate) fn joins_by_packets(&self, a: HostId, b: HostId) -> bool {
+        let network = self.scale_up.as_ref().filter(|_| self.carriage == ScaleUpCarriage::Packets);
+        network.is_some_and(|network| network.joins(a, b))
+    }
+    /// Returns the networks that join the GPUs of a server or rack, if there are any. Their messages may be packets.
+    pub fn any_scale_up(&self) -> Option<&ScaleUp> {
         self.scale_up.as_ref()
     }
 }

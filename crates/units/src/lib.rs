@@ -26,7 +26,7 @@ mod trim;
 pub use closest_name::{closest_name, suggestion};
 pub use data::{Bytes, Rate};
 pub use forwarding::Forwarding;
-pub use glob::{matches_glob, name_kind, name_kinds};
+pub use glob::{Glob, GlobError, matches_glob, name_kind, name_kinds};
 pub use ids::{HostId, PathId, QpNum};
 pub use parse::ParseUnitError;
 pub use random::{Rng, derive_seed, mix64};

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use pathweave_topo::Topology;
 use pathweave_units::{HostId, Rate};
 
 use crate::fold::Fold;
@@ -32,6 +34,8 @@ pub struct WorkloadEnv {
     /// Hosts of the fabric that hosts `0..hosts` correspond to, if the workload uses a subset. Empty if it
     /// uses all.
     pub members: Vec<u32>,
+    /// Network whose host names the configuration may use. `None`: hosts have numbers only.
+    pub topology: Option<Arc<Topology>>,
     /// Permission to leave out ranks that other ranks represent.
     pub fold: Fold,
 }
@@ -50,6 +54,7 @@ impl WorkloadEnv {
             base_dir: PathBuf::new(),
             node_ids: None,
             members: Vec::new(),
+            topology: None,
             fold: Fold::Never("no setting requires it".to_owned()),
         }
     }

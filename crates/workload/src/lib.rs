@@ -39,6 +39,7 @@ mod files;
 mod fold;
 mod formats;
 mod graph;
+mod hosts;
 mod kinds;
 pub mod nccl;
 mod progress;
@@ -73,11 +74,12 @@ pub use graph::{
     BandwidthBytes, CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE,
     Message, MessageGraph, Moment, Notice, Parallelism, Task, TaskId,
 };
+pub use hosts::{HostList, HostRef, UnknownHosts};
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FeedForward, FlowFormat,
-    FlowSpec, Flows, Goal, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern, Permutation, Pipeline,
-    Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training, Transformer, TransformerModel,
-    builtin_simai, check_flows,
+    FlowHost, FlowSpec, Flows, Goal, GroupSize, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern,
+    Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training,
+    Transformer, TransformerModel, builtin_simai, check_flows,
 };
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

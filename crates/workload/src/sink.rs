@@ -19,6 +19,7 @@ use crate::fold::{Fold, Folding};
 use crate::graph::{
     BandwidthBytes, CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Moment, Parallelism,
 };
+use crate::hosts::{HostList, UnknownHosts};
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
 /// Largest size of a file, bytes. Larger files are rejected, so that a wrong path cannot fill the memory.
@@ -119,14 +120,15 @@ impl<'a> WorkloadBuilder<'a> {
     /// Applies stragglers to all computations from now on.
     pub(crate) fn apply_stragglers(&mut self, stragglers: &Stragglers) -> Result<(), WorkloadError> {
         let hosts = self.env.hosts;
-        if let Err((field, value, allowed)) = stragglers.check(hosts) {
-            return self.field_error(field, value, allowed);
-        }
+        let factors = stragglers
+            .check(self.env)
+            .or_else(|(field, value, allowed)| self.field_error(field, value, allowed))?;
         let trace = match &stragglers.trace {
             Some(file) => parse_trace(&self.read(file)?, file, hosts)?,
             None => BTreeMap::new(),
         };
-        self.pace = Some(Pace::new(stragglers, trace, derive_seed(self.env.seed, self.name, self.nth)));
+        let seed = derive_seed(self.env.seed, self.name, self.nth);
+        self.pace = Some(Pace::new(factors, stragglers.jitter, trace, seed));
         Ok(())
     }
     /// Returns an error if stragglers are set but nothing computes.
@@ -350,6 +352,11 @@ impl<'a> WorkloadBuilder<'a> {
             value: value.to_string(),
             allowed: allowed.into(),
         })
+    }
+    /// Returns the numbers of the hosts of a list. Numbers that the list itself gives are not checked.
+    pub(crate) fn hosts(&self, field: &'static str, list: &HostList) -> Result<Vec<u32>, WorkloadError> {
+        list.numbers(self.env)
+            .or_else(|UnknownHosts { pattern, allowed }| self.field_error(field, pattern, allowed))
     }
     /// Reads a text file named in the configuration, relative to the configuration's folder.
     pub(crate) fn read(&self, file: &str) -> Result<String, WorkloadError> {

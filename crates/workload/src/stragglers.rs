@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use pathweave_units::{Duration, Rng};
 use serde::{Deserialize, Serialize};
 
+use crate::env::WorkloadEnv;
 use crate::error::{FileError, shorten};
+use crate::hosts::HostList;
 
 /// Deviation of real durations of computations from the nominal ones of the workload: slow hosts, random
 /// variation, and measured factors. All factors are multiplied.
@@ -30,8 +32,8 @@ pub struct Stragglers {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Slow {
-    /// Hosts, as the workload numbers them.
-    pub hosts: Vec<u32>,
+    /// Hosts: a list of numbers in the workload, names and patterns, or a pattern such as "srv3.*".
+    pub hosts: HostList,
     /// Factor on the durations of their computations, above 0 and at most 1000: 2 for a GPU at half its
     /// clock.
     pub factor: f64,
@@ -74,18 +76,29 @@ fn is_factor(factor: f64) -> bool {
 }
 
 impl Stragglers {
-    /// Checks the fields for a workload of `hosts` hosts.
-    pub(crate) fn check(&self, hosts: u32) -> Result<(), BadField> {
+    /// Checks the fields for a workload. Returns the factor of each slow host.
+    pub(crate) fn check(&self, env: &WorkloadEnv) -> Result<BTreeMap<u32, f64>, BadField> {
+        self.check_jitter()?;
+        let mut factors = BTreeMap::new();
         for slow in &self.slow {
             if !is_factor(slow.factor) {
                 let allowed = format!("expected a factor above 0 and at most {MOST}");
                 return Err(("stragglers.slow.factor", slow.factor.to_string(), allowed));
             }
-            if let Some(host) = slow.hosts.iter().find(|&&host| host >= hosts) {
-                let allowed = format!("hosts of the workload are 0 to {}", hosts.saturating_sub(1));
-                return Err(("stragglers.slow.hosts", host.to_string(), allowed));
+            let bad = |value: String, allowed: String| ("stragglers.slow.hosts", value, allowed);
+            let hosts = slow.hosts.numbers(env).map_err(|unknown| bad(unknown.pattern, unknown.allowed))?;
+            for host in hosts {
+                if host >= env.hosts {
+                    let allowed = format!("hosts of the workload are 0 to {}", env.hosts.saturating_sub(1));
+                    return Err(bad(host.to_string(), allowed));
+                }
+                *factors.entry(host).or_insert(1.0) *= slow.factor;
             }
         }
+        Ok(factors)
+    }
+
+    fn check_jitter(&self) -> Result<(), BadField> {
         match self.jitter {
             Some(Jitter::Uniform { low, high }) if !(is_factor(low) && is_factor(high) && low <= high) => {
                 let allowed = format!("expected low above 0, and high from there to {MOST}");
@@ -151,15 +164,14 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Makes the state of a workload. `seed` is the workload's own seed.
-    pub(crate) fn new(config: &Stragglers, trace: BTreeMap<u32, Vec<f64>>, seed: u64) -> Self {
-        let mut factors = BTreeMap::new();
-        for slow in &config.slow {
-            for &host in &slow.hosts {
-                *factors.entry(host).or_insert(1.0) *= slow.factor;
-            }
-        }
-        Pace { factors, jitter: config.jitter, trace, seed, hosts: BTreeMap::new(), computations: 0 }
+    /// Makes the state of a workload from the factors of slow hosts. `seed` is the workload's own seed.
+    pub(crate) fn new(
+        factors: BTreeMap<u32, f64>,
+        jitter: Option<Jitter>,
+        trace: BTreeMap<u32, Vec<f64>>,
+        seed: u64,
+    ) -> Self {
+        Pace { factors, jitter, trace, seed, hosts: BTreeMap::new(), computations: 0 }
     }
 
     /// Returns the number of computations so far.
@@ -206,20 +218,27 @@ fn normal(rng: &mut Rng) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use pathweave_units::Rate;
+
     use super::*;
 
     fn pace(config: &Stragglers) -> Pace {
-        Pace::new(config, BTreeMap::new(), 7)
+        pace_with(config, BTreeMap::new())
+    }
+
+    fn pace_with(config: &Stragglers, trace: BTreeMap<u32, Vec<f64>>) -> Pace {
+        let env = WorkloadEnv::new(8, Rate::from_gbps(100));
+        Pace::new(config.check(&env).unwrap(), config.jitter, trace, 7)
     }
 
     const TEN: Duration = Duration::from_us(10);
 
     #[test]
     fn factors_multiply_and_traces_take_turns() {
-        let slow = |hosts: &[u32], factor| Slow { hosts: hosts.to_vec(), factor };
+        let slow = |hosts: &[u32], factor| Slow { hosts: hosts.to_vec().into(), factor };
         let config = Stragglers { slow: vec![slow(&[3], 2.0), slow(&[3, 4], 1.5)], ..Stragglers::default() };
         let trace = BTreeMap::from([(4, vec![1.0, 2.0])]);
-        let mut pace = Pace::new(&config, trace, 7);
+        let mut pace = pace_with(&config, trace);
         assert_eq!(pace.time(0, TEN), TEN);
         assert_eq!(pace.time(3, TEN), Duration::from_us(30));
         let four: Vec<_> = (0..3).map(|_| pace.time(4, TEN).as_ps() / 1_000_000).collect();
@@ -256,9 +275,10 @@ mod tests {
 
     #[test]
     fn bad_fields_and_files_are_named() {
-        let check = |config: Stragglers| config.check(4).unwrap_err();
+        let env = WorkloadEnv::new(4, Rate::from_gbps(100));
+        let check = |config: Stragglers| config.check(&env).unwrap_err();
         let slow = |host, factor| Stragglers {
-            slow: vec![Slow { hosts: vec![host], factor }],
+            slow: vec![Slow { hosts: vec![host].into(), factor }],
             ..Stragglers::default()
         };
         assert_eq!(check(slow(4, 2.0)).2, "hosts of the workload are 0 to 3");

@@ -22,8 +22,8 @@ pub(crate) fn error_of(hosts: u32, traffic: Traffic) -> String {
 /// Makes a flow of an inline list.
 pub(crate) fn flow_at(src: u64, dst: u64, size: u64, start_us: u64) -> FlowSpec {
     FlowSpec {
-        src,
-        dst,
+        src: src.into(),
+        dst: dst.into(),
         size: Bytes::new(size),
         start: Duration::from_us(start_us),
         id: None,

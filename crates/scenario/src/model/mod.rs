@@ -1,6 +1,7 @@
 //! Layout of a scenario file. Each part of the system is configured by its own crate's struct; this module only
 //! combines them.
 
+pub(crate) mod pool;
 pub(crate) mod validate;
 mod workload;
 
@@ -16,6 +17,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use pathweave_transport::RetransmissionConfig;
+pub use pool::{PlacedPool, Pool, PoolHosts, PoolPlacement};
 pub use workload::WorkloadEntry;
 
 /// Scenario with every shorthand expanded: presets are replaced by their settings, and defaults are filled in.
@@ -45,10 +47,11 @@ pub struct Scenario {
     /// Scheme of all messages whose workload sets none: the name of a scheme, or a table whose `base` is a name and
     /// whose other fields replace the preset's. Default "rps".
     pub scheme: NamedScheme,
-    /// Disjoint sets of hosts, each for workloads that select it with `pool`: `name = number of hosts`. The hosts are
-    /// drawn with the seed. Default: none.
+    /// Sets of hosts, each for workloads that select it with `pool`: `name = number of hosts`, drawn with the seed;
+    /// `name = "srv[0-3].gpu*"`, a pattern of names; a list of numbers, names and patterns; or a table. Disjoint unless
+    /// `overlaps` allows it. Default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub pools: BTreeMap<String, u32>,
+    pub pools: BTreeMap<String, Pool>,
     /// Traffic of the run: at least one workload.
     pub workload: Vec<WorkloadEntry>,
     /// Faults of links, switches and hosts during the run. Default: none.

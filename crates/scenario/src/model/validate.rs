@@ -78,10 +78,8 @@ impl Scenario {
 
     fn check_pools(&self, found: &mut Vec<Diagnostic>) {
         let root = FieldPath::root();
-        for (name, &hosts) in &self.pools {
-            if hosts == 0 {
-                found.push(out_of_range(root.key("pools").key(name), "0", "1 host or more"));
-            }
+        for (name, pool) in &self.pools {
+            found.extend(pool.errors(&root.key("pools").key(name), name, self.pools.keys()));
         }
         for (i, workload) in self.workload.iter().enumerate() {
             let Some(pool) = &workload.pool else { continue };

@@ -8,7 +8,7 @@ use pathweave_sim::NoMonitor;
 use pathweave_topo::{presets, topologies};
 
 /// Instance of each kind of topology that is not read from a file.
-const KINDS: [(&str, &str); 13] = [
+const KINDS: [(&str, &str); 16] = [
     ("star", "hosts = 4"),
     ("dumbbell", "left_hosts = 2\nhost_rate = \"200Gbps\"\nbottleneck_rate = \"40Gbps\""),
     ("leaf-spine", "leaves = 2\nspines = 4\nhosts_per_leaf = 2\nspine_rate = \"40Gbps\""),
@@ -29,10 +29,23 @@ const KINDS: [(&str, &str); 13] = [
         "servers = 2\nserver = { gpus = 4, nics = 2, pcie_rate = \"100Gbps\", scale_up = { kind = \"ring\", rate = \"200Gbps\" } }\n\
          scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 2 }",
     ),
+    (
+        "cluster",
+        "servers = 2\nattach = \"server\"\n\
+         server = { gpus = 4, scale_up = { kind = \"switch\", rate = \"1600Gbps\", chips = 2, packets = true } }\n\
+         scale_out = { kind = \"leaf-spine\", leaves = 4, spines = 4, hosts_per_leaf = 2 }",
+    ),
+    (
+        "cluster",
+        "servers = 2\nserver = { gpus = 4, nics = 2, pcie_rate = \"100Gbps\", \
+         scale_up = { kind = \"full-mesh\", rate = \"400Gbps\", packets = true } }\n\
+         scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 2 }",
+    ),
     ("dragonfly", "groups = 5\nswitches_per_group = 4\nhosts_per_switch = 2\nlinks_between_groups = 1"),
     ("rail", "clusters = 2\ngpus_per_cluster = 4\nrail_rate = \"400Gbps\"\nscale_up_rate = \"3600Gbps\""),
     ("torus", "size = [3, 3]"),
     ("full-mesh", "size = [3, 3]"),
+    ("bcube", "switch_ports = 4"),
     ("jellyfish", "switches = 10\nlinks_per_switch = 4\nhosts_per_switch = 2\nwiring_seed = 1"),
 ];
 
@@ -109,8 +122,17 @@ fn networks() -> Vec<(String, String)> {
 
 /// Networks whose links between switches are slower than those of hosts. Randomly sprayed packets collide there, and
 /// those of a single path are marked.
-const THIN: [&str; 8] =
-    ["astra", "cluster", "dumbbell", "leaf-spine", "htsim-8.topo", "erd", "udmp-320-8to1", "laps-rail"];
+const THIN: [&str; 9] = [
+    "astra",
+    "bcube",
+    "cluster",
+    "dumbbell",
+    "leaf-spine",
+    "htsim-8.topo",
+    "erd",
+    "udmp-320-8to1",
+    "laps-rail",
+];
 
 fn is_thin(name: &str) -> bool {
     THIN.iter().any(|thin| name.starts_with(thin))

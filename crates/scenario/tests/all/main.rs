@@ -2,6 +2,7 @@
 
 mod alone;
 mod any_text;
+mod clusters;
 mod credit;
 mod effects;
 mod estimate;

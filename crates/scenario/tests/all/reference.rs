@@ -128,10 +128,24 @@ impl<'a> Reference<'a> {
             "array" if path == "topology.site" => plain("tables as `topology`"),
             _ if path == "topology.scale_out" => plain("table as `topology`"),
             _ if variants(schema).iter().any(|variant| variant["type"] == "array") => {
-                let names =
-                    variants(schema).into_iter().flat_map(|variant| enum_names(self.resolve(variant)));
-                let names: Vec<_> = names.map(|name| format!("`\"{name}\"`")).collect();
-                plain(&format!("{} or array", names.join(", ")))
+                let words = |variant| {
+                    let variant = self.resolve(variant);
+                    match (enum_names(variant), variant["type"].as_str()) {
+                        (names, Some("string" | "integer")) if names.is_empty() => {
+                            vec![self.type_of(path, variant, &mut Vec::new()).0]
+                        }
+                        (names, _) => names.into_iter().map(|name| format!("`\"{name}\"`")).collect(),
+                    }
+                };
+                let words: Vec<_> = variants(schema).into_iter().flat_map(words).collect();
+                plain(&format!("{} or array", words.join(", ")))
+            }
+            "object" if schema["additionalProperties"].is_object() => {
+                let values = variants(self.resolve(&schema["additionalProperties"]));
+                let tables = values.into_iter().map(|value| self.resolve(value));
+                let table = tables.into_iter().find(|value| value.get("properties").is_some());
+                below.extend(table.map(|schema| Below { path: format!("{path}.NAME"), schema }));
+                ("table".to_owned(), table.is_some())
             }
             "array" => {
                 let items = self.resolve(&schema["items"]);

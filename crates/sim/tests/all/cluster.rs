@@ -5,7 +5,7 @@ use std::path::Path;
 use pathweave_records::FlowRecord;
 use pathweave_sim::SimSpec;
 use pathweave_topo::{
-    Build, Cluster, EqualLinks, LeafSpine, ScaleUpConfig, Server, Topology, TopologyConfig,
+    Build, Cluster, LeafSpine, ScaleUpConfig, Server, SwitchLinks, Topology, TopologyConfig,
 };
 use pathweave_units::{Duration, Rate};
 
@@ -22,7 +22,7 @@ fn fabric(leaves: u32, hosts_per_leaf: u32) -> TopologyConfig {
 /// Returns `servers` servers of four GPUs, each with a NIC of 100 Gb/s, whose scale-up network gives each GPU 800 Gb/s
 /// after 250 ns.
 fn cluster(servers: u32) -> Topology {
-    let scale_up = ScaleUpConfig::Switch(EqualLinks::new(Rate::from_gbps(800)));
+    let scale_up = ScaleUpConfig::Switch(SwitchLinks::new(Rate::from_gbps(800)));
     let server = Server { gpus: Some(4), scale_up: Some(scale_up), ..Server::default() };
     let cluster = Cluster { unit: Some(servers), ..Cluster::new(servers, server, fabric(4, servers)) };
     cluster.build(Path::new("")).expect("rails")

@@ -5,6 +5,7 @@
 //! are derived from it.
 
 mod astra;
+mod bcube;
 mod cluster;
 mod cross_dc;
 mod dragonfly;
@@ -26,8 +27,10 @@ mod torus;
 mod word_lines;
 
 pub use astra::{AstraNetwork, parse_astra_network};
+pub use bcube::BCube;
 pub use cluster::{
-    Attach, AttachRule, Cluster, EqualLinks, LinkList, ListedLink, ScaleUpConfig, Server, TorusLinks,
+    Attach, AttachRule, Cluster, EqualLinks, LinkList, ListedLink, ScaleUpConfig, Server, SwitchLinks,
+    TorusLinks,
 };
 pub use cross_dc::CrossDc;
 pub use dragonfly::Dragonfly;
@@ -141,6 +144,7 @@ registry! {
     "torus" => Torus,
     "full-mesh" => FullMesh,
     "jellyfish" => Jellyfish,
+    "bcube" => BCube,
     "file" => TopologyFile,
     "hpcc" => HpccFile,
     "simai" => SimAiTopology,

@@ -153,6 +153,7 @@ fn lists_say_all_that_is_needed() {
             "torus",
             "full-mesh",
             "jellyfish",
+            "bcube",
             "file",
             "hpcc",
             "simai",

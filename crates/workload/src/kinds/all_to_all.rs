@@ -3,7 +3,7 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::placement::{Placement, groups};
+use super::placement::{GroupSize, Placement, groups};
 use crate::algorithm::Algorithm;
 use crate::builder::{Draft, Stream};
 use crate::collective::Operation;
@@ -20,9 +20,10 @@ use crate::sink::{Generate, Steps, WorkloadBuilder};
 pub struct AllToAll {
     /// Size of the message of each ordered pair of hosts or processes, 1 B to 4 GiB.
     pub size: Bytes,
-    /// Number of hosts in a group. Default: one group of all hosts.
+    /// Number of hosts in a group, or a list of numbers, one for each group. Default: one group of all
+    /// hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group_size: Option<u32>,
+    pub group_size: Option<GroupSize>,
     /// Number of processes in a group, 2 to 32768 for each host. Process p is on host p modulo the number of
     /// hosts of the group. Each process sends to every process on another host. Default: one process on each
     /// host.
@@ -68,19 +69,22 @@ impl Generate for AllToAll {
         if self.window == Some(0) {
             return out.field_error("window", 0, "expected 1 or more; leave it out to send all at once");
         }
-        let groups = groups(out, self.group_size, self.placement)?;
-        let hosts = groups[0].len() as u32;
-        let processes = self.processes.unwrap_or(hosts);
-        if processes < 2 || processes > hosts.saturating_mul(1 << PROCESS_BITS) {
-            return out.field_error(
-                "processes",
-                processes,
-                format!("expected 2 to {} a host", 1 << PROCESS_BITS),
-            );
+        let groups = groups(out, self.group_size.as_ref(), self.placement)?;
+        let processes_of = |hosts: &Vec<u32>| self.processes.unwrap_or(hosts.len() as u32);
+        for hosts in &groups {
+            let processes = processes_of(hosts);
+            if processes < 2 || processes > (hosts.len() as u32).saturating_mul(1 << PROCESS_BITS) {
+                return out.field_error(
+                    "processes",
+                    processes,
+                    format!("expected 2 to {} a host", 1 << PROCESS_BITS),
+                );
+            }
         }
-        let n = f64::from(processes);
-        out.check_count(groups.len() as f64 * n * n * f64::from(self.repetitions))?;
+        let pairs = |hosts: &Vec<u32>| f64::from(processes_of(hosts)) * f64::from(processes_of(hosts));
+        out.check_count(groups.iter().map(pairs).sum::<f64>() * f64::from(self.repetitions))?;
         for (g, hosts) in groups.iter().enumerate() {
+            let processes = processes_of(hosts);
             let members: Vec<Process> = (0..processes as usize)
                 .map(|p| Process { host: hosts[p % hosts.len()], local: (p / hosts.len()) as u16 })
                 .collect();
@@ -167,6 +171,7 @@ mod tests {
     use crate::testing::{graph_of, job_ends};
 
     fn all_to_all(window: Option<u32>, group_size: Option<u32>, repetitions: u32) -> Traffic {
+        let group_size = group_size.map(GroupSize::from);
         Traffic::AllToAll(AllToAll {
             size: Bytes::new(1000),
             group_size,

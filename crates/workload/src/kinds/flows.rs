@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pathweave_units::{Bytes, Duration, Time, closest_name, suggestion};
+use pathweave_units::{Bytes, Duration, HostId, Time, closest_name, suggestion};
 use serde::{Deserialize, Serialize};
 
 use crate::builder::{Draft, Stream};
@@ -14,6 +14,7 @@ use crate::files::{
     parse_ns3,
 };
 use crate::graph::{MAX_MESSAGE_SIZE, Moment};
+use crate::hosts::UnknownHosts;
 use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
 /// Format of a file of flows.
@@ -41,14 +42,30 @@ pub enum FlowFormat {
     CsgHtsim,
 }
 
+/// Host of a flow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged, expecting = "expected the number of a host or its name")]
+pub enum FlowHost {
+    /// Host number, or the identifier in the file of an imported topology.
+    Number(u64),
+    /// Name of a host, or a pattern that only one name matches.
+    Name(String),
+}
+
+impl From<u64> for FlowHost {
+    fn from(number: u64) -> Self {
+        FlowHost::Number(number)
+    }
+}
+
 /// One flow of an inline list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
-    /// Sending host.
-    pub src: u64,
-    /// Receiving host.
-    pub dst: u64,
+    /// Sending host: a number or a name.
+    pub src: FlowHost,
+    /// Receiving host: a number or a name.
+    pub dst: FlowHost,
     /// Payload, 1 B to 4 GiB.
     pub size: Bytes,
     /// Earliest start, since the start of the workload (default 0).
@@ -74,7 +91,7 @@ pub struct FlowSpec {
 
 /// A list of flows, inline or from a file. The whole list is one job.
 ///
-/// Hosts are host numbers, or, with an imported topology, the identifiers of its file.
+/// Hosts are host numbers or names, or, with an imported topology, the identifiers of its file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Flows {
@@ -97,7 +114,7 @@ impl Generate for Flows {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let (mut list, file) = match (&self.file, self.flows.is_empty()) {
             (Some(file), true) => (self.read(out, file)?, Some(file.as_str())),
-            (None, false) => (FlowFile { flows: self.inline(), ..FlowFile::default() }, None),
+            (None, false) => (FlowFile { flows: self.inline(out)?, ..FlowFile::default() }, None),
             (Some(file), false) => return out.field_error("file", file, "expected file or flows, not both"),
             (None, true) => return out.field_error("flows", "none", "expected a list of flows, or a file"),
         };
@@ -152,21 +169,45 @@ impl Flows {
         Ok(list)
     }
 
-    fn inline(&self) -> Vec<FlowRecord> {
-        let record = |(line, flow): (u64, &FlowSpec)| FlowRecord {
-            line,
-            id: flow.id.clone(),
-            src: flow.src,
-            dst: flow.dst,
-            size_bytes: flow.size.get(),
-            start: Time::ZERO + flow.start,
-            after: flow.after.iter().map(|id| FlowDependency::from(id.as_str())).collect(),
-            needs: None,
-            delay: flow.delay,
-            connection: flow.connection,
+    fn inline(&self, out: &WorkloadBuilder<'_>) -> Result<Vec<FlowRecord>, WorkloadError> {
+        let record = |(line, flow): (u64, &FlowSpec)| {
+            let number = |field, host| {
+                number_of(host, out.env).map_err(|why| {
+                    let Fault { field, what } = Fault::new(field, why);
+                    WorkloadError::Flow { group: out.name.to_owned(), index: line, field, message: what }
+                })
+            };
+            Ok(FlowRecord {
+                line,
+                id: flow.id.clone(),
+                src: number("src", &flow.src)?,
+                dst: number("dst", &flow.dst)?,
+                size_bytes: flow.size.get(),
+                start: Time::ZERO + flow.start,
+                after: flow.after.iter().map(|id| FlowDependency::from(id.as_str())).collect(),
+                needs: None,
+                delay: flow.delay,
+                connection: flow.connection,
+            })
         };
         (0..).zip(&self.flows).map(record).collect()
     }
+}
+
+/// Returns the number of a host in flow lists. The error begins with the name and says what is allowed.
+fn number_of(host: &FlowHost, env: &WorkloadEnv) -> Result<u64, String> {
+    let name = match host {
+        FlowHost::Number(number) => return Ok(*number),
+        FlowHost::Name(name) => name,
+    };
+    let found = env
+        .hosts_matching(name)
+        .map_err(|UnknownHosts { pattern, allowed }| format!("{pattern}: {allowed}"))?;
+    let &[host] = found.as_slice() else {
+        return Err(format!("\"{name}\": {} hosts have such a name; expected one", found.len()));
+    };
+    let id_of = |ids: &BTreeMap<u64, HostId>| ids.iter().find(|(_, of)| of.0 == host).map(|(id, _)| *id);
+    Ok(env.node_ids.as_ref().and_then(id_of).unwrap_or(u64::from(host)))
 }
 
 /// Returns all of a flow except its line, as a sort key.
@@ -300,8 +341,8 @@ mod tests {
 
     fn flow(src: u64, dst: u64, size: u64) -> FlowSpec {
         FlowSpec {
-            src,
-            dst,
+            src: src.into(),
+            dst: dst.into(),
             size: Bytes::new(size),
             start: Duration::ZERO,
             id: None,

@@ -13,6 +13,7 @@ use crate::files::{
     parse_goal_binary,
 };
 use crate::graph::{CoreId, JobId};
+use crate::hosts::HostList;
 use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, WorkloadBuilder};
 
 /// A schedule in the text or binary form of GOAL, as LogGOPSim and ATLAHS execute it: computations, sends and
@@ -29,9 +30,10 @@ use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, WorkloadBuilder};
 pub struct Goal {
     /// File of the schedule, relative to the scenario.
     pub file: String,
-    /// Host of each rank. Default: rank r is on host r.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<u32>,
+    /// Host of each rank in order: a list of numbers, names and patterns, or a pattern such as
+    /// "srv[0-3].gpu*". Default: rank r is on host r.
+    #[serde(default, skip_serializing_if = "HostList::is_empty")]
+    pub hosts: HostList,
     /// Largest size of an eager send, which ends for its rank as soon as it begins (S of LogGOPSim). Default:
     /// 0, no send is eager.
     #[serde(default)]
@@ -229,7 +231,7 @@ mod tests {
             text += &format!("rank {rank} {{\n{block}\n}}\n");
         }
         std::fs::write(folder.join(&file), text).unwrap();
-        let mut goal = Goal { file, hosts: Vec::new(), eager: Bytes::ZERO };
+        let mut goal = Goal { file, hosts: HostList::default(), eager: Bytes::ZERO };
         config(&mut goal);
         let env = WorkloadEnv { base_dir: folder, ..WorkloadEnv::new(hosts, Rate::from_gbps(8)) };
         build(&[WorkloadConfig::new(Traffic::Goal(goal))], &env).map_err(|e| e.to_string())
@@ -250,7 +252,7 @@ mod tests {
             "r: recv 500b from 0 tag 3\nx: calc 70\nx requires r",
         ];
         assert_eq!(end_ns("send", &blocks, PLAIN), Time::from_ns(1_570));
-        let graph = built("send", &blocks, |goal| goal.hosts = vec![4, 2], 5).unwrap().graph;
+        let graph = built("send", &blocks, |goal| goal.hosts = vec![4, 2].into(), 5).unwrap().graph;
         assert_eq!((graph.messages()[0].src.0, graph.messages()[0].dst.0), (4, 2));
         assert_eq!(JobSpans::from_graph(&graph).span(JobId(0)), Duration::from_ns(1_070));
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::builder::Stream;
 use crate::error::WorkloadError;
+use crate::hosts::HostList;
 use crate::sink::{Generate, WorkloadBuilder};
 
 /// Rule by which the senders of an incast are drawn.
@@ -29,9 +30,10 @@ pub struct Incast {
     /// Number of receivers, drawn by seed (default 1).
     #[serde(default = "one")]
     pub receivers: u32,
-    /// Receivers as host numbers. Replaces `receivers`, which draws them at random. Default: none.
+    /// Receivers: a list of host numbers, names and patterns, or a pattern such as "srv*.gpu0". Replaces
+    /// `receivers`, which draws them at random. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub receiver_hosts: Option<Vec<u32>>,
+    pub receiver_hosts: Option<HostList>,
     /// Rule by which senders are drawn.
     #[serde(default)]
     pub draw: Draw,
@@ -117,6 +119,7 @@ impl Incast {
     fn receivers(&self, out: &WorkloadBuilder<'_>) -> Result<Vec<u32>, WorkloadError> {
         let hosts = out.env.hosts;
         if let Some(list) = &self.receiver_hosts {
+            let list = out.hosts("receiver_hosts", list)?;
             let mut seen = list.clone();
             seen.sort_unstable();
             if let Some(twice) = seen.windows(2).find(|w| w[0] == w[1]) {
@@ -129,7 +132,7 @@ impl Incast {
                 None if list.is_empty() => {
                     out.field_error("receiver_hosts", "[]", "expected at least one host")
                 }
-                None => Ok(list.clone()),
+                None => Ok(list),
             };
         }
         if self.receivers == 0 || self.receivers > hosts {
@@ -161,7 +164,7 @@ mod tests {
             senders: 7,
             size: Bytes::from_kb(64),
             receivers: 1,
-            receiver_hosts: Some(vec![3]),
+            receiver_hosts: Some(vec![3].into()),
             jitter: Duration::from_us(2),
             draw: Draw::Independent,
             repetitions: 2,
@@ -211,7 +214,7 @@ mod tests {
         };
         assert_eq!(error(|c| c.senders = 16), "workload \"incast\": senders = 16: expected 1 to 15");
         assert_eq!(
-            error(|c| c.receiver_hosts = Some(vec![16])),
+            error(|c| c.receiver_hosts = Some(vec![16].into())),
             "workload \"incast\": receiver_hosts = 16: expected hosts 0 to 15"
         );
         let empty = error(|c| c.size = Bytes::ZERO);

@@ -3,12 +3,13 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::placement::{Placement, configured_groups};
+use super::placement::{GroupSize, Placement, configured_groups};
 use crate::algorithm::Algorithm;
 use crate::builder::Draft;
 use crate::collective::{GraphMedium, Sizes, direct_except, pairwise_except};
 use crate::error::WorkloadError;
 use crate::graph::{JobId, MAX_MESSAGE_SIZE, Parallelism};
+use crate::hosts::HostList;
 use crate::sink::{Generate, Steps, WorkloadBuilder};
 
 /// Groups of hosts that share the experts of a model. Each iteration of each group is a job.
@@ -46,15 +47,17 @@ pub struct Moe {
     /// Concurrency of the messages of dispatch and combine.
     #[serde(default)]
     pub exchange: Exchange,
-    /// Number of hosts in a group. Default: one group of all hosts.
+    /// Number of hosts in a group, or a list of numbers, one for each group. Default: one group of all
+    /// hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group_size: Option<u32>,
+    pub group_size: Option<GroupSize>,
     /// Assignment of hosts to groups.
     #[serde(default)]
     pub placement: Placement,
-    /// Hosts of each group. Replaces `group_size` and `placement`. Default: none.
+    /// Hosts of each group: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+    /// Replaces `group_size` and `placement`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<Vec<u32>>,
+    pub groups: Vec<HostList>,
     /// Number of iterations, one after another (default 1).
     #[serde(default = "one")]
     pub repetitions: u32,
@@ -80,7 +83,7 @@ fn two() -> u32 {
 
 impl Generate for Moe {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
-        let groups = configured_groups(out, &self.groups, self.group_size, self.placement)?;
+        let groups = configured_groups(out, &self.groups, self.group_size.as_ref(), self.placement)?;
         self.check(out, &groups)?;
         let messages = |group: &Vec<u32>| 2.0 * (group.len() * group.len()) as f64;
         let layers = f64::from(self.layers) * f64::from(self.repetitions);

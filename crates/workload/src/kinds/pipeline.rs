@@ -4,10 +4,11 @@
 use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
-use super::placement::{Placement, configured_groups};
+use super::placement::{GroupSize, Placement, configured_groups};
 use crate::builder::{Draft, Stream};
 use crate::error::WorkloadError;
 use crate::graph::{JobId, Parallelism};
+use crate::hosts::HostList;
 use crate::sink::{Generate, WorkloadBuilder};
 
 /// Groups of hosts that each hold a model, one stage per host. Each iteration of each group is a job.
@@ -24,9 +25,10 @@ pub struct Pipeline {
     /// Assignment of hosts to pipelines.
     #[serde(default)]
     pub placement: Placement,
-    /// Hosts of each pipeline in the order of its stages. Replaces `stages` and `placement`. Default: none.
+    /// Hosts of each pipeline in the order of its stages: a list of numbers, names and patterns, or a pattern
+    /// such as "srv*.gpu0". Replaces `stages` and `placement`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<Vec<u32>>,
+    pub groups: Vec<HostList>,
     /// Number of microbatches in an iteration.
     pub microbatches: u32,
     /// Size of a message between stages for one microbatch, forward and backward: microbatch x sequence x
@@ -100,7 +102,8 @@ impl Generate for Pipeline {
         if let Some(stages) = self.stages.filter(|&s| s < 2 || s > hosts) {
             return out.field_error("stages", stages, format!("expected 2 to {hosts}, the number of hosts"));
         }
-        let groups = configured_groups(out, &self.groups, self.stages, self.placement)?;
+        let stages = self.stages.map(GroupSize::from);
+        let groups = configured_groups(out, &self.groups, stages.as_ref(), self.placement)?;
         let stages: usize = groups.iter().map(Vec::len).sum();
         out.check_count(4.0 * stages as f64 * f64::from(self.microbatches) * f64::from(self.repetitions))?;
         for (number, members) in groups.iter().enumerate() {

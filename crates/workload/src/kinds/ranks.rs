@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::builder::Draft;
 use crate::error::WorkloadError;
+use crate::hosts::HostList;
 use crate::sink::WorkloadBuilder;
 
 /// Remedy for a trace with a fixed number of ranks.
@@ -13,11 +14,12 @@ pub(super) const LARGER_TOPOLOGY: &str = "expected a `topology` with as many hos
 /// Returns the host of each rank. `remedy` states the change that helps if there are too few hosts.
 pub(super) fn hosts_of_ranks(
     out: &WorkloadBuilder<'_>,
-    listed: &[u32],
+    listed: &HostList,
     ranks: usize,
     remedy: &'static str,
 ) -> Result<Vec<u32>, WorkloadError> {
     let hosts = out.env.hosts;
+    let listed = out.hosts("hosts", listed)?;
     if listed.is_empty() {
         if ranks > hosts as usize {
             return Err(WorkloadError::TooFewHosts { group: out.name.to_owned(), ranks, hosts, remedy });
@@ -31,11 +33,11 @@ pub(super) fn hosts_of_ranks(
     if let Some(beyond) = listed.iter().find(|&&host| host >= hosts) {
         return out.field_error("hosts", beyond, format!("hosts are 0 to {}", hosts.saturating_sub(1)));
     }
-    let mut sorted = listed.to_vec();
+    let mut sorted = listed.clone();
     sorted.sort_unstable();
     match sorted.windows(2).find(|pair| pair[0] == pair[1]) {
         Some(twice) => out.field_error("hosts", twice[0], "this host is given to two ranks"),
-        None => Ok(listed.to_vec()),
+        None => Ok(listed),
     }
 }
 

@@ -4,7 +4,7 @@ use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use super::collective::Collective;
-use super::placement::Placement;
+use super::placement::{GroupSize, Placement};
 use crate::error::WorkloadError;
 use crate::sink::{Generate, WorkloadBuilder};
 
@@ -19,9 +19,9 @@ use crate::sink::{Generate, WorkloadBuilder};
 pub struct RingAllReduce {
     /// Size of the vector that each host contributes; at least one byte per host of the group.
     pub size: Bytes,
-    /// Number of hosts in a ring. Default: one ring of all hosts.
+    /// Number of hosts in a ring, or a list of numbers, one for each ring. Default: one ring of all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group_size: Option<u32>,
+    pub group_size: Option<GroupSize>,
     /// Assignment of hosts to rings.
     #[serde(default)]
     pub placement: Placement,
@@ -40,7 +40,8 @@ fn one() -> u32 {
 
 impl Generate for RingAllReduce {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
-        let RingAllReduce { size, group_size, placement, repetitions, compute } = *self;
+        let RingAllReduce { size, ref group_size, placement, repetitions, compute } = *self;
+        let group_size = group_size.clone();
         let collective = Collective { group_size, placement, repetitions, compute, ..Collective::ring(size) };
         collective.generate(out)
     }
@@ -147,7 +148,7 @@ mod tests {
         let graph = graph_of(4, ring(4_000_000, 3, Duration::ZERO));
         assert_eq!((graph.messages().len(), graph.jobs().len()), (3 * 6 * 4, 3));
         let Traffic::RingAllReduce(base) = ring(16_000_000, 1, Duration::ZERO) else { unreachable!() };
-        let config = RingAllReduce { group_size: Some(16), placement: Placement::Strided, ..base };
+        let config = RingAllReduce { group_size: Some(16.into()), placement: Placement::Strided, ..base };
         let graph = graph_of(320, Traffic::RingAllReduce(config));
         assert_eq!((graph.messages().len(), graph.jobs().len()), (320 * 30, 20));
         assert!(graph.messages().iter().all(|m| m.dst.0 == (m.src.0 + 20) % 320));

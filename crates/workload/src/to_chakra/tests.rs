@@ -69,7 +69,7 @@ fn read_again(trace: &ChakraTrace, hosts: u32, algorithms: Algorithms) -> Messag
         trace: ".".to_owned(),
         process_groups,
         dims: Vec::new(),
-        hosts: Vec::new(),
+        hosts: Vec::new().into(),
         algorithms: algorithms.clone(),
         peak_tflops: None,
     };

@@ -8,7 +8,7 @@ mod server;
 mod tests;
 
 pub use points::{Attach, AttachRule};
-pub use scale_up::{EqualLinks, LinkList, ListedLink, ScaleUpConfig, TorusLinks};
+pub use scale_up::{EqualLinks, LinkList, ListedLink, ScaleUpConfig, SwitchLinks, TorusLinks};
 pub use server::Server;
 
 use std::path::Path;
@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::{Build, TopologyConfig, at_least_one, refuse};
 use crate::error::TopoError;
 use crate::graph::{MAX_NODES, Topology};
+use crate::servers::ScaleUpCarriage;
 use nest::Nest;
 use points::Points;
 
@@ -89,7 +90,11 @@ impl Build for Cluster {
         }
         let points = Points::new(self, servers, &server, &inner)?;
         let scale_up = server.scale_up.as_ref().map(|network| network.build(server.domain)).transpose()?;
-        Nest { servers, server: &server, inner: &inner, points: &points }.build(scale_up)
+        let carriage = match server.scale_up.as_ref().is_some_and(ScaleUpConfig::has_packets) {
+            true => ScaleUpCarriage::Packets,
+            false => ScaleUpCarriage::Fluid,
+        };
+        Nest { servers, server: &server, inner: &inner, points: &points }.build(scale_up, carriage)
     }
 
     fn file(&mut self) -> Option<&mut std::path::PathBuf> {

@@ -10,7 +10,7 @@ use crate::build::within_limits;
 use crate::error::TopoError;
 use crate::graph::{HostAttachment, Link, LinkId, NodeId, Switch, Topology};
 use crate::scale_up::ScaleUp;
-use crate::servers::Servers;
+use crate::servers::{ScaleUpCarriage, Servers};
 use crate::sites::Sites;
 
 /// Parts of a cluster.
@@ -33,7 +33,11 @@ enum Between {
 }
 
 impl Nest<'_> {
-    pub(super) fn build(&self, scale_up: Option<ScaleUp>) -> Result<Topology, TopoError> {
+    pub(super) fn build(
+        &self,
+        scale_up: Option<ScaleUp>,
+        carriage: ScaleUpCarriage,
+    ) -> Result<Topology, TopoError> {
         let between = self.between();
         let hosts = self.hosts();
         let parts = match between {
@@ -43,10 +47,14 @@ impl Nest<'_> {
         };
         let copies = self.points.planes();
         let inner_switches = self.inner.switches().len() as u32;
+        let packets = scale_up.as_ref().filter(|_| carriage == ScaleUpCarriage::Packets);
+        let domains = packets.map_or(0, |network| hosts / network.domain_size());
+        let (chips, of_domain) = packets
+            .map_or((0, 0), |network| (domains * network.chips(), network.links_of_chips().len() as u32 / 2));
         within_limits(
             "cluster",
-            &[hosts, parts, inner_switches.saturating_mul(copies)],
-            &[&[self.inner.links().len() as u32, copies], &[hosts]],
+            &[hosts, parts, inner_switches.saturating_mul(copies), chips],
+            &[&[self.inner.links().len() as u32, copies], &[hosts], &[domains, of_domain]],
         )?;
         let mut switches = self.part_switches(between);
         let tiers_below = u8::from(between != Between::Nothing);
@@ -83,6 +91,10 @@ impl Nest<'_> {
                 });
             }
         }
+        let first_chip = switches.len() as u32;
+        if let Some(network) = packets {
+            self.add_scale_up(network, &mut switches, &mut links);
+        }
         let names =
             (0..hosts).map(|host| format!("srv{}.gpu{}", host / self.server.gpus, host % self.server.gpus));
         let name = format!("{} servers of {} GPUs on {}", self.servers, self.server.gpus, self.inner.name());
@@ -94,7 +106,7 @@ impl Nest<'_> {
         }
         if between != Between::Nothing {
             topology = topology.with_edge(HostAttachment::Host);
-        } else if copies == 1 {
+        } else if copies == 1 && packets.is_none() {
             topology = topology.with_properties_of(self.inner);
         }
         if self.points.unused() > 0 {
@@ -106,7 +118,42 @@ impl Nest<'_> {
         }
         let KnownServer { gpus, nics, nic_ports, .. } = *self.server;
         let servers = self.servers;
-        Ok(topology.with_servers(Servers { servers, gpus, nics, nic_ports, planes: copies, parts, scale_up }))
+        let planes = copies;
+        let servers =
+            Servers { servers, gpus, nics, nic_ports, planes, parts, first_chip, scale_up, carriage };
+        Ok(topology.with_servers(servers))
+    }
+
+    /// Adds the chips and links of scale-up networks whose messages are packets. The latency of a message is divided
+    /// among the links to and from a chip.
+    fn add_scale_up(&self, network: &ScaleUp, switches: &mut Vec<Switch>, links: &mut Vec<Link>) {
+        let (gpus, chips) = (network.domain_size(), network.chips());
+        let tier = switches.iter().map(|switch| switch.tier).max().unwrap_or(0).saturating_add(1);
+        let prefix = network.prefix(self.server.gpus);
+        let delay = match chips {
+            0 => network.delay(),
+            _ => Duration::from_ps((network.delay().as_ps() / 2).max(1)),
+        };
+        for domain in 0..self.hosts() / gpus {
+            let first_chip = self.hosts() + switches.len() as u32;
+            switches.extend((0..chips).map(|chip| Switch {
+                name: format!("{prefix}{domain}.chip{chip}"),
+                tier,
+                group: None,
+            }));
+            let node = |node: u32| match node.checked_sub(gpus) {
+                Some(chip) => NodeId(first_chip + chip),
+                None => NodeId(domain * gpus + node),
+            };
+            let one_way = network.links_of_chips().into_iter().filter(|link| link.from < link.to);
+            links.extend(one_way.map(|link| Link {
+                a: node(link.from),
+                b: node(link.to),
+                rate: link.rate,
+                delay,
+                error_rate: 0.0,
+            }));
+        }
     }
 
     fn hosts(&self) -> u32 {

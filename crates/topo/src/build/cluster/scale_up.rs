@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::build::{positive, refuse};
 use crate::error::TopoError;
-use crate::scale_up::{ScaleUp, ScaleUpLink};
+use crate::scale_up::{ScaleUp, ScaleUpLink, usable_rate};
 
 /// Largest number of GPUs of a full mesh, which has a link for each pair.
 const MOST_IN_MESH: u32 = 256;
+/// Largest number of chips of a switch.
+const MOST_CHIPS: u32 = 256;
 /// Largest number of GPUs of a domain.
 const MOST_IN_DOMAIN: u32 = 16_384;
 
@@ -19,7 +21,7 @@ const MOST_IN_DOMAIN: u32 = 16_384;
 pub enum ScaleUpConfig {
     /// Switches join all GPUs (NVSwitch). Only the two directions of each GPU limit. `rate` is that of all links of a
     /// GPU together.
-    Switch(EqualLinks),
+    Switch(SwitchLinks),
     /// Each pair of GPUs has a link (MI300X).
     FullMesh(EqualLinks),
     /// Eight GPUs with six links each, as in DGX-1 with V100: two quads, of which each GPU has a partner in the
@@ -45,6 +47,32 @@ pub struct EqualLinks {
     /// Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
     #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
     pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
+}
+
+/// Links to the chips of a switch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SwitchLinks {
+    /// Rate of all links of a GPU together in one direction.
+    pub rate: Rate,
+    /// Number of chips, among which the links of each GPU are divided evenly. A fault of one of k takes 1/k of the
+    /// rate. Default 1.
+    #[serde(default = "one_chip", skip_serializing_if = "is_one_chip")]
+    pub chips: u32,
+    /// Latency of a message in addition to the time of its bytes. Default 250 ns.
+    #[serde(default = "default_delay", skip_serializing_if = "is_default_delay")]
+    pub delay: Duration,
+    /// Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
+    #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
+    pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 /// Links of a torus.
@@ -61,6 +89,10 @@ pub struct TorusLinks {
     /// Usable part of the rate, above 0 to 1: payload that a program can move at most. Default 1.
     #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
     pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 /// List of links.
@@ -75,12 +107,24 @@ pub struct LinkList {
     /// Usable part of the rates, above 0 to 1: payload that a program can move at most. Default 1.
     #[serde(default = "default_efficiency", skip_serializing_if = "is_one")]
     pub efficiency: f64,
+    /// Simulates messages as packets over these links, which are links of the network, with the scheme of the workload:
+    /// for scale-up Ethernet. Default false: messages are fluid.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packets: bool,
 }
 
 impl EqualLinks {
     /// Creates links with the default delay and their full rate.
     pub fn new(rate: Rate) -> Self {
-        EqualLinks { rate, delay: default_delay(), efficiency: default_efficiency() }
+        EqualLinks { rate, delay: default_delay(), efficiency: default_efficiency(), packets: false }
+    }
+}
+
+impl SwitchLinks {
+    /// Creates the links to a switch of one chip, with the default delay and their full rate.
+    pub fn new(rate: Rate) -> Self {
+        let (delay, efficiency) = (default_delay(), default_efficiency());
+        SwitchLinks { rate, chips: one_chip(), delay, efficiency, packets: false }
     }
 }
 
@@ -94,6 +138,12 @@ pub struct ListedLink {
     pub rate: Rate,
 }
 
+fn one_chip() -> u32 {
+    1
+}
+fn is_one_chip(chips: &u32) -> bool {
+    *chips == 1
+}
 fn default_delay() -> Duration {
     Duration::from_ns(250)
 }
@@ -128,10 +178,22 @@ const DGX_1: [(u32, u32, u64); 16] = [
 ];
 
 impl ScaleUpConfig {
+    /// Returns true if messages are packets on these links.
+    pub(super) fn has_packets(&self) -> bool {
+        match self {
+            ScaleUpConfig::Switch(links) => links.packets,
+            ScaleUpConfig::FullMesh(links)
+            | ScaleUpConfig::HybridCubeMesh(links)
+            | ScaleUpConfig::Ring(links) => links.packets,
+            ScaleUpConfig::Torus(links) => links.packets,
+            ScaleUpConfig::List(links) => links.packets,
+        }
+    }
+
     fn delay_and_efficiency(&self) -> (Duration, f64) {
         match self {
-            ScaleUpConfig::Switch(links)
-            | ScaleUpConfig::FullMesh(links)
+            ScaleUpConfig::Switch(links) => (links.delay, links.efficiency),
+            ScaleUpConfig::FullMesh(links)
             | ScaleUpConfig::HybridCubeMesh(links)
             | ScaleUpConfig::Ring(links) => (links.delay, links.efficiency),
             ScaleUpConfig::Torus(links) => (links.delay, links.efficiency),
@@ -151,12 +213,15 @@ impl ScaleUpConfig {
         if gpus > MOST_IN_DOMAIN {
             return Err(refuse("server.domain", gpus, format!("must be at most {MOST_IN_DOMAIN}")));
         }
-        let usable = |rate: Rate| {
-            let rate = positive("server.scale_up.rate", rate)?;
-            Ok(Rate::from_bps(((rate.as_bps() as f64 * part) as u64).max(1)))
-        };
+        let usable = |rate: Rate| Ok(usable_rate(positive("server.scale_up.rate", rate)?, part));
+        let mut chips = 0;
         let (nodes, links) = match self {
-            ScaleUpConfig::Switch(EqualLinks { rate, .. }) => {
+            ScaleUpConfig::Switch(SwitchLinks { rate, chips: given, .. }) => {
+                if *given == 0 || *given > MOST_CHIPS {
+                    let allowed = format!("must be 1 to {MOST_CHIPS}");
+                    return Err(refuse("server.scale_up.chips", given, allowed));
+                }
+                chips = *given;
                 let rate = usable(*rate)?;
                 let both = |gpu| {
                     [ScaleUpLink { from: gpu, to: gpus, rate }, ScaleUpLink { from: gpus, to: gpu, rate }]
@@ -174,7 +239,16 @@ impl ScaleUpConfig {
                 (gpus, links)
             }
         };
-        let network = ScaleUp::new(gpus, nodes, links, delay);
+        let network = ScaleUp::new(gpus, nodes, links, delay).with_parts(chips, part);
+        if self.has_packets()
+            && let Some((a, b)) = network.without_link()
+        {
+            let allowed = format!(
+                "needs a link or a switch between every two GPUs, because GPUs do not forward packets, and there is none \
+                 between GPUs {a} and {b}"
+            );
+            return Err(refuse("server.scale_up.packets", true, allowed));
+        }
         match network.unreachable() {
             None => Ok(network),
             Some(gpu) => Err(refuse(
@@ -253,12 +327,12 @@ mod tests {
     }
 
     fn torus_of(rate: Rate, dims: Vec<u32>) -> ScaleUpConfig {
-        let EqualLinks { rate, delay, efficiency } = EqualLinks::new(rate);
-        ScaleUpConfig::Torus(TorusLinks { dims, rate, delay, efficiency })
+        let EqualLinks { rate, delay, efficiency, packets } = EqualLinks::new(rate);
+        ScaleUpConfig::Torus(TorusLinks { dims, rate, delay, efficiency, packets })
     }
 
     fn list(links: Vec<ListedLink>) -> ScaleUpConfig {
-        ScaleUpConfig::List(LinkList { links, delay: default_delay(), efficiency: 1.0 })
+        ScaleUpConfig::List(LinkList { links, delay: default_delay(), efficiency: 1.0, packets: false })
     }
 
     fn alone(shape: ScaleUpConfig, gpus: u32, a: u32, b: u32) -> Rate {
@@ -268,7 +342,7 @@ mod tests {
     /// Only the two GPUs' own directions limit, also in the second domain.
     #[test]
     fn a_switch_gives_each_pair_its_full_rate() {
-        let network = ScaleUpConfig::Switch(EqualLinks::new(gbps(3_600))).build(8).unwrap();
+        let network = ScaleUpConfig::Switch(SwitchLinks::new(gbps(3_600))).build(8).unwrap();
         assert_eq!(network.alone(HostId(8), HostId(15)), gbps(3_600));
         assert!(network.joins(HostId(8), HostId(15)) && !network.joins(HostId(7), HostId(8)));
         assert_eq!(network.rate_of(HostId(3)), gbps(3_600));
@@ -330,8 +404,17 @@ mod tests {
         );
         assert!(error(ScaleUpConfig::HybridCubeMesh(EqualLinks::new(rate)), 4).contains("must be 8"));
         assert!(
-            error(ScaleUpConfig::Switch(EqualLinks::new(Rate::ZERO)), 4).contains("`server.scale_up.rate`")
+            error(ScaleUpConfig::Switch(SwitchLinks::new(Rate::ZERO)), 4).contains("`server.scale_up.rate`")
         );
+        let chips = ScaleUpConfig::Switch(SwitchLinks { chips: 0, ..SwitchLinks::new(rate) });
+        let ring = ScaleUpConfig::Ring(EqualLinks { packets: true, ..EqualLinks::new(rate) });
+        assert!(ring.build(3).is_ok(), "a ring of three is a mesh");
+        assert_eq!(
+            error(ring, 4),
+            "topology field `server.scale_up.packets` = true: needs a link or a switch between every two GPUs, because \
+             GPUs do not forward packets, and there is none between GPUs 0 and 2"
+        );
+        assert_eq!(error(chips, 4), "topology field `server.scale_up.chips` = 0: must be 1 to 256");
         let link = |a, b| ListedLink { gpus: [a, b], rate };
         assert!(error(list(vec![link(0, 4)]), 4).contains("GPUs from 0 to 3"));
         assert!(error(list(vec![link(0, 1)]), 3).contains("leave GPU 2 apart"));

@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Rate, closest_name, suggestion};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::scale_up::{EqualLinks, ScaleUpConfig};
+use super::scale_up::{EqualLinks, ScaleUpConfig, SwitchLinks};
 use crate::build::{at_least_one, positive, refuse};
 use crate::error::TopoError;
 use crate::graph::MAX_HOST_PORTS;
@@ -151,17 +151,17 @@ const MODELS: [Model; 12] = [
         name: "dgx-1",
         make: || model(8, 4, 1, 100, 126, ScaleUpConfig::HybridCubeMesh(links(200, 0.80))),
     },
-    Model { name: "dgx-a100", make: || model(8, 8, 1, 200, 252, nvlink(2_400, 0.80)) },
-    Model { name: "dgx-h100", make: || model(8, 8, 1, 400, 504, nvlink(3_600, 0.82)) },
-    Model { name: "dgx-b200", make: || model(8, 8, 1, 400, 504, nvlink(7_200, 0.80)) },
-    Model { name: "dgx-b300", make: || model(8, 8, 2, 400, 1_008, nvlink(7_200, 0.80)) },
+    Model { name: "dgx-a100", make: || model(8, 8, 1, 200, 252, nvlink(2_400, 0.80, 6)) },
+    Model { name: "dgx-h100", make: || model(8, 8, 1, 400, 504, nvlink(3_600, 0.82, 4)) },
+    Model { name: "dgx-b200", make: || model(8, 8, 1, 400, 504, nvlink(7_200, 0.80, 2)) },
+    Model { name: "dgx-b300", make: || model(8, 8, 2, 400, 1_008, nvlink(7_200, 0.80, 2)) },
     Model { name: "gb200-nvl72", make: || rack(400) },
     Model { name: "gb300-nvl72", make: || rack(800) },
     Model { name: "mi300x", make: || model(8, 8, 1, 400, 504, ScaleUpConfig::FullMesh(links(512, 0.75))) },
-    Model { name: "p4d", make: || model(8, 4, 1, 100, 252, nvlink(2_400, 0.80)) },
-    Model { name: "p5", make: || model(8, 32, 1, 100, 504, nvlink(3_600, 0.82)) },
-    Model { name: "p5en", make: || model(8, 16, 1, 200, 504, nvlink(3_600, 0.82)) },
-    Model { name: "p6-b200", make: || model(8, 8, 1, 400, 504, nvlink(7_200, 0.80)) },
+    Model { name: "p4d", make: || model(8, 4, 1, 100, 252, nvlink(2_400, 0.80, 6)) },
+    Model { name: "p5", make: || model(8, 32, 1, 100, 504, nvlink(3_600, 0.82, 4)) },
+    Model { name: "p5en", make: || model(8, 16, 1, 200, 504, nvlink(3_600, 0.82, 4)) },
+    Model { name: "p6-b200", make: || model(8, 8, 1, 400, 504, nvlink(7_200, 0.80, 2)) },
 ];
 
 fn preset(name: &str) -> Result<Server, TopoError> {
@@ -192,11 +192,12 @@ fn model(gpus: u32, nics: u32, nic_ports: u32, port: u64, pcie: u64, scale_up: S
 
 /// Rack of 18 trays with four GPUs each, of which each has a NIC; one NVLink domain of 72.
 fn rack(nic_gbps: u64) -> Server {
-    Server { domain: Some(72), pcie_rate: None, ..model(4, 4, 1, nic_gbps, 1_008, nvlink(7_200, 0.80)) }
+    Server { domain: Some(72), pcie_rate: None, ..model(4, 4, 1, nic_gbps, 1_008, nvlink(7_200, 0.80, 18)) }
 }
 
-fn nvlink(gbps: u64, efficiency: f64) -> ScaleUpConfig {
-    ScaleUpConfig::Switch(links(gbps, efficiency))
+/// Links to NVSwitch chips.
+fn nvlink(gbps: u64, efficiency: f64, chips: u32) -> ScaleUpConfig {
+    ScaleUpConfig::Switch(SwitchLinks { chips, efficiency, ..SwitchLinks::new(Rate::from_gbps(gbps)) })
 }
 
 fn links(gbps: u64, efficiency: f64) -> EqualLinks {

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use pathweave_units::{HostId, Rate};
+use pathweave_units::{Duration, HostId, Rate};
 
 use super::*;
-use crate::{LeafSpine, NodeId, PathFinder, Routing, Star, TopologyConfig};
+use crate::{LeafSpine, NodeId, PathFinder, Routing, Star, TopologyConfig, leading_ports};
 
 fn leaf_spine(leaves: u32, spines: u32, hosts_per_leaf: u32) -> TopologyConfig {
     TopologyConfig::LeafSpine(LeafSpine {
@@ -152,6 +152,40 @@ fn attachment_is_a_bijection_for_every_model() {
         assert_eq!(at_leaves.len() as u32, points * servers, "{name}");
         assert!(Routing::all_links_up(&topology).unreachable_pair().is_none(), "{name}");
     }
+}
+
+/// A switch of two chips whose messages are packets: each GPU has a port of half the rate to each chip, and uses these
+/// for its server although its leaf is as near.
+#[test]
+fn scale_up_networks_may_carry_packets() {
+    let scale_up = SwitchLinks { chips: 2, packets: true, ..SwitchLinks::new(Rate::from_gbps(1_600)) };
+    let server = Server { scale_up: Some(ScaleUpConfig::Switch(scale_up)), ..server(4, 4, 1) };
+    let attach = Attach::Rule(AttachRule::Server);
+    let topology = build(&Cluster { attach, ..Cluster::new(2, server, leaf_spine(2, 2, 4)) });
+    assert_eq!(peers(&topology, "srv1.gpu0"), ["leaf1", "srv1.chip0", "srv1.chip1"]);
+    assert_eq!(peers(&topology, "srv1.chip1"), ["srv1.gpu0", "srv1.gpu1", "srv1.gpu2", "srv1.gpu3"]);
+    let link = topology.link(topology.link_by_name("srv1.gpu2-srv1.chip1").unwrap());
+    assert_eq!((link.rate, link.delay), (Rate::from_gbps(800), Duration::from_ns(125)));
+    assert!(topology.scale_up().is_none(), "nothing is fluid");
+    let tiers: Vec<_> = topology.tiers().iter().map(|tier| tier.switches).collect();
+    assert_eq!(tiers, [2, 2]);
+    assert_eq!(topology.scale_out_rate(HostId(0)), Rate::from_gbps(400));
+    let routing = Routing::all_links_up(&topology);
+    let ports = |to| leading_ports(&topology, &routing, HostId(0), HostId(to));
+    assert_eq!((ports(1), ports(4)), (0b110, 0b001));
+}
+
+/// A mesh of packets has a direct link for each pair.
+#[test]
+fn a_mesh_may_carry_packets() {
+    let mesh = EqualLinks { packets: true, ..EqualLinks::new(Rate::from_gbps(512)) };
+    let server = Server { scale_up: Some(ScaleUpConfig::FullMesh(mesh)), ..server(4, 4, 1) };
+    let cluster = Cluster { unit: Some(2), ..Cluster::new(2, server, leaf_spine(4, 2, 2)) };
+    let topology = build(&cluster);
+    assert_eq!(peers(&topology, "srv1.gpu1"), ["leaf1", "srv1.gpu0", "srv1.gpu2", "srv1.gpu3"]);
+    let routing = Routing::all_links_up(&topology);
+    let ports = |to| leading_ports(&topology, &routing, HostId(0), HostId(to));
+    assert_eq!((ports(2), ports(4), ports(5)), (0b0100, 0b0001, 0b0001));
 }
 
 #[test]

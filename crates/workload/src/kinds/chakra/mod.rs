@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::ranks::{LARGER_TOPOLOGY, hosts_of_ranks};
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
+use crate::hosts::HostList;
 use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
 /// An execution trace of MLCommons Chakra (schema 0.0.4 or 1.0.0), with one file per rank, as a graph of
@@ -37,9 +38,10 @@ pub struct Chakra {
     /// error.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dims: Vec<u32>,
-    /// Host of each rank. Default: rank r is on host r.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<u32>,
+    /// Host of each rank in order: a list of numbers, names and patterns, or a pattern such as
+    /// "srv[0-3].gpu*". Default: rank r is on host r.
+    #[serde(default, skip_serializing_if = "HostList::is_empty")]
+    pub hosts: HostList,
     /// Algorithms of collectives.
     #[serde(default)]
     pub algorithms: Algorithms,

@@ -14,7 +14,7 @@ fn chakra(trace: &str) -> Chakra {
         trace: trace.to_owned(),
         process_groups: None,
         dims: Vec::new(),
-        hosts: Vec::new(),
+        hosts: HostList::default(),
         algorithms: Algorithms::default(),
         peak_tflops: None,
     }
@@ -64,8 +64,10 @@ fn the_ring_of_eight_by_hand() {
 
 #[test]
 fn a_collective_is_a_job_of_its_own() {
-    let config =
-        Chakra { hosts: (0..16).rev().collect(), ..chakra("tests/data/chakra/all-reduce-16/all_reduce") };
+    let config = Chakra {
+        hosts: (0..16).rev().collect::<Vec<_>>().into(),
+        ..chakra("tests/data/chakra/all-reduce-16/all_reduce")
+    };
     let graph = built(samples(), config, 20).unwrap().graph;
     let jobs: Vec<&str> = graph.jobs().iter().map(|j| j.name.as_str()).collect();
     assert_eq!(jobs, ["chakra: all-reduce of record 1, group 1", "chakra: trace"]);
@@ -276,7 +278,7 @@ fn a_cycle_across_ranks_is_named_too() {
 fn ranks_that_do_not_fit_the_topology() {
     let fail = |config, hosts| built(samples(), config, hosts).unwrap_err();
     assert!(fail(ring(), 4).contains("the trace has 8 ranks, the topology 4 hosts: expected a `topology`"));
-    let hosts = |hosts: &[u32]| Chakra { hosts: hosts.to_vec(), ..ring() };
+    let hosts = |hosts: &[u32]| Chakra { hosts: hosts.to_vec().into(), ..ring() };
     assert!(fail(hosts(&[1, 2]), 9).contains("hosts = 2 hosts: expected 8, one for each rank"));
     assert!(fail(hosts(&[0, 1, 2, 3, 4, 5, 6, 9]), 9).contains("hosts = 9: hosts are 0 to 8"));
     assert!(fail(hosts(&[0, 1, 2, 3, 4, 5, 6, 6]), 9).contains("hosts = 6: this host is given to two ranks"));

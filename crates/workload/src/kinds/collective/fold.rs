@@ -90,7 +90,7 @@ mod tests {
     use crate::env::WorkloadEnv;
     use crate::fold::Fold;
     use crate::graph::MessageGraph;
-    use crate::kinds::{Placement, Traffic};
+    use crate::kinds::{GroupSize, Placement, Traffic};
     use crate::testing::job_ends;
 
     /// Makes 16 hosts on four leaves.
@@ -107,7 +107,7 @@ mod tests {
             operation,
             algorithm: None,
             size: Bytes::new(16_000),
-            group_size,
+            group_size: group_size.map(GroupSize::from),
             placement: Placement::Consecutive,
             groups: Vec::new(),
             local_size: 8,
@@ -167,7 +167,7 @@ mod tests {
     fn differences_of_ranks_are_named() {
         let why = |config: Collective| built(&config, Fold::Always(leaves())).unwrap_err();
         let listed = |groups: &[&[u32]]| Collective {
-            groups: groups.iter().map(|group| group.to_vec()).collect(),
+            groups: groups.iter().map(|group| group.to_vec().into()).collect(),
             ..collective(Operation::AllReduce, None)
         };
         let uneven = why(listed(&[&[0, 1, 2], &[4, 5]]));

@@ -6,7 +6,7 @@ use pathweave_units::{Bytes, Duration};
 use serde::{Deserialize, Serialize};
 
 use self::fold::Alike;
-use super::placement::{Placement, configured_groups};
+use super::placement::{GroupSize, Placement, configured_groups};
 use crate::algorithm::Algorithm;
 use crate::builder::Draft;
 use crate::collective::{Operation, Plan, Ranks, chunk, eight};
@@ -14,6 +14,7 @@ use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::fold::Fold;
 use crate::graph::JobId;
+use crate::hosts::HostList;
 use crate::sink::{Generate, WorkloadBuilder};
 
 /// Groups of hosts that run a collective, as NCCL and MPI do. Each round of each group is a job. Results
@@ -32,15 +33,17 @@ pub struct Collective {
     /// Size as nccl-tests define it, see `operation`. At least one byte for each part into which the
     /// algorithm divides the vector.
     pub size: Bytes,
-    /// Number of hosts in a group. Default: one group of all hosts.
+    /// Number of hosts in a group, or a list of numbers, one for each group. Default: one group of all
+    /// hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group_size: Option<u32>,
+    pub group_size: Option<GroupSize>,
     /// Assignment of hosts to groups and ranks.
     #[serde(default)]
     pub placement: Placement,
-    /// Hosts of each group in the order of their ranks. Replaces `group_size` and `placement`. Default: none.
+    /// Hosts of each group in the order of their ranks: a list of numbers, names and patterns, or a pattern
+    /// such as "srv[0-3].gpu*". Replaces `group_size` and `placement`. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub groups: Vec<Vec<u32>>,
+    pub groups: Vec<HostList>,
     /// Number of consecutive ranks that form a server, for the hierarchical all-reduce (default 8, the GPUs
     /// of an HGX board).
     #[serde(default = "eight")]
@@ -81,7 +84,7 @@ impl Generate for Collective {
         if self.repetitions == 0 {
             return out.field_error("repetitions", 0, "expected 1 or more");
         }
-        let groups = configured_groups(out, &self.groups, self.group_size, self.placement)?;
+        let groups = configured_groups(out, &self.groups, self.group_size.as_ref(), self.placement)?;
         let (mut expected, mut all) = (0.0, Counts::default());
         for group in &groups {
             let plan = self.plan(group.len());
@@ -272,8 +275,10 @@ mod tests {
 
     #[test]
     fn groups_may_be_listed() {
-        let listed =
-            Collective { groups: vec![vec![5, 1], vec![0, 2, 4]], ..collective(Operation::AllToAll, 3000) };
+        let listed = Collective {
+            groups: vec![vec![5, 1].into(), vec![0, 2, 4].into()],
+            ..collective(Operation::AllToAll, 3000)
+        };
         let made = graph(6, listed.clone());
         assert_eq!(made.messages().len(), 2 + 6);
         let measures: Vec<_> = made.jobs().iter().map(|j| j.measure.unwrap().bus.get()).collect();
@@ -286,10 +291,17 @@ mod tests {
                 "workload \"collective\": groups = [3]: expected two hosts or more in each group",
             ),
         ] {
-            assert_eq!(error(Collective { groups, ..listed.clone() }), what);
+            assert_eq!(
+                error(Collective {
+                    groups: groups.into_iter().map(HostList::from).collect(),
+                    ..listed.clone()
+                }),
+                what
+            );
         }
         assert!(
-            error(Collective { group_size: Some(2), ..listed }).contains("group_size or groups, not both")
+            error(Collective { group_size: Some(2.into()), ..listed })
+                .contains("group_size or groups, not both")
         );
     }
 
@@ -301,7 +313,7 @@ mod tests {
             error(Collective { size: Bytes::new(7), ..good.clone() })
                 .contains("size = 7B: expected at least 8 bytes")
         );
-        assert!(error(Collective { group_size: Some(1), ..good.clone() }).contains("group_size = 1"));
+        assert!(error(Collective { group_size: Some(1.into()), ..good.clone() }).contains("group_size = 1"));
         let tree = Collective { algorithm: Some(Algorithm::DoubleBinaryTree), ..good.clone() };
         assert!(
             error(Collective { chunk: Bytes::ZERO, ..tree }).contains("chunk = 0B: expected 1 byte or more")

@@ -15,6 +15,7 @@ use super::ranks::hosts_of_ranks;
 use crate::collective::Algorithms;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{Groups, Policy, SimAiFile, parse_simai};
+use crate::hosts::HostList;
 use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
 pub use self::builtin::{BuiltinSimAi, builtin_simai};
@@ -54,9 +55,10 @@ pub struct SimAi {
     /// Number of microbatches, at most that of the file. Default: all of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub microbatches: Option<u32>,
-    /// Host of each GPU. Default: GPU g is on host g.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<u32>,
+    /// Host of each GPU in order: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+    /// Default: GPU g is on host g.
+    #[serde(default, skip_serializing_if = "HostList::is_empty")]
+    pub hosts: HostList,
     /// Algorithms of collectives.
     #[serde(default)]
     pub algorithms: Algorithms,

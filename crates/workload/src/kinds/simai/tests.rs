@@ -18,7 +18,7 @@ fn simai(file: &str) -> SimAi {
         ep: None,
         pp: None,
         microbatches: None,
-        hosts: Vec::new(),
+        hosts: HostList::default(),
         algorithms: Algorithms::default(),
         scale: 1.0,
         iterations: 1,
@@ -369,7 +369,7 @@ fn ranks_that_are_alike_take_as_long_as_all_of_them() {
     assert_eq!(graph.folding().map(crate::Folding::order), Some(2));
     let mut hosts: Vec<u32> = (0..32).collect();
     hosts.swap(0, 31);
-    let apart = SimAi { hosts, ..config };
+    let apart = SimAi { hosts: hosts.into(), ..config };
     let error = of(&apart, crate::Fold::Always(topology)).expect_err("nobody is alike");
     assert!(error.contains("run.fold = \"always\"") && error.contains("leaves both the network"), "{error}");
 }

@@ -12,7 +12,7 @@ pub use self::models::Model;
 
 use self::buckets::{Bucket, Bucketing};
 use self::models::Layer;
-use super::placement::{Placement, groups};
+use super::placement::{GroupSize, Placement, groups};
 use crate::builder::Draft;
 use crate::collective::{Plan, Ranks, Through};
 use crate::error::WorkloadError;
@@ -34,9 +34,10 @@ use crate::sink::{Generate, WorkloadBuilder};
 pub struct Training {
     /// Network that is trained.
     pub model: Model,
-    /// Number of hosts that train together. Default: one group of all hosts.
+    /// Number of hosts that train together, or a list of numbers, one for each group. Default: one group of
+    /// all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group_size: Option<u32>,
+    pub group_size: Option<GroupSize>,
     /// Assignment of hosts to groups.
     #[serde(default)]
     pub placement: Placement,
@@ -102,8 +103,8 @@ impl Training {
             cap_bytes: self.bucket_cap.get(),
         };
         let steps = steps(&bucketing.fill(layers), backward.scale(self.scale), self.scale);
-        let groups = groups(out, self.group_size, self.placement)?;
-        let n = groups[0].len() as u32;
+        let groups = groups(out, self.group_size.as_ref(), self.placement)?;
+        let n = groups.iter().map(Vec::len).max().unwrap_or_default() as u32;
         let smallest = steps.iter().map(|s| s.size).min().expect("a network has gradients");
         if smallest.get() < u64::from(n) {
             return out.field_error(
@@ -113,10 +114,11 @@ impl Training {
             );
         }
         // A forward pass, and for each bucket a ring and two computations per host.
-        let hosts = f64::from(n);
-        let each = hosts
-            + (Plan::ring_all_reduce(n as usize, smallest).messages() + 2.0 * hosts) * steps.len() as f64;
-        out.check_count(groups.len() as f64 * each * f64::from(self.iterations))?;
+        let tasks = |group: &Vec<u32>| {
+            let (ranks, hosts) = (group.len(), group.len() as f64);
+            hosts + (Plan::ring_all_reduce(ranks, smallest).messages() + 2.0 * hosts) * steps.len() as f64
+        };
+        out.check_count(groups.iter().map(tasks).sum::<f64>() * f64::from(self.iterations))?;
 
         for (index, members) in groups.iter().enumerate() {
             let (mut last, mut before) = (Vec::new(), None);

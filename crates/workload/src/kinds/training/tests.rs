@@ -11,7 +11,7 @@ use crate::testing::{error_of, graph_of, job_ends, run};
 fn training(model: Model, group_size: u32, iterations: u32) -> Training {
     Training {
         model,
-        group_size: Some(group_size),
+        group_size: Some(group_size.into()),
         placement: Placement::Strided,
         iterations,
         forward: None,
@@ -113,7 +113,7 @@ fn fields_out_of_range_are_named() {
     };
     assert!(error(|t| t.iterations = 0).contains("iterations = 0: expected 1 or more"));
     assert!(error(|t| t.bytes_per_parameter = 9).contains("bytes_per_parameter = 9: expected 1 to 8"));
-    assert!(error(|t| t.group_size = Some(9)).contains("group_size = 9: expected 2 to 8"));
+    assert!(error(|t| t.group_size = Some(9.into())).contains("group_size = 9: expected 2 to 8"));
     for scale in [0.0, -1.0, 1.5, f64::NAN] {
         let config = Training { scale, ..base.clone() };
         assert!(error_of(8, Traffic::Training(config)).contains("expected a factor above 0 and at most 1"));

@@ -14,6 +14,7 @@ use self::plan::LayerBuilder;
 use super::simai::{SimAi, play_file};
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
+use crate::hosts::HostList;
 use crate::sink::{Generate, WorkloadBuilder};
 
 /// Training of a transformer with tensor, expert, data and pipeline parallelism. Each iteration is a job.
@@ -98,9 +99,10 @@ pub struct Transformer {
     /// Distribution of the optimizer's state among ranks.
     #[serde(default)]
     pub optimizer: Optimizer,
-    /// Host of each GPU. Default: GPU g is on host g.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub hosts: Vec<u32>,
+    /// Host of each GPU in order: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
+    /// Default: GPU g is on host g.
+    #[serde(default, skip_serializing_if = "HostList::is_empty")]
+    pub hosts: HostList,
     /// Algorithms of collectives.
     #[serde(default)]
     pub algorithms: Algorithms,

@@ -30,7 +30,7 @@ fn tiny() -> Transformer {
         bytes_per_value: 2,
         bytes_per_gradient: 2,
         optimizer: Optimizer::Replicated,
-        hosts: Vec::new(),
+        hosts: HostList::default(),
         algorithms: Algorithms::default(),
         scale: 1.0,
         iterations: 1,
