@@ -1,6 +1,6 @@
 //! Settings of some switches: tables that select switches, and the classes of switches with equal settings that follow.
 
-use pathweave_units::{Bytes, Duration, Rate, closest_name, matches_glob, name_kind, name_kinds};
+use pathweave_units::{Bytes, Duration, Glob, Rate, closest_name, matches_glob, name_kind, name_kinds};
 
 use crate::config::{ConfigError, EcmpHash, PfcConfig, PfcThreshold, SwitchConfig};
 use crate::marking::{EcnConfig, LastHop, MarkAt, Thresholds};
@@ -404,6 +404,9 @@ fn no_match<'a>(
     if let Some(names) = &selecting.names
         && !switches.clone().any(|place| matches_glob(names, place.name))
     {
+        if let Err(why) = Glob::parse(names) {
+            return refused("match", format!("\"{names}\""), why.what, None);
+        }
         let kinds = name_kinds(switches.map(|place| place.name));
         let nearest = closest_name(&name_kind(names), kinds.iter().map(String::as_str)).map(str::to_owned);
         return refused("match", format!("\"{names}\""), format!("names like {}", kinds.join(", ")), nearest);

@@ -1,6 +1,6 @@
 //! Settings of some links, which tables select by name: `[[link]]`.
 
-use pathweave_units::{Duration, Rate, closest_name, matches_glob, name_kind, name_kinds};
+use pathweave_units::{Duration, Glob, Rate, closest_name, matches_glob, name_kind, name_kinds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -165,10 +165,11 @@ impl Topology {
         let others: Vec<String> =
             if pattern.contains("->") { Vec::new() } else { kinds.iter().filter_map(turned).collect() };
         let all = kinds.iter().chain(&others).map(String::as_str);
+        let wrong = Glob::parse(pattern).err().map(|why| format!("; {}", why.what));
         LinkForError::NoMatch {
             table,
             pattern: pattern.to_owned(),
-            known: kinds.join(", "),
+            known: kinds.join(", ") + &wrong.unwrap_or_default(),
             nearest: closest_name(&name_kind(pattern), all).map(str::to_owned),
         }
     }

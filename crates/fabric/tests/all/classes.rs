@@ -72,6 +72,8 @@ fn tables_that_select_nothing_or_set_nonsense_are_refused() {
     };
     let like = "names like p*.leaf*, p*.spine*";
     assert_eq!(refused(named("p0.laef*")), no_match("match", "\"p0.laef*\"", like, Some("p*.leaf*")));
+    let open = "\"[\" has no \"]\"";
+    assert_eq!(refused(named("p0.leaf[0-")), no_match("match", "\"p0.leaf[0-\"", open, None));
     let of_tier = |tier| SwitchFor { tier: Some(tier), ..SwitchFor::default() };
     assert_eq!(refused(of_tier(2)), no_match("tier", "2", "0 to 1", None));
     let of_group = SwitchFor { group: Some(5), ..SwitchFor::default() };
