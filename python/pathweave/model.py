@@ -31,6 +31,7 @@ __all__ = [
     "AlphaUnit",
     "Announce",
     "Arithmetic",
+    "Asic",
     "Ask",
     "AstraTopology",
     "Attach",
@@ -76,6 +77,7 @@ __all__ = [
     "EcmpHash",
     "EcmpRouting",
     "Ecn",
+    "EcnChange",
     "EdgeUpdates",
     "EethPlace",
     "EndToEndService",
@@ -132,6 +134,7 @@ __all__ = [
     "LinkDelayFault",
     "LinkDownFault",
     "LinkFlapFault",
+    "LinkFor",
     "LinkLossFault",
     "LinkRateFault",
     "ListScaleUp",
@@ -179,6 +182,7 @@ __all__ = [
     "PenaltiesPicker",
     "PermutationWorkload",
     "Pfc",
+    "PfcChange",
     "PfcThreshold",
     "Picker",
     "PipelineWorkload",
@@ -246,6 +250,7 @@ __all__ = [
     "SwiftHops",
     "Switch",
     "SwitchDownFault",
+    "SwitchFor",
     "SwitchScaleUp",
     "Thresholds",
     "Time",
@@ -261,6 +266,7 @@ __all__ = [
     "TransformerModel",
     "TransformerWorkload",
     "Trim",
+    "TrimChange",
     "UdmpLate",
     "UdmpPolicy",
     "UdmpVariant",
@@ -786,6 +792,31 @@ class Drill(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class EcnChange(Table):
+    """Changed fields of `switch.ecn`.
+
+    Args:
+        at: Replaces `switch.ecn.at`.
+        enabled: Replaces `switch.ecn.enabled`.
+        kmax: Replaces `switch.ecn.kmax`.
+        kmin: Replaces `switch.ecn.kmin`.
+        last_hop: Replaces `switch.ecn.last_hop`.
+        pmax: Replaces `switch.ecn.pmax`.
+        reference_rate: Replaces `switch.ecn.reference_rate`.
+        thresholds: Replaces `switch.ecn.thresholds`.
+    """
+
+    at: MarkAt | None = None
+    enabled: bool | None = None
+    kmax: Size | None = None
+    kmin: Size | None = None
+    last_hop: LastHop | None = None
+    pmax: float | None = None
+    reference_rate: Rate | None = None
+    thresholds: Thresholds | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class Ecn(Table):
     """RED on the instantaneous egress queue, marking instead of dropping. Packets are never marked up to `kmin`, with a
     probability that rises linearly to `pmax` from there to `kmax`, and always above `kmax` (DCQCN, SIGCOMM'15).
@@ -869,7 +900,8 @@ class FabricPace(Table):
 
 @dataclass(kw_only=True, repr=False)
 class LinkDownFault(Table):
-    """Both directions of a link lose all packets, queued or in flight, from `at` until `up_at`.
+    """A link loses all packets, queued or in flight, from `at` until `up_at`. If one direction fails, the other works
+    until routes avoid the link, which they do in both directions.
 
     Args:
         at: Start of the fault.
@@ -890,7 +922,7 @@ class LinkFlapFault(Table):
     Args:
         at: Time at which the link goes down first.
         down_for: Duration of each failure, above 0.
-        link: Link, named by its ends.
+        link: Link or direction, named by its ends.
         times: Number of failures, 1 to 100000.
         up_for: Time between the end of a failure and the next one, above 0.
     """
@@ -909,7 +941,7 @@ class LinkRateFault(Table):
 
     Args:
         at: Start of the fault.
-        link: Link, named by its ends.
+        link: Link or direction, named by its ends.
         rate: Rate during the fault, above 0.
         until: Time at which the former rate returns. Absent: never.
     """
@@ -928,7 +960,7 @@ class LinkDelayFault(Table):
     Args:
         at: Start of the fault.
         delay: Propagation delay during the fault.
-        link: Link, named by its ends.
+        link: Link or direction, named by its ends.
         until: Time at which the former delay returns. Absent: never.
     """
 
@@ -944,7 +976,7 @@ class LinkLossFault(Table):
     """Each packet on a link is lost with a fixed probability (Bernoulli).
 
     Args:
-        link: Link, named by its ends.
+        link: Link or direction, named by its ends.
         probability: Probability of the loss of a packet, 0 to 1.
         at: Start of the fault. Default: the start of the run.
         until: End of the fault. Absent: never.
@@ -962,7 +994,7 @@ class LinkCorruptionFault(Table):
     """Each packet on a link arrives with a bad checksum with a fixed probability. The node that receives it drops it.
 
     Args:
-        link: Link, named by its ends.
+        link: Link or direction, named by its ends.
         probability: Probability of the corruption of a packet, 0 to 1.
         at: Start of the fault. Default: the start of the run.
         until: End of the fault. Absent: never.
@@ -1136,6 +1168,27 @@ class LetFlow(Table):
 
     entries: int | None = None
     gap: Time | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class LinkFor(Table):
+    """Settings of the links that a table selects. Absent fields are those of earlier tables for the link, or of the
+    topology. At least one field besides `match` is given.
+
+    Args:
+        match: Names of the links, with the ends in either order: "leaf0-spine1", or a pattern in which `*` stands for
+            any characters and `?` for one: "srv3.gpu*-p2.leaf*". With `->` in place of the dash, the direction from the
+            first end to the second: "leaf0->spine*". Parallel links are selected together, or one of them by its number
+            from 0: "leaf0-spine1#1".
+        delay: Propagation delay of each direction.
+        error_rate: Probability that a packet is lost, 0 to 1.
+        rate: Rate of each direction, above 0.
+    """
+
+    match: str
+    delay: Time | None = None
+    error_rate: float | None = None
+    rate: Rate | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1489,6 +1542,25 @@ class Penalties(Table):
     most: int | None = None
     refused: int | None = None
     silent: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class PfcChange(Table):
+    """Changed fields of `switch.pfc`.
+
+    Args:
+        alpha: Replaces `switch.pfc.alpha`.
+        enabled: Replaces `switch.pfc.enabled`. Switches at the two ends of a link must agree.
+        headroom: Replaces `switch.pfc.headroom`.
+        threshold: Replaces `switch.pfc.threshold`.
+        xon_gap: Replaces `switch.pfc.xon_gap`.
+    """
+
+    alpha: float | None = None
+    enabled: bool | None = None
+    headroom: Size | None = None
+    threshold: PfcThreshold | None = None
+    xon_gap: Size | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -2520,9 +2592,13 @@ class Switch(Table):
             at most 1024. Default 1.0 (dynamic threshold of Choudhury and Hahne, 1998). Switches that trim use
             `trim.queue` instead.
         external: External switches, which join data centres: their buffer, and their functions beyond forwarding.
+        for_: Other settings for some switches: `[[switch.for]]`. Of several tables for a switch, the last one that sets
+            a field counts.
         forwarding: Load balancing in the switches.
         hash: Seeds of the hash that chooses among equal-cost next hops, in switches without other load balancing.
             Default "seeded".
+        latency: Time that each packet takes behind its egress port, in addition to the delay of the link: the fixed
+            latency of the switch. Default 0.
         pfc: Priority flow control for the data classes.
         reroute_after: Time from the failure or the return of a link or switch until all routes avoid it or use it
             again. Default 1 ms. Until then packets for a dead link are lost.
@@ -2537,12 +2613,48 @@ class Switch(Table):
     ecn: Ecn | None = None
     egress_alpha: float | None = None
     external: External | None = None
+    for_: list[SwitchFor] | None = None
     forwarding: ForwardingConfig | None = None
     hash: EcmpHash | None = None
+    latency: Time | None = None
     pfc: Pfc | None = None
     reroute_after: Time | None = None
     trim: Trim | None = None
     weights: list[int] | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class SwitchFor(Table):
+    """Settings of the switches that a table selects. Absent fields are those of earlier tables for the switch, or of
+    all switches. At least one of `match`, `tier` and `group` is given; a switch is selected if all that are given
+    apply.
+
+    Args:
+        asic: Chip of the switches, which sets `buffer`. A `buffer` in the same table counts instead.
+        buffer: Replaces `switch.buffer`, and at external switches `switch.external.buffer`.
+        ecn: Replaces fields of `switch.ecn`.
+        egress_alpha: Replaces `switch.egress_alpha`.
+        group: Pod or group of the switches.
+        hash: Replaces `switch.hash`.
+        latency: Replaces `switch.latency`.
+        match: Names of the switches: "leaf0", or a pattern in which `*` stands for any characters and `?` for one:
+            "p*.leaf*".
+        pfc: Replaces fields of `switch.pfc`.
+        tier: Tier of the switches: their distance from the hosts, 0 for ToRs and leaves.
+        trim: Replaces fields of `switch.trim`.
+    """
+
+    asic: Asic | None = None
+    buffer: Size | None = None
+    ecn: EcnChange | None = None
+    egress_alpha: float | None = None
+    group: int | None = None
+    hash: EcmpHash | None = None
+    latency: Time | None = None
+    match: str | None = None
+    pfc: PfcChange | None = None
+    tier: int | None = None
+    trim: TrimChange | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -3167,6 +3279,29 @@ class PresetTopology(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class TrimChange(Table):
+    """Changed fields of `switch.trim`.
+
+    Args:
+        arriving: Replaces `switch.trim.arriving`.
+        enabled: Replaces `switch.trim.enabled`.
+        header_queue: Replaces `switch.trim.header_queue`.
+        queue: Replaces `switch.trim.queue`.
+        reference_rate: Replaces `switch.trim.reference_rate`.
+        size: Replaces `switch.trim.size`.
+        thresholds: Replaces `switch.trim.thresholds`.
+    """
+
+    arriving: float | None = None
+    enabled: bool | None = None
+    header_queue: Size | None = None
+    queue: Size | None = None
+    reference_rate: Rate | None = None
+    size: Size | None = None
+    thresholds: Thresholds | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class Trim(Table):
     """Trimming in switches: treatment of data packets that do not fit in the queue of their port. Replaces the limit of
     `egress_alpha`. Cannot be combined with `pfc`.
@@ -3718,6 +3853,7 @@ class ScenarioFile(Root):
             be set.
         workload: Traffic of the run: at least one workload.
         fault: Faults of links, switches and hosts during the run. Default: none.
+        link: Other rates, delays and error rates for some links of the topology. Default: none.
         name: Name of the scenario, used in results and reports. Default: the file's name without ".toml".
         network: Packets: size, headers, and retransmission.
         observe: Observations recorded in addition to one record for each flow, job and link.
@@ -3737,6 +3873,7 @@ class ScenarioFile(Root):
     topology: Topology
     workload: list[Workload]
     fault: list[Fault] | None = None
+    link: list[LinkFor] | None = None
     name: str | None = None
     network: Network | None = None
     observe: Observe | None = None
@@ -3794,6 +3931,21 @@ Announce: TypeAlias = Literal["first_packet", "post"]
 # "float": Floating point, by the equation.
 # "fixed": Integers of the circuit in `hardware/laps`: delays in ticks of 1,024 ps up to 17.2 ms, weights of 24 bits.
 Arithmetic: TypeAlias = Literal["float", "fixed"]
+
+
+# Switch chip, which stands for its packet memory. The sizes are approximate: vendors' announcements and reports, and a
+#   guess where there is none.
+# "tomahawk-3": Broadcom Tomahawk 3, 12.8 Tb/s: 64 MB.
+# "tomahawk-4": Broadcom Tomahawk 4, 25.6 Tb/s: 114 MB.
+# "tomahawk-5": Broadcom Tomahawk 5, 51.2 Tb/s: 165 MB.
+# "spectrum-4": NVIDIA Spectrum-4, 51.2 Tb/s: 160 MB.
+# "silicon-one-g200": Cisco Silicon One G200, 51.2 Tb/s: 256 MB.
+# "trident-4": Broadcom Trident 4, 12.8 Tb/s: 132 MB.
+# "jericho-3": Broadcom Jericho 3, with packet memory outside of the chip (HBM): 1 GB.
+# "quantum-2": NVIDIA Quantum-2 (InfiniBand NDR), whose memory is not public: 64 MB, a guess.
+Asic: TypeAlias = Literal[
+    "tomahawk-3", "tomahawk-4", "tomahawk-5", "spectrum-4", "silicon-one-g200", "trident-4", "jericho-3", "quantum-2"
+]
 
 
 # Request of a sender that has credit from several receivers.

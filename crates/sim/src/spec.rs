@@ -24,7 +24,7 @@ pub struct SimSpec {
     pub name: String,
     /// Seed of every random stream.
     pub seed: u64,
-    /// The network.
+    /// The network, with the latencies that `switch` gives to switches ([`crate::with_switch_latencies`]).
     pub topology: Arc<Topology>,
     /// Choice of routes by switches or by sources.
     pub routing: RouteChoice,

@@ -26,9 +26,11 @@ impl TierCapacity {
 }
 
 impl Topology {
-    /// Returns the total rate of a host's ports, an upper bound of what the host can send or receive.
+    /// Returns the total rate of a host's ports, each in its faster direction: an upper bound of what the host can send
+    /// or receive.
     pub fn host_rate(&self, host: HostId) -> Rate {
-        let rates = self.ports(host.into()).iter().map(|port| self.egress(port).rate);
+        let faster = |port| self.egress(port).rate.max(self.ingress(port).rate);
+        let rates = self.ports(host.into()).iter().map(faster);
         rates.fold(Rate::ZERO, Rate::saturating_add)
     }
 

@@ -301,7 +301,7 @@ fn every_field_of_switches_and_network_does_something_or_says_why_not() {
     tried.check(INERT_OF_SWITCHES, &["switch.", "network."]);
 }
 
-/// Tables for some switches and links. Switches drop, or trim in the last case.
+/// Tables for some switches and links.
 const TABLES: &str = r#"
 [[link]]
 match = "leaf0-spine*"
@@ -311,34 +311,39 @@ error_rate = 0.001
 
 [[switch.for]]
 match = "leaf*"
+tier = 0
 egress_alpha = 0.5
-ecn = { kmin = "8KB" }
-pfc = { alpha = 0.25 }
+ecn = { enabled = true, kmin = "8KB" }
 "#;
 
 /// Inert fields of tables for some switches and links.
 const INERT_OF_TABLES: &[Inert] = &[
-    ("pause", "for[0].egress_alpha", "its field says so: switches that pause do not drop by it"),
+    ("pause", "for[0].egress_alpha", "switches that pause do not drop by it"),
     ("trim", "for[0].egress_alpha", "its field says so: switches that trim use trim.queue"),
-    ("pause", "for[0].pfc.xon_gap", "little is paused here"),
-    ("", "for[0].hash", "as `switch.hash`"),
-    ("", "for[0].ecn.last_hop", "likewise"),
+    ("trim", "for[0].buffer", "likewise"),
+    ("trim", "for[0].asic", "likewise"),
+    ("", "for[0].pfc.enabled", "the other value is refused: both ends of a link must agree"),
+    ("trim", "for[0].trim.header_queue", "headers do not wait long"),
 ];
 
 #[test]
 fn every_field_of_tables_for_switches_and_links_does_something_or_says_why_not() {
-    let trimming = "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"20KB\" }\n";
     let mut tried = EffectsRecord::default();
-    for (name, more) in [
-        ("drop", "pfc = { enabled = false }\n".to_owned()),
-        ("pause", "pfc = { enabled = true, alpha = 0.02 }\n".to_owned()),
-        ("trim", trimming.to_owned()),
+    // Name, buffer, settings of all switches, settings of the table.
+    for (name, buffer, general, table) in [
+        ("drop", "400KB", "pfc = { enabled = false }", "pfc = { enabled = false }"),
+        ("pause", "800KB", "pfc = { enabled = true }", "pfc = { enabled = true }"),
+        (
+            "trim",
+            "400KB",
+            "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"80KB\" }",
+            "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"60KB\" }",
+        ),
     ] {
-        let network = NETWORK.replace("pfc = { enabled = false }\n", &more);
-        let of_trimming = if name == "trim" { "trim = { queue = \"12KB\" }\n" } else { "" };
-        let buffer = if name == "pause" { "1MB" } else { "400KB" };
-        let text = format!("scheme = \"rps\"\n{network}{TABLES}{of_trimming}")
+        let network = NETWORK
+            .replace("pfc = { enabled = false }", general)
             .replace("buffer = \"400KB\"", &format!("buffer = \"{buffer}\""));
+        let text = format!("scheme = \"rps\"\n{network}{TABLES}{table}\n");
         for under in ["switch", "link"] {
             tried.add(name, &text, under);
         }

@@ -20,7 +20,7 @@ reroute_after = "20us"
 tier = 0
 asic = "tomahawk-3"
 latency = "600ns"
-pfc = { alpha = 0.02 }
+pfc = { alpha = 0.0005 }
 ecn = { kmin = "20KB", kmax = "80KB", thresholds = "fixed" }
 [[switch.for]]
 match = "spine1"
@@ -134,11 +134,12 @@ fn latency_adds_to_the_one_way_time_and_to_no_other() {
 #[test]
 fn a_slow_link_takes_its_time() {
     let size = "4096B";
-    let text = |messages: &str, more: &str| format!("{PAIR}{messages}{more}");
+    let text = |messages: &str, more: &str| format!("scheme = \"rps-nocc\"\n{PAIR}{messages}{more}");
     let there = messages(&[(0, 1, size)]);
-    let packet = full_and_ack_bytes(&load(&text(&there, ""), &[]).expect("good").spec.network).0;
-    // One packet at 10 Gb/s in place of 100 Gb/s takes 720 ps a byte longer.
-    let more = u64::from(packet) * 720;
+    let spec = load(&text(&there, ""), &["network.mtu=4096B"]).expect("good").spec;
+    let packet = u64::from(full_and_ack_bytes(&spec.network).0);
+    // The first packet of a write has 16 B more. At 10 Gb/s in place of 100 Gb/s it takes 720 ps a byte longer.
+    let more = (packet + 16) * 720;
     let slow = |names: &str| format!("[[link]]\nmatch = \"{names}\"\nrate = \"10Gbps\"\n");
     let of = |messages: &str, more: &str| finish(&result(&text(messages, more), &["network.mtu=4096B"]))[0];
     let plain = of(&there, "");
@@ -150,11 +151,12 @@ fn a_slow_link_takes_its_time() {
     assert_eq!(of(&there, &slow("spine0->leaf0")), plain);
     let delay = "[[link]]\nmatch = \"leaf0->spine0\"\ndelay = \"5us\"\n";
     assert_eq!(of(&there, delay), plain + 4_000_000);
-    // 100 packets behind each other: the slow link is busy from the arrival of the first packet on.
+    // 100 packets behind each other: the slow link is busy from the arrival of the first packet on. The last packet
+    // lacks the 16 B on the two links behind.
     let long = result(&text(&messages(&[(0, 1, "409600B")]), &slow("leaf0->spine0")), &["network.mtu=4096B"]);
-    let least = plain + more + 99 * u64::from(packet) * 800;
-    assert!((least..least + least / 20).contains(&finish(&long)[0]), "{} {least}", finish(&long)[0]);
-    assert_eq!(long.flows[0].ideal_fct_ps, least);
+    assert_eq!(finish(&long)[0], plain + more + 99 * packet * 800 - 2 * 16 * 80);
+    let ideal = long.flows[0].ideal_fct_ps;
+    assert!(ideal <= finish(&long)[0] && ideal > finish(&long)[0] / 100 * 99, "{ideal}");
 }
 
 #[test]
@@ -166,7 +168,8 @@ fn flows_know_directions_and_latencies() {
     );
     let (flows, packets) = (result(&text, &["run.fidelity=flow"]), result(&text, &[]));
     for (flow, packet) in finish(&flows).iter().zip(finish(&packets)) {
-        assert!((*flow as f64 / packet as f64 - 1.0).abs() < 0.01, "{flow} {packet}");
+        // Acknowledgements of the fast direction take 2 % of the slow one.
+        assert!((*flow as f64 / packet as f64 - 1.0).abs() < 0.025, "{flow} {packet}");
     }
     assert!(finish(&flows)[0] > 8 * finish(&flows)[1], "one direction is ten times slower");
     // A fault of one direction leaves the other alone.
@@ -216,6 +219,17 @@ fn check_knows_the_classes() {
         ]
     );
     assert!(load(FABRIC, &[]).expect("good").inspect().network.switch_classes.is_empty());
+}
+
+#[test]
+fn the_example_has_three_classes() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/asics.toml");
+    let loaded = Loaded::read(&path, &Changes::default()).unwrap_or_else(|why| panic!("{why}"));
+    let prepared = loaded.prepare().unwrap_or_else(|why| panic!("{why}"));
+    let classes = prepared.inspect().network.switch_classes;
+    let found: Vec<_> = classes.iter().map(|class| (class.switches, class.first.as_str())).collect();
+    assert_eq!(found, [(4, "leaf0"), (3, "spine0"), (1, "spine3")]);
+    assert_eq!(classes[1].settings[0], "buffer 1GB");
 }
 
 /// Every refusal says where, and what is right.
