@@ -2,7 +2,7 @@
 
 use pathweave_units::{HostId, Rate};
 
-use crate::graph::{NodeId, Topology};
+use crate::graph::{NodeId, PortRef, Topology};
 
 /// Total capacity of the switches of one tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,19 +29,20 @@ impl Topology {
     /// Returns the total rate of a host's ports, each in its faster direction: an upper bound of what the host can send
     /// or receive.
     pub fn host_rate(&self, host: HostId) -> Rate {
-        let faster = |port| self.egress(port).rate.max(self.ingress(port).rate);
-        let rates = self.ports(host.into()).iter().map(faster);
-        rates.fold(Rate::ZERO, Rate::saturating_add)
+        self.rate_of(self.ports(host.into()))
     }
 
-    /// Returns the total rate of a host's ports without those of a scale-up network.
+    /// Returns the total rate of a host's ports without those of a scale-up network, each in its faster direction.
     pub fn scale_out_rate(&self, host: HostId) -> Rate {
         let Some(servers) = self.servers() else { return self.host_rate(host) };
-        let out = self
-            .ports(host.into())
-            .iter()
-            .filter(|port| self.switch_index(port.peer).is_some_and(|switch| !servers.has_chip(switch)));
-        out.map(|port| self.link(port.link).rate).fold(Rate::ZERO, Rate::saturating_add)
+        let is_out =
+            |port: &&PortRef| self.switch_index(port.peer).is_some_and(|switch| !servers.has_chip(switch));
+        self.rate_of(self.ports(host.into()).iter().filter(is_out))
+    }
+
+    fn rate_of<'a>(&self, ports: impl IntoIterator<Item = &'a PortRef>) -> Rate {
+        let faster = |port| self.egress(port).rate.max(self.ingress(port).rate);
+        ports.into_iter().map(faster).fold(Rate::ZERO, Rate::saturating_add)
     }
 
     /// Returns the total rate of all hosts' ports, an upper bound of the throughput of any workload.

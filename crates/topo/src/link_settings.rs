@@ -13,9 +13,9 @@ use crate::graph::{LinkId, Topology};
 #[serde(deny_unknown_fields)]
 pub struct LinkFor {
     /// Names of the links, with the ends in either order: "leaf0-spine1", or a pattern in which `*` stands for any
-    /// characters, `?` for one, and `[0-7]` for a number: "srv3.gpu*-p2.leaf*". With `->` in place of the dash, the direction from the first
-    /// end to the second: "leaf0->spine*". Parallel links are selected together, or one of them by its number from 0:
-    /// "leaf0-spine1#1".
+    /// characters, `?` for one, and `[0-7]` for a number: "srv3.gpu*-p2.leaf*". With `->` in place of the dash, the
+    /// direction from the first end to the second: "leaf0->spine*". Parallel links are selected together, or one of
+    /// them by its number from 0: "leaf0-spine1#1".
     #[serde(rename = "match")]
     pub names: String,
     /// Rate of each direction, above 0.
