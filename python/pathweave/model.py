@@ -905,7 +905,8 @@ class LinkDownFault(Table):
 
     Args:
         at: Start of the fault.
-        link: Link, named by its ends: "tor0-agg1"; or a link of a scale-up network: "srv0.gpu0-srv0.chip1".
+        link: Link, named by its ends: "tor0-agg1". One direction of it: "tor0->agg1". Link of a scale-up network:
+            "srv0.gpu0-srv0.chip1".
         up_at: Time at which the link comes back. Absent: never.
     """
 
@@ -1177,9 +1178,9 @@ class LinkFor(Table):
 
     Args:
         match: Names of the links, with the ends in either order: "leaf0-spine1", or a pattern in which `*` stands for
-            any characters and `?` for one: "srv3.gpu*-p2.leaf*". With `->` in place of the dash, the direction from the
-            first end to the second: "leaf0->spine*". Parallel links are selected together, or one of them by its number
-            from 0: "leaf0-spine1#1".
+            any characters, `?` for one, and `[0-7]` for a number: "srv3.gpu*-p2.leaf*". With `->` in place of the dash,
+            the direction from the first end to the second: "leaf0->spine*". Parallel links are selected together, or
+            one of them by its number from 0: "leaf0-spine1#1".
         delay: Propagation delay of each direction.
         error_rate: Probability that a packet is lost, 0 to 1.
         rate: Rate of each direction, above 0.
@@ -2637,8 +2638,8 @@ class SwitchFor(Table):
         group: Pod or group of the switches.
         hash: Replaces `switch.hash`.
         latency: Replaces `switch.latency`.
-        match: Names of the switches: "leaf0", or a pattern in which `*` stands for any characters and `?` for one:
-            "p*.leaf*".
+        match: Names of the switches: "leaf0", or a pattern in which `*` stands for any characters, `?` for one, and
+            `[0-7]` for a number: "p*.leaf*".
         pfc: Replaces fields of `switch.pfc`.
         tier: Tier of the switches: their distance from the hosts, 0 for ToRs and leaves.
         trim: Replaces fields of `switch.trim`.
@@ -3201,7 +3202,23 @@ class PresetTopology(Table):
         wiring_seed: Seed of the wiring, independent of the seed of the run. Default 1.
     """
 
-    preset: Literal["udmp-320", "udmp-320-2to1", "udmp-320-4to1", "udmp-320-8to1", "erd-256", "erd-64", "erd-16", "b1-1024", "b2-8192", "b3-128", "b4-1m", "reflex-32", "reflex-48", "laps-dragonfly", "laps-rail"]
+    preset: Literal[
+        "udmp-320",
+        "udmp-320-2to1",
+        "udmp-320-4to1",
+        "udmp-320-8to1",
+        "erd-256",
+        "erd-64",
+        "erd-16",
+        "b1-1024",
+        "b2-8192",
+        "b3-128",
+        "b4-1m",
+        "reflex-32",
+        "reflex-48",
+        "laps-dragonfly",
+        "laps-rail",
+    ]
     agg_core_delay: Time | None = None
     agg_core_links: int | None = None
     agg_core_rate: Rate | None = None
