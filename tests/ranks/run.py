@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 #: Seconds that a run may take; longer is a hang.
 PATIENCE = 120
-SCENARIOS = [HERE / "crowd.toml", ROOT / "scenarios/faults.toml"]
+SCENARIOS = [HERE / "crowd.toml", ROOT / "scenarios/faults.toml", ROOT / "scenarios/clusters/superpod.toml"]
 
 
 def lists_libclang(libraries: str) -> bool:
