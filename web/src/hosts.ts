@@ -6,6 +6,7 @@ import { later } from "./chart";
 import { anchor, canvasAnchor, digits, instants, show } from "./format";
 import { run, select, state } from "./state";
 import { colour, css } from "./theme";
+import { flowEnds } from "./topology/names";
 
 // Lanes of one host for what it exchanges at the same time; what does not fit is drawn over the last.
 const LANES = 3;
@@ -182,7 +183,7 @@ export function hostTimeline(cards: HTMLElement): void {
       parent.append(element("p", { class: "note" }, `${show("count", found.length)} of its ${show("count", b.flows[bar])} messages are in this page, the last to arrive first. flows.parquet has all: column activity is "${words(bar)}".`));
       if (!shown.length) return;
       parent.append(table(["Flow", "Hosts", "Size", "Posted", "Arrived", "Slowdown"], shown.map((i) => ({
-        cells: [`flow ${f.flow[i]}`, `host ${f.src_host[i]} > ${f.dst_host[i]}`, show("bytes", f.size_bytes[i]), show("time_ns", f.start_ns[i]),
+        cells: [`flow ${f.flow[i]}`, flowEnds(run().fabric, f.src_host[i], f.dst_host[i]), show("bytes", f.size_bytes[i]), show("time_ns", f.start_ns[i]),
           f.fct_ns[i] == null ? f.status[i] : show("time_ns", late(i)), f.slowdown[i] == null ? "-" : digits(f.slowdown[i]!)],
         choose: () => {
           select({ kind: "flow", index: i });

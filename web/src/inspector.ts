@@ -5,7 +5,7 @@ import { button, card, element, table } from "./dom";
 import { digits, show } from "./format";
 import { linksOf, metrics, metricsOf, on, planeOf, rowName, run, select, serversOf, state, values } from "./state";
 import { colour } from "./theme";
-import { linkName, namesOf } from "./topology/names";
+import { flowEnds, hostName, linkName, namesOf } from "./topology/names";
 import type uPlot from "uplot";
 
 let plots: uPlot[] = [];
@@ -163,7 +163,7 @@ function flowsOf(body: HTMLElement, host: number): void {
   if (!found.length) return;
   const slow = (i: number) => f.slowdown[i] ?? Infinity;
   const rows = found.sort((a, b) => slow(b) - slow(a)).slice(0, 12).map((i) => ({
-    cells: [`flow ${f.flow[i]}`, `host ${f.src_host[i]} > ${f.dst_host[i]}`, show("bytes", f.size_bytes[i]), show("time_ns", f.fct_ns[i]),
+    cells: [`flow ${f.flow[i]}`, flowEnds(run().fabric, f.src_host[i], f.dst_host[i]), show("bytes", f.size_bytes[i]), show("time_ns", f.fct_ns[i]),
       f.slowdown[i] == null ? f.status[i] : digits(f.slowdown[i]!)],
     choose: () => select({ kind: "flow", index: i }),
   }));
@@ -174,7 +174,7 @@ function flowsOf(body: HTMLElement, host: number): void {
 function flow(body: HTMLElement, i: number): void {
   const r = run(), f = r.flows;
   title(body, `flow ${f.flow[i]}`);
-  const name = (host: number) => (r.fabric.blocks ? undefined : r.fabric.nodes[host]?.name) ?? `host ${host}`;
+  const name = (host: number) => (r.fabric.blocks ? undefined : r.fabric.nodes[host]?.name) ?? hostName(r.fabric, host);
   const job = f.job[i] == null ? [] : [["job", r.jobs.rows.find((j) => j.job === f.job[i])?.name ?? String(f.job[i])] as [string, string]];
   facts(body, [
     ["from", name(f.src_host[i])], ["to", name(f.dst_host[i])], ["size", show("bytes", f.size_bytes[i])],

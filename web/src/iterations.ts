@@ -5,6 +5,7 @@ import { canvas, card, choice, element, svg, table, tip } from "./dom";
 import { anchor, digits, instants, show, ticks, unitOf, wide } from "./format";
 import { run, select, state } from "./state";
 import { colour, css } from "./theme";
+import { flowEnds, hostName } from "./topology/names";
 
 const BAR = 20, GAP = 6;
 // Collectives in the table.
@@ -66,7 +67,7 @@ export function waterfall(cards: HTMLElement): void {
         if (ns <= 0) return;
         const bar = svg("rect", { x: x(from), y, width: Math.max(0.5, x(from + ns) - x(from)), height: high, fill: hue(part) });
         tip(bar, () => `${iteration.name}, ${show("time_ns", iteration.time_ns)}\n${names.includes(part) ? `exposed ${part}` : part}: ${show("time_ns", ns)}, ${digits((100 * ns) / iteration.time_ns, 3)} %`
-          + (part === "computation" ? `\nlongest at host ${iteration.longest_computation_host}: ${show("time_ns", iteration.longest_computation_ns)}` : ""));
+          + (part === "computation" ? `\nlongest at ${hostName(run().fabric, iteration.longest_computation_host)}: ${show("time_ns", iteration.longest_computation_ns)}` : ""));
         picture.append(bar);
         from += ns;
       };
@@ -107,7 +108,7 @@ export function criticalPath(cards: HTMLElement): void {
     for (const step of steps) {
       const y = step.kind === "computation" ? 2 : step.kind === "message" ? 34 : 26;
       const bar = svg("rect", { x: x(step.start_ns), y, width: Math.max(1, x(step.finish_ns) - x(step.start_ns)), height: step.kind === "wait" ? 12 : 28, fill: hue(step.activity), class: step.flow == null ? "" : "choosable" });
-      const where = step.peer_host == null ? `host ${step.host}` : `host ${step.host} > ${step.peer_host}, flow ${step.flow}`;
+      const where = step.peer_host == null ? hostName(run().fabric, step.host) : `${flowEnds(run().fabric, step.host, step.peer_host)}, flow ${step.flow}`;
       tip(bar, () => `${step.words}\n${where}\n${show("time_ns", step.start_ns)} to ${show("time_ns", step.finish_ns)}, ${show("time_ns", step.finish_ns - step.start_ns)}`);
       if (step.flow != null) bar.addEventListener("click", () => {
         if (!openFlow(step.flow!)) said.textContent = `Flow ${step.flow} is not in this page; it is the row of flows.parquet with flow = ${step.flow}.`;

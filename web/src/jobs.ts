@@ -4,6 +4,7 @@ import { later } from "./chart";
 import { anchor, instants, show, wide } from "./format";
 import { run, select } from "./state";
 import { colour, css } from "./theme";
+import { flowEnds } from "./topology/names";
 
 
 // As much of a name as there is room for.
@@ -62,7 +63,7 @@ export function jobs(cards: HTMLElement): void {
       const each = Math.min(2, (Math.min(lane.length, 80) * 2) / lane.length);
       lane.forEach((flow, k) => {
         const thin = svg("rect", { x: x(f.start_ns[flow]), y: y + k * each, width: Math.max(1, x(f.start_ns[flow] + f.fct_ns[flow]!) - x(f.start_ns[flow])), height: Math.max(0.6, each * 0.8), fill: css("--soft"), class: "choosable" });
-        tip(thin, () => `flow ${f.flow[flow]}: host ${f.src_host[flow]} > ${f.dst_host[flow]}, ${show("time_ns", f.fct_ns[flow])}`);
+        tip(thin, () => `flow ${f.flow[flow]}: ${flowEnds(run().fabric, f.src_host[flow], f.dst_host[flow])}, ${show("time_ns", f.fct_ns[flow])}`);
         thin.addEventListener("click", () => select({ kind: "flow", index: flow }));
         picture.append(thin);
       });

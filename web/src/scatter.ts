@@ -4,6 +4,7 @@ import { later, logSplits } from "./chart";
 import { digits, show } from "./format";
 import { on, run, select, state } from "./state";
 import { colour, css } from "./theme";
+import { flowEnds } from "./topology/names";
 
 const LEFT = 52, BOTTOM = 34, TOP = 10, RIGHT = 12, HEIGHT = 300;
 
@@ -142,7 +143,7 @@ function slowest(cards: HTMLElement): void {
   const f = run().flows;
   const bad = f.flow.map((_, i) => i).filter((i) => f.status[i] !== "finished");
   const rows = [...Array(Math.min(f.slowest, 10)).keys(), ...bad.slice(0, 5)].map((i) => ({
-    cells: [`flow ${f.flow[i]}`, `host ${f.src_host[i]} > ${f.dst_host[i]}`, show("bytes", f.size_bytes[i]), show("time_ns", f.fct_ns[i]),
+    cells: [`flow ${f.flow[i]}`, flowEnds(run().fabric, f.src_host[i], f.dst_host[i]), show("bytes", f.size_bytes[i]), show("time_ns", f.fct_ns[i]),
       f.slowdown[i] == null ? f.status[i] : digits(f.slowdown[i]!), String(f.dropped[i]), String(f.retransmitted[i]), String(f.ooo_degree[i])],
     choose: () => select({ kind: "flow", index: i }),
   }));

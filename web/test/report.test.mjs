@@ -429,6 +429,14 @@ test("servers: one is drawn with leaves, NICs, GPUs and NVLink, and can be folde
   assert.match(await one.locator("summary").textContent(), /^srv78:/);
 });
 
+test("servers: flows are from and to GPUs by name", async (t) => {
+  const page = await open(t, "servers-32");
+  const hosts = await page.locator("table", { hasText: "Slowdown" }).filter({ hasText: "Again" }).first().locator("tbody tr td:nth-child(2)").allTextContents();
+  assert.ok(hosts.length > 0);
+  // Four GPUs and eight servers.
+  for (const ends of hosts) assert.match(ends, /^srv[0-7]\.gpu[0-7] > srv[0-7]\.gpu[0-7]$/);
+});
+
 test("servers of a small network are frames around their GPUs, drawn as one if wanted", async (t) => {
   const page = await open(t, "servers-32");
   const whole = await pixels(page);

@@ -5,7 +5,13 @@ import type { Selection } from "../state";
 // As many names are offered in a list as a browser shows at once without delay.
 const OFFERED = 5000;
 
-const gpusOf = (s: Servers | null): string[] => (s ? Array.from({ length: s.servers * s.gpus }, (_, i) => `srv${Math.floor(i / s.gpus)}.gpu${i % s.gpus}`) : []);
+const gpuName = (s: Servers, host: number): string => `srv${Math.floor(host / s.gpus)}.gpu${host % s.gpus}`;
+const gpusOf = (s: Servers | null): string[] => (s ? Array.from({ length: s.servers * s.gpus }, (_, i) => gpuName(s, i)) : []);
+
+/** A host: the name of a GPU of a server, otherwise its number. */
+export const hostName = ({ servers }: Fabric, host: number): string => (servers ? gpuName(servers, host) : `host ${host}`);
+/** Both ends of a flow. */
+export const flowEnds = (fabric: Fabric, from: number, to: number): string => `${hostName(fabric, from)} > ${fabric.servers ? hostName(fabric, to) : to}`;
 
 const unpacked = new WeakMap<Fabric, string[]>();
 /** Names of all nodes of a large fabric, in their order. */
