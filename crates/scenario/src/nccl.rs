@@ -40,13 +40,13 @@ impl Loaded {
 }
 
 fn system(topology: &Topology, servers: &Servers, gpu: Gpu) -> System {
-    let joined = servers.scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
+    let joined = servers.any_scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
     let chassis = joined / servers.gpus();
     let gbs = |rate: Rate| rate.as_bps() as f64 / 8e9;
     System {
         nics: servers.nics() * chassis,
         nic_rate: nic_rate(topology, servers),
-        scale_up_gbs: servers.scale_up().map_or(0.0, |network| gbs(network.rate_of(HostId(0)))),
+        scale_up_gbs: servers.any_scale_up().map_or(0.0, |network| gbs(network.rate_of(HostId(0)))),
         ..System::new(gpu, servers.count() / chassis, joined)
     }
 }
@@ -55,10 +55,12 @@ fn system(topology: &Topology, servers: &Servers, gpu: Gpu) -> System {
 fn nic_rate(topology: &Topology, servers: &Servers) -> Rate {
     let own = servers.nics() / servers.gpus();
     if own > 0 {
-        return Rate::from_bps(topology.host_rate(HostId(0)).as_bps() / u64::from(own));
+        return Rate::from_bps(topology.scale_out_rate(HostId(0)).as_bps() / u64::from(own));
     }
     // GPUs that share a NIC reach it over PCIe. Its other ports lead to the network.
-    let nic = topology.ports(NodeId(0))[0].peer;
+    let is_nic = |node: &NodeId| topology.switch_index(*node).is_some_and(|switch| !servers.has_chip(switch));
+    let mut peers = topology.ports(NodeId(0)).iter().map(|port| port.peer);
+    let nic = peers.find(is_nic).expect("a GPU has a NIC");
     let out = topology.ports(nic).iter().filter(|port| !topology.is_host(port.peer));
     out.fold(Rate::ZERO, |sum, port| sum.saturating_add(topology.link(port.link).rate))
 }
@@ -102,6 +104,26 @@ mod tests {
         assert_eq!((shared.nics, shared.nic_rate), (4, Rate::from_gbps(100)));
         let many = cluster("{ preset = \"p5\" }", 2, 32).nccl_system(None).unwrap();
         assert_eq!((many.nics, many.nic_rate), (32, Rate::from_gbps(100)));
+    }
+
+    /// Packets in scale-up networks change neither NICs nor NVLink.
+    #[test]
+    fn scale_up_networks_of_packets_are_the_same_system() {
+        let with = |model: &str, rate: &str, points: u32, packets: bool| {
+            let scale_up = format!("{{ kind = \"switch\", rate = \"{rate}\", packets = {packets} }}");
+            let server = format!("{{ preset = \"{model}\", scale_up = {scale_up} }}");
+            cluster(&server, 2, points).nccl_system(None).unwrap()
+        };
+        for (model, rate, points, nic_gbps) in [("dgx-h100", "3600Gbps", 8, 400), ("p4d", "2400Gbps", 4, 100)]
+        {
+            let [fluid, packets] = [false, true].map(|packets| with(model, rate, points, packets));
+            assert_eq!(
+                (packets.gpus, packets.servers, packets.nics),
+                (fluid.gpus, fluid.servers, fluid.nics)
+            );
+            assert_eq!((packets.nic_rate, packets.scale_up_gbs), (fluid.nic_rate, fluid.scale_up_gbs));
+            assert_eq!(packets.nic_rate, Rate::from_gbps(nic_gbps), "{model}");
+        }
     }
 
     #[test]

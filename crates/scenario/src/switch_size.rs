@@ -1,7 +1,7 @@
 //! Classes of switches, as `pathweave check` shows them.
 
 use pathweave_fabric::config::{EcmpHash, PfcThreshold, SwitchConfig, SwitchRole, Thresholds};
-use pathweave_sim::switch_classes;
+use pathweave_sim::{switch_classes, switch_role};
 use pathweave_topo::Topology;
 use pathweave_units::Duration;
 use serde::Serialize;
@@ -23,11 +23,11 @@ pub struct SwitchClassSize {
 
 /// Returns the classes in the order of their first switches, or none if no table gives switches settings.
 pub(crate) fn switch_class_sizes(topology: &Topology, config: &SwitchConfig) -> Vec<SwitchClassSize> {
+    if config.tables.is_empty() {
+        return Vec::new();
+    }
+    let Ok(classes) = switch_classes(topology, config) else { return Vec::new() };
     let mut sizes: Vec<(u16, SwitchClassSize)> = Vec::new();
-    let classes = match switch_classes(topology, config) {
-        Ok(classes) if !config.tables.is_empty() => classes,
-        _ => return Vec::new(),
-    };
     for (number, switch) in (0u32..).zip(topology.switches()) {
         let class = classes.class_of(number);
         if let Some((_, size)) = sizes.iter_mut().find(|(known, _)| *known == class) {
@@ -35,11 +35,7 @@ pub(crate) fn switch_class_sizes(topology: &Topology, config: &SwitchConfig) -> 
             continue;
         }
         let own = classes.of(number);
-        let external = topology
-            .sites()
-            .is_some_and(|sites| sites.of_external(topology.switch_node(number as usize)).is_some());
-        let role = if external { SwitchRole::External } else { SwitchRole::Local };
-        let buffer = match role {
+        let buffer = match switch_role(topology, number as usize) {
             SwitchRole::Local => own.buffer,
             SwitchRole::External => own.external.buffer,
         };

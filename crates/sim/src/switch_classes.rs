@@ -12,21 +12,22 @@ use crate::spec::SimError;
 /// A table of `switch.for` selects no switch or gives switches a value out of its range. Or two switches with a link
 /// between them differ in PFC.
 pub fn switch_classes(topology: &Topology, config: &SwitchConfig) -> Result<SwitchClasses, SimError> {
-    let role = |index: usize| {
-        let node = topology.switch_node(index);
-        match topology.sites().and_then(|sites| sites.of_external(node)) {
-            Some(_) => SwitchRole::External,
-            None => SwitchRole::Local,
-        }
-    };
     let places = topology
         .switches()
         .iter()
         .enumerate()
-        .map(|(index, switch)| SwitchPlace { role: role(index), ..place_of(switch) });
+        .map(|(index, switch)| SwitchPlace { role: switch_role(topology, index), ..place_of(switch) });
     let classes = SwitchClasses::new(config, places).map_err(refused)?;
     check_pfc(topology, config, &classes)?;
     Ok(classes)
+}
+
+/// Returns the role of a switch.
+pub fn switch_role(topology: &Topology, index: usize) -> SwitchRole {
+    match topology.sites().and_then(|sites| sites.of_external(topology.switch_node(index))) {
+        Some(_) => SwitchRole::External,
+        None => SwitchRole::Local,
+    }
 }
 
 /// Returns a network whose switches have the latencies of these settings.

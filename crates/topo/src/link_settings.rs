@@ -1,6 +1,6 @@
 //! Settings of some links, which tables select by name: `[[link]]`.
 
-use pathweave_units::{Duration, Glob, Rate, closest_name, matches_glob, name_kind, name_kinds};
+use pathweave_units::{Duration, Glob, Rate, closest_name, name_kind, name_kinds};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -85,26 +85,57 @@ impl LinkFor {
             _ => Ok(()),
         }
     }
+}
 
-    /// Returns the directions of a link that the table selects, or `None`. `a` and `b` are the names of its ends,
-    /// `number` distinguishes parallel links: "", "#1", "#2".
-    fn selects(&self, a: &str, b: &str, number: &str) -> Option<Ways> {
-        let (names, numbers) = self.names.rsplit_once('#').unwrap_or((&self.names, "*"));
+/// Parsed selection of a table.
+struct Selection {
+    ends: Ends,
+    /// Numbers of parallel links.
+    numbers: Glob,
+}
+
+/// Patterns of the ends of links.
+enum Ends {
+    /// Both ends joined by a dash, in either order.
+    Joined(Glob),
+    /// First and second end of a direction.
+    OneWay(Glob, Glob),
+}
+
+impl Selection {
+    /// Parses `match` of a table. `None` if it is no pattern, which selects nothing.
+    fn parse(names: &str) -> Option<Self> {
+        let (names, numbers) = names.rsplit_once('#').unwrap_or((names, "*"));
+        let glob = |text: &str| Glob::parse(text).ok();
+        let ends = match names.split_once("->") {
+            Some((from, to)) => Ends::OneWay(glob(from)?, glob(to)?),
+            None => Ends::Joined(glob(names)?),
+        };
+        Some(Selection { ends, numbers: glob(numbers)? })
+    }
+
+    /// Returns the selected directions of a link, or `None`. `a` and `b` are the names of its ends, `number`
+    /// distinguishes parallel links: "", "#1", "#2".
+    fn ways(&self, a: &str, b: &str, number: &str) -> Option<Ways> {
         let number = if number.is_empty() { "0" } else { &number[1..] };
-        if !matches_glob(numbers, number) {
+        if !self.numbers.matches(number) {
             return None;
         }
-        if let Some((from, to)) = names.split_once("->") {
-            let one_way = |a: &str, b: &str| matches_glob(from, a) && matches_glob(to, b);
-            return match (one_way(a, b), one_way(b, a)) {
-                (true, true) => Some(Ways::Both),
-                (true, false) => Some(Ways::FromA),
-                (false, true) => Some(Ways::FromB),
-                (false, false) => None,
-            };
+        match &self.ends {
+            Ends::OneWay(from, to) => {
+                let one_way = |a: &str, b: &str| from.matches(a) && to.matches(b);
+                match (one_way(a, b), one_way(b, a)) {
+                    (true, true) => Some(Ways::Both),
+                    (true, false) => Some(Ways::FromA),
+                    (false, true) => Some(Ways::FromB),
+                    (false, false) => None,
+                }
+            }
+            Ends::Joined(names) => {
+                let matches = |a: &str, b: &str| names.matches(&format!("{a}-{b}"));
+                (matches(a, b) || matches(b, a)).then_some(Ways::Both)
+            }
         }
-        let matches = |a: &str, b: &str| matches_glob(names, &format!("{a}-{b}"));
-        (matches(a, b) || matches(b, a)).then_some(Ways::Both)
     }
 }
 
@@ -121,12 +152,15 @@ impl Topology {
         for (table, settings) in tables.iter().enumerate() {
             settings.check(table)?;
         }
+        let selections: Vec<Option<Selection>> =
+            tables.iter().map(|table| Selection::parse(&table.names)).collect();
         let mut selected = vec![false; tables.len()];
         for link in (0..self.links().len() as u32).map(LinkId) {
             let chosen: Vec<(usize, Ways)> = {
                 let (a, b, number) = self.parts_of_name(link);
-                let selected = |table: usize| Some((table, tables[table].selects(&a, &b, &number)?));
-                (0..tables.len()).filter_map(selected).collect()
+                let ways = |selection: &Option<Selection>| selection.as_ref()?.ways(&a, &b, &number);
+                let selected = selections.iter().enumerate();
+                selected.filter_map(|(table, selection)| Some((table, ways(selection)?))).collect()
             };
             for (table, ways) in chosen {
                 selected[table] = true;

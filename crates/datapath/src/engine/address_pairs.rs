@@ -324,14 +324,7 @@ impl Rails {
         if need == Need::Dire {
             self.draw_on_reserve();
         }
-        let may_begin = self.purse.is_some();
-        let validated: Vec<SocketAddr> =
-            self.pairs.iter().filter(|pair| pair.has_answered()).map(|pair| pair.to).collect();
-        let is_wanted = |pair: &Pair| {
-            let may_ask = may_begin || validated.contains(&pair.to);
-            pair.is_asked() && (pair.invited.any() || may_ask && !pair.in_reserve)
-        };
-        let numbered = (0u8..).zip(&self.pairs).filter(|(_, pair)| is_wanted(pair) && pair.next <= now);
+        let numbered = (0u8..).zip(&self.pairs).filter(|(_, pair)| self.is_wanted(pair) && pair.next <= now);
         let mut due: Vec<u8> = numbered.map(|(number, _)| number).collect();
         // The pair with the fewest Asks goes first, as the budget may not cover all. Ties: hosts mostly list their
         // networks in the same order.
@@ -340,14 +333,26 @@ impl Rails {
             (self.pairs[usize::from(*number)].wait, rail.abs_diff(remote), *number)
         });
         let questions = due.into_iter().filter_map(|number| self.ask(now, number, unproven)).collect();
-        let soonest = self.pairs.iter().filter(|pair| is_wanted(pair)).map(|pair| pair.next).min();
+        let soonest = self.pairs.iter().filter(|pair| self.is_wanted(pair)).map(|pair| pair.next).min();
         (questions, soonest)
+    }
+
+    /// Returns true if the peer has answered from this address.
+    fn is_validated(&self, address: SocketAddr) -> bool {
+        self.pairs.iter().any(|pair| pair.to == address && pair.has_answered())
+    }
+
+    /// Returns true if Asks by a pair are due at its time. A responder sends none to an address that is not validated,
+    /// unless an Ask has come from there.
+    fn is_wanted(&self, pair: &Pair) -> bool {
+        let may_ask = self.purse.is_some() || self.is_validated(pair.to);
+        pair.is_asked() && (pair.invited.any() || may_ask && !pair.in_reserve)
     }
 
     /// Returns an Ask for a pair if one may be sent now.
     fn ask(&mut self, now: Time, number: u8, unproven: &mut Unproven) -> Option<Ask> {
         let to = self.pairs[usize::from(number)].to;
-        let is_proven = self.pairs.iter().any(|pair| pair.to == to && pair.has_answered());
+        let is_proven = self.is_validated(to);
         let pair = &mut self.pairs[usize::from(number)];
         pair.next = now.saturating_add(pair.wait);
         if !is_proven && !unproven.may_ask(now, to.ip(), &mut pair.invited, self.purse.as_mut()) {

@@ -91,11 +91,6 @@ impl Archive {
         out.finish().map(drop)
     }
 
-    /// Returns true if there are no runs.
-    pub fn is_empty(&self) -> bool {
-        self.runs.is_empty()
-    }
-
     /// Returns one check for each curve of `plan` that would take runs from the archive. `is_wanted` returns true for
     /// the runs that are not finished otherwise.
     pub fn checks(&self, plan: &Plan, is_wanted: impl Fn(usize) -> bool) -> Vec<StartCheck> {
@@ -255,7 +250,7 @@ mod tests {
     fn a_broken_archive_is_refused_with_its_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.jsonl.gz");
-        assert!(Archive::read(&path).unwrap().is_empty());
+        assert!(Archive::read(&path).unwrap().runs.is_empty());
         fs::write(&path, "not gzip").unwrap();
         assert!(Archive::read(&path).unwrap_err().to_string().contains("no archive of runs (gzip)"));
         let mut out = GzEncoder::new(fs::File::create(&path).unwrap(), Compression::best());

@@ -42,15 +42,14 @@ impl OpenArchive {
         args: &PaperArgs,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
-        let is_wanted = |run: usize| cache.look(plan, run).is_none();
+        let wanted = (0..plan.runs.len()).filter(|run| cache.look(plan, *run).is_none());
+        let wanted: BTreeSet<usize> = wanted.collect();
+        let is_wanted = |run: usize| wanted.contains(&run);
         let checks = self.archive.checks(plan, is_wanted);
         let runs: Vec<usize> = checks.iter().map(|check| check.run).collect();
         let digests = starts(plan, &runs, args, interrupt)?;
-        let differs = |check: &&_| {
-            let check: &pathweave_study::paper::StartCheck = check;
-            digests.get(&check.run) != Some(&check.digest)
-        };
-        self.changed = checks.iter().filter(differs).map(|check| check.curve).collect();
+        let changed = checks.iter().filter(|check| digests.get(&check.run) != Some(&check.digest));
+        self.changed = changed.map(|check| check.curve).collect();
         let restored = self.archive.restore(plan, cache, is_wanted, &self.changed).map_err(failure)?;
         if !args.quiet && restored > 0 {
             terminal::note(&format!("{restored} runs are taken from the archive"));
