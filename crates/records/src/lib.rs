@@ -14,6 +14,7 @@ mod events;
 mod exposure;
 pub mod figures;
 mod format;
+mod job_time;
 mod latency;
 mod middlebox;
 mod names;
@@ -38,6 +39,7 @@ pub use events::{DropReason, EventKind, EventRecord};
 pub use exposure::{IterationSummary, LayerRecord, layers};
 pub use figures::{FlowSink, FlowStats, ScaleUpBytes};
 pub use format::{Quantity, ns, ratio, round_ticks};
+pub use job_time::{GroupJobs, JobTime, group_jobs, job_time_ns};
 pub use latency::{LATENCY_DOMINANT_SHARE, least_scale};
 pub use middlebox::MiddleboxTotals;
 pub use records::{

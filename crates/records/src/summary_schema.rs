@@ -5,6 +5,7 @@ use crate::critical::CriticalPathSummary;
 use crate::departures::{Departures, Gaps, PathLength};
 use crate::described::Field;
 use crate::exposure::IterationSummary;
+use crate::job_time::{GroupJobs, JobTime};
 use crate::middlebox::MiddleboxTotals;
 use crate::records::BalancingTotals;
 use crate::stats::Distribution;
@@ -65,6 +66,8 @@ pub const SUMMARY: &[Object] = &[
         meaning: "Jobs: graphs of messages that complete as a whole.",
         fields: JobSummary::FIELDS,
     },
+    Object { path: "jobs.by_group[]", meaning: "The jobs of a workload group.", fields: GroupJobs::FIELDS },
+    Object { path: "jobs.longest[]", meaning: "One of these jobs.", fields: JobTime::FIELDS },
     Object {
         path: "iterations[]",
         meaning: "The time of a job by part. Times are means over its ranks.",
