@@ -146,6 +146,7 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
 
 /// Rows about the fabric and the run.
 pub const RUN_METRICS: &[RunMetric] = &[
+    run("Spurious timeouts", Count, |s| s.spurious_timeouts().map(|n| n as f64)),
     run("PFC pauses", Count, |s| s.fabric.pfc_pauses.map(|n| n as f64)),
     run("ECN marks", Count, |s| s.fabric.ecn_marked_packets.map(|n| n as f64)).neither(),
     run("Trimmed packets", Count, |s| s.fabric.trimmed_packets.and_then(nonzero)),
@@ -159,6 +160,8 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Packets between switches", Count, |s| nonzero(s.fabric.balancing.message_packets)).neither(),
     run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
+    run("Job time", TimeNs, |s| s.jobs.time_ns),
+    run("Unfinished jobs", Count, |s| nonzero(s.jobs.unfinished)),
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
     run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
     run("Exposed communication mean", TimeNs, |s| mean_if_any(&s.jobs.exposed_ns)),
