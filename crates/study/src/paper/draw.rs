@@ -313,6 +313,7 @@ mod tests {
             points: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
+            looks: None,
             figure,
         };
         assert!(published(&plan, "m", 0).is_empty() && published(&plan, "other", 1).is_empty());

@@ -48,6 +48,7 @@ pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
         points,
         changes_text: String::new(),
         observation_digest: String::new(),
+        looks: None,
         figure,
     }
 }
