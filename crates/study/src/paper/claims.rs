@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::paper::model::{
-    Against, Claim, Compare, Measure, Metric, Over, Panel, PlotKind, Series, Variant, value_text,
+    Against, Claim, Compare, Measure, Metric, Over, Panel, PlotKind, Series, Variant, Versus, value_text,
 };
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::rivals;

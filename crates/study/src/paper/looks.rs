@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use pathweave_report::Estimate;
 
-use crate::paper::claims::{covered_points, curves, judge, place_of_other};
+use crate::paper::claims::{curves, judge, place_of_other};
 use crate::paper::model::{Claim, Variant};
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::record::RecordedVerdict;
@@ -172,6 +172,7 @@ impl Plan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::paper::claims::covered_points;
     use crate::paper::testing;
 
     #[test]
