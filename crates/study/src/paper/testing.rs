@@ -89,6 +89,7 @@ pub(crate) fn judged_map(rows: &[(Traffic, [[Option<f64>; 3]; 3])]) -> FigurePla
         traffic: rows.iter().map(|(traffic, _)| *traffic).collect(),
         changes_text: String::new(),
         observation_digest: String::new(),
+        looks: None,
         figure,
     }
 }
