@@ -40,6 +40,7 @@ pub const TARGETS: [Target; 29] = [
     ("laps_topology", laps_topology),
     ("laps_paths", laps_paths),
     ("source_route", source_route),
+    ("nccl_tests", nccl_tests),
     ("ns3_flows", ns3_flows),
     ("csv_flows", csv_flows),
     ("size_cdf", size_cdf),
@@ -273,6 +274,14 @@ pub fn partition_file(data: &[u8]) {
             let named = |part: &u16| words().any(|word| word.parse() == Ok(*part));
             assert!(parts.iter().all(named));
         }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Parses the output of nccl-tests.
+pub fn nccl_tests(data: &[u8]) {
+    match pathweave_workload::nccl::parse_nccl_tests(&text_of(data), "fuzz") {
+        Ok(found) => assert!(found.rows.iter().all(|row| row.time_us >= 0.0 && row.bytes <= 1 << 40)),
         Err(error) => assert!(!error.to_string().is_empty()),
     }
 }

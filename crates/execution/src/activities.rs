@@ -28,7 +28,7 @@ pub fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
         collective: label.collective.map(|collective| CollectiveLabel {
             number: collective.number,
             ranks: collective.ranks,
-            algorithm: collective.algorithm.name(),
+            algorithm: collective.algorithm,
             size_bytes: collective.measure.map(|measure| bytes(measure.size)),
             bus_bytes: collective.measure.map(|measure| bytes(measure.bus)),
         }),

@@ -176,11 +176,17 @@ impl GraphBuilder {
     }
     /// Declares a computation.
     pub fn compute(&mut self, compute: Compute) -> Result<Draft, GraphError> {
+        let place = self.computes.len();
+        let task = self.unlabelled_compute(compute)?;
+        self.labelling.declare(true, place);
+        Ok(task)
+    }
+    /// Declares a computation without the label of the tasks around it.
+    pub(crate) fn unlabelled_compute(&mut self, compute: Compute) -> Result<Draft, GraphError> {
         if let Some(host) = compute.host {
             self.check_host(host)?;
         }
         check_room("messages and computations", self.messages.len() + self.computes.len(), MAX_TASKS)?;
-        self.labelling.declare(true, self.computes.len());
         self.computes.push(compute);
         Ok(Draft((self.computes.len() - 1) as u32 | COMPUTE))
     }

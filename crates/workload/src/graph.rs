@@ -2,7 +2,6 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
-use crate::algorithm::Algorithm;
 use crate::edges::Edges;
 use crate::fold::Folding;
 
@@ -120,8 +119,8 @@ pub struct CollectiveLabel {
     pub number: u32,
     /// Number of ranks that take part.
     pub ranks: u32,
-    /// Algorithm of the collective.
-    pub algorithm: Algorithm,
+    /// Name of the algorithm of the collective.
+    pub algorithm: &'static str,
     /// Bytes from which its bandwidth is computed; `None` if its ranks send different amounts.
     pub measure: Option<BandwidthBytes>,
 }

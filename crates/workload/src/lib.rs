@@ -54,7 +54,7 @@ pub use algorithm::Algorithm;
 pub use bounds::{Bounds, JobSpans};
 pub use builder::{Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
-pub use collective::{Algorithms, Operation};
+pub use collective::{Algorithms, Library, Operation};
 pub use config::{MessageConnections, Workload, WorkloadConfig, between_name, build};
 pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
@@ -77,7 +77,7 @@ pub use graph::{
 pub use hosts::{HostList, HostRef, UnknownHosts};
 pub use kinds::{
     AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FeedForward, FlowFormat,
-    FlowHost, FlowSpec, Flows, Goal, GroupSize, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern,
+    FlowHost, FlowSpec, Flows, Goal, GroupSize, Incast, LoadOf, Model, Moe, Nccl, Optimizer, Pairs, Pattern,
     Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training,
     Transformer, TransformerModel, builtin_simai, check_flows,
 };

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use pathweave_topo::Topology;
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
-use crate::algorithm::Algorithm;
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::config::MessageConnections;
 use crate::counts::Counts;
@@ -52,7 +51,7 @@ pub(crate) struct Steps<'a> {
     pub(crate) kind: &'a str,
     /// Number of ranks that take part.
     pub(crate) ranks: usize,
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: &'static str,
     /// Bytes from which its bandwidth is computed, if all ranks send the same amount.
     pub(crate) measure: Option<BandwidthBytes>,
     /// Parallelism dimension that its ranks have in common.
@@ -192,6 +191,20 @@ impl<'a> WorkloadBuilder<'a> {
             job: Some(job),
             core,
         });
+        self.with_group_name(result)
+    }
+    /// Declares a latency at a host: a computation that is no work, so that stragglers do not stretch it and results do
+    /// not list it.
+    pub(crate) fn latency(
+        &mut self,
+        host: u32,
+        duration: Duration,
+        job: JobId,
+    ) -> Result<Draft, WorkloadError> {
+        let start = self.instant(Duration::ZERO)?;
+        let host = Some(self.env.member(host));
+        let result =
+            self.builder.unlabelled_compute(Compute { host, duration, start, job: Some(job), core: None });
         self.with_group_name(result)
     }
     /// Declares a core.
