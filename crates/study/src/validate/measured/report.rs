@@ -136,6 +136,9 @@ impl Estimate<'_> {
 pub(crate) fn report(measured: &Measured) -> Result<MeasuredReport, ValidateError> {
     let table = match measured.table {
         MeasuredTable::Collectives => rows::collectives()?,
+        MeasuredTable::Training => {
+            return Err(in_file("measured.table", "steps of training are simulated".to_owned()));
+        }
     };
     let known = known_misses(measured, &table)?;
     let estimates: Vec<Estimate<'_>> = table.rows.iter().map(|row| estimate(row, &table)).collect();
