@@ -47,6 +47,7 @@ pub const TARGETS: [Target; 29] = [
     ("chakra", chakra),
     ("goal", goal),
     ("simai", simai),
+    ("config_json", config_json),
     ("htsim_cm", htsim_cm),
     ("handshake", handshake),
     ("packet_open", packet_open),
@@ -327,6 +328,18 @@ pub fn goal(data: &[u8]) {
 pub fn simai(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_workload::parse_simai(&text, "fuzz").map_err(|error| error.to_string());
+}
+
+/// Parses the architecture of a model. Its numbers must be computable.
+pub fn config_json(data: &[u8]) {
+    let text = text_of(data);
+    match pathweave_workload::parse_config_json(&text, "fuzz") {
+        Ok(architecture) => {
+            assert!(architecture.active_parameters() <= architecture.parameters());
+            assert!(architecture.training_flops(4096) > 0.0 && architecture.cached_values() > 0);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }
 
 /// Parses a connection matrix of htsim.

@@ -43,6 +43,7 @@ const fn parallelism(of: pathweave_workload::Parallelism) -> Parallelism {
         pathweave_workload::Parallelism::Data => Parallelism::Data,
         pathweave_workload::Parallelism::ExpertData => Parallelism::ExpertData,
         pathweave_workload::Parallelism::Pipeline => Parallelism::Pipeline,
+        pathweave_workload::Parallelism::Context => Parallelism::Context,
     }
 }
 

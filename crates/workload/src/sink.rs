@@ -17,8 +17,10 @@ use crate::error::{FileError, GraphError, WorkloadError};
 use crate::fold::{Fold, Folding};
 use crate::graph::{
     BandwidthBytes, CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Moment, Parallelism,
+    TrainingWork,
 };
 use crate::hosts::{HostList, UnknownHosts};
+use crate::kinds::TrainingMemory;
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
 /// Largest size of a file, bytes. Larger files are rejected, so that a wrong path cannot fill the memory.
@@ -71,6 +73,8 @@ pub(crate) struct WorkloadBuilder<'a> {
     nth: u64,
     /// Number of collectives so far.
     collectives: u32,
+    /// Work of the next jobs of a series, if they are iterations of training.
+    training: Option<TrainingWork>,
     /// Durations of computations by host, if hosts differ.
     pace: Option<Pace>,
     pub(crate) connections: MessageConnections,
@@ -104,6 +108,7 @@ impl<'a> WorkloadBuilder<'a> {
             start,
             nth,
             collectives: 0,
+            training: None,
             pace: None,
             connections,
         };
@@ -279,7 +284,18 @@ impl<'a> WorkloadBuilder<'a> {
         if let Some(before) = last.replace(job) {
             self.builder.follows(job, before);
         }
+        if let Some(work) = self.training {
+            self.builder.training(job, work);
+        }
         Ok(job)
+    }
+    /// Makes the next jobs of a series iterations of training.
+    pub(crate) fn training(&mut self, work: TrainingWork) {
+        self.training = Some(work);
+    }
+    /// Records the memory that training needs on its GPUs.
+    pub(crate) fn memory(&mut self, memory: TrainingMemory) {
+        self.builder.memory(self.name, memory);
     }
     /// Declares a job that is a part of `whole`.
     pub(crate) fn job_within(&mut self, whole: JobId, name: impl Display) -> Result<JobId, WorkloadError> {

@@ -33,7 +33,10 @@ pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
 pub use simai::{BuiltinSimAi, SimAi, builtin_simai};
 pub use training::{Model, Training};
-pub use transformer::{FeedForward, Optimizer, Transformer, TransformerModel};
+pub use transformer::{
+    ContextParallelism, FeedForward, GpuData, GpuModel, ModelChoice, ModelFile, Optimizer, PipelineSchedule,
+    Precision, Recomputation, TrainingMemory, Transformer, TransformerModel,
+};
 
 use serde::{Deserialize, Serialize};
 

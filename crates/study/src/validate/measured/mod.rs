@@ -9,14 +9,18 @@ mod markdown;
 mod report;
 mod rows;
 mod text;
+mod training;
 
 pub use markdown::measured_markdown;
 pub use report::{Estimated, GenerationFit, MeasuredReport, MeasuredRow, RowState, Share};
 pub use rows::Role;
 
+pub use training::{FittedEfficiency, TrainingReport, TrainingRow, training_markdown, training_text};
+
 pub(crate) use html::section;
 pub(crate) use report::report;
 pub use text::measured_text;
+pub(crate) use training::{training_section, trial as training_trial};
 
 use crate::validate::error::ValidateError;
 use crate::validate::judge::{CaseRuns, Row};

@@ -159,6 +159,9 @@ impl Candidate<'_> {
 pub(crate) fn report(measured: &Measured) -> Result<MeasuredReport, ValidateError> {
     let table = match measured.table {
         MeasuredTable::Collectives => rows::collectives()?,
+        MeasuredTable::Training => {
+            return Err(in_file("measured.table", "steps of training are simulated".to_owned()));
+        }
     };
     let known = known_misses(measured, &table)?;
     let candidates: Vec<Candidate<'_>> = table.rows.iter().map(|row| candidate(row, &table)).collect();
