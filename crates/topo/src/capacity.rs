@@ -48,7 +48,8 @@ impl Topology {
     /// Returns the rate at which `host` alone can send to `peer`, or receive from it: that of its scale-up network if
     /// it joins both, and [`Topology::scale_out_rate`] otherwise.
     pub fn rate_between(&self, host: HostId, peer: HostId) -> Rate {
-        let network = self.servers().and_then(Servers::any_scale_up).filter(|network| network.joins(host, peer));
+        let network =
+            self.servers().and_then(Servers::any_scale_up).filter(|network| network.joins(host, peer));
         network.map_or_else(|| self.scale_out_rate(host), |network| network.rate_of(host))
     }
 

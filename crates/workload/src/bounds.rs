@@ -63,8 +63,8 @@ impl Bounds {
             .map(|nic| nic.map(|(nic, rate)| HostLink { index: 2 * count + nic, rate }))
             .collect();
         let scale_up = topology.servers().and_then(Servers::any_scale_up);
-        let inside: Vec<Rate> =
-            scale_up.map_or_else(Vec::new, |up| (0..up.domain_size()).map(|gpu| up.rate_of(HostId(gpu))).collect());
+        let inside: Vec<Rate> = scale_up
+            .map_or_else(Vec::new, |up| (0..up.domain_size()).map(|gpu| up.rate_of(HostId(gpu))).collect());
         Self::new(graph, notification, |host, peer| match scale_up {
             Some(up) if up.joins(host, peer) => EndLinks {
                 own: HostLink { index: count + host.index(), rate: inside[host.index() % inside.len()] },
@@ -78,11 +78,7 @@ impl Bounds {
     }
 
     /// Returns the bounds of `graph`. `links` gives the links that a host takes towards another one.
-    fn new(
-        graph: &MessageGraph,
-        notification: Duration,
-        links: impl Fn(HostId, HostId) -> EndLinks,
-    ) -> Self {
+    fn new(graph: &MessageGraph, notification: Duration, links: impl Fn(HostId, HostId) -> EndLinks) -> Self {
         let hosts = graph.hosts() as usize;
         let rate = |host, peer| {
             let EndLinks { own, nic } = links(host, peer);
@@ -334,10 +330,15 @@ mod tests {
     #[test]
     fn scale_up_does_not_load_the_nic() {
         for packets in [false, true] {
-            let scale_up = format!(", scale_up = {{ kind = 'switch', rate = '800Gbps', packets = {packets} }}");
+            let scale_up =
+                format!(", scale_up = {{ kind = 'switch', rate = '800Gbps', packets = {packets} }}");
             let flows = vec![flow_at(0, 1, 1_000_000, 0), flow_at(0, 4, 100_000, 0)];
             let both = bounds(&cluster(&scale_up), flows);
-            assert_eq!((both.links, both.chain), (Time::from_us(10), Time::from_us(10)), "packets = {packets}");
+            assert_eq!(
+                (both.links, both.chain),
+                (Time::from_us(10), Time::from_us(10)),
+                "packets = {packets}"
+            );
         }
     }
 }

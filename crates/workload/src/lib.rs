@@ -78,7 +78,11 @@ pub use graph::{
 };
 pub use hosts::{HostList, HostRef, UnknownHosts};
 pub use kinds::{
-    AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, ContextParallelism, Draw, Exchange, FeedForward, FlowFormat, FlowHost, FlowSpec, Flows, Goal, GpuData, GpuModel, GroupSize, Incast, LoadOf, Model, ModelChoice, ModelFile, Moe, Nccl, Optimizer, Pairs, Pattern, Permutation, Pipeline, PipelineSchedule, Placement, Poisson, Precision, Recomputation, RingAllReduce, Schedule, SimAi, Traffic, Training, TrainingMemory, Transformer, TransformerModel, builtin_simai, check_flows,
+    AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, ContextParallelism, Draw, Exchange, FeedForward,
+    FlowFormat, FlowHost, FlowSpec, Flows, Goal, GpuData, GpuModel, GroupSize, Incast, LoadOf, Model,
+    ModelChoice, ModelFile, Moe, Nccl, Optimizer, Pairs, Pattern, Permutation, Pipeline, PipelineSchedule,
+    Placement, Poisson, Precision, Recomputation, RingAllReduce, Schedule, SimAi, Traffic, Training,
+    TrainingMemory, Transformer, TransformerModel, builtin_simai, check_flows,
 };
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

@@ -208,7 +208,9 @@ mod tests {
         assert!(text.contains("1 | --set until"), "{text}");
         assert!(set("", "a..b=1").unwrap_err().contains("not the name of a field"));
         assert!(set("seed = 1", "seed.x=1").unwrap_err().contains("it has no field `x`"));
-        for (setting, form) in [("a={b=c}", "a table"), ("a=[x, y]", "an array"), ("a='b", "a text in quotes")] {
+        for (setting, form) in
+            [("a={b=c}", "a table"), ("a=[x, y]", "an array"), ("a='b", "a text in quotes")]
+        {
             let text = set("", setting).unwrap_err();
             assert!(text.contains(&format!("begins {form}, but is not valid TOML")), "{text}");
         }
