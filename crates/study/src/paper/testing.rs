@@ -49,6 +49,7 @@ pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
         traffic: Vec::new(),
         changes_text: String::new(),
         observation_digest: String::new(),
+        looks: None,
         figure,
     }
 }
