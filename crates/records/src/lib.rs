@@ -24,6 +24,7 @@ mod stats;
 mod summary;
 mod summary_fabric;
 mod summary_schema;
+mod training;
 mod waits;
 
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
@@ -53,4 +54,5 @@ pub use summary::{
 };
 pub use summary_fabric::{FabricSummary, TierSummary};
 pub use summary_schema::{Object, SUMMARY};
+pub use training::{TrainingRecord, TrainingSummary};
 pub use waits::{WaitKind, WaitRecord};

@@ -16,6 +16,7 @@ use crate::middlebox::MiddleboxTotals;
 use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
+use crate::training::{TrainingSummary, training};
 
 kinds! {
     "string": Fidelity;
@@ -52,6 +53,8 @@ described! {
         /// Time by kind of the longest 64 of these jobs, by start; only jobs whose workload describes the activities
         /// of ranks.
         pub iterations: Vec<IterationSummary>,
+        /// Training by workload group; empty if nothing trains.
+        pub training: Vec<TrainingSummary>,
         /// Critical path of each of these jobs, in the same order.
         pub critical_paths: Vec<CriticalPathSummary>,
         /// Counters of each external switch with a middlebox.
@@ -295,6 +298,7 @@ impl Summary {
             fabric: FabricSummary::from_run(run),
             jobs: job_summary(run),
             critical_paths: critical_paths(run, &iterations),
+            training: training(run, &iterations),
             iterations,
             middleboxes: run.middleboxes.clone(),
             departures: run.departures.clone(),

@@ -11,6 +11,7 @@ use crate::records::BalancingTotals;
 use crate::stats::Distribution;
 use crate::summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 use crate::summary_fabric::{FabricSummary, TierSummary};
+use crate::training::TrainingSummary;
 
 /// An object of `summary.json`.
 pub struct Object {
@@ -72,6 +73,11 @@ pub const SUMMARY: &[Object] = &[
         path: "iterations[]",
         meaning: "The time of a job by part. Times are means over its ranks.",
         fields: IterationSummary::FIELDS,
+    },
+    Object {
+        path: "training[]",
+        meaning: "Training of a workload group, as means over its finished iterations.",
+        fields: TrainingSummary::FIELDS,
     },
     Object {
         path: "critical_paths[]",

@@ -36,6 +36,7 @@ mod parquet_file;
 mod progress;
 mod report;
 mod servers;
+mod student;
 mod template;
 mod text;
 

@@ -314,6 +314,7 @@ mod tests {
             traffic: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
+            looks: None,
             figure,
         };
         assert!(published(&plan, "m", 0).is_empty() && published(&plan, "other", 1).is_empty());

@@ -10,6 +10,7 @@ use toml::{Table, Value};
 use crate::paper::catalogue::{Figure, Paper};
 use crate::paper::check::check;
 use crate::paper::error::PaperError;
+use crate::paper::looks::Looks;
 use crate::paper::model::{Metric, Panel, Part, Series, Variant, value_text};
 use crate::paper::observe::{Observed, observe};
 use crate::paper::run_cache;
@@ -64,6 +65,8 @@ pub struct FigurePlan {
     pub changes_text: String,
     /// Digest of everything that the figure takes from a run.
     pub(crate) observation_digest: String,
+    /// Schedule by which runs stop once the claims are decided. `None` if every point has all seeds.
+    pub looks: Option<Looks>,
 }
 
 impl FigurePlan {
@@ -239,6 +242,7 @@ impl Plan {
             traffic,
             changes_text: says,
             observation_digest: looked_at,
+            looks: None,
             figure,
         });
         Ok(())

@@ -49,6 +49,7 @@ pub(crate) fn map(claims: &str, values: &[&[&[Option<f64>]]]) -> FigurePlan {
         traffic: Vec::new(),
         changes_text: String::new(),
         observation_digest: String::new(),
+        looks: None,
         figure,
     }
 }
@@ -89,6 +90,7 @@ pub(crate) fn judged_map(rows: &[(Traffic, [[Option<f64>; 3]; 3])]) -> FigurePla
         traffic: rows.iter().map(|(traffic, _)| *traffic).collect(),
         changes_text: String::new(),
         observation_digest: String::new(),
+        looks: None,
         figure,
     }
 }
