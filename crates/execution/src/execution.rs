@@ -822,7 +822,8 @@ mod tests {
         let duration = Duration::from_us(4);
         let compute = Compute { host: Some(HostId(0)), duration, start: Time::ZERO, job, core: None };
         let forward = builder.compute(compute).unwrap();
-        let collective = CollectiveLabel { number: 0, ranks: 2, algorithm: Algorithm::Ring, measure: None };
+        let collective =
+            CollectiveLabel { number: 0, ranks: 2, algorithm: Algorithm::Ring.name(), measure: None };
         builder.label(Some(label("all-reduce", Some(collective))));
         for start in [5, 20] {
             let message = send(&mut builder, 0, 1, start);

@@ -73,7 +73,7 @@ impl Loaded {
         switch_classes(&topology, &self.scenario.switch).map_err(|why| self.sim_error(&why))?;
         self.check_faults(&topology)?;
         let (graph, of_workloads) = self.messages(&topology, fold::of(&self.scenario, &topology))?;
-        fold::check(&self.scenario, &topology, &graph).map_err(|finding| self.add_location(finding))?;
+        fold::check(&self.scenario, &graph).map_err(|finding| self.add_location(finding))?;
         let idle = ineffective_settings::notes(&self.scenario, &topology, &graph);
         let mut notes: Vec<String> =
             topology.notes().iter().cloned().chain(of_workloads).chain(idle).collect();

@@ -1,12 +1,11 @@
 //! Network between the hosts: the fabric, the routes through it, and the state of its links.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pathweave_fabric::config::{AckClass, Forwarding, Shares, SwitchClasses, SwitchConfig};
 use pathweave_fabric::{BuildError, Fabric, PortId, PortMap};
 use pathweave_policy::{Adapt, FullBufferAction, PathView, PortSet};
-use pathweave_topo::{HostAttachment, LinkId, NodeId, Topology};
+use pathweave_topo::{LinkId, NodeId, Topology};
 use pathweave_transport::{Endpoint, EndpointConfig};
 use pathweave_units::{Duration, HostId, PathId};
 
@@ -80,11 +79,8 @@ impl<const C: usize> Network<C> {
                 }
             }
         }
-        if topology.edge() == HostAttachment::Host {
-            let edges: BTreeSet<u32> =
-                (0..topology.hosts()).map(|host| topology.ports(NodeId(host))[0].peer.0).collect();
-            edges.into_iter().flat_map(|node| map.ports(node)).for_each(|port| fabric.disable_marking(port));
-        }
+        let unmarked = topology.switches_of_hosts().into_iter().flat_map(|node| map.ports(node.0));
+        unmarked.for_each(|port| fabric.disable_marking(port));
         let routes = ChosenRoutes::whole(topology, &spec.routing, &spec.network);
         edge::attach(&mut fabric, spec, &routes)?;
         let wants_longest = spec.schemes.iter().any(|named| named.scheme.policy.uses_longest_path());

@@ -371,6 +371,10 @@ fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
 fn reduce(over: Over, values: &[f64]) -> Option<f64> {
     match over {
         Over::Mean => Estimate::from_values(values).map(|e| e.mean),
+        Over::GeometricMean => {
+            let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+            Estimate::from_values(&logs).map(|e| e.mean.exp())
+        }
         Over::Min => values.iter().copied().reduce(f64::min),
         Over::Max => values.iter().copied().reduce(f64::max),
     }
@@ -520,6 +524,21 @@ mod tests {
     }
 
     #[test]
+    fn ratios_to_the_best_are_averaged_as_factors() {
+        let one = |value: f64| [Some(value)];
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(8.0), &one(4.0), &one(5.0)], &[&one(1.0), &one(4.0), &one(2.0)]];
+        let claim =
+            "series = 'a'\nversus = { against = 'best-of-panel' }\nover = 'geometric-mean'\nat_most = 1.0";
+        // 2 and a half.
+        assert!(
+            judged(claim, &rows)[0].measured.starts_with("1.00x"),
+            "{}",
+            judged(claim, &rows)[0].measured
+        );
+    }
+
+    #[test]
     fn all_curves_together_and_what_is_missing() {
         let one = |value: f64| [Some(value)];
         let rows: [&[&[Option<f64>]]; 2] =
@@ -562,6 +581,7 @@ mod tests {
             xs: vec![String::new()],
             seeds: vec![1],
             points: [2.0, 3.0, 4.0, 12.0, 8.0].into_iter().enumerate().map(point).collect(),
+            traffic: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
             looks: None,
@@ -600,6 +620,7 @@ mod tests {
             xs: ["1", "2", "3"].map(str::to_owned).to_vec(),
             seeds: vec![1],
             points,
+            traffic: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
             looks: None,

@@ -311,6 +311,7 @@ mod tests {
             xs: vec!["0.5".to_owned(), "1".to_owned()],
             seeds: Vec::new(),
             points: Vec::new(),
+            traffic: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
             looks: None,

@@ -4,6 +4,7 @@
 
 mod archive;
 mod bands;
+mod by_jobs;
 mod catalogue;
 mod chart;
 mod check;
@@ -12,6 +13,7 @@ mod draw;
 mod error;
 mod figures;
 mod heat;
+mod judged;
 mod labels;
 mod looks;
 mod maps;
@@ -43,7 +45,7 @@ pub use figures::{PublishedRow, RowState, claims_table, figures_text, overview_t
 pub use looks::Looks;
 pub use observe::{Observed, observe, statistic};
 pub use overview::overview_html;
-pub use plan::{FigurePlan, Observations, Plan, Point, Run};
+pub use plan::{FigurePlan, Observations, Plan, Point, Run, Traffic};
 pub use record::{Record, RecordedFigure, RecordedRuns, RecordedVerdict};
 pub use run_cache::RunCache;
 pub use scores::scores_text;

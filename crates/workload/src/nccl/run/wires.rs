@@ -1,0 +1,182 @@
+//! Messages of a collective as its algorithm declares them.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::error::WorkloadError;
+
+/// Way of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// Over the scale-up network of a server.
+    ScaleUp,
+    /// Over the scale-up network to the GPU beside the NIC, which sends it on without a step of its own (PXN).
+    Staged,
+    /// Over NICs.
+    Net,
+}
+
+/// Use of the links by a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// Each byte passes the links once.
+    Whole,
+    /// Share of what a GPU sends and receives where a switch adds up vectors and distributes the sum.
+    SwitchReduces,
+    /// Likewise where it does one of both.
+    SwitchGathers,
+}
+
+/// Effect of a message at its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The content is added to that of the receiver.
+    Reduce,
+    /// The content replaces that of the receiver.
+    Copy,
+    /// The content waits to be sent on.
+    Stage,
+}
+
+/// Origin of the content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// The vector of the sender.
+    Rank,
+    /// The message that it waits for, which has been staged at the sender.
+    Staged,
+}
+
+/// One message of a collective.
+#[derive(Clone, Debug)]
+pub(crate) struct Hop {
+    pub(crate) src: usize,
+    pub(crate) dst: usize,
+    pub(crate) channel: u32,
+    /// Payload.
+    pub(crate) bytes: u64,
+    pub(crate) way: Way,
+    pub(crate) load: Load,
+    pub(crate) action: Action,
+    pub(crate) source: Source,
+    pub(crate) piece: Piece,
+}
+
+/// Piece of the vector that a message carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) id: u32,
+    /// Rank that has the piece before a gather, or after a scatter.
+    pub(crate) owner: usize,
+    /// Further pieces of an aggregated message, with their owners.
+    pub(crate) more: Vec<(u32, usize)>,
+    pub(crate) portion: Portion,
+}
+
+/// Portion of the library's loops that a piece has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Portion {
+    /// A loop, or loops that are sent on when they have arrived as a whole.
+    Whole,
+    /// Merged loops that are sent on while they arrive: all loops between the first and the last.
+    Stream,
+}
+
+/// Messages that a message waits for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waits<'a, S> {
+    /// Messages whose content it needs.
+    pub(crate) data: &'a [S],
+    /// Messages that free its connection and its slot.
+    pub(crate) slots: &'a [S],
+    pub(crate) turn: Turn,
+}
+
+/// Turn of a message on its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// The first message of a connection waits until its sender takes part.
+    First,
+    Later,
+}
+
+/// Target on which an algorithm declares its messages.
+pub(crate) trait Wires {
+    /// Handle of a message that others may wait for.
+    type Sent: Copy;
+    /// Declares a message.
+    fn send(&mut self, hop: &Hop, waits: Waits<'_, Self::Sent>) -> Result<Self::Sent, WorkloadError>;
+}
+
+/// Declared message, with its place on its connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Token<S> {
+    sent: S,
+    pipe: u32,
+    number: u64,
+}
+
+/// Connections of a collective. Each has slots, and a message frees its slot when the receiver has used it.
+///
+/// Messages of a scale-up connection follow each other, as stores of one block of threads do. Those of a NIC are
+/// ordered by their queue pair. Merged loops of pipelines are streams: such a message begins when the first loop has
+/// arrived, and the last loop, a message of its own, arrives after it.
+pub(crate) struct Pipes<'w, W: Wires> {
+    wires: &'w mut W,
+    slots: usize,
+    number_of: BTreeMap<(usize, usize, u32, Way), u32>,
+    pipes: Vec<Pipe<W::Sent>>,
+}
+
+struct Pipe<S> {
+    /// Number of the oldest message in `recent`.
+    first: u64,
+    /// Messages whose slots are in use, each with the messages that used its content.
+    recent: VecDeque<(S, Vec<S>)>,
+}
+
+impl<'w, W: Wires> Pipes<'w, W> {
+    pub(crate) fn new(wires: &'w mut W, slots: usize) -> Self {
+        Pipes { wires, slots: slots.max(2), number_of: BTreeMap::new(), pipes: Vec::new() }
+    }
+
+    /// Declares a message that needs the content of `data`, and that also waits for `turns`.
+    pub(crate) fn send(
+        &mut self,
+        hop: &Hop,
+        data: &[Token<W::Sent>],
+        turns: &[Token<W::Sent>],
+    ) -> Result<Token<W::Sent>, WorkloadError> {
+        let key = (hop.src, hop.dst, hop.channel, hop.way);
+        let pipes = &mut self.pipes;
+        let index = *self.number_of.entry(key).or_insert_with(|| {
+            pipes.push(Pipe { first: 0, recent: VecDeque::new() });
+            pipes.len() as u32 - 1
+        });
+        let pipe = &mut self.pipes[index as usize];
+        let streams = hop.piece.portion == Portion::Stream;
+        // The message before a stream had the first loop, whose content has arrived.
+        let data: &[Token<W::Sent>] = if streams { &[] } else { data };
+        let mut waits: Vec<W::Sent> = turns.iter().map(|token| token.sent).collect();
+        if hop.way != Way::Net || streams {
+            waits.extend(pipe.recent.back().map(|(sent, _)| *sent));
+        }
+        if pipe.recent.len() == self.slots {
+            let (sent, used) = pipe.recent.pop_front().expect("all slots are in use");
+            pipe.first += 1;
+            if used.is_empty() { waits.push(sent) } else { waits.extend(used) }
+        }
+        let number = pipe.first + pipe.recent.len() as u64;
+        let turn = if number == 0 { Turn::First } else { Turn::Later };
+        let content: Vec<W::Sent> = data.iter().map(|token| token.sent).collect();
+        let sent = self.wires.send(hop, Waits { data: &content, slots: &waits, turn })?;
+        self.pipes[index as usize].recent.push_back((sent, Vec::new()));
+        for token in data {
+            let of = &mut self.pipes[token.pipe as usize];
+            let place = token.number.checked_sub(of.first).map(|place| place as usize);
+            if let Some((_, used)) = place.and_then(|place| of.recent.get_mut(place)) {
+                used.push(sent);
+            }
+        }
+        Ok(Token { sent, pipe: index, number })
+    }
+}
