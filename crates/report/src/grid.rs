@@ -118,8 +118,10 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
 /// Returns the runs, best first, with what decides and what stands beside it.
 fn verdict(verdict: &Verdict) -> Grid {
     let measure = verdict.judged_by();
-    let plain = |value: Option<f64>| cell(Quantity::Plain, value, "-");
     let line = |place: &Place| {
+        // Slowdowns of the finished flows alone would flatter a scheme.
+        let plain =
+            |value: Option<f64>| cell(Quantity::Plain, value.filter(|_| place.unfinished_flows == 0), "-");
         let mut cells = vec![
             cell(measure.quantity(), place.value, "unfinished"),
             Cell { text: place.over_best.map_or("-".to_owned(), |over| ratio(over, 1.0)), ..Cell::default() },
@@ -132,7 +134,7 @@ fn verdict(verdict: &Verdict) -> Grid {
         Row { label: place.run.clone(), cells }
     };
     let beside = if measure == Measure::JobTime { &["P99 slowdown"][..] } else { &[] };
-    let columns = [&[measure.name(), "over best"], beside, &["mean", "spurious timeouts"]].concat();
+    let columns = [&[measure.name(), "over best"], beside, &["mean", "spurious RTOs"]].concat();
     Grid {
         title: format!("By {}", measure.name()),
         columns: columns.into_iter().map(str::to_owned).collect(),

@@ -59,18 +59,23 @@ impl ComparisonResult {
         if let Some(base) = base.filter(|_| best > 0) {
             parts.push(self.beside_base(base, figure));
         }
-        let (mut follow, mut level, mut lose, mut open) = (vec![], vec![], vec![], vec![]);
+        let (mut even, mut follow, mut level, mut lose, mut open) = (vec![], vec![], vec![], vec![], vec![]);
         for (i, run) in runs.iter().enumerate().filter(|&(i, _)| i != best) {
             let name = &run.name;
             match (run.value, base) {
                 (None, _) => open.push(name.clone()),
                 _ if i == 0 => {}
+                (Some(value), _) if best > 0 && value / figure - 1.0 < LEVEL => even.push(name.clone()),
                 (Some(value), Some(base)) if (value / base - 1.0).abs() < LEVEL => level.push(name.clone()),
                 (Some(value), Some(base)) if value > base => lose.push((value / base, name)),
                 (Some(value), _) => follow.push((value / figure, name)),
             }
         }
         let verb = |n: usize, one: &str, many: &str| if n == 1 { one.to_owned() } else { many.to_owned() };
+        if !even.is_empty() {
+            let best = &runs[best].name;
+            parts.push(format!("{} {} level with {best}", list(&even), verb(even.len(), "is", "are")));
+        }
         for (mut ranked, one, many) in [
             (follow, "follows".to_owned(), "follow".to_owned()),
             (lose, format!("loses to {base_name}"), format!("lose to {base_name}")),
@@ -278,6 +283,13 @@ mod tests {
         assert_eq!(
             words(Measure::TailSlowdown, &level),
             "x has the lowest P99 slowdown, 2; ecmp is level (2); y (+20 %) loses to ecmp"
+        );
+        let ties =
+            [("ecmp", Some(3.0)), ("x", Some(2.0)), ("y", Some(2.0)), ("z", Some(2.009)), ("u", Some(2.02))];
+        assert_eq!(
+            words(Measure::TailSlowdown, &ties),
+            "x has the lowest P99 slowdown, 2; ecmp has 1.5 times as much (3); y and z are level with x; u (+1.0 %) \
+             follows"
         );
         let near = [("ecmp", Some(2.2)), ("x", Some(2.0))];
         assert_eq!(

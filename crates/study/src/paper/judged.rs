@@ -5,7 +5,7 @@ use pathweave_records::Quantity;
 
 use crate::paper::heat::{Row, row};
 use crate::paper::model::{Judged, Metric};
-use crate::paper::plan::{FigurePlan, Traffic};
+use crate::paper::plan::{FigurePlan, Point, Traffic};
 use crate::paper::table::quantity;
 
 /// Rows that are judged by one measure.
@@ -60,9 +60,11 @@ fn mean<'r>(rows: impl Iterator<Item = &'r Row>, series: usize) -> Option<Mean> 
     (!cells.is_empty()).then_some(Mean { series, rows: logs.len(), unfinished, ratio })
 }
 
-/// Returns one sentence for each class: the curves by geometric mean, best first.
+/// Returns one sentence for each class: the curves by geometric mean, best first. Another one is about spurious timeouts.
 pub(crate) fn sentences(figure: &FigurePlan) -> Vec<String> {
-    classes(figure).iter().map(|class| sentence(figure, class)).collect()
+    let classes = classes(figure);
+    let of_timeouts = if classes.is_empty() { None } else { timeouts(figure) };
+    classes.iter().map(|class| sentence(figure, class)).chain(of_timeouts).collect()
 }
 
 fn sentence(figure: &FigurePlan, class: &Class) -> String {
@@ -90,6 +92,33 @@ fn sentence(figure: &FigurePlan, class: &Class) -> String {
         text.push_str(&format!("; without a mean, because they left {what} unfinished: {}", open.join(", ")));
     }
     text + "."
+}
+
+/// Returns the spurious timeouts of each curve over all rows, or `None` if no run counts them.
+fn timeouts(figure: &FigurePlan) -> Option<String> {
+    let measure = figure.figure.file.measure.iter().position(|one| one.of == Metric::SpuriousTimeouts)?;
+    let (mut some, mut none) = (Vec::new(), Vec::new());
+    for (series, one) in figure.figure.file.series.iter().enumerate() {
+        let points = figure.points.iter().filter(|point| point.series == series);
+        let sums: Vec<u64> = points.filter_map(|point| spurious_of(point, measure)).collect();
+        let (total, rows) = (sums.iter().sum::<u64>(), sums.iter().filter(|sum| **sum > 0).count());
+        match sums.len() {
+            0 => {}
+            _ if total == 0 => none.push(one.label()),
+            all => some.push((total, format!("{} {total} in {rows} of {all} rows", one.label()))),
+        }
+    }
+    some.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
+    let some: Vec<String> = some.into_iter().map(|(_, words)| words).collect();
+    let none = (!none.is_empty()).then(|| format!("none under {}", none.join(", ")));
+    let parts: Vec<String> = (!some.is_empty()).then(|| some.join(", ")).into_iter().chain(none).collect();
+    (!parts.is_empty()).then(|| format!("Timeouts in runs that lost no packet: {}.", parts.join("; ")))
+}
+
+/// Returns the sum over the seeds of a point that lost no packet, or `None` without such a seed.
+fn spurious_of(point: &Point, measure: usize) -> Option<u64> {
+    let values = point.observed.iter().flatten().filter_map(|seen| seen.values[measure]);
+    values.map(|value| value as u64).reduce(|a, b| a + b)
 }
 
 /// Number of curves behind the best one that a verdict on a row names.
@@ -163,19 +192,15 @@ pub(crate) enum Spurious {
 /// Returns the spurious timeouts of a row, or `None` if the figure does not count them.
 pub(crate) fn spurious(figure: &FigurePlan, panel: usize) -> Option<Spurious> {
     let measure = figure.figure.file.measure.iter().position(|one| one.of == Metric::SpuriousTimeouts)?;
-    let mut known = false;
-    let mut counted: Vec<(usize, u64)> = Vec::new();
-    for point in figure.points.iter().filter(|point| point.panel == panel) {
-        let values: Vec<f64> =
-            point.observed.iter().flatten().filter_map(|seen| seen.values[measure]).collect();
-        known |= !values.is_empty();
-        let sum = values.iter().sum::<f64>() as u64;
-        if sum > 0 {
-            counted.push((point.series, sum));
-        }
+    let points = figure.points.iter().filter(|point| point.panel == panel);
+    let mut counted: Vec<(usize, u64)> =
+        points.filter_map(|point| Some((point.series, spurious_of(point, measure)?))).collect();
+    if counted.is_empty() {
+        return Some(Spurious::Unknown);
     }
+    counted.retain(|(_, sum)| *sum > 0);
     counted.sort_by_key(|(_, sum)| std::cmp::Reverse(*sum));
-    Some(if known { Spurious::Counted(counted) } else { Spurious::Unknown })
+    Some(Spurious::Counted(counted))
 }
 
 impl Spurious {
@@ -260,6 +285,7 @@ mod tests {
                  without a mean, because they left a job unfinished: c in 1.",
                 "By P99 slowdown, geometric mean over 1 row without jobs of the ratio to the best of the row: b 1.000, c 1.500, \
                  a 2.000.",
+                "Timeouts in runs that lost no packet: b 8 in 2 of 2 rows, c 5 in 1 of 1 rows; none under a.",
             ]
         );
     }

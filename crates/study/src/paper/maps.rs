@@ -9,6 +9,7 @@ use crate::paper::model::PlotKind;
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::scores::{measures, scored, scores};
 use crate::paper::table::quantity;
+use crate::paper::write::stem;
 
 const STYLE: &str = "\
 .map td{padding:.15rem .4rem;text-align:right;white-space:nowrap;border:1px solid var(--page)}\
@@ -30,7 +31,13 @@ pub(crate) fn section(figure: &FigurePlan) -> String {
         .iter()
         .map(|words| format!("<p><strong>{}</strong></p>\n", escape(words)))
         .collect();
-    text.push_str(&ByJobs::new(figure).map_or(String::new(), |chart| chart.html()));
+    if let Some(chart) = ByJobs::new(figure) {
+        let stem = stem(&figure.figure.id);
+        text.push_str(&chart.html());
+        text.push_str(&format!(
+            "<p class=\"note\"><a href=\"{stem}-by-jobs.svg\">SVG</a>, <a href=\"{stem}-by-jobs.png\">PNG</a></p>\n"
+        ));
+    }
     text.push_str(&row_verdicts(figure));
     text.push_str(&score_tables(figure));
     text.push_str("<p class=\"key\">Colour: ");
