@@ -20,5 +20,6 @@ mod schemes;
 mod sender_switch;
 mod source_routes;
 mod support;
+mod timeouts;
 mod trimming;
 mod waits;
