@@ -192,7 +192,7 @@ mod tests {
             let config: TopologyConfig = serde_json::from_value(serde_json::json!({
                 "kind": "cluster", "servers": 2, "attach": "server",
                 "server": { "gpus": 4, "nics": 4, "port_rate": "400Gbps", "scale_up": scale_up },
-                "scale_out": { "kind": "star", "hosts": 8, "host_rate": "400Gbps" }
+                "scale_out": { "kind": "star", "hosts": 8, "rate": "400Gbps" }
             }))
             .unwrap();
             config.build(Path::new("")).unwrap()

@@ -17,9 +17,9 @@ fn result(text: &str, set: &[&str]) -> RunResult {
 
 /// Four servers of four GPUs: TP 4, CP 2, PP 1 and two replicas; or TP 4, PP 2 and two replicas.
 const SERVERS: &str = "scheme = \"rps\"\nrun = { fidelity = \"flow\", calibrate = \"off\" }\n\
-    [topology]\nkind = \"cluster\"\nservers = 4\nattach = \"rail\"\nunit = 4\n\
+    [topology]\nkind = \"cluster\"\nservers = 4\nattach = \"server\"\n\
     server = { gpus = 4, nics = 4, port_rate = \"400Gbps\", scale_up = { kind = \"switch\", rate = \"3600Gbps\", delay = \"250ns\" } }\n\
-    scale_out = { kind = \"star\", hosts = 16, host_rate = \"400Gbps\" }\n\
+    scale_out = { kind = \"star\", hosts = 16, rate = \"400Gbps\" }\n\
     [[workload]]\nkind = \"transformer\"\nlayers = 4\nhidden = 1024\nfeed_forward_hidden = 4096\nheads = 16\n\
     vocabulary = 32000\nsequence = 2048\ntp = 4\nmicrobatches = 4\ngpu = \"h100\"\n";
 

@@ -62,6 +62,8 @@ pub struct TrainingRow {
     pub simulated_s: f64,
     /// Simulated over measured time, less 1.
     pub error: f64,
+    /// The same along the series: the ratio to the first row of the series, simulated over measured, less 1.
+    pub along: f64,
     /// Operations of the model per second and GPU, in 10^12.
     pub tflops_per_gpu: f64,
     /// Share of the peak rate.
@@ -119,7 +121,7 @@ impl Step {
         format!("{model} on {gpus}, batch {sequences}, TP {tp} CP {cp} PP {pp} VP {vp}")
     }
 
-    /// Returns the scenario: servers in rails on a network without oversubscription. Each rail is one switch.
+    /// Returns the scenario: servers at one switch, a network without oversubscription.
     fn scenario(&self, efficiency: f64) -> String {
         let Step { id, model, gpus, gpu, precision, sequence, tp, cp, pp, vp, .. } = self;
         let (servers, microbatches) = (gpus / 8, self.sequences / self.replicas());
@@ -128,11 +130,12 @@ impl Step {
         let rate = if gpu == "a100" { "200Gbps" } else { "400Gbps" };
         format!(
             "name = \"{id}\"\nscheme = \"rps\"\n\
-             run = {{ fidelity = \"flow\", fold = \"always\", calibrate = \"off\" }}\n\
+             run = {{ fidelity = \"flow\", calibrate = \"off\" }}\n\
+             [switch]\npfc = {{ enabled = false }}\n\
              [network]\nmtu = \"4KB\"\n\
              [topology]\nkind = \"cluster\"\nservers = {servers}\nserver = {{ preset = \"{preset}\" }}\n\
-             attach = \"rail\"\nunit = {servers}\n\
-             scale_out = {{ kind = \"star\", hosts = {gpus}, host_rate = \"{rate}\" }}\n\
+             attach = \"server\"\n\
+             scale_out = {{ kind = \"star\", hosts = {gpus}, rate = \"{rate}\" }}\n\
              [[workload]]\nkind = \"transformer\"\nmodel = \"{model}\"\nsequence = {sequence}\n\
              tp = {tp}\ncp = {cp}\npp = {pp}\nvp = {vp}\nmicrobatches = {microbatches}\n\
              gpu = \"{gpu}\"\n{precision}efficiency = {efficiency}\n"
@@ -245,6 +248,7 @@ pub(crate) fn trial(
             measured_s: step.step_s,
             simulated_s: run.step_s,
             error: run.step_s / step.step_s - 1.0,
+            along: 0.0,
             tflops_per_gpu: run.training.tflops_per_gpu,
             mfu: run.training.mfu,
             pipeline_bubble: run.training.pipeline_bubble,
@@ -252,6 +256,11 @@ pub(crate) fn trial(
             why: known.get(step.id.as_str()).map_or(String::new(), |why| (*why).to_owned()),
             assume: step.assume.clone(),
             source: step.source.clone(),
+        };
+        let first = rows.iter().find(|row: &&TrainingRow| row.series == step.series);
+        let row = TrainingRow {
+            along: first.map_or(0.0, |first| (1.0 + row.error) / (1.0 + first.error) - 1.0),
+            ..row
         };
         let band = (step.role == Role::Test && !row.known).then_some(BAR);
         trial.rows.push(Row::new(&row.id, "s", row.simulated_s, row.measured_s, band));
@@ -271,7 +280,7 @@ fn mark(row: &TrainingRow) -> &'static str {
 
 /// Returns the table for a terminal, at most 80 columns wide.
 pub fn training_text(report: &TrainingReport) -> String {
-    let mut text = String::from("  row   measured  simulated    error  TFLOP/s     MFU  bubble\n");
+    let mut text = String::from("  row   measured  simulated    error   along  TFLOP/s     MFU  bubble\n");
     let mut heading = "";
     for row in &report.rows {
         if row.series != heading {
@@ -281,11 +290,12 @@ pub fn training_text(report: &TrainingReport) -> String {
         let percent =
             |part: Option<f64>| part.map_or("-".to_owned(), |part| format!("{:.1} %", 100.0 * part));
         let line = format!(
-            "    {:4} {:>6.2} s   {:>6.2} s {:>+6.1} %  {:>7.0} {:>7} {:>7}  {}",
+            "    {:4} {:>6.2} s   {:>6.2} s {:>+6.1} % {:>+5.1} %  {:>7.0} {:>7} {:>7}  {}",
             row.id,
             row.measured_s,
             row.simulated_s,
             100.0 * row.error,
+            100.0 * row.along,
             row.tflops_per_gpu,
             percent(row.mfu),
             percent(row.pipeline_bubble),
@@ -304,7 +314,7 @@ pub fn training_text(report: &TrainingReport) -> String {
 /// Returns the table for `docs/validation.md`.
 pub fn training_markdown(report: &TrainingReport) -> String {
     let mut text = String::from(
-        "| Run | GPUs, batch, parallelism | Measured, s | Simulated, s | Error, % |\n|---|---|---|---|---|\n",
+        "| Run | GPUs, batch, parallelism | Measured, s | Simulated, s | Error, % | Along the series, % |\n|---|---|---|---|---|---|\n",
     );
     for row in &report.rows {
         let error = format!("{:+.1}", 100.0 * row.error);
@@ -315,8 +325,12 @@ pub fn training_markdown(report: &TrainingReport) -> String {
         };
         let _ = writeln!(
             text,
-            "| {} | {} | {:.2} | {:.2} | {error} |",
-            row.series, row.what, row.measured_s, row.simulated_s
+            "| {} | {} | {:.2} | {:.2} | {error} | {:+.1} |",
+            row.series,
+            row.what,
+            row.measured_s,
+            row.simulated_s,
+            100.0 * row.along
         );
     }
     text

@@ -259,7 +259,7 @@ impl Generate for Transformer {
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
         match &mut self.model {
-            Some(ModelChoice::File(model)) => vec![("model.file", &mut model.file)],
+            Some(ModelChoice::File(model)) => vec![("model", &mut model.file)],
             Some(ModelChoice::Published(_)) | None => Vec::new(),
         }
     }

@@ -169,6 +169,37 @@ fn memory_by_hand() {
 }
 
 #[test]
+fn a_file_gives_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"model_type": "llama", "hidden_size": 128, "num_hidden_layers": 3, "intermediate_size": 256,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1000}"#;
+    std::fs::write(folder.path().join("config.json"), text).unwrap();
+    let env = WorkloadEnv { base_dir: folder.path().to_owned(), ..WorkloadEnv::new(1, Rate::from_gbps(400)) };
+    let mut builder = GraphBuilder::new(1);
+    let out = WorkloadBuilder::new(&env, &mut builder, "a", None, None, Duration::ZERO).unwrap();
+    let mut config = Transformer {
+        model: Some(ModelChoice::File(ModelFile { file: "config.json".to_owned() })),
+        layers: None,
+        hidden: None,
+        feed_forward_hidden: None,
+        heads: None,
+        vocabulary: None,
+        feed_forward: None,
+        ..tiny()
+    };
+    let found = config.architecture(&out).unwrap();
+    // Queries and output, keys and values of half as many heads; three matrices; two of the vocabulary.
+    let layer = 2 * 128 * 128 + 2 * 128 * 64 + 3 * 128 * 256;
+    assert_eq!((found.sequence, found.parameters()), (8, 3 * layer + 2 * 128_000));
+    config.layers = Some(5);
+    assert_eq!(config.architecture(&out).unwrap().parameters(), 5 * layer + 2 * 128_000);
+    config.sequence = None;
+    let error = config.architecture(&out).unwrap_err().to_string();
+    assert!(error.contains("sequence = nothing: say it; the file of the model does not"), "{error}");
+    assert_eq!(config.files()[0].0, "model");
+}
+
+#[test]
 fn mistakes_are_named_with_what_is_allowed() {
     let error = |config: Transformer| error_of(16, Traffic::Transformer(config));
     let found = error(Transformer { cp: 3, ..staged() });

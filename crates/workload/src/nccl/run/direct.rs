@@ -1,7 +1,7 @@
 //! All-to-all of sends and receives, each pair by itself.
 
 use super::plan::Plan;
-use super::wires::{Action, Hop, Load, Pipes, Source, Token, Way, Wires};
+use super::wires::{Action, Hop, Load, Pipes, Token, Way, Wires};
 use crate::error::WorkloadError;
 
 impl Plan {
@@ -19,13 +19,13 @@ impl Plan {
                 for turn in 0..self.loops {
                     let (piece, bytes) = self.pair_piece(src, dst, turn);
                     let (way, channel) = (self.way(src, dst), self.team.place(dst).0 as u32);
-                    let (action, source, load) = (Action::Copy, Source::Rank, Load::Whole);
-                    let hop = Hop { src, dst, channel, bytes, way, load, action, source, piece };
+                    let (action, load) = (Action::Copy, Load::Whole);
+                    let hop = Hop { src, dst, channel, bytes, way, load, action, piece };
                     let nic = self.team.rank(self.team.place(src).0, self.team.place(dst).1);
                     last = Some(if self.stages() && way == Way::Net && nic != src {
                         let to_nic = Hop { dst: nic, way: Way::Staged, action: Action::Stage, ..hop.clone() };
                         let staged = pipes.send(&to_nic, &[], &turns)?;
-                        pipes.send(&Hop { src: nic, source: Source::Staged, ..hop }, &[staged], &[])?
+                        pipes.send(&Hop { src: nic, ..hop }, &[staged], &[])?
                     } else {
                         pipes.send(&hop, &[], &turns)?
                     });

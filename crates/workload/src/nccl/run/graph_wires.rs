@@ -3,7 +3,7 @@
 use pathweave_units::{Bytes, Duration};
 
 use super::plan::Plan;
-use super::wires::{Hop, Turn, Waits, Way, Wires};
+use super::wires::{Hop, Waits, Way, Wires};
 use crate::builder::{Draft, Stream};
 use crate::collective::{Ranks, Through};
 use crate::counts::Counts;
@@ -21,11 +21,10 @@ struct GraphWires<'s, 'e> {
     out: &'s mut WorkloadBuilder<'e>,
     plan: &'s Plan,
     members: &'s [u32],
-    ready: &'s [Option<Draft>],
+    /// Task with which each rank takes part.
+    begun: Vec<Draft>,
     stream: u32,
     job: JobId,
-    /// Messages over NICs so far, which take the queue pairs of a connection in turn.
-    sent: u32,
     through: Vec<Through>,
 }
 
@@ -48,8 +47,17 @@ impl Plan {
         ranks: Ranks<'_>,
     ) -> Result<Vec<Through>, WorkloadError> {
         let Ranks { members, ready, stream, job, .. } = ranks;
+        let base = duration(self.base_us());
+        let mut begun = Vec::with_capacity(members.len());
+        for (&host, ready) in members.iter().zip(ready) {
+            let begin = out.latency(host, base, job)?;
+            if let Some(before) = *ready {
+                out.after(begin, before)?;
+            }
+            begun.push(begin);
+        }
         let through = vec![Vec::new(); members.len()];
-        let mut wires = GraphWires { out, plan: self, members, ready, stream, job, sent: 0, through };
+        let mut wires = GraphWires { out, plan: self, members, begun, stream, job, through };
         self.run(&mut wires)?;
         Ok(wires.through)
     }
@@ -59,20 +67,17 @@ impl Plan {
     pub(crate) fn count(&self) -> Result<(Counts, u64), WorkloadError> {
         let mut tally = Tally::default();
         self.run(&mut tally)?;
+        let ranks = self.team.ranks() as u64;
+        tally.counts.add(Counts { messages: 0, computations: ranks, dependencies: ranks });
         Ok((tally.counts, 2 * tally.counts.messages))
     }
 }
 
 impl GraphWires<'_, '_> {
-    fn label(&mut self, hop: &Hop) -> u32 {
+    /// Returns the label of the connection. Messages over NICs take its queue pairs in turn.
+    fn label(&self, hop: &Hop, number: u64) -> u32 {
         let qps = self.plan.qps;
-        let qp = match hop.way {
-            Way::Net if qps > 1 => {
-                self.sent = self.sent.wrapping_add(1);
-                self.sent % qps
-            }
-            _ => 0,
-        };
+        let qp = if hop.way == Way::Net { (number % u64::from(qps)) as u32 } else { 0 };
         let way = if hop.way == Way::Staged { LABELS / 2 } else { 0 };
         let number = (hop.channel * qps + qp + way) % LABELS;
         number << STREAM_BITS | self.stream & ((1 << STREAM_BITS) - 1)
@@ -81,16 +86,13 @@ impl GraphWires<'_, '_> {
     /// Makes a message wait. The latency of the hop counts from the arrival of its content only.
     fn wait(&mut self, message: Draft, hop: &Hop, waits: Waits<'_, Draft>) -> Result<(), WorkloadError> {
         let latency = duration(self.plan.hop_us(hop));
-        if waits.turn == Turn::First {
-            if let Some(before) = self.ready[hop.src] {
-                self.out.after(message, before)?;
-            }
-            if waits.data.is_empty() {
-                self.out.delay(message, duration(self.plan.base_us()) + latency);
-                return waits.slots.iter().try_for_each(|&before| self.out.after(message, before));
-            }
+        if waits.number == 0 {
+            self.out.after(message, self.begun[hop.src])?;
         }
         waits.slots.iter().try_for_each(|&before| self.out.after(message, before))?;
+        if waits.data.is_empty() && waits.number == 0 {
+            self.out.delay(message, latency);
+        }
         let mut content = message;
         if !waits.data.is_empty() && latency > Duration::ZERO {
             if waits.slots.is_empty() {
@@ -110,7 +112,7 @@ impl Wires for GraphWires<'_, '_> {
     fn send(&mut self, hop: &Hop, waits: Waits<'_, Draft>) -> Result<Draft, WorkloadError> {
         let pair = (self.members[hop.src], self.members[hop.dst]);
         let size = Bytes::new(self.plan.wire_bytes(hop)).min(MAX_MESSAGE_SIZE);
-        let stream = Stream::Shared(self.label(hop));
+        let stream = Stream::Shared(self.label(hop, waits.number));
         let message = self.out.message(pair, size, Duration::ZERO, stream, Some(self.job))?;
         self.wait(message, hop, waits)?;
         for rank in [hop.src, hop.dst] {
@@ -127,7 +129,7 @@ impl Wires for Tally {
         let latency = u64::from(!waits.data.is_empty() && !waits.slots.is_empty());
         self.counts.messages += 1;
         self.counts.computations += latency;
-        let ready = u64::from(waits.turn == Turn::First);
+        let ready = u64::from(waits.number == 0);
         self.counts.dependencies += ready + latency + (waits.data.len() + waits.slots.len()) as u64;
         Ok(())
     }

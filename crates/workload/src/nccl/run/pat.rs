@@ -5,7 +5,7 @@
 //! message. A scatter is the reverse.
 
 use super::plan::Plan;
-use super::wires::{Action, Hop, Load, Piece, Pipes, Source, Token, Wires};
+use super::wires::{Action, Hop, Load, Piece, Pipes, Token, Wires};
 use crate::collective::Operation;
 use crate::error::WorkloadError;
 
@@ -43,8 +43,8 @@ impl Plan {
                 let (piece, bytes) = self.pieces(channel, turn, origins.map(|origin| (origin, at(origin))));
                 let action = if gather { Action::Copy } else { Action::Reduce };
                 let (src, dst) = (at(place), at(to));
-                let (source, load, way) = (Source::Rank, Load::Whole, self.way(src, dst));
-                let hop = Hop { src, dst, channel, bytes, way, load, action, source, piece };
+                let (load, way) = (Load::Whole, self.way(src, dst));
+                let hop = Hop { src, dst, channel, bytes, way, load, action, piece };
                 sent.push((to % ranks, pipes.send(&hop, &arrived[place], &[])?));
             }
             sent.into_iter().for_each(|(to, token)| arrived[to].push(token));

@@ -3,7 +3,7 @@
 use super::chunks::{self, Chunks};
 use super::orders::Exit;
 use super::wanted::{Method, Wanted};
-use super::wires::{Hop, Load, Piece, Pipes, Portion, Way, Wires};
+use super::wires::{Action, Hop, Load, Piece, Pipes, Portion, Way, Wires};
 use crate::collective::{BadPlan, Operation, Partition};
 use crate::error::WorkloadError;
 use crate::graph::Parallelism;
@@ -227,9 +227,9 @@ impl Plan {
     /// Returns the time between the arrival of what a message needs and its begin, in microseconds.
     pub(super) fn hop_us(&self, hop: &Hop) -> f64 {
         match hop.way {
-            Way::ScaleUp => self.times.scale_up_us,
+            _ if hop.action == Action::Stage => 0.0,
+            Way::ScaleUp | Way::Staged => self.times.scale_up_us,
             Way::Net => self.times.net_us + self.times.piece_us * (1 + hop.piece.more.len()) as f64,
-            Way::Staged => 0.0,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::orders::Ring;
 use super::plan::Plan;
-use super::wires::{Action, Hop, Load, Piece, Pipes, Source, Token, Way, Wires};
+use super::wires::{Action, Hop, Load, Piece, Pipes, Token, Way, Wires};
 use crate::collective::Operation;
 use crate::error::WorkloadError;
 
@@ -75,12 +75,12 @@ impl Plan {
         data: &[Token<W::Sent>],
     ) -> Result<Token<W::Sent>, WorkloadError> {
         let (src, dst) = (ring.ranks[at], ring.ranks[(at + 1) % ring.ranks.len()]);
-        let (source, load) = (Source::Rank, Load::Whole);
+        let load = Load::Whole;
         let way = self.way(src, dst);
-        let hop = Hop { src, dst, channel, bytes, way, load, action, source, piece };
+        let hop = Hop { src, dst, channel, bytes, way, load, action, piece };
         let Some(nic) = ring.via[at] else { return pipes.send(&hop, data, &[]) };
         let to_nic = Hop { dst: nic, way: Way::Staged, action: Action::Stage, ..hop.clone() };
         let staged = pipes.send(&to_nic, data, &[])?;
-        pipes.send(&Hop { src: nic, source: Source::Staged, ..hop }, &[staged], &[])
+        pipes.send(&Hop { src: nic, ..hop }, &[staged], &[])
     }
 }

@@ -1,7 +1,7 @@
 //! Trees of servers: with chains inside, or with switches that reduce.
 
 use super::plan::Plan;
-use super::wires::{Action, Hop, Load, Piece, Pipes, Source, Token, Wires};
+use super::wires::{Action, Hop, Load, Piece, Pipes, Token, Wires};
 use crate::collective::{Operation, Tree, double_tree};
 use crate::error::WorkloadError;
 
@@ -164,7 +164,7 @@ impl Plan {
         (piece, bytes): (Piece, u64),
         action: Action,
     ) -> Hop {
-        let (source, load, way) = (Source::Rank, Load::Whole, self.way(src, dst));
-        Hop { src, dst, channel, bytes, way, load, action, source, piece }
+        let (load, way) = (Load::Whole, self.way(src, dst));
+        Hop { src, dst, channel, bytes, way, load, action, piece }
     }
 }

@@ -33,17 +33,8 @@ pub(crate) enum Action {
     Reduce,
     /// The content replaces that of the receiver.
     Copy,
-    /// The content waits to be sent on.
+    /// The content waits to be sent on by the next message, which has this one as its data.
     Stage,
-}
-
-/// Origin of the content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// The vector of the sender.
-    Rank,
-    /// The message that it waits for, which has been staged at the sender.
-    Staged,
 }
 
 /// One message of a collective.
@@ -57,7 +48,6 @@ pub(crate) struct Hop {
     pub(crate) way: Way,
     pub(crate) load: Load,
     pub(crate) action: Action,
-    pub(crate) source: Source,
     pub(crate) piece: Piece,
 }
 
@@ -88,15 +78,8 @@ pub(crate) struct Waits<'a, S> {
     pub(crate) data: &'a [S],
     /// Messages that free its connection and its slot.
     pub(crate) slots: &'a [S],
-    pub(crate) turn: Turn,
-}
-
-/// Turn of a message on its connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// The first message of a connection waits until its sender takes part.
-    First,
-    Later,
+    /// Number of messages before it on its connection. The first one waits until its sender takes part.
+    pub(crate) number: u64,
 }
 
 /// Target on which an algorithm declares its messages.
@@ -117,8 +100,8 @@ pub(crate) struct Token<S> {
 
 /// Connections of a collective. Each has slots, and a message frees its slot when the receiver has used it.
 ///
-/// Messages of a scale-up connection follow each other, as stores of one block of threads do. Those of a NIC are
-/// ordered by their queue pair. Merged loops of pipelines are streams: such a message begins when the first loop has
+/// Messages of a scale-up connection follow each other, two at a time, as stores of a block of threads do. Those of a NIC
+/// are ordered by their queue pair. Merged loops of pipelines are streams: such a message begins when the first loop has
 /// arrived, and the last loop, a message of its own, arrives after it.
 pub(crate) struct Pipes<'w, W: Wires> {
     wires: &'w mut W,
@@ -130,8 +113,29 @@ pub(crate) struct Pipes<'w, W: Wires> {
 struct Pipe<S> {
     /// Number of the oldest message in `recent`.
     first: u64,
-    /// Messages whose slots are in use, each with the messages that used its content.
-    recent: VecDeque<(S, Vec<S>)>,
+    /// Messages whose slots are in use.
+    recent: VecDeque<Recent<S>>,
+}
+
+/// Message whose slot is in use.
+struct Recent<S> {
+    sent: S,
+    portion: Portion,
+    /// Messages that used its content.
+    used: Vec<S>,
+}
+
+impl<S: Copy> Pipe<S> {
+    /// Returns the message that must have arrived before another one begins. Two messages are under way at a time over
+    /// scale-up, so that the latency between them costs nothing.
+    fn before(&self, hop: &Hop) -> Option<S> {
+        let place = |back: usize| self.recent.len().checked_sub(back).map(|place| &self.recent[place]);
+        let last = place(1)?;
+        if hop.piece.portion == Portion::Stream || last.portion == Portion::Stream {
+            return Some(last.sent);
+        }
+        if hop.way == Way::Net { None } else { place(2).map(|recent| recent.sent) }
+    }
 }
 
 impl<'w, W: Wires> Pipes<'w, W> {
@@ -157,24 +161,22 @@ impl<'w, W: Wires> Pipes<'w, W> {
         // The message before a stream had the first loop, whose content has arrived.
         let data: &[Token<W::Sent>] = if streams { &[] } else { data };
         let mut waits: Vec<W::Sent> = turns.iter().map(|token| token.sent).collect();
-        if hop.way != Way::Net || streams {
-            waits.extend(pipe.recent.back().map(|(sent, _)| *sent));
-        }
+        waits.extend(pipe.before(hop));
         if pipe.recent.len() == self.slots {
-            let (sent, used) = pipe.recent.pop_front().expect("all slots are in use");
+            let Recent { sent, used, .. } = pipe.recent.pop_front().expect("all slots are in use");
             pipe.first += 1;
             if used.is_empty() { waits.push(sent) } else { waits.extend(used) }
         }
         let number = pipe.first + pipe.recent.len() as u64;
-        let turn = if number == 0 { Turn::First } else { Turn::Later };
         let content: Vec<W::Sent> = data.iter().map(|token| token.sent).collect();
-        let sent = self.wires.send(hop, Waits { data: &content, slots: &waits, turn })?;
-        self.pipes[index as usize].recent.push_back((sent, Vec::new()));
+        let sent = self.wires.send(hop, Waits { data: &content, slots: &waits, number })?;
+        let portion = hop.piece.portion;
+        self.pipes[index as usize].recent.push_back(Recent { sent, portion, used: Vec::new() });
         for token in data {
             let of = &mut self.pipes[token.pipe as usize];
             let place = token.number.checked_sub(of.first).map(|place| place as usize);
-            if let Some((_, used)) = place.and_then(|place| of.recent.get_mut(place)) {
-                used.push(sent);
+            if let Some(recent) = place.and_then(|place| of.recent.get_mut(place)) {
+                recent.used.push(sent);
             }
         }
         Ok(Token { sent, pipe: index, number })

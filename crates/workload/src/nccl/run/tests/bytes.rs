@@ -1,6 +1,6 @@
 //! Messages by hand, and bytes of GPUs and links against closed forms.
 
-use super::super::wires::{Turn, Way};
+use super::super::wires::Way;
 use super::{CASES, Declared, Joined, NcclAlgorithm, NcclProtocol, Wanted, plan, record, team, wanted};
 use crate::collective::Operation;
 use crate::nccl::Channels;
@@ -49,14 +49,14 @@ fn a_step_of_a_ring_by_hand() {
             (5, 1, Net)
         ]
     );
-    assert!(of_channel[..4].iter().all(|one| one.turn == Turn::First && one.data.is_empty()));
+    assert!(of_channel[..4].iter().all(|one| one.number == 0 && one.data.is_empty()));
     // The message that GPU 5 receives from the NIC is the one that GPU 1 staged.
     assert_eq!(all[of_channel[4].data[0]].hop.way, Staged);
-    // In the second step GPU 2 sends on what GPU 1 sent it, after its own first message.
-    let second = of_channel[11];
-    assert_eq!((second.hop.src, second.hop.dst), (2, 3));
+    // In the second step GPU 2 sends on what GPU 1 sent it. In the third, its first message must have arrived.
+    let (second, third) = (of_channel[11], of_channel[21]);
+    assert_eq!((second.hop.src, second.hop.dst, second.slots.len()), (2, 3, 0));
     assert_eq!(all[second.data[0]].hop.src, 1);
-    assert_eq!(all[second.slots[0]].hop.src, 2);
+    assert_eq!((all[third.slots[0]].hop.src, all[third.slots[0]].number), (2, 0));
 }
 
 /// Chunk of a tree: up the chain 3, 2, 1, 0 of each server, from server 1 to the root and back, and down both chains.
@@ -252,6 +252,6 @@ fn too_many_messages_are_refused() {
     assert_eq!((field, value.as_str()), ("algorithm", "ring"));
     assert!(allowed.contains("at most 1048576 are allowed"), "{allowed}");
     let tree = super::Plan::new(team, Operation::AllReduce, SIZE, &wanted(NcclAlgorithm::Tree)).unwrap();
-    // 32 channels up and down 2,047 links, in the two loops that the library has.
+    // 16 channels up and down 2,047 links, in the two loops that the library has.
     assert_eq!((tree.messages(), tree.merged()), (131_008.0, 1.0));
 }

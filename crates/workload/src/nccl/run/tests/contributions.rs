@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_units::Rng;
 
 use super::super::plan::Plan;
-use super::super::wires::{Action, Source};
+use super::super::wires::Action;
 use super::{CASES, Declared, plan, record, team, wanted};
 use crate::collective::Operation;
 
@@ -34,9 +34,10 @@ impl Execution<'_> {
 
     fn begin(&mut self, id: usize) {
         let Declared { hop, data, .. } = &self.all[id];
-        let content = match hop.source {
-            Source::Staged => self.contents[&data[0]].clone(),
-            Source::Rank => {
+        let staged = data.first().filter(|&&before| self.all[before].hop.action == Action::Stage);
+        let content = match staged {
+            Some(before) => self.contents[before].clone(),
+            None => {
                 let pieces = std::iter::once((hop.piece.id, hop.piece.owner)).chain(hop.piece.more.clone());
                 pieces.map(|(id, owner)| (id, owner, self.value(hop.src, (id, owner)))).collect()
             }

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::plan::Plan;
 use super::wanted::{NcclAlgorithm, NcclProtocol, Wanted};
-use super::wires::{Hop, Turn, Waits, Wires};
+use super::wires::{Hop, Waits, Wires};
 use crate::collective::Operation;
 use crate::error::WorkloadError;
 use crate::nccl::fitted::Fitted;
@@ -63,7 +63,7 @@ struct Declared {
     hop: Hop,
     data: Vec<usize>,
     slots: Vec<usize>,
-    turn: Turn,
+    number: u64,
 }
 
 /// Records messages.
@@ -77,7 +77,7 @@ impl Wires for Recorder {
 
     fn send(&mut self, hop: &Hop, waits: Waits<'_, usize>) -> Result<usize, WorkloadError> {
         let (data, slots) = (waits.data.to_vec(), waits.slots.to_vec());
-        self.all.push(Declared { hop: hop.clone(), data, slots, turn: waits.turn });
+        self.all.push(Declared { hop: hop.clone(), data, slots, number: waits.number });
         Ok(self.all.len() - 1)
     }
 }
