@@ -22,6 +22,11 @@ pub(crate) struct ShardLayout {
 }
 
 impl ShardLayout {
+    /// Returns the only shard of a run that is not divided.
+    pub(crate) fn whole() -> Self {
+        ShardLayout { number: 0, parts: 1, of_node: Arc::from([]) }
+    }
+
     /// Returns true if there is only one shard.
     #[inline]
     pub(crate) fn is_all(&self) -> bool {
