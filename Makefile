@@ -83,9 +83,8 @@ release: ## Make the release VERSION: changelog, version numbers, a commit, test
 test: bare smoke ## All tests.
 	@$(if $(HAS_DPDK),,echo "SKIPPED: no DPDK (libdpdk-dev); its ports were neither compiled nor tested")
 	$(CARGO) test $(ALL)
-	$(MAKE) test-python
-	$(MAKE) test-web
-	$(MAKE) site
+	@# Two at a time, for each keeps about one core busy.
+	$(MAKE) --jobs=2 --output-sync=target test-python test-web site
 	.ci/hardware
 
 quick: ## Formatting, lints and tests of the crates with changes that are not committed.
@@ -167,8 +166,7 @@ test-web: programs ## The viewer: source and built page agree, reports work in C
 
 # MkDocs with Material: wheels of a few megabytes into the environment that the Python package has anyway, where mdBook
 # would have to be compiled first.
-$(VENV)/site:
-	$(PYTHON) -m venv $(VENV)
+$(VENV)/site: $(VENV)/tools
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.7,<10'
 	touch $@
 

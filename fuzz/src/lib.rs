@@ -23,7 +23,7 @@ use pathweave_wire::{Packet, Runs, SideFrame, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 29] = [
+pub const TARGETS: [Target; 31] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -40,12 +40,14 @@ pub const TARGETS: [Target; 29] = [
     ("laps_topology", laps_topology),
     ("laps_paths", laps_paths),
     ("source_route", source_route),
+    ("nccl_tests", nccl_tests),
     ("ns3_flows", ns3_flows),
     ("csv_flows", csv_flows),
     ("size_cdf", size_cdf),
     ("chakra", chakra),
     ("goal", goal),
     ("simai", simai),
+    ("config_json", config_json),
     ("htsim_cm", htsim_cm),
     ("handshake", handshake),
     ("packet_open", packet_open),
@@ -277,6 +279,14 @@ pub fn partition_file(data: &[u8]) {
     }
 }
 
+/// Parses the output of nccl-tests.
+pub fn nccl_tests(data: &[u8]) {
+    match pathweave_workload::nccl::parse_nccl_tests(&text_of(data), "fuzz") {
+        Ok(found) => assert!(found.rows.iter().all(|row| row.time_us >= 0.0 && row.bytes <= 1 << 40)),
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
 /// Parses the `flow.txt` of the ns-3 simulators.
 pub fn ns3_flows(data: &[u8]) {
     let text = text_of(data);
@@ -318,6 +328,18 @@ pub fn goal(data: &[u8]) {
 pub fn simai(data: &[u8]) {
     let text = text_of(data);
     let _ = pathweave_workload::parse_simai(&text, "fuzz").map_err(|error| error.to_string());
+}
+
+/// Parses the architecture of a model. Its numbers must be computable.
+pub fn config_json(data: &[u8]) {
+    let text = text_of(data);
+    match pathweave_workload::parse_config_json(&text, "fuzz") {
+        Ok(architecture) => {
+            assert!(architecture.active_parameters() <= architecture.parameters());
+            assert!(architecture.training_flops(4096) > 0.0 && architecture.cached_values() > 0);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
 }
 
 /// Parses a connection matrix of htsim.

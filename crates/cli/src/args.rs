@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, ListArgs, ManArgs, NcclArgs, PaperArgs,
-    PlanArgs, RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
+    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, FitArgs, ListArgs, ManArgs, NcclArgs,
+    PaperArgs, PlanArgs, RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
 };
 use crate::options::Colour;
 
@@ -63,6 +63,8 @@ pub(crate) enum Command {
     ScanPeriod(ScanPeriodArgs),
     /// Print the times of a collective over sizes as nccl-tests does, with NCCL's choices
     Nccl(NcclArgs),
+    /// Fit simulated NCCL collectives to the output of nccl-tests on a real cluster
+    Fit(FitArgs),
     /// Serve a results folder to a browser on this machine: index, reports, runs in progress
     View(crate::view::ViewArgs),
     #[command(flatten)]

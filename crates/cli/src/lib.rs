@@ -112,6 +112,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Plan(args) => commands::plan(args),
         Command::ScanPeriod(args) => commands::scan_period(args),
         Command::Nccl(args) => commands::nccl(args),
+        Command::Fit(args) => commands::fit(args),
         Command::Real(command) => real::dispatch(command),
         Command::View(args) => view::view(args),
         Command::Schema => {

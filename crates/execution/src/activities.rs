@@ -28,7 +28,7 @@ pub fn labels(graph: &MessageGraph) -> Vec<ActivityLabel> {
         collective: label.collective.map(|collective| CollectiveLabel {
             number: collective.number,
             ranks: collective.ranks,
-            algorithm: collective.algorithm.name(),
+            algorithm: collective.algorithm,
             size_bytes: collective.measure.map(|measure| bytes(measure.size)),
             bus_bytes: collective.measure.map(|measure| bytes(measure.bus)),
         }),
@@ -43,6 +43,7 @@ const fn parallelism(of: pathweave_workload::Parallelism) -> Parallelism {
         pathweave_workload::Parallelism::Data => Parallelism::Data,
         pathweave_workload::Parallelism::ExpertData => Parallelism::ExpertData,
         pathweave_workload::Parallelism::Pipeline => Parallelism::Pipeline,
+        pathweave_workload::Parallelism::Context => Parallelism::Context,
     }
 }
 

@@ -1,10 +1,10 @@
 //! Scheduling of tasks: when each becomes free, and where and when it begins.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use pathweave_records::{ActivityRecord, CriticalStep, JobRecord};
+use pathweave_records::{ActivityRecord, CriticalStep, JobRecord, TrainingRecord};
 use pathweave_units::{Duration, HostId, Time};
 use pathweave_workload::{Job, JobId, JobSpans, MessageGraph, Moment, Notice, Progress, TaskId};
 
@@ -14,6 +14,20 @@ use crate::execution::GroupSpec;
 use crate::flow::Sending;
 use crate::part::Part;
 use crate::pending::ForegroundWork;
+
+/// Returns the time of all computations of each iteration of training, in picoseconds, and the hosts that compute.
+fn computing(graph: &MessageGraph) -> BTreeMap<u32, (u64, BTreeSet<HostId>)> {
+    let mut busy: BTreeMap<u32, (u64, BTreeSet<HostId>)> = BTreeMap::new();
+    for compute in graph.computes() {
+        let (Some(job), Some(host)) = (compute.job, compute.host) else { continue };
+        if graph.jobs()[job.index()].training.is_some() {
+            let (sum, hosts) = busy.entry(job.0).or_default();
+            *sum = sum.saturating_add(compute.duration.as_ps());
+            hosts.insert(host);
+        }
+    }
+    busy
+}
 
 /// An event of a task at a host.
 #[derive(
@@ -257,6 +271,7 @@ impl Tasks {
             earliest[job.index()] = earliest[job.index()].min(start.as_ps());
         }
         let spans = JobSpans::from_graph(graph);
+        let busy = computing(graph);
         let record = |(job, number): (&Job, u32)| JobRecord {
             job: number,
             name: job.name.clone(),
@@ -267,6 +282,14 @@ impl Tasks {
             compute_ps: spans.span(JobId(number)).as_ps(),
             size_bytes: job.measure.map(|measure| measure.size.get()),
             bus_bytes: job.measure.map(|measure| measure.bus.get()),
+            training: job.training.map(|work| TrainingRecord {
+                gpus: work.gpus,
+                sequences: work.sequences,
+                tokens: work.tokens,
+                gigaflops: work.gigaflops,
+                peak_gigaflops: work.peak_gigaflops,
+                busy_ps: busy.get(&number).map_or(0, |(sum, hosts)| sum / hosts.len() as u64),
+            }),
         };
         graph.jobs().iter().zip(0..).map(record).collect()
     }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
-use pathweave_fabric::PortId;
+use pathweave_fabric::{PortId, PortMap};
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Spread, mix64};
@@ -91,7 +91,8 @@ pub(crate) struct Network<'a> {
     other_end: Vec<PortId>,
     /// Resource, by egress port.
     pub(crate) resource_of: Vec<ResourceId>,
-    /// True if the resource is a port of a switch, which has a queue. Indexed by resource.
+    /// True if the resource is a port of a switch, which has a queue. The ports of a NIC that is a switch are those of
+    /// hosts: it holds their traffic back. Indexed by resource.
     pub(crate) at_switch: Vec<bool>,
     /// Capacity in bytes per picosecond, by resource.
     pub(crate) capacity: Vec<f64>,
@@ -206,11 +207,11 @@ impl<'a> Network<'a> {
         self.at_switch.clear();
         self.capacity.clear();
         self.resource_of = vec![NONE; rates.len()];
-        let hosts_end = self.routes.ports().ports(self.topology.hosts() - 1).end;
+        let of_hosts = ports_of_hosts(self.topology, self.routes.ports());
         for (port, of) in (0..).zip(representative) {
             if *of == Some(port) {
                 self.resource_of[port as usize] = solver.add_resource(rates[port as usize]);
-                self.at_switch.push(port >= hosts_end);
+                self.at_switch.push(!of_hosts[port as usize]);
                 self.capacity.push(rates[port as usize]);
             }
         }
@@ -456,6 +457,16 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<SwitchLinks> {
         SwitchLinks { capacity, link_capacity: capacity / links, links }
     };
     firsts.map(gauge).collect()
+}
+
+/// Returns for each port whether it belongs to a host, or to a switch that is part of one.
+fn ports_of_hosts(topology: &Topology, ports: &PortMap) -> Vec<bool> {
+    let mut of_hosts = vec![false; ports.len() as usize];
+    let hosts = (0..topology.hosts()).map(NodeId);
+    for port in hosts.chain(topology.switches_of_hosts()).flat_map(|node| ports.ports(node.0)) {
+        of_hosts[port as usize] = true;
+    }
+    of_hosts
 }
 
 fn port_rates(

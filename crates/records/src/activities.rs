@@ -26,6 +26,8 @@ named_enum! {
         ExpertData = "DP-EP",
         /// The ranks have neighbouring stages.
         Pipeline = "PP",
+        /// The ranks share sequences.
+        Context = "CP",
     }
 }
 

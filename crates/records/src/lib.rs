@@ -14,6 +14,7 @@ mod events;
 mod exposure;
 pub mod figures;
 mod format;
+mod job_time;
 mod latency;
 mod middlebox;
 mod names;
@@ -23,6 +24,7 @@ mod stats;
 mod summary;
 mod summary_fabric;
 mod summary_schema;
+mod training;
 mod waits;
 
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
@@ -38,6 +40,7 @@ pub use events::{DropReason, EventKind, EventRecord};
 pub use exposure::{IterationSummary, LayerRecord, layers};
 pub use figures::{FlowSink, FlowStats, ScaleUpBytes};
 pub use format::{Quantity, ns, ratio, round_ticks};
+pub use job_time::{GroupJobs, JobTime, group_jobs, job_time_ns};
 pub use latency::{LATENCY_DOMINANT_SHARE, least_scale};
 pub use middlebox::MiddleboxTotals;
 pub use records::{
@@ -51,4 +54,5 @@ pub use summary::{
 };
 pub use summary_fabric::{FabricSummary, TierSummary};
 pub use summary_schema::{Object, SUMMARY};
+pub use training::{TrainingRecord, TrainingSummary};
 pub use waits::{WaitKind, WaitRecord};

@@ -16,6 +16,7 @@ use crate::format::Quantity;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
+use crate::training::TrainingRecord;
 use crate::waits::WaitRecord;
 
 kinds! {
@@ -394,6 +395,8 @@ pub struct JobRecord {
     pub size_bytes: Option<u64>,
     /// Bytes from which the bus bandwidth is computed, likewise.
     pub bus_bytes: Option<u64>,
+    /// Work of the job, if it is an iteration of training.
+    pub training: Option<TrainingRecord>,
 }
 
 impl JobRecord {

@@ -10,11 +10,13 @@ use crate::described::{described, kinds};
 use crate::exposure::{IterationSummary, iterations};
 use crate::figures::{Counters, Finished, FlowStats, GroupStats, degrees, values};
 use crate::format::ns;
+use crate::job_time::{GroupJobs, JobTime, foreground_jobs, job_time_ns, longest_jobs};
 use crate::latency;
 use crate::middlebox::MiddleboxTotals;
 use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
+use crate::training::{TrainingSummary, training};
 
 kinds! {
     "string": Fidelity;
@@ -51,6 +53,8 @@ described! {
         /// Time by kind of the longest 64 of these jobs, by start; only jobs whose workload describes the activities
         /// of ranks.
         pub iterations: Vec<IterationSummary>,
+        /// Training by workload group; empty if nothing trains.
+        pub training: Vec<TrainingSummary>,
         /// Critical path of each of these jobs, in the same order.
         pub critical_paths: Vec<CriticalPathSummary>,
         /// Counters of each external switch with a middlebox.
@@ -232,6 +236,13 @@ described! {
         pub count: u64,
         /// Number of jobs that were unfinished at the end of the run.
         pub unfinished: u64,
+        /// Time of all jobs, by which runs are compared: that of their workload group, or the geometric mean of several
+        /// groups; null without jobs, or if one did not finish.
+        pub time_ns: Option<f64>,
+        /// Time of the jobs of each workload group that has any.
+        pub by_group: Vec<GroupJobs>,
+        /// Time of each of the longest 64 jobs, in order; unfinished ones count as longest.
+        pub longest: Vec<JobTime>,
         /// Completion time of finished jobs.
         pub completion_ns: Distribution,
         /// Exposed communication of finished jobs that compute: their completion time less their time if messages
@@ -287,6 +298,7 @@ impl Summary {
             fabric: FabricSummary::from_run(run),
             jobs: job_summary(run),
             critical_paths: critical_paths(run, &iterations),
+            training: training(run, &iterations),
             iterations,
             middleboxes: run.middleboxes.clone(),
             departures: run.departures.clone(),
@@ -295,6 +307,13 @@ impl Summary {
     /// Returns the figures of the measured flows: all, or those of the foreground if there is a background.
     pub fn measured(&self) -> &FlowSummary {
         self.foreground.as_ref().unwrap_or(&self.overall)
+    }
+
+    /// Returns the retransmission timeouts of the measured flows, all of them spurious because no packet was lost.
+    /// Returns `None` if the fabric dropped or trimmed a packet, or if there were no packets.
+    pub fn spurious_timeouts(&self) -> Option<u64> {
+        let lost = self.fabric.dropped_packets? + self.fabric.trimmed_packets?;
+        self.measured().timeouts.filter(|_| lost == 0)
     }
 }
 
@@ -323,9 +342,13 @@ fn job_summary(run: &RunResult) -> JobSummary {
         Distribution::from_values(&mut jobs().filter_map(value).collect::<Vec<_>>())
     };
     let count = jobs().count();
+    let by_group = foreground_jobs(run);
     JobSummary {
         count: count as u64,
         unfinished: (count - completion.len()) as u64,
+        time_ns: job_time_ns(&by_group),
+        by_group,
+        longest: longest_jobs(run),
         completion_ns: Distribution::from_values(&mut completion),
         exposed_ns: Distribution::from_values(
             &mut computing().filter_map(|j| j.exposed_ps().map(ns)).collect::<Vec<_>>(),

@@ -5,11 +5,13 @@ use crate::critical::CriticalPathSummary;
 use crate::departures::{Departures, Gaps, PathLength};
 use crate::described::Field;
 use crate::exposure::IterationSummary;
+use crate::job_time::{GroupJobs, JobTime};
 use crate::middlebox::MiddleboxTotals;
 use crate::records::BalancingTotals;
 use crate::stats::Distribution;
 use crate::summary::{FlowSummary, GroupSummary, JobSummary, RunSummary, SizeBin, Summary};
 use crate::summary_fabric::{FabricSummary, TierSummary};
+use crate::training::TrainingSummary;
 
 /// An object of `summary.json`.
 pub struct Object {
@@ -65,10 +67,17 @@ pub const SUMMARY: &[Object] = &[
         meaning: "Jobs: graphs of messages that complete as a whole.",
         fields: JobSummary::FIELDS,
     },
+    Object { path: "jobs.by_group[]", meaning: "The jobs of a workload group.", fields: GroupJobs::FIELDS },
+    Object { path: "jobs.longest[]", meaning: "One of these jobs.", fields: JobTime::FIELDS },
     Object {
         path: "iterations[]",
         meaning: "The time of a job by part. Times are means over its ranks.",
         fields: IterationSummary::FIELDS,
+    },
+    Object {
+        path: "training[]",
+        meaning: "Training of a workload group, as means over its finished iterations.",
+        fields: TrainingSummary::FIELDS,
     },
     Object {
         path: "critical_paths[]",

@@ -116,11 +116,28 @@ fn fabric_jobs_and_cost() {
         s.fabric.tiers.iter().map(|t| (t.tier, t.direction, t.utilisation_ratio.mean)).collect();
     assert_eq!(tiers, [(0, "up", 0.5), (0, "down", 0.25)]);
     assert_eq!((s.jobs.count, s.jobs.unfinished, s.jobs.completion_ns.max), (2, 1, 3.0));
+    // One job did not finish, so there is no time of all.
+    assert_eq!(
+        (s.jobs.time_ns, s.jobs.by_group[0].unfinished, s.jobs.longest[0].time_ns),
+        (None, 1, Some(3.0))
+    );
+    assert_eq!(s.spurious_timeouts(), None, "packets were lost");
     // 3 ns, of which 1 ns would pass without a network. 300 bytes in 3 ns are 800 Gb/s, and the bus bandwidth is
     // twice that.
     assert_eq!((s.jobs.exposed_ns.count, s.jobs.exposed_ns.max), (1, 2.0));
     assert_eq!((s.jobs.algorithm_bandwidth_bps.mean, s.jobs.bus_bandwidth_bps.mean), (8e11, 1.6e12));
     assert_eq!((s.run.events_per_packet_hop, s.run.packet_hops_per_cpu_s), (1.5, 5.0));
+}
+
+#[test]
+fn timeouts_are_spurious_if_no_packet_was_lost() {
+    let mut run = run();
+    run.links.iter_mut().for_each(|link| link.dropped_packets = 0);
+    (run.flows[0].timeouts, run.flows[3].timeouts) = (2, 1);
+    assert_eq!(Summary::from_run(&run).spurious_timeouts(), Some(3));
+    // A packet that arrived without its payload was lost.
+    run.links[1].trimmed_packets = 1;
+    assert_eq!(Summary::from_run(&run).spurious_timeouts(), None);
 }
 
 #[test]

@@ -9,6 +9,7 @@ use parquet::errors::ParquetError;
 use pathweave_records::{RunResult, SCHEMA_NAME, SCHEMA_VERSION, Summary};
 use serde::Serialize;
 
+use crate::comparison::{COMPARISON_FILE, Verdict};
 use crate::flow_file::FlowFile;
 use crate::parquet_file::{self, RunTable, table_bytes};
 use crate::progress::Progress;
@@ -128,8 +129,11 @@ impl ResultFolder {
         self.write_files(&self.partial, run, summary)
     }
 
-    /// Writes the runs of a comparison: a folder each, named after the run, and a report and a summary of all. The
-    /// first run is the baseline.
+    /// Writes the runs of a comparison: a folder each, named after the run, and a report, a summary and a table of all.
+    /// The first run is the baseline.
+    ///
+    /// # Panics
+    /// Panics without a run.
     pub fn write_comparison(&self, runs: &[(&RunResult, &Summary)]) -> Result<(), OutputError> {
         for (run, summary) in runs {
             let name = folder_name(&run.info.name);
@@ -149,14 +153,19 @@ impl ResultFolder {
         struct Comparison<'a> {
             schema: &'static str,
             schema_version: u32,
-            runs: Vec<&'a Summary>,
+            verdict: &'a Verdict,
+            runs: &'a [&'a Summary],
         }
+        let summaries: Vec<&Summary> = runs.iter().map(|(_, summary)| *summary).collect();
+        let verdict = Verdict::of(&summaries);
         let all = Comparison {
             schema: "pathweave.comparison",
             schema_version: SCHEMA_VERSION,
-            runs: runs.iter().map(|(_, s)| *s).collect(),
+            verdict: &verdict,
+            runs: &summaries,
         };
         write_file(&self.partial.join("summary.json"), &json(&all))?;
+        write_file(&self.partial.join(COMPARISON_FILE), &verdict.csv(&summaries))?;
         write_file(&self.partial.join("report.html"), &report::html(runs))
     }
 
@@ -305,7 +314,7 @@ fn foreign_entry(folder: &Path, may_hold_runs: bool) -> io::Result<Option<String
         let ours = if entry.file_type()?.is_dir() {
             may_hold_runs && foreign_entry(&entry.path(), false)?.is_none()
         } else {
-            FILES.iter().any(|(file, _)| *file == name)
+            FILES.iter().any(|(file, _)| *file == name) || (may_hold_runs && name == COMPARISON_FILE)
         };
         if !ours {
             return Ok(Some(name));

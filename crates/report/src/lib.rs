@@ -20,6 +20,7 @@
 mod blocks;
 pub mod chart;
 mod colours;
+mod comparison;
 mod differences;
 mod estimate;
 mod explain;
@@ -28,16 +29,19 @@ mod flow_file;
 mod folder;
 mod frame;
 mod grid;
+mod judge;
 mod metrics;
 mod overview;
 mod parquet_file;
 mod progress;
 mod report;
 mod servers;
+mod student;
 mod template;
 mod text;
 
 pub use colours::{SCHEME_COLOURS, scheme_colours};
+pub use comparison::{COMPARISON_FILE, Place, Verdict};
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};

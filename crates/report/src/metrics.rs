@@ -1,7 +1,7 @@
 //! Rows of every table: label, unit, and access to the figure in the summary. The terminal and the report show these
 //! rows and no others.
 
-use pathweave_records::{Direction, FlowSummary, Quantity, Summary};
+use pathweave_records::{Direction, FlowSummary, Quantity, Summary, TrainingSummary};
 
 /// A figure of a set of flows.
 pub struct FlowMetric {
@@ -146,6 +146,7 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
 
 /// Rows about the fabric and the run.
 pub const RUN_METRICS: &[RunMetric] = &[
+    run("Spurious timeouts", Count, |s| s.spurious_timeouts().map(|n| n as f64)),
     run("PFC pauses", Count, |s| s.fabric.pfc_pauses.map(|n| n as f64)),
     run("ECN marks", Count, |s| s.fabric.ecn_marked_packets.map(|n| n as f64)).neither(),
     run("Trimmed packets", Count, |s| s.fabric.trimmed_packets.and_then(nonzero)),
@@ -159,9 +160,19 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Packets between switches", Count, |s| nonzero(s.fabric.balancing.message_packets)).neither(),
     run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
+    run("Job time", TimeNs, |s| s.jobs.time_ns),
+    run("Unfinished jobs", Count, |s| nonzero(s.jobs.unfinished)),
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
     run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
     run("Exposed communication mean", TimeNs, |s| mean_if_any(&s.jobs.exposed_ns)),
+    run("Iteration", TimeNs, |s| training(s).map(|t| t.iteration_ns)),
+    run("Global batch", Count, |s| training(s).map(|t| t.global_batch as f64)).neither(),
+    run("Tokens per second", Count, |s| training(s).map(|t| t.tokens_per_s)).higher(),
+    run("Tokens per second and GPU", Plain, |s| training(s).map(|t| t.tokens_per_s_per_gpu)).higher(),
+    run("TFLOP/s per GPU", Plain, |s| training(s).map(|t| t.tflops_per_gpu)).higher(),
+    run("MFU", Percent, |s| training(s).and_then(|t| t.mfu)).higher(),
+    run("Pipeline bubble", Percent, |s| training(s).and_then(|t| t.pipeline_bubble)),
+    run("Exposed per rank", TimeNs, |s| training(s).map(TrainingSummary::all_exposed_ns)),
     run("Latency of jobs", Percent, |s| s.run.latency_ratio).neither(),
     run("Algorithm bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.algorithm_bandwidth_bps)).higher(),
     run("Bus bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.bus_bandwidth_bps)).higher(),
@@ -185,6 +196,14 @@ fn figure_if_any(
 /// Returns the mean of a distribution that most runs lack.
 fn mean_if_any(of: &pathweave_records::Distribution) -> Option<f64> {
     (of.count > 0).then_some(of.mean)
+}
+
+/// Returns the figures of the group that trains, if it is the only one.
+fn training(summary: &Summary) -> Option<&TrainingSummary> {
+    match &summary.training[..] {
+        [one] => Some(one),
+        _ => None,
+    }
 }
 
 fn jobs(summary: &Summary) -> Option<&pathweave_records::Distribution> {

@@ -68,7 +68,8 @@ impl LinkSharing {
     pub(crate) fn packets(&self, spec: &SimSpec, index: usize, message: &Message) -> Packets {
         let scheme = &spec.scheme_of(message.group).scheme;
         let (mtu, parts) = (spec.network.mtu.get(), u64::from(scheme.queue_pairs));
-        let line = spec.topology.host_rate(message.src).min(spec.topology.host_rate(message.dst));
+        let rate = |host, peer| spec.topology.rate_between(host, peer);
+        let line = rate(message.src, message.dst).min(rate(message.dst, message.src));
         let gap =
             line.time_for(mtu + OVERHEAD_BYTES).as_ps().saturating_mul(self.count(index, message) * parts);
         packets(message.size.get(), parts, mtu, &scheme.acks, gap)

@@ -13,7 +13,7 @@ use crate::text::{Diagnostic, FieldPath};
 
 /// Returns the ranks of a workload that the simulation may leave out.
 pub(crate) fn of(scenario: &Scenario, topology: &Arc<Topology>) -> Fold {
-    match (fold_obstacle_reason(scenario, topology), scenario.run.fold) {
+    match (fold_obstacle_reason(scenario), scenario.run.fold) {
         (Some(why), _) => Fold::Never(why),
         (None, model::Fold::Always) => Fold::Always(topology.clone()),
         (None, model::Fold::Auto | model::Fold::Never) => Fold::Large(topology.clone()),
@@ -21,15 +21,11 @@ pub(crate) fn of(scenario: &Scenario, topology: &Arc<Topology>) -> Fold {
 }
 
 /// Refuses a scenario with `run.fold = "always"` if no ranks could be folded.
-pub(crate) fn check(
-    scenario: &Scenario,
-    topology: &Topology,
-    graph: &MessageGraph,
-) -> Result<(), Diagnostic> {
+pub(crate) fn check(scenario: &Scenario, graph: &MessageGraph) -> Result<(), Diagnostic> {
     if scenario.run.fold != model::Fold::Always || graph.folding().is_some() {
         return Ok(());
     }
-    let why = fold_obstacle_reason(scenario, topology).unwrap_or_else(|| {
+    let why = fold_obstacle_reason(scenario).unwrap_or_else(|| {
         "the kinds of workload whose ranks can be alike are \"collective\", \"simai\" and \"transformer\""
             .to_owned()
     });
@@ -39,7 +35,7 @@ pub(crate) fn check(
 }
 
 /// Returns the reason why equivalent ranks cannot be folded in this scenario, or `None`.
-fn fold_obstacle_reason(scenario: &Scenario, topology: &Topology) -> Option<String> {
+fn fold_obstacle_reason(scenario: &Scenario) -> Option<String> {
     let [workload] = &scenario.workload[..] else {
         return Some("several workloads share the network".to_owned());
     };
@@ -51,8 +47,6 @@ fn fold_obstacle_reason(scenario: &Scenario, topology: &Topology) -> Option<Stri
         "run.fold = \"never\""
     } else if !scenario.fault.is_empty() {
         "faults make ranks differ"
-    } else if topology.scale_up().is_some() {
-        "messages of all ranks of a server share its scale-up network"
     } else if workload.stragglers.is_some() {
         "stragglers make ranks differ"
     } else if workload.between_sites.is_some() {

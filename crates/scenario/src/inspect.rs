@@ -6,7 +6,7 @@ use pathweave_fabric::config::SwitchConfig;
 use pathweave_sim::RouteChoice;
 use pathweave_topo::{PathFinder, PathSets, Routing, Topology};
 use pathweave_units::{HostId, Time};
-use pathweave_workload::Bounds;
+use pathweave_workload::{Bounds, TrainingMemory};
 use serde::Serialize;
 
 use crate::estimate::Estimate;
@@ -141,6 +141,21 @@ pub struct TrafficSize {
     pub jobs: u64,
     /// Total payload in bytes.
     pub bytes: u64,
+    /// Memory of GPUs that training needs, by group; absent if no workload names its GPU.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub gpu_memory: Vec<GpuMemory>,
+}
+
+/// Memory of a GPU that the training of a group needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct GpuMemory {
+    /// Name of the group.
+    pub group: String,
+    /// True if the GPU has as much.
+    pub fits: bool,
+    /// Parts of the memory of the fullest GPU.
+    #[serde(flatten)]
+    pub memory: TrainingMemory,
 }
 
 /// Messages of a group.
@@ -229,8 +244,13 @@ impl Prepared {
             computations: spec.graph.computes().len() as u64,
             jobs: spec.graph.jobs().len() as u64,
             bytes: u64::try_from(spec.graph.total_bytes()).unwrap_or(u64::MAX),
+            gpu_memory: spec.graph.memory().iter().map(gpu_memory).collect(),
         }
     }
+}
+
+fn gpu_memory((group, memory): &(String, TrainingMemory)) -> GpuMemory {
+    GpuMemory { group: group.clone(), fits: memory.fits(), memory: memory.clone() }
 }
 
 fn network(

@@ -2,6 +2,7 @@
 
 use pathweave_records::{Quantity, least_scale};
 use pathweave_sim::SimSpec;
+use pathweave_workload::Message;
 
 /// Returns a note if the average message of a job takes less time on a link than the smallest possible delay between
 /// hosts.
@@ -12,10 +13,11 @@ pub(crate) fn note(spec: &SimSpec) -> Option<String> {
         return None;
     }
     let mean_bytes = of_jobs().map(|message| message.size.get() as f64).sum::<f64>() / count as f64;
-    let transmission = |bytes: f64, host| bytes * 8e9 / spec.topology.host_rate(host).as_bps() as f64;
-    let on_links_ns =
-        of_jobs().map(|message| transmission(message.size.get() as f64, message.src)).sum::<f64>()
-            / count as f64;
+    let transmission = |message: &Message| {
+        let rate = spec.topology.rate_between(message.src, message.dst);
+        message.size.get() as f64 * 8e9 / rate.as_bps() as f64
+    };
+    let on_links_ns = of_jobs().map(transmission).sum::<f64>() / count as f64;
     let delay_ns = spec.topology.shortest_delay().as_ps() as f64 / 1e3;
     // Two links: from a host to a switch, and from there to a host.
     let least_ns = 2.0 * delay_ns;

@@ -31,7 +31,9 @@ mod text;
 mod workload_env;
 
 pub use estimate::{Estimate, MeasuredStart, Progress};
-pub use inspect::{ExplicitPaths, GroupSize, Inspection, LowerBounds, NetworkSize, Paths, Tier, TrafficSize};
+pub use inspect::{
+    ExplicitPaths, GpuMemory, GroupSize, Inspection, LowerBounds, NetworkSize, Paths, Tier, TrafficSize,
+};
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process, Records};
 pub use model::{

@@ -27,6 +27,7 @@ pub(crate) fn workload_env(
         base_dir: base_dir.to_owned(),
         node_ids: node_ids(config, topology),
         topology: Some(topology.clone()),
+        gpu: crate::nccl::gpu_of(config),
         ..WorkloadEnv::new(topology.hosts(), slowest)
     }
 }

@@ -1,12 +1,11 @@
 //! Network between the hosts: the fabric, the routes through it, and the state of its links.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pathweave_fabric::config::AckClass;
 use pathweave_fabric::{BuildError, Fabric, PortId};
 use pathweave_policy::{PathView, PortSet};
-use pathweave_topo::{HostAttachment, LinkId, NodeId, Topology};
+use pathweave_topo::{LinkId, NodeId, Topology};
 use pathweave_transport::{Endpoint, EndpointConfig};
 use pathweave_units::{Duration, HostId, PathId};
 
@@ -59,12 +58,8 @@ impl<const C: usize> Network<C> {
         edge::attach(&mut fabric, spec, &plan.routes)?;
         let mut network = Network { routes: plan.routes.clone(), plan, fabric, links: LinkStates::default() };
         network.set_impairments(topology);
-        if topology.edge() == HostAttachment::Host {
-            let edges: BTreeSet<u32> =
-                (0..topology.hosts()).map(|host| topology.ports(NodeId(host))[0].peer.0).collect();
-            for node in edges {
-                network.fabric.numbers().ports(node).for_each(|port| network.fabric.disable_marking(port));
-            }
+        for node in topology.switches_of_hosts() {
+            network.fabric.numbers().ports(node.0).for_each(|port| network.fabric.disable_marking(port));
         }
         Ok(network)
     }

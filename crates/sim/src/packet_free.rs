@@ -128,7 +128,7 @@ impl<'a> PacketFreeNetwork<'a> {
         let opening = self.network.opening(spec, scheme, &[self.profile(src, dst)?]);
         let mut policy = self
             .network
-            .policy(scheme, &opening)
+            .policy(scheme, spec.groups[group.index()].awaited, &opening)
             .build(&opening.env, &mut policy_stream(spec.seed, conn, index, true));
         let number = QpNum(self.queue_pairs[conn as usize][0] + u32::from(index));
         let mut rng = queue_pair_stream(spec.seed, src, number);

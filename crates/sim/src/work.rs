@@ -223,8 +223,9 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Returns the policy of a connection's queue pairs, adapted to the fabric.
     fn policy(&self, conn: ConnId, opening: &Opening) -> PolicyConfig {
-        let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
-        self.network.policy(scheme, opening)
+        let group = self.traffic.execution.connections[conn].group;
+        let awaited = self.spec.groups[group.index()].awaited;
+        self.network.policy(&self.spec.scheme_of(group).scheme, awaited, opening)
     }
 
     /// Returns the numbers of a connection's queue pair at both ends, which are known before it exists.

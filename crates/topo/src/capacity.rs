@@ -3,6 +3,7 @@
 use pathweave_units::{HostId, Rate};
 
 use crate::graph::{NodeId, PortRef, Topology};
+use crate::servers::Servers;
 
 /// Total capacity of the switches of one tier.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,22 +33,44 @@ impl Topology {
         self.rate_of(self.ports(host.into()))
     }
 
-    /// Returns the total rate of a host's ports without those of a scale-up network, each in its faster direction.
+    /// Returns the rate at which a host can send or receive outside its scale-up network: the total of its other ports,
+    /// each no faster than the NIC or PCIe link that it leads to.
     pub fn scale_out_rate(&self, host: HostId) -> Rate {
         let Some(servers) = self.servers() else { return self.host_rate(host) };
-        let is_out =
-            |port: &&PortRef| self.switch_index(port.peer).is_some_and(|switch| !servers.has_chip(switch));
-        self.rate_of(self.ports(host.into()).iter().filter(is_out))
+        let out = self.ports(host.into()).iter().filter_map(|port| {
+            let switch = self.switch_index(port.peer).filter(|&switch| !servers.has_chip(switch))?;
+            let rate = self.rate_of([port]);
+            Some(if servers.has_part(switch) { rate.min(self.rate_beyond(port.peer)) } else { rate })
+        });
+        out.fold(Rate::ZERO, Rate::saturating_add)
+    }
+
+    /// Returns the rate at which `host` alone can send to `peer`, or receive from it: that of its scale-up network if
+    /// it joins both, and [`Topology::scale_out_rate`] otherwise.
+    pub fn rate_between(&self, host: HostId, peer: HostId) -> Rate {
+        let network =
+            self.servers().and_then(Servers::any_scale_up).filter(|network| network.joins(host, peer));
+        network.map_or_else(|| self.scale_out_rate(host), |network| network.rate_of(host))
+    }
+
+    /// Returns the NIC that a host shares with others, by the index of its switch, and the total rate of its ports to
+    /// the network.
+    pub fn shared_nic(&self, host: HostId) -> Option<(usize, Rate)> {
+        let servers = self.servers().filter(|servers| servers.nics() < servers.gpus())?;
+        self.ports(host.into()).iter().find_map(|port| {
+            let nic = self.switch_index(port.peer).filter(|&switch| servers.has_part(switch))?;
+            Some((nic, self.rate_beyond(port.peer)))
+        })
+    }
+
+    /// Returns the total rate of a NIC's ports that do not lead to hosts.
+    fn rate_beyond(&self, nic: NodeId) -> Rate {
+        self.rate_of(self.ports(nic).iter().filter(|port| !self.is_host(port.peer)))
     }
 
     fn rate_of<'a>(&self, ports: impl IntoIterator<Item = &'a PortRef>) -> Rate {
         let faster = |port| self.egress(port).rate.max(self.ingress(port).rate);
         ports.into_iter().map(faster).fold(Rate::ZERO, Rate::saturating_add)
-    }
-
-    /// Returns the total rate of all hosts' ports, an upper bound of the throughput of any workload.
-    pub fn hosts_rate(&self) -> Rate {
-        (0..self.hosts()).map(|host| self.host_rate(HostId(host))).fold(Rate::ZERO, Rate::saturating_add)
     }
 
     /// Returns the capacity of each tier that has switches, from the lowest, without the chips of scale-up networks.
@@ -97,7 +120,6 @@ mod tests {
             assert_eq!(at_aggs(&topology), ratio, "{name}");
             assert_eq!(topology.tiers()[0].oversubscription(), Some(1.0));
             assert_eq!(topology.tiers()[2].oversubscription(), None);
-            assert_eq!(topology.hosts_rate(), Rate::from_gbps(32_000));
             assert_eq!(topology.host_rate(HostId(7)), Rate::from_gbps(100));
         }
     }

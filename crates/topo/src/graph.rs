@@ -1,5 +1,7 @@
 //! Graph of hosts, switches, links and the ports between them.
 
+use std::collections::BTreeSet;
+
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::directions::Directions;
@@ -160,6 +162,14 @@ impl Topology {
     /// Returns the role of the switches that hosts are attached to.
     pub fn edge(&self) -> HostAttachment {
         self.edge
+    }
+
+    /// Returns the switches that are parts of hosts, such as NICs: they hold the hosts' traffic back, and mark none.
+    pub fn switches_of_hosts(&self) -> BTreeSet<NodeId> {
+        match self.edge {
+            HostAttachment::Network => BTreeSet::new(),
+            HostAttachment::Host => (0..self.hosts()).map(|host| self.ports(NodeId(host))[0].peer).collect(),
+        }
     }
     pub(crate) fn own_paths(&self) -> &OptionalOwnPaths {
         &self.own_paths

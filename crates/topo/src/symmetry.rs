@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_units::HostId;
 
 use crate::graph::{NodeId, PortRef, Topology};
+use crate::scale_up::ScaleUp;
 
 /// Permutation of nodes that maps every link to a link with the same rate, delay and error rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +33,9 @@ impl Automorphism {
     /// Panics unless there is a number for each host.
     pub fn of_hosts(topology: &Topology, hosts: &[u32]) -> Option<Automorphism> {
         assert_eq!(hosts.len(), topology.hosts() as usize, "one for each host");
+        if !topology.scale_up().is_none_or(|network| keeps_domains(network, hosts)) {
+            return None;
+        }
         let image = images(topology, hosts)?;
         let mut first = Vec::with_capacity(image.len());
         let mut ports = Vec::with_capacity(2 * topology.links().len());
@@ -56,6 +60,23 @@ impl Automorphism {
     pub fn port(&self, node: NodeId, port: u16) -> u16 {
         self.ports[self.first[node.index()] as usize + usize::from(port)]
     }
+}
+
+/// Returns true if a permutation of the hosts maps each scale-up domain to one domain, such that hosts keep their
+/// places in it. Where a switch joins hosts at equal rates, all hosts of a domain may move on by one place instead. Then
+/// one of them represents the domain, and a link of its own has the traffic of each other one's.
+fn keeps_domains(network: &ScaleUp, hosts: &[u32]) -> bool {
+    let size = network.domain_size();
+    let rate = network.links().first().map(|link| link.rate);
+    let alike = network.chips() > 0 && network.links().iter().all(|link| Some(link.rate) == rate);
+    hosts.chunks(size as usize).all(|images| {
+        let domain = images[0] / size;
+        let moved_by = |by: u32| {
+            let image = |(place, &host): (u32, &u32)| host == domain * size + (place + by) % size;
+            (0..).zip(images).all(image)
+        };
+        moved_by(0) || alike && moved_by(1)
+    })
 }
 
 /// Returns the image of each node, if the images form a permutation.
@@ -162,6 +183,29 @@ mod tests {
         check(&topology, &Automorphism::of_hosts(&topology, &by(4)).expect("pods are alike"));
         // Some hosts would stay in their pod and some would not.
         assert_eq!(Automorphism::of_hosts(&topology, &by(2)), None);
+    }
+
+    /// Two servers of four GPUs at one switch: they change places, and the GPUs of all servers move on by one.
+    #[test]
+    fn scale_up_domains_stay_together() {
+        let of = |scale_up: serde_json::Value| {
+            let config: TopologyConfig = serde_json::from_value(serde_json::json!({
+                "kind": "cluster", "servers": 2, "attach": "server",
+                "server": { "gpus": 4, "nics": 4, "port_rate": "400Gbps", "scale_up": scale_up },
+                "scale_out": { "kind": "star", "hosts": 8, "rate": "400Gbps" }
+            }))
+            .unwrap();
+            config.build(Path::new("")).unwrap()
+        };
+        let switch = of(serde_json::json!({ "kind": "switch", "rate": "3600Gbps" }));
+        let found = |topology: &Topology, image: [u32; 8]| Automorphism::of_hosts(topology, &image).is_some();
+        assert!(found(&switch, [4, 5, 6, 7, 0, 1, 2, 3]));
+        assert!(found(&switch, [1, 2, 3, 0, 5, 6, 7, 4]));
+        assert!(found(&switch, [5, 6, 7, 4, 0, 1, 2, 3]));
+        assert!(!found(&switch, [2, 3, 0, 1, 6, 7, 4, 5]), "two GPUs would represent a domain");
+        assert!(!found(&switch, [1, 2, 3, 4, 5, 6, 7, 0]), "a server would be torn apart");
+        let mesh = of(serde_json::json!({ "kind": "full-mesh", "rate": "400Gbps" }));
+        assert!(found(&mesh, [4, 5, 6, 7, 0, 1, 2, 3]) && !found(&mesh, [1, 2, 3, 0, 5, 6, 7, 4]));
     }
 
     #[test]

@@ -30,6 +30,23 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// All algorithms.
+    pub const ALL: [Algorithm; 8] = [
+        Algorithm::Ring,
+        Algorithm::DoubleBinaryTree,
+        Algorithm::HalvingDoubling,
+        Algorithm::Hierarchical,
+        Algorithm::Direct,
+        Algorithm::Pairwise,
+        Algorithm::Bruck,
+        Algorithm::Binomial,
+    ];
+
+    /// Returns the algorithm of a name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Algorithm::ALL.into_iter().find(|algorithm| algorithm.name() == name)
+    }
+
     /// Returns the algorithm's name in scenarios and results.
     pub const fn name(self) -> &'static str {
         match self {

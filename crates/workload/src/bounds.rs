@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pathweave_topo::Topology;
+use pathweave_topo::{Servers, Topology};
 use pathweave_units::{Duration, HostId, Rate, Time};
 
 use crate::graph::{Job, JobId, Message, MessageGraph, Moment, Notice, Task, TaskId};
@@ -24,13 +24,21 @@ pub struct Bounds {
     pub chain: Time,
 }
 
-/// Network that carries a message.
+/// Link of a host, or of several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Carrier {
-    /// The ports of hosts, and switches.
-    ScaleOut,
-    /// The scale-up network of a server or rack.
-    ScaleUp,
+struct HostLink {
+    /// Index of the link.
+    index: usize,
+    rate: Rate,
+}
+
+/// Links that a message loads at one of its ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct EndLinks {
+    /// All ports of the host that lead to the other end.
+    own: HostLink,
+    /// NIC that the host shares with others.
+    nic: Option<HostLink>,
 }
 
 impl Bounds {
@@ -38,40 +46,51 @@ impl Bounds {
     /// of a task that ended at another host after `notification`.
     pub fn from_graph(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId) -> Rate) -> Self {
         let rates: Vec<Rate> = (0..graph.hosts()).map(|h| rate(HostId(h))).collect();
-        Self::new(graph, notification, |host, _| (Carrier::ScaleOut, rates[host.index()]))
-    }
-
-    /// Returns the bounds of `graph` on a topology. Messages between hosts that a scale-up network joins take
-    /// its links, all others those of the hosts' ports.
-    pub fn on_topology(graph: &MessageGraph, notification: Duration, topology: &Topology) -> Self {
-        let ports: Vec<Rate> = (0..graph.hosts()).map(|host| topology.host_rate(HostId(host))).collect();
-        let Some(scale_up) = topology.scale_up() else {
-            return Self::new(graph, notification, |host, _| (Carrier::ScaleOut, ports[host.index()]));
-        };
-        let inside: Vec<Rate> =
-            (0..scale_up.domain_size()).map(|gpu| scale_up.rate_of(HostId(gpu))).collect();
-        Self::new(graph, notification, |host, peer| match scale_up.joins(host, peer) {
-            true => (Carrier::ScaleUp, inside[host.index() % inside.len()]),
-            false => (Carrier::ScaleOut, ports[host.index()]),
+        Self::new(graph, notification, |host, _| EndLinks {
+            own: HostLink { index: host.index(), rate: rates[host.index()] },
+            nic: None,
         })
     }
 
-    /// Returns the bounds of `graph`. `rate` gives the network over which a host reaches another one, and the rate at
-    /// which it sends and receives there.
-    fn new(
-        graph: &MessageGraph,
-        notification: Duration,
-        rate: impl Fn(HostId, HostId) -> (Carrier, Rate),
-    ) -> Self {
+    /// Returns the bounds of `graph` on a topology. Messages between hosts that a scale-up network joins take
+    /// its links, all others those of the hosts' other ports, and of the NIC that a host shares.
+    pub fn on_topology(graph: &MessageGraph, notification: Duration, topology: &Topology) -> Self {
+        let count = graph.hosts() as usize;
+        let hosts = || (0..graph.hosts()).map(HostId);
+        let ports: Vec<Rate> = hosts().map(|host| topology.scale_out_rate(host)).collect();
+        let nics: Vec<Option<HostLink>> = hosts()
+            .map(|host| topology.shared_nic(host))
+            .map(|nic| nic.map(|(nic, rate)| HostLink { index: 2 * count + nic, rate }))
+            .collect();
+        let scale_up = topology.servers().and_then(Servers::any_scale_up);
+        let inside: Vec<Rate> = scale_up
+            .map_or_else(Vec::new, |up| (0..up.domain_size()).map(|gpu| up.rate_of(HostId(gpu))).collect());
+        Self::new(graph, notification, |host, peer| match scale_up {
+            Some(up) if up.joins(host, peer) => EndLinks {
+                own: HostLink { index: count + host.index(), rate: inside[host.index() % inside.len()] },
+                nic: None,
+            },
+            _ => EndLinks {
+                own: HostLink { index: host.index(), rate: ports[host.index()] },
+                nic: nics[host.index()],
+            },
+        })
+    }
+
+    /// Returns the bounds of `graph`. `links` gives the links that a host takes towards another one.
+    fn new(graph: &MessageGraph, notification: Duration, links: impl Fn(HostId, HostId) -> EndLinks) -> Self {
         let hosts = graph.hosts() as usize;
+        let rate = |host, peer| {
+            let EndLinks { own, nic } = links(host, peer);
+            nic.map_or(own.rate, |nic| nic.rate.min(own.rate))
+        };
         let mut bounds = Bounds {
             sent_bytes: vec![0; hosts],
             received_bytes: vec![0; hosts],
             links: Time::ZERO,
-            chain: chain(graph, notification, |from, to| rate(from, to).1.min(rate(to, from).1)),
+            chain: chain(graph, notification, |from, to| rate(from, to).min(rate(to, from))),
         };
-        let mut carried =
-            [[bounds.sent_bytes.clone(), bounds.received_bytes.clone()], [vec![0; hosts], vec![0; hosts]]];
+        let mut carried: [Vec<u64>; 2] = [Vec::new(), Vec::new()];
         // Messages are walked by start, from last to first: all that starts at or after an instant needs its
         // transmission time after that instant.
         for message in graph.messages().iter().rev() {
@@ -79,11 +98,13 @@ impl Bounds {
             let receiver = graph.representative(dst);
             bounds.sent_bytes[src.index()] += size;
             bounds.received_bytes[receiver.index()] += size;
-            for (direction, at, (carrier, rate)) in [(0, src, rate(src, dst)), (1, receiver, rate(dst, src))]
-            {
-                let bytes = &mut carried[carrier as usize][direction][at.index()];
-                *bytes += size;
-                bounds.links = bounds.links.max(message.start.saturating_add(rate.time_for(*bytes)));
+            for (carried, ends) in carried.iter_mut().zip([links(src, dst), links(receiver, src)]) {
+                for link in std::iter::once(ends.own).chain(ends.nic) {
+                    carried.resize(carried.len().max(link.index + 1), 0);
+                    carried[link.index] += size;
+                    let end = message.start.saturating_add(link.rate.time_for(carried[link.index]));
+                    bounds.links = bounds.links.max(end);
+                }
             }
         }
         bounds
@@ -274,5 +295,50 @@ mod tests {
         };
         let bounds = Bounds::from_graph(&graph_of(4, Traffic::RingAllReduce(ring)), Duration::ZERO, rate);
         assert_eq!((bounds.links, bounds.chain), (Time::from_us(12), Time::from_us(20)));
+    }
+
+    /// Two servers of four GPUs; each pair of GPUs shares a NIC of 100 Gb/s.
+    fn cluster(scale_up: &str) -> Topology {
+        let text = format!(
+            "kind = 'cluster'
+             servers = 2
+             attach = 'server'
+             server = {{ gpus = 4, nics = 2, pcie_rate = '160Gbps'{scale_up} }}
+             scale_out = {{ kind = 'leaf-spine', leaves = 2, spines = 2, hosts_per_leaf = 2, host_rate = '100Gbps' }}"
+        );
+        let config: pathweave_topo::TopologyConfig = toml::from_str(&text).unwrap();
+        config.build(std::path::Path::new(".")).unwrap()
+    }
+
+    fn bounds(topology: &Topology, flows: Vec<crate::kinds::FlowSpec>) -> Bounds {
+        let graph = graph_of(8, Traffic::Flows(Flows { flows, ..Flows::default() }));
+        Bounds::on_topology(&graph, Duration::ZERO, topology)
+    }
+
+    /// GPUs 0 and 1 send 1 MB each over their NIC: 16 Mb at 100 Gb/s. Each alone takes 80 us at the NIC's rate, not
+    /// 50 us at that of PCIe.
+    #[test]
+    fn a_shared_nic_bounds_its_gpus_together() {
+        let flows = vec![flow_at(0, 4, 1_000_000, 0), flow_at(1, 6, 1_000_000, 0)];
+        let of_nic = bounds(&cluster(""), flows);
+        assert_eq!((of_nic.links, of_nic.chain), (Time::from_us(160), Time::from_us(80)));
+        let apart = vec![flow_at(0, 4, 1_000_000, 0), flow_at(2, 6, 1_000_000, 0)];
+        assert_eq!(bounds(&cluster(""), apart).completion(), Time::from_us(80));
+    }
+
+    /// 1 MB inside a server takes 10 us over scale-up links of 800 Gb/s, fluid or as packets, and does not load the NIC.
+    #[test]
+    fn scale_up_does_not_load_the_nic() {
+        for packets in [false, true] {
+            let scale_up =
+                format!(", scale_up = {{ kind = 'switch', rate = '800Gbps', packets = {packets} }}");
+            let flows = vec![flow_at(0, 1, 1_000_000, 0), flow_at(0, 4, 100_000, 0)];
+            let both = bounds(&cluster(&scale_up), flows);
+            assert_eq!(
+                (both.links, both.chain),
+                (Time::from_us(10), Time::from_us(10)),
+                "packets = {packets}"
+            );
+        }
     }
 }

@@ -14,8 +14,9 @@ use crate::error::GraphError;
 use crate::fold::Folding;
 use crate::graph::{
     BandwidthBytes, Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE, Message, Moment,
-    OWN, PROCESS_BITS,
+    OWN, PROCESS_BITS, TrainingWork,
 };
+use crate::kinds::TrainingMemory;
 
 /// Largest number of tasks in a graph.
 pub const MAX_TASKS: usize = 1 << 28;
@@ -94,6 +95,7 @@ pub struct GraphBuilder {
     names: Vec<(Draft, String)>,
     labelling: Labelling,
     folding: Option<Folding>,
+    memory: Vec<(String, TrainingMemory)>,
 }
 
 impl GraphBuilder {
@@ -114,6 +116,7 @@ impl GraphBuilder {
             names: Vec::new(),
             labelling: Labelling::default(),
             folding: None,
+            memory: Vec::new(),
         }
     }
     /// Returns the group of this name. Declares it if it does not exist.
@@ -136,12 +139,20 @@ impl GraphBuilder {
     /// Declares a job.
     pub fn job(&mut self, name: String, group: GroupId) -> Result<JobId, GraphError> {
         check_room("jobs", self.jobs.len(), MAX_TASKS)?;
-        self.jobs.push(Job { name, group, measure: None, follows: None, parent: None });
+        self.jobs.push(Job { name, group, measure: None, follows: None, parent: None, training: None });
         Ok(JobId((self.jobs.len() - 1) as u32))
     }
     /// Marks a job as a collective whose bandwidth is reported.
     pub fn measure(&mut self, job: JobId, measure: BandwidthBytes) {
         self.jobs[job.index()].measure = Some(measure);
+    }
+    /// Marks a job as an iteration of training.
+    pub(crate) fn training(&mut self, job: JobId, work: TrainingWork) {
+        self.jobs[job.index()].training = Some(work);
+    }
+    /// Records the memory that training needs on its GPUs.
+    pub(crate) fn memory(&mut self, group: &str, memory: TrainingMemory) {
+        self.memory.push((group.to_owned(), memory));
     }
     /// Marks a job as the iteration or round after `before`, of the same ranks.
     pub fn follows(&mut self, job: JobId, before: JobId) {
@@ -176,11 +187,17 @@ impl GraphBuilder {
     }
     /// Declares a computation.
     pub fn compute(&mut self, compute: Compute) -> Result<Draft, GraphError> {
+        let place = self.computes.len();
+        let task = self.unlabelled_compute(compute)?;
+        self.labelling.declare(true, place);
+        Ok(task)
+    }
+    /// Declares a computation without the label of the tasks around it.
+    pub(crate) fn unlabelled_compute(&mut self, compute: Compute) -> Result<Draft, GraphError> {
         if let Some(host) = compute.host {
             self.check_host(host)?;
         }
         check_room("messages and computations", self.messages.len() + self.computes.len(), MAX_TASKS)?;
-        self.labelling.declare(true, self.computes.len());
         self.computes.push(compute);
         Ok(Draft((self.computes.len() - 1) as u32 | COMPUTE))
     }

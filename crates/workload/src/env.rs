@@ -8,6 +8,7 @@ use pathweave_topo::Topology;
 use pathweave_units::{HostId, Rate};
 
 use crate::fold::Fold;
+use crate::nccl::Gpu;
 
 /// The fabric as far as workloads depend on it, and the seed.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct WorkloadEnv {
     pub members: Vec<u32>,
     /// Network whose host names the configuration may use. `None`: hosts have numbers only.
     pub topology: Option<Arc<Topology>>,
+    /// Model of the GPUs of the hosts, if the scenario names one.
+    pub gpu: Option<Gpu>,
     /// Permission to leave out ranks that other ranks represent.
     pub fold: Fold,
 }
@@ -55,6 +58,7 @@ impl WorkloadEnv {
             node_ids: None,
             members: Vec::new(),
             topology: None,
+            gpu: None,
             fold: Fold::Never("no setting requires it".to_owned()),
         }
     }

@@ -2,9 +2,9 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Time};
 
-use crate::algorithm::Algorithm;
 use crate::edges::Edges;
 use crate::fold::Folding;
+use crate::kinds::TrainingMemory;
 
 /// Number of bits of a process's number on its host, in the label of a connection.
 pub(crate) const PROCESS_BITS: u32 = 15;
@@ -82,6 +82,23 @@ pub struct Job {
     /// Job that this one is a part of, such as the trace that contains it as a collective. Results of ranks
     /// are reported for the whole job.
     pub parent: Option<JobId>,
+    /// Work of the job, if it is an iteration of a model's training.
+    pub training: Option<TrainingWork>,
+}
+
+/// Work of an iteration of training.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TrainingWork {
+    /// Number of GPUs.
+    pub gpus: u32,
+    /// Number of sequences of all replicas: the global batch.
+    pub sequences: u64,
+    /// Number of tokens of these sequences, times the scale of the workload.
+    pub tokens: u64,
+    /// Operations of the model for these tokens, forward and backward without recomputation, in 10^9.
+    pub gigaflops: u64,
+    /// Peak rate of a GPU in 10^9 operations per second, if the GPU is known.
+    pub peak_gigaflops: Option<u64>,
 }
 
 /// Description of a task in terms of its workload.
@@ -111,6 +128,8 @@ pub enum Parallelism {
     ExpertData,
     /// Pipeline parallelism (PP): ranks of consecutive stages.
     Pipeline,
+    /// Context parallelism (CP): ranks that share sequences.
+    Context,
 }
 
 /// A collective operation among ranks. The activity of its label is its kind.
@@ -120,8 +139,8 @@ pub struct CollectiveLabel {
     pub number: u32,
     /// Number of ranks that take part.
     pub ranks: u32,
-    /// Algorithm of the collective.
-    pub algorithm: Algorithm,
+    /// Name of the algorithm of the collective.
+    pub algorithm: &'static str,
     /// Bytes from which its bandwidth is computed; `None` if its ranks send different amounts.
     pub measure: Option<BandwidthBytes>,
 }
@@ -272,9 +291,15 @@ pub struct MessageGraph {
     pub(crate) delays: Vec<Duration>,
     pub(crate) labels: Labels,
     pub(crate) folding: Option<Folding>,
+    /// Memory of GPUs, by the name of the workload's group.
+    pub(crate) memory: Vec<(String, TrainingMemory)>,
 }
 
 impl MessageGraph {
+    /// Returns the memory that training needs on its GPUs, by the name of the workload's group.
+    pub fn memory(&self) -> &[(String, TrainingMemory)] {
+        &self.memory
+    }
     /// Returns the number of hosts. Every host of a task is smaller.
     pub fn hosts(&self) -> u32 {
         self.hosts

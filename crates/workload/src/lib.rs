@@ -25,6 +25,7 @@
 //! ```
 
 mod algorithm;
+mod architecture;
 mod bounds;
 mod builder;
 mod cdf;
@@ -51,10 +52,11 @@ mod testing;
 mod to_chakra;
 
 pub use algorithm::Algorithm;
+pub use architecture::{Architecture, Attention, Embeddings, Experts, Window, parse_config_json, published};
 pub use bounds::{Bounds, JobSpans};
 pub use builder::{Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
-pub use collective::{Algorithms, Operation};
+pub use collective::{Algorithms, Library, Operation};
 pub use config::{MessageConnections, Workload, WorkloadConfig, between_name, build};
 pub use env::WorkloadEnv;
 pub use error::{FileError, GraphError, WorkloadError};
@@ -72,14 +74,15 @@ pub use formats::{
 };
 pub use graph::{
     BandwidthBytes, CollectiveLabel, Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE,
-    Message, MessageGraph, Moment, Notice, Parallelism, Task, TaskId,
+    Message, MessageGraph, Moment, Notice, Parallelism, Task, TaskId, TrainingWork,
 };
 pub use hosts::{HostList, HostRef, UnknownHosts};
 pub use kinds::{
-    AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, Draw, Exchange, FeedForward, FlowFormat,
-    FlowHost, FlowSpec, Flows, Goal, GroupSize, Incast, LoadOf, Model, Moe, Optimizer, Pairs, Pattern,
-    Permutation, Pipeline, Placement, Poisson, RingAllReduce, Schedule, SimAi, Traffic, Training,
-    Transformer, TransformerModel, builtin_simai, check_flows,
+    AllToAll, BuiltinSimAi, Chakra, Collective, ComputeWhen, ContextParallelism, Draw, Exchange, FeedForward,
+    FlowFormat, FlowHost, FlowSpec, Flows, Goal, GpuData, GpuModel, GroupSize, Incast, LoadOf, Model,
+    ModelChoice, ModelFile, Moe, Nccl, Optimizer, Pairs, Pattern, Permutation, Pipeline, PipelineSchedule,
+    Placement, Poisson, Precision, Recomputation, RingAllReduce, Schedule, SimAi, Traffic, Training,
+    TrainingMemory, Transformer, TransformerModel, builtin_simai, check_flows,
 };
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};

@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn every_kind_and_field_is_documented() {
-        assert_eq!(workloads().len(), 14);
+        assert_eq!(workloads().len(), 15);
         for kind in workloads() {
             assert!(!kind.help.is_empty() && !kind.description().is_empty(), "{}", kind.name);
             for field in kind.fields() {

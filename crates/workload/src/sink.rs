@@ -9,7 +9,6 @@ use std::sync::Arc;
 use pathweave_topo::Topology;
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
-use crate::algorithm::Algorithm;
 use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
 use crate::config::MessageConnections;
 use crate::counts::Counts;
@@ -18,8 +17,10 @@ use crate::error::{FileError, GraphError, WorkloadError};
 use crate::fold::{Fold, Folding};
 use crate::graph::{
     BandwidthBytes, CollectiveLabel, Compute, CoreId, GroupId, JobId, Label, Moment, Parallelism,
+    TrainingWork,
 };
 use crate::hosts::{HostList, UnknownHosts};
+use crate::kinds::TrainingMemory;
 use crate::stragglers::{Pace, Stragglers, parse_trace};
 
 /// Largest size of a file, bytes. Larger files are rejected, so that a wrong path cannot fill the memory.
@@ -52,7 +53,7 @@ pub(crate) struct Steps<'a> {
     pub(crate) kind: &'a str,
     /// Number of ranks that take part.
     pub(crate) ranks: usize,
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: &'static str,
     /// Bytes from which its bandwidth is computed, if all ranks send the same amount.
     pub(crate) measure: Option<BandwidthBytes>,
     /// Parallelism dimension that its ranks have in common.
@@ -72,6 +73,8 @@ pub(crate) struct WorkloadBuilder<'a> {
     nth: u64,
     /// Number of collectives so far.
     collectives: u32,
+    /// Work of the next jobs of a series, if they are iterations of training.
+    training: Option<TrainingWork>,
     /// Durations of computations by host, if hosts differ.
     pace: Option<Pace>,
     pub(crate) connections: MessageConnections,
@@ -105,6 +108,7 @@ impl<'a> WorkloadBuilder<'a> {
             start,
             nth,
             collectives: 0,
+            training: None,
             pace: None,
             connections,
         };
@@ -194,6 +198,20 @@ impl<'a> WorkloadBuilder<'a> {
         });
         self.with_group_name(result)
     }
+    /// Declares a latency at a host: a computation that is no work, so that stragglers do not stretch it and results do
+    /// not list it.
+    pub(crate) fn latency(
+        &mut self,
+        host: u32,
+        duration: Duration,
+        job: JobId,
+    ) -> Result<Draft, WorkloadError> {
+        let start = self.instant(Duration::ZERO)?;
+        let host = Some(self.env.member(host));
+        let result =
+            self.builder.unlabelled_compute(Compute { host, duration, start, job: Some(job), core: None });
+        self.with_group_name(result)
+    }
     /// Declares a core.
     pub(crate) fn core(&mut self) -> Result<CoreId, WorkloadError> {
         let result = self.builder.core();
@@ -266,7 +284,18 @@ impl<'a> WorkloadBuilder<'a> {
         if let Some(before) = last.replace(job) {
             self.builder.follows(job, before);
         }
+        if let Some(work) = self.training {
+            self.builder.training(job, work);
+        }
         Ok(job)
+    }
+    /// Makes the next jobs of a series iterations of training.
+    pub(crate) fn training(&mut self, work: TrainingWork) {
+        self.training = Some(work);
+    }
+    /// Records the memory that training needs on its GPUs.
+    pub(crate) fn memory(&mut self, memory: TrainingMemory) {
+        self.builder.memory(self.name, memory);
     }
     /// Declares a job that is a part of `whole`.
     pub(crate) fn job_within(&mut self, whole: JobId, name: impl Display) -> Result<JobId, WorkloadError> {

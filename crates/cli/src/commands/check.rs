@@ -3,7 +3,7 @@
 use clap::Args;
 use pathweave_heap::usage::available_bytes;
 use pathweave_records::Quantity;
-use pathweave_scenario::{Inspection, Loaded, Memory, Records, ServerSize};
+use pathweave_scenario::{GpuMemory, Inspection, Loaded, Memory, Records, ServerSize};
 use pathweave_sim::SimSpec;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -122,6 +122,25 @@ fn describe_servers(servers: &ServerSize, lines: &mut Vec<String>) {
     ));
 }
 
+/// Describes the memory that training needs on a GPU, with its terms.
+fn describe_gpu_memory(of: &GpuMemory) -> String {
+    let memory = &of.memory;
+    let size = |bytes: u64| Quantity::Bytes.format(bytes as f64);
+    let verdict = if of.fits { "fits" } else { "does not fit" };
+    format!(
+        "gpu memory {} {verdict}: {} of {} ({}, stage {}): weights {}, gradients {}, optimizer {}, activations {}",
+        of.group,
+        size(memory.total()),
+        size(memory.available),
+        memory.gpu,
+        memory.stage,
+        size(memory.weights),
+        size(memory.gradients),
+        size(memory.optimizer),
+        size(memory.activations)
+    )
+}
+
 /// Returns the description that follows the resolved scenario. It consists of comments, so that the whole output is a
 /// scenario.
 fn describe(inspection: &Inspection) -> String {
@@ -184,6 +203,7 @@ fn describe(inspection: &Inspection) -> String {
     if traffic.computations > 0 || traffic.jobs > 0 {
         lines.push(format!("           jobs: {}, computations: {}", traffic.jobs, traffic.computations));
     }
+    lines.extend(traffic.gpu_memory.iter().map(describe_gpu_memory));
     let time = |ns: f64| Quantity::TimeNs.format(ns);
     let bounds = &inspection.bounds;
     lines.push(format!(

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use pathweave_records::{RunResult, Summary};
 use pathweave_report::{
-    ResultFolder, SchemeComparison, comparison_table, differences_table, sentence, unlike_idle_times,
+    ResultFolder, SchemeComparison, Verdict, comparison_table, differences_table, sentence, unlike_idle_times,
 };
 use pathweave_scenario::{Changes, Loaded, Prepared, Records};
 use pathweave_sim::{SimSpec, Tap};
@@ -332,7 +332,9 @@ impl<'a> Page<'a> {
         let infos: Vec<_> = self.runs.iter().map(|(run, _)| &run.info).collect();
         let (name, table) = (&self.comparison.name, comparison_table(&self.summaries()));
         let runs: Vec<_> = self.runs.iter().map(|(run, _)| *run).collect();
-        format!("{name}\n{table}{}{}\n", unlike_idle_times(&runs), differences_table(&infos))
+        let verdict =
+            terminal::wrapped(&format!("{name}: {}", Verdict::of(&self.summaries()).sentence), "", "  ");
+        format!("{verdict}\n{table}{}{}\n", unlike_idle_times(&runs), differences_table(&infos))
     }
 }
 
@@ -340,11 +342,15 @@ fn show(pages: &[Page<'_>], target: &Path, several: bool, talk: &OutputOptions, 
     #[derive(Serialize)]
     struct Entry<'a> {
         scenario: &'a str,
+        verdict: Verdict,
         runs: Vec<&'a Summary>,
     }
     if talk.json {
-        let entries =
-            pages.iter().map(|page| Entry { scenario: &page.comparison.name, runs: page.summaries() });
+        let entries = pages.iter().map(|page| Entry {
+            scenario: &page.comparison.name,
+            verdict: Verdict::of(&page.summaries()),
+            runs: page.summaries(),
+        });
         terminal::out(&super::json(&entries.collect::<Vec<_>>()));
         return;
     }

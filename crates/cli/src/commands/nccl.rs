@@ -1,11 +1,12 @@
-//! `pathweave nccl`: the columns of nccl-tests, from NCCL's cost model.
+//! `pathweave nccl`: the columns of nccl-tests, simulated and from NCCL's cost model.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use pathweave_scenario::nccl::{
-    Algorithm, Channels, Choices, Cpu, Gpu, Operation, Protocol, Sharp, System, Tuner, bus_factor,
+    Algorithm, Channels, Choice, Choices, Cpu, Gpu, Nccl, NcclAlgorithm, NcclProtocol, Operation, Protocol,
+    Sharp, System, Tuner, bus_factor,
 };
 use pathweave_scenario::units::{Bytes, Rate};
 use pathweave_scenario::{Changes, Loaded};
@@ -14,9 +15,10 @@ use serde::Serialize;
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 
-/// The sizes of a collective as nccl-tests lists them, with the time and the algorithm that NCCL 2.30.7 (for MI300X
-/// RCCL) expects. Times are those of the library's cost model, by which it chooses. The GPUs, servers and NICs are
-/// those of a scenario with `kind = "cluster"`, or those of the options.
+/// The sizes of a collective as nccl-tests lists them, with the algorithm that NCCL 2.30.7 (for MI300X RCCL) chooses. The
+/// messages that it sends are simulated by flows, alone on the network. Beside them is the time of the library's cost
+/// model, by which it chooses. The GPUs, servers and NICs are those of a scenario with `kind = "cluster"`, or those of the
+/// options.
 #[derive(Args, Debug)]
 pub(crate) struct NcclArgs {
     /// Scenario file (TOML) with a cluster [default: the servers that the options describe]
@@ -66,12 +68,18 @@ pub(crate) struct NcclArgs {
     /// Protocols that may be chosen, as in NCCL_PROTO, separated by commas: LL, LL128, Simple [default: all]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) protocol: Vec<Protocol>,
+    /// Print the cost model only, without a simulation
+    #[arg(long)]
+    pub(crate) model_only: bool,
+    /// Messages of a collective above which its loops are merged
+    #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    pub(crate) messages: u64,
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Operations with a cost model.
+/// Operations. An all-to-all has no cost model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Collective {
     AllReduce,
@@ -79,6 +87,7 @@ pub(crate) enum Collective {
     ReduceScatter,
     Broadcast,
     Reduce,
+    AllToAll,
 }
 
 /// Names of processors.
@@ -121,6 +130,9 @@ struct Answer {
     operation: &'static str,
     channels: Channels,
     rows: Vec<Row>,
+    /// Reason why a size is not simulated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_simulated: Option<String>,
 }
 
 /// Line of nccl-tests.
@@ -132,36 +144,60 @@ struct Row {
     element: &'static str,
     redop: &'static str,
     root: i32,
+    /// Choice of the library. An all-to-all has none.
+    #[serde(flatten)]
+    choice: Option<Choice>,
+    #[serde(flatten)]
+    model: Option<Model>,
+    #[serde(flatten)]
+    simulated: Option<Simulated>,
+}
+
+/// Time of the cost model.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Model {
     time_us: f64,
     algbw_gbs: f64,
     busbw_gbs: f64,
-    algorithm: Algorithm,
-    protocol: Protocol,
-    channels: u32,
-    latency_us: f64,
+}
+
+/// Time of the simulation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Simulated {
+    simulated_us: f64,
+    simulated_algbw_gbs: f64,
+    simulated_busbw_gbs: f64,
+    messages: u64,
+}
+
+/// Collective on servers.
+struct Question<'a> {
+    args: &'a NcclArgs,
+    system: System,
+    operation: Operation,
+    /// The network, unless nothing is simulated.
+    network: Option<Loaded>,
 }
 
 pub(crate) fn nccl(args: &NcclArgs) -> Result<Outcome, Failure> {
-    let system = system(args)?;
-    let answer = answer(args, &system)?;
+    let answer = answer(args)?;
     terminal::out(&if args.json { super::json(&answer) } else { text(&answer) });
     Ok(Outcome::Done)
 }
 
-fn system(args: &NcclArgs) -> Result<System, Failure> {
-    let base = match &args.scenario {
+/// Returns the servers, and the network of a scenario.
+fn system(args: &NcclArgs) -> Result<(System, Option<Loaded>), Failure> {
+    let (base, loaded) = match &args.scenario {
         Some(path) => {
             let changes = Changes { set: args.set.clone(), ..Changes::default() };
-            Loaded::read(path, &changes)?.nccl_system(args.gpu)?
+            let loaded = Loaded::read(path, &changes)?;
+            (loaded.nccl_system(args.gpu)?, Some(loaded))
         }
         None => {
             let gpu = args.gpu.unwrap_or(Gpu::H100);
             let base = System::new(gpu, args.servers.unwrap_or(1), args.gpus.unwrap_or(8));
-            System {
-                nics: args.nics.unwrap_or(base.nics),
-                nic_rate: args.nic.unwrap_or(base.nic_rate),
-                ..base
-            }
+            let nics = args.nics.unwrap_or(base.nics);
+            (System { nics, nic_rate: args.nic.unwrap_or(base.nic_rate), ..base }, None)
         }
     };
     let cpu = args.cpu.map_or(base.cpu, |cpu| match cpu {
@@ -169,33 +205,51 @@ fn system(args: &NcclArgs) -> Result<System, Failure> {
         CpuName::Amd => Cpu::Amd,
         CpuName::Arm => Cpu::Arm,
     });
-    Ok(System { cpu, sharp: if args.sharp { Sharp::On } else { Sharp::Off }, ..base })
+    let sharp = if args.sharp { Sharp::On } else { Sharp::Off };
+    Ok((System { cpu, sharp, ..base }, loaded))
 }
 
-fn operation(collective: Collective) -> Operation {
+pub(crate) fn operation(collective: Collective) -> Operation {
     match collective {
         Collective::AllReduce => Operation::AllReduce,
         Collective::AllGather => Operation::AllGather,
         Collective::ReduceScatter => Operation::ReduceScatter,
         Collective::Broadcast => Operation::Broadcast,
         Collective::Reduce => Operation::Reduce,
+        Collective::AllToAll => Operation::AllToAll,
     }
 }
 
-fn answer(args: &NcclArgs, system: &System) -> Result<Answer, Failure> {
+fn answer(args: &NcclArgs) -> Result<Answer, Failure> {
     if args.min > args.max {
         let why =
             format!("--min is {} bytes, above --max, {} bytes; allowed: at most --max", args.min, args.max);
         return Err(Failure::Input(why));
     }
+    let (system, loaded) = system(args)?;
     let operation = operation(args.collective);
-    let tuner = Tuner::new(system, operation).map_err(|why| Failure::Input(why.to_string()))?;
-    let choices = Choices { algorithms: args.algorithm.clone(), protocols: args.protocol.clone() };
+    let input = |why: pathweave_scenario::nccl::NcclError| Failure::Input(why.to_string());
+    let channels = Channels::of(&system).map_err(input)?;
+    let tuner = match operation {
+        Operation::AllToAll => None,
+        _ => Some(Tuner::new(&system, operation).map_err(input)?),
+    };
+    let network = match (args.model_only, loaded) {
+        (true, _) => None,
+        (false, Some(loaded)) => Some(loaded),
+        (false, None) => Some(Loaded::of_system(&system)?),
+    };
+    if args.model_only && tuner.is_none() {
+        let why = "--model-only with --collective all-to-all: NCCL has no cost model for sends; leave --model-only out";
+        return Err(Failure::Input(why.to_owned()));
+    }
+    let question = Question { args, system, operation, network };
     let sizes = std::iter::successors(Some(args.min), |size| size.checked_mul(args.factor));
-    let row = |bytes: u64| row(&tuner, operation, system.ranks(), bytes, &choices);
-    let rows: Option<Vec<Row>> = sizes.take_while(|&size| size <= args.max).map(row).collect();
-    let rows = rows.ok_or_else(|| Failure::Input(nothing_allowed(&tuner, operation)))?;
-    Ok(Answer { system: *system, operation: operation.name(), channels: *tuner.channels(), rows })
+    let (mut rows, mut not_simulated) = (Vec::new(), None);
+    for bytes in sizes.take_while(|&size| size <= args.max) {
+        rows.push(question.row(tuner.as_ref(), bytes, &mut not_simulated)?);
+    }
+    Ok(Answer { system, operation: operation.name(), channels, rows, not_simulated })
 }
 
 /// Returns the error for algorithms and protocols that cannot do the operation here.
@@ -209,34 +263,70 @@ fn nothing_allowed(tuner: &Tuner, operation: Operation) -> String {
     )
 }
 
-fn row(tuner: &Tuner, operation: Operation, ranks: u32, bytes: u64, choices: &Choices) -> Option<Row> {
-    let choice = tuner.choose(bytes, choices)?;
-    let parts = match operation {
-        Operation::AllGather | Operation::ReduceScatter => u64::from(ranks),
-        _ => 1,
-    };
-    let (redop, root) = match operation {
-        Operation::AllReduce | Operation::ReduceScatter => ("sum", -1),
-        Operation::Reduce => ("sum", 0),
-        Operation::Broadcast => ("none", 0),
-        _ => ("none", -1),
-    };
-    let time_us = choice.time_us();
-    let algbw_gbs = bytes as f64 / time_us / 1e3;
-    Some(Row {
-        size_bytes: bytes,
-        count: bytes / ELEMENT_BYTES / parts,
-        element: "float",
-        redop,
-        root,
-        time_us,
-        algbw_gbs,
-        busbw_gbs: algbw_gbs * bus_factor(operation, ranks),
-        algorithm: choice.algorithm,
-        protocol: choice.protocol,
-        channels: choice.channels,
-        latency_us: choice.latency_us,
-    })
+impl Question<'_> {
+    fn row(
+        &self,
+        tuner: Option<&Tuner>,
+        bytes: u64,
+        not_simulated: &mut Option<String>,
+    ) -> Result<Row, Failure> {
+        let (args, operation, ranks) = (self.args, self.operation, self.system.ranks());
+        let choices = Choices { algorithms: args.algorithm.clone(), protocols: args.protocol.clone() };
+        let choice = match tuner {
+            None => None,
+            Some(tuner) => match tuner.choose(bytes, &choices) {
+                Some(choice) => Some(choice),
+                None => return Err(Failure::Input(nothing_allowed(tuner, operation))),
+            },
+        };
+        let simulated = self.simulated(choice, bytes).unwrap_or_else(|why| {
+            not_simulated.get_or_insert(why);
+            None
+        });
+        let parts = match operation {
+            Operation::AllGather | Operation::ReduceScatter | Operation::AllToAll => u64::from(ranks),
+            _ => 1,
+        };
+        let (redop, root) = match operation {
+            Operation::AllReduce | Operation::ReduceScatter => ("sum", -1),
+            Operation::Reduce => ("sum", 0),
+            Operation::Broadcast => ("none", 0),
+            _ => ("none", -1),
+        };
+        let count = bytes / ELEMENT_BYTES / parts;
+        let model = choice.map(|choice| {
+            let (time_us, algbw_gbs) = (choice.time_us(), bytes as f64 / choice.time_us() / 1e3);
+            Model { time_us, algbw_gbs, busbw_gbs: algbw_gbs * bus_factor(operation, ranks) }
+        });
+        Ok(Row { size_bytes: bytes, count, element: "float", redop, root, choice, model, simulated })
+    }
+
+    /// Simulates a size. The error is the reason why it cannot be.
+    fn simulated(&self, choice: Option<Choice>, bytes: u64) -> Result<Option<Simulated>, String> {
+        let Some(network) = &self.network else { return Ok(None) };
+        let algorithm = match choice {
+            None => NcclAlgorithm::Auto,
+            Some(choice) => NcclAlgorithm::of(choice.algorithm)
+                .filter(|_| choice.algorithm != Algorithm::Nvls || self.system.servers == 1)
+                .ok_or_else(|| format!("{}: switches of the network reduce", choice.algorithm))?,
+        };
+        let collective = Nccl {
+            algorithm,
+            protocol: choice.map(|choice| NcclProtocol::of(choice.protocol)).unwrap_or_default(),
+            cpu: Some(self.system.cpu),
+            gpu: Some(self.system.gpu),
+            most_messages: self.args.messages,
+            ..Nccl::new(self.operation, Bytes::new(bytes))
+        };
+        let found = network.simulate_nccl(collective).map_err(|why| why.to_string())?;
+        let algbw_gbs = bytes as f64 / found.time_us / 1e3;
+        Ok(Some(Simulated {
+            simulated_us: found.time_us,
+            simulated_algbw_gbs: algbw_gbs,
+            simulated_busbw_gbs: algbw_gbs * bus_factor(self.operation, self.system.ranks()),
+            messages: found.messages,
+        }))
+    }
 }
 
 fn text(answer: &Answer) -> String {
@@ -251,8 +341,8 @@ fn text(answer: &Answer) -> String {
     };
     let library = if system.gpu == Gpu::Mi300x { "RCCL" } else { "NCCL 2.30.7" };
     let mut text = format!(
-        "# {}: servers: {}, each {} {}{nics}\n# time of {library}'s cost model\n# channels: rings and trees {} x {} GB/s, of which \
-         {} are opened{nvls}\n#\n",
+        "# {}: servers: {}, each {} {}{nics}\n# messages of {library} simulated by flows, and its cost model\n\
+         # channels: rings and trees {} x {} GB/s, of which {} are opened{nvls}\n#\n",
         answer.operation,
         system.servers,
         system.gpus,
@@ -262,27 +352,40 @@ fn text(answer: &Answer) -> String {
         channels.used,
     );
     text.push_str(
-        "#      size        count   type redop root       time   algbw   busbw algorithm     proto  channels\n\
-         #       (B)   (elements)                         (us)  (GB/s)  (GB/s)\n",
+        "#                                           simulated                     cost model\n\
+         #      size        count   type redop root       time   algbw   busbw       time   busbw algorithm     proto  channels\n\
+         #       (B)   (elements)                         (us)  (GB/s)  (GB/s)       (us)  (GB/s)\n",
     );
-    for row in &answer.rows {
-        let _ = writeln!(
-            text,
-            "{:>11} {:>12} {:>6} {:>5} {:>4} {:>10.2} {:>7.2} {:>7.2} {:<13} {:<6} {:>8}",
-            row.size_bytes,
-            row.count,
-            row.element,
-            row.redop,
-            row.root,
-            row.time_us,
-            row.algbw_gbs,
-            row.busbw_gbs,
-            row.algorithm,
-            row.protocol,
-            row.channels
-        );
+    answer.rows.iter().for_each(|row| line(row, &mut text));
+    if let Some(why) = &answer.not_simulated {
+        let _ = writeln!(text, "# not simulated: {}", why.trim_end().replace('\n', "\n# "));
     }
     text
+}
+
+fn line(row: &Row, text: &mut String) {
+    let Row { size_bytes, count, element, redop, root, .. } = row;
+    let simulated = row.simulated.map_or_else(
+        || format!("{:>10} {:>7} {:>7}", "-", "-", "-"),
+        |of| {
+            format!(
+                "{:>10.2} {:>7.2} {:>7.2}",
+                of.simulated_us, of.simulated_algbw_gbs, of.simulated_busbw_gbs
+            )
+        },
+    );
+    let model = row.model.map_or_else(
+        || format!("{:>10} {:>7}", "-", "-"),
+        |of| format!("{:>10.2} {:>7.2}", of.time_us, of.busbw_gbs),
+    );
+    let chosen = row.choice.map_or_else(
+        || "sends".to_owned(),
+        |of| format!("{:<13} {:<6} {:>8}", of.algorithm, of.protocol, of.channels),
+    );
+    let _ = writeln!(
+        text,
+        "{size_bytes:>11} {count:>12} {element:>6} {redop:>5} {root:>4} {simulated} {model} {chosen}"
+    );
 }
 
 /// Returns the speeds of a channel: inside a server, and between servers if it differs.
@@ -294,103 +397,4 @@ fn speeds(intra_gbs: f64, inter_gbs: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-
-    #[derive(Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: NcclArgs,
-    }
-
-    fn ask(options: &[&str]) -> Result<Answer, String> {
-        let parsed = Line::try_parse_from(["nccl"].iter().chain(options)).map_err(|why| why.to_string())?;
-        let system = system(&parsed.args).map_err(message)?;
-        answer(&parsed.args, &system).map_err(message)
-    }
-
-    fn message(failure: Failure) -> String {
-        match failure {
-            Failure::Input(text) => text,
-            Failure::Scenario(findings) => findings.to_string(),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    /// Eight H100, 1 GiB: 3,972.6 us and 473.0 GB/s; sixteen servers: 6,045.8 us.
-    #[test]
-    fn the_columns_by_hand() {
-        let one = ask(&["--gpu", "h100", "--min", "1G", "--max", "1G"]).unwrap();
-        let [row] = &one.rows[..] else { panic!("one size") };
-        assert_eq!((row.size_bytes, row.count, row.redop, row.root), (1 << 30, 1 << 28, "sum", -1));
-        assert!((row.time_us - 3_972.6).abs() < 0.1 && (row.busbw_gbs - 473.0).abs() < 0.1, "{row:?}");
-        assert_eq!((row.algorithm, row.protocol), (Algorithm::Nvls, Protocol::Simple));
-        let many = ask(&["--servers", "16", "--nic", "400Gbps", "--min", "8", "--max", "16G"]).unwrap();
-        assert_eq!((many.rows.len(), many.rows[0].size_bytes, many.rows[31].size_bytes), (32, 8, 1 << 34));
-        let gib = many.rows.iter().find(|row| row.size_bytes == 1 << 30).unwrap();
-        assert!((gib.time_us - 6_045.8).abs() < 0.1, "{gib:?}");
-        let gather = ask(&["--collective", "all-gather", "--min", "1M", "--max", "1M"]).unwrap();
-        assert_eq!((gather.rows[0].count, gather.rows[0].redop), (32_768, "none"));
-    }
-
-    /// Racks of the scenario count as one server of 72 GPUs, and options choose what the file does not say.
-    #[test]
-    fn a_scenario_gives_the_servers() {
-        let file =
-            |name: &str| format!("{}/../../scenarios/clusters/{name}.toml", env!("CARGO_MANIFEST_DIR"));
-        let unit = ask(&[&file("superpod"), "--min", "1G", "--max", "1G"]).unwrap();
-        assert_eq!((unit.system.gpu, unit.system.gpus, unit.system.nics), (Gpu::H100, 8, 8));
-        let rack =
-            ask(&[&file("nvl72"), "--set", "topology.servers=36", "--max", "8", "--cpu", "amd"]).unwrap();
-        assert_eq!((rack.system.servers, rack.system.gpus, rack.system.cpu), (2, 72, Cpu::Amd));
-        let own = ask(&[&file("hpn-7"), "--gpu", "a100", "--max", "8"]).unwrap();
-        assert_eq!((own.system.gpu, own.system.nic_rate), (Gpu::A100, Rate::from_gbps(400)));
-        assert!(ask(&[&file("hpn-7")]).unwrap_err().contains("the model of GPU is not known"));
-    }
-
-    #[test]
-    fn the_text_has_a_line_for_each_size() {
-        let answer = ask(&["--servers", "2", "--min", "1M", "--max", "16M", "--factor", "4"]).unwrap();
-        let text = text(&answer);
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines.len(), 6 + 3, "{text}");
-        assert_eq!(lines[0], "# all-reduce: servers: 2, each 8 h100, 8 NICs of 400Gbps");
-        assert!(
-            lines[2].contains("rings and trees 8 x 45 GB/s, of which 16 are opened; NVLS 8 x 40 (48"),
-            "{text}"
-        );
-        assert!(lines[6].ends_with("tree          LL128        16"), "{text}");
-    }
-
-    #[test]
-    fn sizes_are_read_as_by_nccl_tests_and_with_units() {
-        assert_eq!(
-            ["8", "64K", "1m", "16G", "1MB", "64KiB"].map(|text| size(text).unwrap()),
-            [8, 65_536, 1 << 20, 1 << 34, 1_000_000, 65_536]
-        );
-        for (text, why) in [("0", "allowed are 1 byte"), ("2048G", "1 TiB"), ("8x", "unit"), ("", "number")] {
-            assert!(size(text).unwrap_err().contains(why), "{text}: {:?}", size(text));
-        }
-    }
-
-    #[test]
-    fn wrong_options_are_named() {
-        for (options, text) in [
-            (&["--min", "2M", "--max", "1M"][..], "--min is 2097152 bytes, above --max, 1048576 bytes"),
-            (&["--gpu", "h10"], "did you mean \"h100\"?"),
-            (&["--servers", "0"], "servers = 0: must be at least 1"),
-            (
-                &["--algorithm", "pat"],
-                "leave nothing that can do all-reduce on these servers; possible are tree/LL",
-            ),
-            (&["--algorithm", "rnig"], "no algorithm is named \"rnig\"; did you mean \"ring\"?"),
-            (&["a.toml", "--servers", "2"], "cannot be used with"),
-            (&["--set", "a=1"], "required"),
-        ] {
-            let why = ask(options).expect_err("refused");
-            assert!(why.contains(text), "{options:?}: {why}");
-        }
-    }
-}
+mod tests;

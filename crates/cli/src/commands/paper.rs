@@ -45,6 +45,10 @@ pub(crate) struct PaperArgs {
     /// Use seeds 1 to N for every figure [default: as many seeds as the paper's folder specifies]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) seeds: Option<u32>,
+    /// Run only what the claims of the judged variant need, judge them after 3, 6, 10 and 20 seeds (N at most), and
+    /// stop when they are decided. The intervals of all these looks hold together
+    #[arg(long, conflicts_with_all = ["panel", "series", "testbed"])]
+    pub(crate) until_decided: bool,
     #[command(flatten)]
     pub(crate) cores: Cores,
     /// Folder of results, DIR/NAME. Runs that are finished there are not repeated
@@ -103,7 +107,8 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
             Plan::measured(paper, &selection, size, args.seeds, &testbed.settings_text()).map_err(failure)?;
         (plan, Some(testbed))
     } else {
-        (Plan::new(paper, &selection, size, args.seeds).map_err(failure)?, None)
+        let plan = Plan::new(paper, &selection, size, args.seeds).map_err(failure)?;
+        (if args.until_decided { plan.until_decided() } else { plan }, None)
     };
     let folder = args.out.join(folder(args));
     let destination = Destination::open(&folder).map_err(failure)?;
@@ -112,7 +117,7 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     let archive = archive
         .map(|mut archive| archive.restore(&plan, kept, args, &interrupt).map(|()| archive))
         .transpose()?;
-    let (plan, finished) = run_all(plan, args, kept, testbed, &interrupt)?;
+    let (plan, finished) = run_looks(plan, args, kept, testbed.as_ref(), &interrupt)?;
     if let Some(archive) = archive {
         archive.store(&plan, kept, args)?;
     }
@@ -160,6 +165,9 @@ fn command(args: &PaperArgs, size: Size) -> String {
     }
     if let Some(seeds) = args.seeds {
         text.push_str(&format!(" --seeds {seeds}"));
+    }
+    if args.until_decided {
+        text.push_str(" --until-decided");
     }
     if let Some(folder) = &args.papers {
         text.push_str(&format!(" --papers {}", super::quoted(folder)));
@@ -229,25 +237,46 @@ fn failure(why: PaperError) -> Failure {
     }
 }
 
-/// Executes the runs of `plan` that are not finished, and stores each as soon as it is finished. Measured runs come
+/// Executes the runs of each look. Returns the plan, and true if all runs are finished.
+fn run_looks(
+    mut plan: Plan,
+    args: &PaperArgs,
+    kept: &RunCache,
+    testbed: Option<&Testbed>,
+    interrupt: &Interrupt,
+) -> Result<(Plan, bool), Failure> {
+    for look in 0.. {
+        let Some(runs) = plan.runs_of_look(look) else { break };
+        let finished;
+        (plan, finished) = run_all(plan, &runs, args, kept, testbed, interrupt)?;
+        if !finished {
+            return Ok((plan, false));
+        }
+    }
+    Ok((plan, true))
+}
+
+/// Executes those of `runs` that are not finished, and stores each as soon as it is finished. Measured runs come
 /// first, one at a time, so that no other run uses their cores. Simulated runs follow, with the requested
 /// parallelism. Returns the plan, and true if all runs are finished.
 fn run_all(
     mut plan: Plan,
+    runs: &[usize],
     args: &PaperArgs,
     kept: &RunCache,
-    testbed: Option<Testbed>,
+    testbed: Option<&Testbed>,
     interrupt: &Interrupt,
 ) -> Result<(Plan, bool), Failure> {
-    let testbed = testbed.as_ref();
     let before = |run: &usize| if args.fresh { None } else { kept.look(&plan, *run) };
     let finished: Vec<(usize, Observations)> =
-        (0..plan.runs.len()).filter_map(|run| Some((run, before(&run)?))).collect();
-    let todo: Vec<usize> = (0..plan.runs.len())
+        runs.iter().filter_map(|run| Some((*run, before(run)?))).collect();
+    let todo: Vec<usize> = runs
+        .iter()
+        .copied()
         .filter(|run| finished.binary_search_by_key(run, |(run, _)| *run).is_err())
         .collect();
     if !args.quiet && !finished.is_empty() {
-        terminal::note(&format!("{} runs, {} of them finished before", plan.runs.len(), finished.len()));
+        terminal::note(&format!("{} runs, {} of them finished before", runs.len(), finished.len()));
     }
     finished.into_iter().for_each(|(_, look)| plan.record(look));
     let (measured, simulated): (Vec<usize>, Vec<usize>) =

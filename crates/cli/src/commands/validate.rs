@@ -8,7 +8,7 @@ use clap::Args;
 use pathweave_scenario::Loaded;
 use pathweave_study::validate::{
     Case, CaseRuns, Catalogue, ONE_PORT, Outcome as Verdict, PACKETS, Peer, RunError, Settings, Stat,
-    ValidateError, ValidityCounts, html, load_all, markdown, measured_text, runs, table_cell,
+    ValidateError, ValidityCounts, html, load_all, markdown, measured_text, runs, table_cell, training_text,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -254,6 +254,9 @@ fn table(verdicts: &[Verdict]) -> String {
         if let Some(report) = &verdict.measured {
             text.push_str(&measured_text(report));
         }
+        if let Some(report) = &verdict.training {
+            text.push_str(&training_text(report));
+        }
         text.push_str(&error_paragraphs(verdict));
     }
     if verdicts.iter().any(|verdict| verdict.beside == PACKETS) {
@@ -406,6 +409,7 @@ mod tests {
             cpu_ratio: Some(1_234.0),
             trials: vec![CaseRuns { title, rows, ..CaseRuns::default() }],
             measured: None,
+            training: None,
         }
     }
 

@@ -31,6 +31,7 @@ fn the_document_is_the_help() {
         "plan",
         "scan-period",
         "nccl",
+        "fit",
         "lab",
         "perf",
         "ping",

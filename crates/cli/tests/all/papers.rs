@@ -78,6 +78,38 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     assert_eq!(csv.lines().count(), 1 + 24 + 1);
 }
 
+/// A row with jobs and one whose flows arrive over time. The job time of the page is that of a run.
+#[test]
+fn rows_with_jobs_are_judged_by_job_time_and_others_by_slowdown() {
+    let scenario = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nspines = 2\nhosts_per_leaf = 2\n[[workload]]\n\
+                    kind = \"collective\"\noperation = \"all-reduce\"\nalgorithm = \"ring\"\nsize = \"100KB\"\n";
+    let lab = Lab::new().file("ring.toml", scenario);
+    let done = run(&lab, &["jobs", "--out", "out"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    for text in [
+        "By job time, geometric mean over 1 row with jobs",
+        "By P99 slowdown, geometric mean over 1 row without jobs",
+    ] {
+        assert!(done.out.contains(text), "{text}: {}", done.out);
+    }
+    let files = names(&lab.path("out/jobs"));
+    for file in ["rows-by-jobs.svg", "rows-by-jobs.png", "by-jobs.csv"] {
+        assert!(files.iter().any(|name| name == file), "{file}: {files:?}");
+    }
+    // One row of one fabric, and that row again over all fabrics, for each scheme.
+    let by_jobs = std::fs::read_to_string(lab.path("out/jobs/by-jobs.csv")).unwrap();
+    assert_eq!(by_jobs.lines().filter(|line| line.contains(",1,0,")).count(), 4, "{by_jobs}");
+    assert_eq!(lab.run(&["run", "ring.toml", "--set", "scheme=rps", "--seed", "1", "--out", "run"]).code, 0);
+    let time = lab.json("run/summary.json")["jobs"]["time_ns"].as_f64().unwrap();
+    let measures = std::fs::read_to_string(lab.path("out/jobs/measures.csv")).unwrap();
+    let line =
+        measures.lines().find(|line| line.contains(",ring,rps,") && line.contains(",job time,")).unwrap();
+    assert!(line.contains(&format!(",{time},")), "{line}: {time}");
+    let rows = std::fs::read_to_string(lab.path("out/jobs/rows.csv")).unwrap();
+    assert!(rows.lines().nth(1).unwrap().contains("by job time, "), "{rows}");
+    assert!(rows.lines().nth(2).unwrap().contains("by P99 slowdown, "), "{rows}");
+}
+
 #[test]
 fn results_do_not_depend_on_jobs_and_replace_older_ones() {
     let lab = Lab::new();

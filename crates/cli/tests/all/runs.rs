@@ -218,7 +218,10 @@ fn a_comparison_has_the_same_traffic_and_does_not_depend_on_jobs() {
         let folder = |base: &str| format!("{base}/{scheme}");
         assert_eq!(digest(&lab, &folder("one")), digest(&lab, &folder("three")));
     }
-    assert_eq!(names(&lab.path("one")), ["ecmp", "qp16", "report.html", "rps", "summary.json"]);
+    assert_eq!(
+        names(&lab.path("one")),
+        ["comparison.csv", "ecmp", "qp16", "report.html", "rps", "summary.json"]
+    );
 }
 
 #[test]
@@ -232,7 +235,8 @@ fn several_scenarios_are_compared_side_by_side() {
     assert_eq!(value[1]["runs"][1]["run"]["name"], "rps");
     assert_eq!(names(&lab.path("r")), ["index.html", "other", "small"]);
     let index = fs::read_to_string(lab.path("r/index.html")).unwrap();
-    assert!(index.contains("href=\"other/report.html\"") && index.contains("is done first, after"));
+    assert!(index.contains("href=\"other/report.html\"") && index.contains("has the shortest job time, "));
+    assert_eq!(value[0]["verdict"]["measure"], "job time");
     assert_eq!(lab.run(&args).code, 0, "results of several scenarios are replaced too");
     let twice = lab.run(&["compare", "small.toml", "small.toml", "--schemes", "rps"]);
     assert_eq!(twice.code, 2);

@@ -50,7 +50,7 @@ const RECEIVES: usize = 1;
 impl Demand {
     pub(super) fn of(spec: &SimSpec, settings: &Settings) -> Demand {
         let (graph, scale) = (&spec.graph, settings.rate_scale);
-        let host_rate = |host| scale.apply(spec.topology.host_rate(host));
+        let host_rate = |host| scale.apply(spec.topology.scale_out_rate(host));
         let mut takes_part = vec![[false; 2]; graph.hosts() as usize];
         for message in graph.messages() {
             takes_part[message.src.index()][SENDS] = true;
@@ -62,10 +62,9 @@ impl Demand {
             rates.fold((0, Rate::ZERO), |(count, sum), rate| (count + 1, sum.saturating_add(rate)))
         };
         let ((senders, sent), (_, received)) = (all(SENDS), all(RECEIVES));
-        let rate = |host| spec.topology.host_rate(host);
         // An estimate suffices; the run itself reports errors.
         let notification = spec.task_notification().unwrap_or_default();
-        let completion = Bounds::from_graph(graph, notification, rate).completion();
+        let completion = Bounds::on_topology(graph, notification, &spec.topology).completion();
         let seconds = completion.saturating_since(Time::ZERO).as_secs_f64() / scale.share();
         let mean = if seconds > 0.0 { graph.total_bytes() as f64 * 8.0 / seconds } else { 0.0 };
         let routing = Routing::all_links_up(&spec.topology);

@@ -15,6 +15,7 @@ use super::{ExplainError, Finding};
 pub(super) struct Summary {
     pub(super) run: Run,
     iterations: Vec<Iteration>,
+    training: Vec<Training>,
     critical_paths: Vec<CriticalPath>,
 }
 
@@ -65,15 +66,64 @@ struct Iteration {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
+struct Training {
+    group: String,
+    gpus: u32,
+    iteration_ns: f64,
+    global_batch: u64,
+    tokens_per_s: f64,
+    tokens_per_s_per_gpu: f64,
+    tflops_per_gpu: f64,
+    mfu: Option<f64>,
+    pipeline_bubble: Option<f64>,
+    exposed_ns: BTreeMap<String, f64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct CriticalPath {
     job: u32,
     words: String,
 }
 
-/// Describes the longest iteration: its time by activity, and its critical path.
+/// Describes the training of each group.
+fn of_training(training: &Training) -> Finding {
+    let mut parts = vec![
+        format!("global batch {}", Quantity::Count.format(training.global_batch as f64)),
+        format!("{} tokens/s", Quantity::Count.format(training.tokens_per_s)),
+        format!("{} tokens/s a GPU", Quantity::Plain.format(training.tokens_per_s_per_gpu)),
+        format!("{} TFLOP/s a GPU", Quantity::Plain.format(training.tflops_per_gpu)),
+    ];
+    parts.extend(training.mfu.map(|mfu| format!("MFU {}", Quantity::Percent.format(mfu))));
+    parts.extend(
+        training.pipeline_bubble.map(|of| format!("pipeline bubble {}", Quantity::Percent.format(of))),
+    );
+    let mut exposed: Vec<_> = training.exposed_ns.iter().collect();
+    exposed.sort_by(|a, b| b.1.total_cmp(a.1));
+    let share = |ns: f64| Quantity::Percent.format(ns / training.iteration_ns.max(f64::MIN_POSITIVE));
+    let exposed: Vec<String> =
+        exposed.into_iter().map(|(kind, &ns)| format!("{kind} {}", share(ns))).collect();
+    if !exposed.is_empty() {
+        parts.push(format!("exposed {}", exposed.join(", ")));
+    }
+    Finding {
+        about: "training",
+        words: format!(
+            "{} on {} GPUs takes {} an iteration: {}",
+            training.group,
+            training.gpus,
+            Quantity::TimeNs.format(training.iteration_ns),
+            parts.join("; ")
+        ),
+        evidence: "summary.json: training",
+    }
+}
+
+/// Describes training, and the longest iteration: its time by activity, and its critical path.
 pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
+    let mut found: Vec<Finding> = summary.training.iter().map(of_training).collect();
     let Some(longest) = summary.iterations.iter().max_by(|a, b| a.time_ns.total_cmp(&b.time_ns)) else {
-        return Vec::new();
+        return found;
     };
     let share = |ns: f64| Quantity::Percent.format(ns / longest.time_ns.max(f64::MIN_POSITIVE));
     let mut parts = vec![(longest.computation_ns, "computation".to_owned())];
@@ -86,7 +136,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
         1 => String::new(),
         count => format!("the longest of {count}, "),
     };
-    let mut found = vec![Finding {
+    found.push(Finding {
         about: "iteration",
         words: format!(
             "{which}{}, took {}; in the mean of {} ranks {}",
@@ -96,7 +146,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
             parts.join(", ")
         ),
         evidence: "summary.json: iterations; layers.parquet: exposed_ns; collectives.parquet: exposed_ns",
-    }];
+    });
     let path = summary.critical_paths.iter().find(|path| path.job == longest.job);
     found.extend(path.map(|path| Finding {
         about: "critical path",

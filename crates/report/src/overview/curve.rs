@@ -4,8 +4,8 @@ use pathweave_records::figures::{Finished, values};
 use pathweave_records::{Arrivals, Quantity, RunResult, ns};
 
 use super::situation::SchemeComparison;
-use super::verdict::Measure;
 use crate::chart::{Axis, Chart, Frame, Join};
+use crate::judge::Measure;
 
 const FRAME: Frame = Frame { width: 440.0, height: 290.0, left: 52.0, right: 14.0, top: 12.0, bottom: 46.0 };
 /// Number of points of a curve.
@@ -22,7 +22,7 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
         return None;
     }
     let (x, y, title, below) = match measure {
-        Measure::Completion => {
+        Measure::JobTime => {
             (Axis::linear(0.0, most), Axis::linear(0.0, 1.0), "Flows that have arrived", "time")
         }
         Measure::TailSlowdown => {
@@ -33,13 +33,13 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
     };
     let mut chart = Chart::new(FRAME, x, y);
     chart.x_ticks(&x.ticks(5), |tick| match measure {
-        Measure::Completion => Quantity::TimeNs.format_short(tick),
+        Measure::JobTime => Quantity::TimeNs.format_short(tick),
         Measure::TailSlowdown => format!("{tick}"),
     });
     chart.y_ticks(&y.ticks(5), |tick| format!("{} %", (tick * 100.0 * 1e4).round() / 1e4));
     chart.x_title(below);
     // No flow arrives between two arrivals.
-    let join = if measure == Measure::Completion { Join::Steps } else { Join::Straight };
+    let join = if measure == Measure::JobTime { Join::Steps } else { Join::Straight };
     if measure == Measure::TailSlowdown {
         chart.level(0.01, "P99");
     }
@@ -55,7 +55,7 @@ fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
     let flows = figures.foreground();
     let count = flows.iter().map(|group| group.count).sum::<u64>() as f64;
     match measure {
-        Measure::Completion => {
+        Measure::JobTime => {
             let points = Arrivals::of_all(flows.iter().map(|group| &group.arrivals)).points();
             let shown = evenly(points.len(), POINTS).map(|i| points[i]);
             let shown = shown.map(|(instant_ps, arrived)| (ns(instant_ps), arrived as f64 / count));
@@ -103,7 +103,7 @@ mod tests {
     fn curves_count_what_has_arrived_or_what_is_slower() {
         let run = run(&[4, 1, 2, 3]);
         assert_eq!(
-            curve(&run, Measure::Completion),
+            curve(&run, Measure::JobTime),
             [(0.0, 0.0), (1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]
         );
         // All flows are at least as slow as the fastest, and a quarter is as slow as the slowest.

@@ -11,4 +11,5 @@ mod verdict;
 pub use page::html;
 pub(crate) use page::{colour_of_run, in_brief, of_run};
 pub use situation::SchemeComparison;
+pub(crate) use verdict::words;
 pub use verdict::{sentence, unlike_idle_times};

@@ -3,9 +3,10 @@
 use pathweave_records::RunResult;
 
 use super::situation::SchemeComparison;
-use super::verdict::{ComparisonResult, Measure};
+use super::verdict::ComparisonResult;
 use super::{curve, map};
 use crate::colours::scheme_colours;
+use crate::judge::{Judgement, Measure};
 use crate::template::{escape, fill, plain_page};
 
 const PAGE: &str = include_str!("page.html");
@@ -48,8 +49,8 @@ fn names<'a>(situations: &[SchemeComparison<'a>]) -> Vec<&'a str> {
 
 /// Draws a tile: the gain of the best scheme over the first.
 fn tile(number: usize, situation: &SchemeComparison<'_>, verdict: &ComparisonResult) -> String {
-    let name = |run: usize| escape(&verdict.results[run].0);
-    let (gain, below) = match (verdict.best, verdict.gain()) {
+    let name = |run: usize| escape(&verdict.judged.runs[run].name);
+    let (gain, below) = match (verdict.judged.best(), verdict.gain()) {
         (None, _) => ("-".to_owned(), "nobody finishes".to_owned()),
         (Some(best), None) => ("only".to_owned(), format!("{} finishes, {} does not", name(best), name(0))),
         (Some(0), _) => ("1x".to_owned(), format!("{} is not beaten", name(0))),
@@ -74,7 +75,7 @@ fn card(
     let colour = |name: &str| names.iter().position(|known| *known == name).map_or(0, |at| of_page[at]);
     let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(&run.info.name)).collect();
     // If the first scheme is best, it is compared with the last.
-    let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
+    let shown = verdict.judged.best().filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let map = difference(situation.runs[0].0, situation.runs[shown].0);
     format!(
         "<section class=\"card situation\" id=\"s{number}\"><h2>{title}</h2>\n<p class=\"verdict\">{words}.</p>\n\
@@ -86,7 +87,7 @@ fn card(
         says = escape(situation.description),
         bars = bars(verdict, &colours),
         report = escape(&situation.report),
-        curve = curves(situation, verdict.measure, &colours),
+        curve = curves(situation, verdict.judged.measure, &colours),
     )
 }
 
@@ -100,7 +101,7 @@ fn difference(base: &RunResult, other: &RunResult) -> String {
 
 fn curves(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize]) -> String {
     let title = match measure {
-        Measure::Completion => "Flows that have arrived",
+        Measure::JobTime => "Flows that have arrived",
         Measure::TailSlowdown => "Flows that are slower than ...",
     };
     let svg = curve::svg(situation, measure, colours);
@@ -117,11 +118,11 @@ pub(crate) fn in_brief(situation: &SchemeComparison<'_>) -> (String, String) {
     let verdict = ComparisonResult::of(situation);
     let names: Vec<&str> = situation.runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
     let colours = scheme_colours(&names);
-    let shown = verdict.best.filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
+    let shown = verdict.judged.best().filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let panes = format!(
         "<div>{}</div>\n{}\n{}",
         bars(&verdict, &colours),
-        curves(situation, verdict.measure, &colours),
+        curves(situation, verdict.judged.measure, &colours),
         difference(situation.runs[0].0, situation.runs[shown].0)
     );
     (format!("{}.", escape(&verdict.words())), panes)
@@ -148,24 +149,33 @@ pub(crate) fn of_run(situation: &SchemeComparison<'_>) -> String {
     out
 }
 
-/// Draws one bar a scheme, which also serves as legend of the curves.
+/// Draws one bar a scheme, best first, which also serves as legend of the curves.
 fn bars(verdict: &ComparisonResult, colours: &[usize]) -> String {
-    let most = verdict.results.iter().filter_map(|(_, figure)| *figure).fold(0.0, f64::max);
-    let mut out =
-        format!("<table class=\"bars\"><caption>{}, less is better</caption>\n", verdict.measure.title());
-    for (i, ((name, figure), colour)) in verdict.results.iter().zip(colours).enumerate() {
-        let best = if verdict.best == Some(i) { " class=\"best\"" } else { "" };
-        let (width, text) = match figure {
-            Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), verdict.measure.show(*figure)),
+    let Judgement { measure, runs, order } = &verdict.judged;
+    let most = runs.iter().filter_map(|run| run.value).fold(0.0, f64::max);
+    let mut out = format!("<table class=\"bars\"><caption>{}, less is better</caption>\n", title(*measure));
+    for &run in order {
+        let best = if verdict.judged.best() == Some(run) { " class=\"best\"" } else { "" };
+        let (width, text) = match runs[run].value {
+            Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), measure.show(figure)),
             None => (0.0, "unfinished".to_owned()),
         };
         out += &format!(
-            "<tr{best}><th>{}</th><td><i style=\"width:{width:.1}%;background:var(--c{colour})\"></i></td>\
+            "<tr{best}><th>{}</th><td><i style=\"width:{width:.1}%;background:var(--c{})\"></i></td>\
              <td>{text}</td></tr>\n",
-            escape(name)
+            escape(&runs[run].name),
+            colours[run]
         );
     }
     out + "</table>\n"
+}
+
+/// Returns the title of bars.
+fn title(measure: Measure) -> &'static str {
+    match measure {
+        Measure::JobTime => "Job time, until the last message is there",
+        Measure::TailSlowdown => "P99 slowdown",
+    }
 }
 
 #[cfg(test)]
@@ -201,7 +211,8 @@ mod tests {
         let page = html("<h>", "", &[situation]);
         assert!(page.contains("<b>3.0x</b><span>&lt;b&gt; over ecmp</span>"), "{page}");
         assert!(page.contains("href=\"a&quot;b/report.html\"") && page.contains("1 &lt; 2"));
-        assert!(page.contains("&lt;b&gt; has the lowest P99 slowdown, 2; ecmp has 3.0 times as much (6)."));
+        assert!(page.contains("&lt;b&gt; has the lowest P99 slowdown, 2, and the lowest mean, 2;"));
+        assert!(page.contains("ecmp has 3.0 times as much (6)."));
         assert!(!page.contains("[[") && page.contains("<title>pathweave</title>"));
         assert!(
             page.contains("width:100.0%;background:var(--c7)")

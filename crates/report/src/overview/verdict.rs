@@ -1,117 +1,81 @@
 //! Verdict on a situation, in words derived from the runs: the best scheme, its advantage, and the schemes that lose.
 
 use pathweave_records::figures::values;
-use pathweave_records::{Quantity, RunResult, Summary};
+use pathweave_records::{RunResult, Summary};
 
 use super::situation::SchemeComparison;
+use crate::judge::{Judgement, Measure};
 
 /// Relative difference below which figures are level.
 const LEVEL: f64 = 0.005;
 
-/// Figure by which schemes are compared. Lower is better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Measure {
-    /// Time at which the last job is complete, in nanoseconds. For traffic that is given at the start.
-    Completion,
-    /// Slowdown that one flow in a hundred exceeds. For flows that arrive over time.
-    TailSlowdown,
-}
-
-impl Measure {
-    /// Returns the measure of a situation: completion if every run has jobs.
-    pub(super) fn of(situation: &SchemeComparison<'_>) -> Measure {
-        let jobs = situation.runs.iter().all(|(_, summary)| summary.jobs.count > 0);
-        if jobs { Measure::Completion } else { Measure::TailSlowdown }
-    }
-
-    pub(super) fn show(self, value: f64) -> String {
-        match self {
-            Measure::Completion => Quantity::TimeNs.format_short(value),
-            Measure::TailSlowdown => Quantity::Plain.format_short(value),
-        }
-    }
-
-    /// Returns the title of the bars and curves.
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Measure::Completion => "Time until everything has arrived",
-            Measure::TailSlowdown => "P99 slowdown",
-        }
-    }
-
-    fn value(self, summary: &Summary) -> Option<f64> {
-        let flows = summary.measured();
-        if flows.unfinished + flows.failed > 0 || summary.run.partial || flows.count == 0 {
-            return None;
-        }
-        Some(match self {
-            Measure::Completion => summary.jobs.completion_ns.max,
-            Measure::TailSlowdown => flows.slowdown.p99,
-        })
-    }
-}
-
 /// Results of the schemes of a situation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct ComparisonResult {
-    pub(super) measure: Measure,
-    /// Name and figure of each run, in their order. The figure is `None` if flows did not finish.
-    pub(super) results: Vec<(String, Option<f64>)>,
-    /// Run with the best figure.
-    pub(super) best: Option<usize>,
+    pub(super) judged: Judgement,
+    /// Names of the groups of jobs, if the job time is that of several.
+    groups: Vec<String>,
     /// Runs whose slowdowns are relative to longer idle times than those of others.
     slower_idle: Vec<String>,
 }
 
 impl ComparisonResult {
     pub(super) fn of(situation: &SchemeComparison<'_>) -> ComparisonResult {
-        let measure = Measure::of(situation);
-        let one = |(_, summary): &(_, &Summary)| (summary.run.name.clone(), measure.value(summary));
-        let verdict = ComparisonResult::from_figures(measure, situation.runs.iter().map(one).collect());
+        let summaries: Vec<&Summary> = situation.runs.iter().map(|(_, summary)| *summary).collect();
         let runs: Vec<&RunResult> = situation.runs.iter().map(|(run, _)| *run).collect();
-        ComparisonResult { slower_idle: slower_idle(&runs), ..verdict }
+        ComparisonResult { slower_idle: slower_idle(&runs), ..ComparisonResult::from_summaries(&summaries) }
     }
 
-    fn from_figures(measure: Measure, standing: Vec<(String, Option<f64>)>) -> ComparisonResult {
-        let figures = standing.iter().enumerate().filter_map(|(i, (_, figure))| Some((i, (*figure)?)));
-        // The first of equals.
-        let best = figures.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(i, _)| i);
-        ComparisonResult { measure, results: standing, best, slower_idle: Vec::new() }
+    fn from_summaries(summaries: &[&Summary]) -> ComparisonResult {
+        let judged = Judgement::of(summaries);
+        let jobs = summaries
+            .first()
+            .filter(|_| judged.measure == Measure::JobTime)
+            .map(|first| &first.jobs.by_group);
+        let groups = jobs.filter(|jobs| jobs.len() > 1).into_iter().flatten().map(|jobs| jobs.group.clone());
+        ComparisonResult { groups: groups.collect(), ..ComparisonResult::from_judgement(judged) }
+    }
+
+    fn from_judgement(judged: Judgement) -> ComparisonResult {
+        ComparisonResult { judged, groups: Vec::new(), slower_idle: Vec::new() }
     }
 
     /// Returns the ratio of the first run's figure to the best one.
     pub(super) fn gain(&self) -> Option<f64> {
-        let best = self.results[self.best?].1?;
-        self.results[0].1.map(|base| base / best.max(f64::MIN_POSITIVE))
+        self.judged.over_best(0)
     }
 
     /// Returns the verdict in words, without a title and a full stop.
     pub(super) fn words(&self) -> String {
-        let (base_name, base) = (&self.results[0].0, self.results[0].1);
-        let Some((best, figure)) = self.best.and_then(|i| Some((i, self.results[i].1?))) else {
-            return "no scheme finishes all flows".to_owned();
+        let Judgement { measure, runs, .. } = &self.judged;
+        let (base_name, base) = (&runs[0].name, runs[0].value);
+        let Some((best, figure)) = self.judged.best().and_then(|i| Some((i, runs[i].value?))) else {
+            return match measure {
+                Measure::JobTime => "no scheme finishes its jobs, so none has a job time".to_owned(),
+                Measure::TailSlowdown => "no scheme finishes all flows".to_owned(),
+            };
         };
-        let name = &self.results[best].0;
-        let mut parts = vec![match self.measure {
-            Measure::Completion => format!("{name} is done first, after {}", self.measure.show(figure)),
-            Measure::TailSlowdown => {
-                format!("{name} has the lowest P99 slowdown, {}", self.measure.show(figure))
-            }
-        }];
+        let mut parts = self.first(best, figure);
         if let Some(base) = base.filter(|_| best > 0) {
             parts.push(self.beside_base(base, figure));
         }
-        let (mut follow, mut level, mut lose, mut open) = (vec![], vec![], vec![], vec![]);
-        for (i, (name, value)) in self.results.iter().enumerate().filter(|&(i, _)| i != best) {
-            match (value, base) {
+        let (mut even, mut follow, mut level, mut lose, mut open) = (vec![], vec![], vec![], vec![], vec![]);
+        for (i, run) in runs.iter().enumerate().filter(|&(i, _)| i != best) {
+            let name = &run.name;
+            match (run.value, base) {
                 (None, _) => open.push(name.clone()),
                 _ if i == 0 => {}
+                (Some(value), _) if best > 0 && value / figure - 1.0 < LEVEL => even.push(name.clone()),
                 (Some(value), Some(base)) if (value / base - 1.0).abs() < LEVEL => level.push(name.clone()),
-                (Some(value), Some(base)) if *value > base => lose.push((value / base, name)),
+                (Some(value), Some(base)) if value > base => lose.push((value / base, name)),
                 (Some(value), _) => follow.push((value / figure, name)),
             }
         }
         let verb = |n: usize, one: &str, many: &str| if n == 1 { one.to_owned() } else { many.to_owned() };
+        if !even.is_empty() {
+            let best = &runs[best].name;
+            parts.push(format!("{} {} level with {best}", list(&even), verb(even.len(), "is", "are")));
+        }
         for (mut ranked, one, many) in [
             (follow, "follows".to_owned(), "follow".to_owned()),
             (lose, format!("loses to {base_name}"), format!("lose to {base_name}")),
@@ -126,18 +90,51 @@ impl ComparisonResult {
             parts.push(format!("{} {} level with {base_name}", list(&level), verb(level.len(), "is", "are")));
         }
         if !open.is_empty() {
-            parts.push(format!("{} {} flows unfinished", list(&open), verb(open.len(), "leaves", "leave")));
+            let left = match measure {
+                Measure::JobTime => verb(open.len(), "does not finish its job", "do not finish their job"),
+                Measure::TailSlowdown => {
+                    verb(open.len(), "leaves flows unfinished", "leave flows unfinished")
+                }
+            };
+            parts.push(format!("{} {left}", list(&open)));
         }
-        if self.measure == Measure::TailSlowdown && !self.slower_idle.is_empty() {
+        if *measure == Measure::TailSlowdown && !self.slower_idle.is_empty() {
             parts.push(idle_times(&self.slower_idle));
         }
         parts.join("; ")
     }
 
+    /// Returns the best run with its figure, and the one with the lowest mean if that is another measure.
+    fn first(&self, best: usize, figure: f64) -> Vec<String> {
+        let Judgement { measure, runs, .. } = &self.judged;
+        let (name, shown) = (&runs[best].name, measure.show(figure));
+        let mean = self.judged.lowest_mean().map(|(run, mean)| (run, measure.show(mean)));
+        match (measure, mean) {
+            (Measure::JobTime, _) if self.groups.is_empty() => {
+                vec![format!("{name} has the shortest job time, {shown}")]
+            }
+            (Measure::JobTime, _) => {
+                let groups = list(&self.groups);
+                vec![format!("{name} has the shortest job time, {shown}, the geometric mean of {groups}")]
+            }
+            (Measure::TailSlowdown, None) => vec![format!("{name} has the lowest P99 slowdown, {shown}")],
+            (Measure::TailSlowdown, Some((run, mean))) if run == best => {
+                vec![format!("{name} has the lowest P99 slowdown, {shown}, and the lowest mean, {mean}")]
+            }
+            (Measure::TailSlowdown, Some((run, mean))) => {
+                let own =
+                    runs[best].mean.map_or(String::new(), |mean| format!(" ({name} {})", measure.show(mean)));
+                let lowest = format!("{} has the lowest mean, {mean}{own}", runs[run].name);
+                vec![format!("{name} has the lowest P99 slowdown, {shown}"), lowest]
+            }
+        }
+    }
+
     fn beside_base(&self, base: f64, figure: f64) -> String {
-        let (name, shown, ratio) = (&self.results[0].0, self.measure.show(base), base / figure);
-        let (verb, twice, little) = match self.measure {
-            Measure::Completion => ("takes", "as long", "longer"),
+        let Judgement { measure, runs, .. } = &self.judged;
+        let (name, shown, ratio) = (&runs[0].name, measure.show(base), base / figure);
+        let (verb, twice, little) = match measure {
+            Measure::JobTime => ("takes", "as long", "longer"),
             Measure::TailSlowdown => ("has", "as much", "more"),
         };
         if ratio - 1.0 < LEVEL {
@@ -211,22 +208,36 @@ pub fn sentence(situation: &SchemeComparison<'_>) -> String {
     format!("{}: {}.", situation.title, ComparisonResult::of(situation).words())
 }
 
+/// Returns the result of a comparison in one sentence without a title.
+pub(crate) fn words(runs: &[&Summary]) -> String {
+    format!("{}.", ComparisonResult::from_summaries(runs).words())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::judge::Figures;
     use pathweave_records::{FlowRecord, FlowStatus};
 
+    fn result(measure: Measure, standing: &[(&str, Option<f64>)]) -> ComparisonResult {
+        let figures =
+            |&(name, value): &(&str, Option<f64>)| Figures { name: name.to_owned(), value, mean: None };
+        ComparisonResult::from_judgement(Judgement::from_figures(
+            measure,
+            standing.iter().map(figures).collect(),
+        ))
+    }
+
     fn words(measure: Measure, standing: &[(&str, Option<f64>)]) -> String {
-        let standing = standing.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        ComparisonResult::from_figures(measure, standing).words()
+        result(measure, standing).words()
     }
 
     #[test]
     fn the_best_is_named_with_what_the_first_takes_and_who_follows_or_loses() {
         let standing = [("ecmp", 10.52e6), ("udmp", 2.1349e6), ("slow", 21.04e6), ("weave", 2.1483e6)];
         assert_eq!(
-            words(Measure::Completion, &standing.map(|(name, ns)| (name, Some(ns)))),
-            "udmp is done first, after 2.13 ms; ecmp takes 4.9 times as long (10.5 ms); weave (+0.6 %) follows; \
+            words(Measure::JobTime, &standing.map(|(name, ns)| (name, Some(ns)))),
+            "udmp has the shortest job time, 2.13 ms; ecmp takes 4.9 times as long (10.5 ms); weave (+0.6 %) follows; \
              slow (2.0x) loses to ecmp"
         );
         let standing = [("ecmp", Some(10.08)), ("a", Some(5.79)), ("weave", Some(4.85)), ("b", Some(13.28))];
@@ -273,6 +284,13 @@ mod tests {
             words(Measure::TailSlowdown, &level),
             "x has the lowest P99 slowdown, 2; ecmp is level (2); y (+20 %) loses to ecmp"
         );
+        let ties =
+            [("ecmp", Some(3.0)), ("x", Some(2.0)), ("y", Some(2.0)), ("z", Some(2.009)), ("u", Some(2.02))];
+        assert_eq!(
+            words(Measure::TailSlowdown, &ties),
+            "x has the lowest P99 slowdown, 2; ecmp has 1.5 times as much (3); y and z are level with x; u (+1.0 %) \
+             follows"
+        );
         let near = [("ecmp", Some(2.2)), ("x", Some(2.0))];
         assert_eq!(
             words(Measure::TailSlowdown, &near),
@@ -284,9 +302,50 @@ mod tests {
     fn unfinished_runs_have_no_figure() {
         let standing = [("ecmp", None), ("x", Some(2e3)), ("y", Some(3e3)), ("z", None)];
         assert_eq!(
-            words(Measure::Completion, &standing),
-            "x is done first, after 2 us; y (+50 %) follows; ecmp and z leave flows unfinished"
+            words(Measure::JobTime, &standing),
+            "x has the shortest job time, 2 us; y (+50 %) follows; ecmp and z do not finish their job"
         );
-        assert_eq!(words(Measure::Completion, &[("ecmp", None)]), "no scheme finishes all flows");
+        assert_eq!(
+            words(Measure::JobTime, &[("ecmp", None)]),
+            "no scheme finishes its jobs, so none has a job time"
+        );
+        assert_eq!(
+            words(Measure::TailSlowdown, &standing[..2]),
+            "x has the lowest P99 slowdown, 2000; ecmp leaves flows unfinished"
+        );
+        assert_eq!(words(Measure::TailSlowdown, &standing[..1]), "no scheme finishes all flows");
+    }
+
+    #[test]
+    fn the_jobs_are_named_if_the_time_is_of_several() {
+        let several = ComparisonResult {
+            groups: ["a", "b", "c"].map(str::to_owned).to_vec(),
+            ..result(Measure::JobTime, &[("ecmp", Some(3e3)), ("x", Some(2e3))])
+        };
+        assert_eq!(
+            several.words(),
+            "x has the shortest job time, 2 us, the geometric mean of a, b and c; ecmp takes 1.5 times as long (3 us)"
+        );
+    }
+
+    #[test]
+    fn the_lowest_mean_is_named_beside_the_lowest_p99() {
+        let of = |means: [f64; 2]| {
+            let figures = |(name, value, mean): (&str, f64, f64)| Figures {
+                name: name.to_owned(),
+                value: Some(value),
+                mean: Some(mean),
+            };
+            let runs = [("a", 4.0, means[0]), ("b", 5.0, means[1])].map(figures).to_vec();
+            ComparisonResult::from_judgement(Judgement::from_figures(Measure::TailSlowdown, runs)).words()
+        };
+        assert_eq!(
+            of([1.5, 2.0]),
+            "a has the lowest P99 slowdown, 4, and the lowest mean, 1.5; b (+25 %) loses to a"
+        );
+        assert_eq!(
+            of([2.0, 1.5]),
+            "a has the lowest P99 slowdown, 4; b has the lowest mean, 1.5 (a 2); b (+25 %) loses to a"
+        );
     }
 }

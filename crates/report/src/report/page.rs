@@ -157,7 +157,7 @@ fn tables(summaries: &[Summary], groups: usize) -> String {
     } else {
         for (i, grid) in grid::of_comparison(&summaries.iter().collect::<Vec<_>>()).iter().enumerate() {
             let table = html_table(grid);
-            if i == 0 {
+            if i < grid::MAIN_TABLES {
                 out.push_str(&table);
             } else {
                 let title = escape(&grid.title);

@@ -125,6 +125,8 @@ fn the_summary_has_exactly_the_documented_fields() {
         ("fabric.balancing", &json["fabric"]["balancing"]),
         ("fabric.tiers[]", &json["fabric"]["tiers"][0]),
         ("jobs", &json["jobs"]),
+        ("jobs.by_group[]", &json["jobs"]["by_group"][0]),
+        ("jobs.longest[]", &json["jobs"]["longest"][0]),
         ("iterations[]", &json["iterations"][0]),
         ("critical_paths[]", &json["critical_paths"][0]),
         ("middleboxes[]", &json["middleboxes"][0]),

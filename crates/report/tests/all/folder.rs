@@ -117,7 +117,10 @@ fn a_comparison_has_a_folder_for_each_run_and_can_be_replaced() {
         let folder = ResultFolder::create(&destination).unwrap();
         folder.write_comparison(&runs.iter().zip(&summaries).collect::<Vec<_>>()).unwrap();
         folder.commit().unwrap();
-        assert_eq!(names(&destination), ["a_b", "a_b-2", "c", "report.html", "summary.json"]);
+        assert_eq!(
+            names(&destination),
+            ["a_b", "a_b-2", "c", "comparison.csv", "report.html", "summary.json"]
+        );
         assert_eq!(names(&destination.join("c")).len(), FILES.len());
     }
 }
@@ -148,7 +151,7 @@ fn records_of_a_comparison_are_written_before_the_rest_of_their_folders() {
     let kept = report_html(&[(&second, &summaries[1]), (&first, &summaries[0])]);
     assert_eq!(report_html(&[(&second, &summaries[1]), (&written, &summaries[0])]), kept);
     let target = folder.commit().unwrap();
-    assert_eq!(names(&target), ["a_b", "a_b-2", "report.html", "summary.json"]);
+    assert_eq!(names(&target), ["a_b", "a_b-2", "comparison.csv", "report.html", "summary.json"]);
     let alone = dir.path().join("alone");
     write(&alone, &first).unwrap();
     for table in ["flows.parquet", "collectives.parquet"] {

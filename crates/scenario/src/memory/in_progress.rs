@@ -122,7 +122,7 @@ pub(super) fn max_resident_messages(spec: &SimSpec, sizes: &Sizes, round_trip: D
 
 /// Returns the duration of a message that shares its links.
 fn shared_duration(spec: &SimSpec, message: &Message, round_trip: Duration) -> Duration {
-    let alone = spec.topology.host_rate(message.src).time_for(message.size.get());
+    let alone = spec.topology.rate_between(message.src, message.dst).time_for(message.size.get());
     Duration::from_ps((round_trip + alone).as_ps().saturating_mul(SHARING_FACTOR))
 }
 

@@ -33,7 +33,9 @@ impl Setting {
         let key_span = Some(span(0, key.len()));
         let field =
             field_named(key.trim()).map_err(|finding| Diagnostics::from(finding.at(key_span.clone())))?;
-        let node = Node { value: parse_value(value.trim()), key: None, span: Some(value_span) };
+        let value = parse_value(value.trim());
+        let value = value.map_err(|finding| Diagnostics::from(finding.at(Some(value_span.clone()))))?;
+        let node = Node { value, key: None, span: Some(value_span) };
         Ok(Setting { field, value: node, key: key_span })
     }
 
@@ -143,14 +145,26 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Parses a value as TOML, or takes it as a text if that fails.
-fn parse_value(text: &str) -> Value {
+/// Parses a value as TOML, or takes it as a text if that fails. What begins like a table, an array or a quoted text and
+/// is none is an error: nobody means it as a text.
+fn parse_value(text: &str) -> Result<Value, Diagnostic> {
     let source = Source::new("command line", format!("value = {text}"));
     let parsed = parse_document(&source).ok();
     // `1 \n x = 2` would parse as a document with two fields, which is not a value.
     let single = parsed.filter(|root| root.as_table().is_some_and(|table| table.len() == 1));
     let value = single.and_then(|root| root.as_table().and_then(|table| table.get("value")).cloned());
-    value.map_or_else(|| Value::Text(text.to_owned()), |node| strip(node).value)
+    let form = match text.chars().next() {
+        Some('{') => "a table",
+        Some('[') => "an array",
+        Some('"' | '\'') => "a text in quotes",
+        _ => return Ok(value.map_or_else(|| Value::Text(text.to_owned()), |node| strip(node).value)),
+    };
+    value.map(|node| strip(node).value).ok_or_else(|| {
+        let message = format!("`{}` begins {form}, but is not valid TOML", shortened(text));
+        Diagnostic::new(FieldPath::root(), message)
+            .help("texts within tables and arrays need quotes, which the shell removes unless the whole setting is quoted: \
+                   --set 'pools.a={ hosts = \"srv0.*\" }'")
+    })
 }
 
 /// Removes source locations that refer to an internal text.
@@ -194,6 +208,12 @@ mod tests {
         assert!(text.contains("1 | --set until"), "{text}");
         assert!(set("", "a..b=1").unwrap_err().contains("not the name of a field"));
         assert!(set("seed = 1", "seed.x=1").unwrap_err().contains("it has no field `x`"));
+        for (setting, form) in
+            [("a={b=c}", "a table"), ("a=[x, y]", "an array"), ("a='b", "a text in quotes")]
+        {
+            let text = set("", setting).unwrap_err();
+            assert!(text.contains(&format!("begins {form}, but is not valid TOML")), "{text}");
+        }
     }
 
     /// Names with many levels are refused before any work that grows with the square of the levels, or any deep tree.

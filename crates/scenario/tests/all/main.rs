@@ -16,3 +16,4 @@ mod reference;
 mod registered;
 mod sections;
 mod switches;
+mod training;

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use crate::paper::catalogue::Figure;
 use crate::paper::error::{PaperError, unknown};
 use crate::paper::model::{
-    Claim, FigureFile, Measure, Metric, Panel, Part, PlotKind, Published, Stat, unit_factor, value_text,
+    Claim, FigureFile, Judged, Measure, Metric, Panel, Part, PlotKind, Published, Stat, unit_factor,
+    value_text,
 };
 use crate::paper::plan::number;
 
@@ -116,6 +117,9 @@ fn check_plot(file: &FigureFile) -> Result<(), String> {
     if plot.time.as_deref().is_some_and(|unit| !["us", "ms"].contains(&unit)) {
         return Err("`time` is \"us\" or \"ms\"".to_owned());
     }
+    if plot.judged.is_some() && plot.kind != PlotKind::HeatMap {
+        return Err("`judged` goes with a `heat-map`".to_owned());
+    }
     match plot.kind {
         PlotKind::Cdf if plot.of.is_none() => Err("`of` is missing".to_owned()),
         PlotKind::Bars if !plot.measures.is_empty() => {
@@ -125,7 +129,10 @@ fn check_plot(file: &FigureFile) -> Result<(), String> {
         PlotKind::HeatMap if file.sweep.is_some() => {
             Err("its rows are panels, so there is no sweep".to_owned())
         }
-        PlotKind::HeatMap => plot.measures.iter().try_for_each(|name| known_measure(file, name)),
+        PlotKind::HeatMap => {
+            plot.measures.iter().try_for_each(|name| known_measure(file, name))?;
+            plot.judged.iter().try_for_each(|judged| check_judged(file, judged))
+        }
         PlotKind::Lines | PlotKind::Bars => {
             known_measure(file, plot.measure.as_deref().unwrap_or_default())?;
             plot.also.iter().try_for_each(|name| known_measure(file, name))
@@ -133,6 +140,18 @@ fn check_plot(file: &FigureFile) -> Result<(), String> {
         PlotKind::Traces if file.trace.is_empty() => Err("there is no [[trace]]".to_owned()),
         _ => Ok(()),
     }
+}
+
+fn check_judged(file: &FigureFile, judged: &Judged) -> Result<(), String> {
+    known_measure(file, &judged.jobs)?;
+    judged.arrivals.iter().try_for_each(|name| known_measure(file, name))?;
+    for name in &judged.fabrics {
+        if !file.panel.iter().any(|panel| panel.matches_name(name)) {
+            let names = file.panel.iter().flat_map(|panel| panel.tags.iter().chain([&panel.group]));
+            known("heading or tag of rows", name, names.map(String::as_str))?;
+        }
+    }
+    Ok(())
 }
 
 fn check_claim(file: &FigureFile, claim: &Claim) -> Result<(), String> {

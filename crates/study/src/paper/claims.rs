@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::paper::model::{
-    Against, Claim, Compare, Measure, Metric, Over, Panel, PlotKind, Series, Variant, value_text,
+    Against, Claim, Compare, Measure, Metric, Over, Panel, PlotKind, Series, Variant, Versus, value_text,
 };
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::rivals;
@@ -42,6 +42,8 @@ pub struct Detail {
     pub source: String,
     /// The measured number, if there is one.
     pub estimate: Option<Estimate>,
+    /// Number of seeds that judge the claim. 0 if it has not run.
+    pub seeds: usize,
     /// Rule by which a number agrees.
     pub rule: String,
     /// Weight of the claim in the standing of its figure.
@@ -106,7 +108,7 @@ pub(crate) fn of_other_size(claim: &Claim, size: Size) -> Option<String> {
 }
 
 /// Returns one verdict per variant, or none if no panel of the claim runs.
-fn judge(figure: &FigurePlan, claim: &Claim) -> Vec<Verdict> {
+pub(crate) fn judge(figure: &FigurePlan, claim: &Claim) -> Vec<Verdict> {
     if covered_points(figure, claim).is_empty() {
         return Vec::new();
     }
@@ -130,8 +132,8 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
     } else {
         (None, collect_samples(figure, claim, variant, None))
     };
-    let ClaimSamples { estimate, span, missing, .. } = seen;
-    let unfinished = if missing { unfinished_flows(figure, claim, variant) } else { 0 };
+    let ClaimSamples { estimate, span, missing, seeds, .. } = seen;
+    let unfinished = if missing && seeds > 0 { unfinished_flows(figure, claim, variant) } else { 0 };
     let state = match estimate.filter(|_| !missing) {
         Some(estimate) => State::judge(claim, estimate),
         // An unfinished flow contradicts the claim. It does not count as a small effect.
@@ -140,6 +142,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
     };
     let mut why = match state {
         _ if unfinished > 0 => format!("{unfinished} flows did not finish, so there is no number to compare"),
+        State::Undecided if seeds == 0 => NOT_RUN.to_owned(),
         State::Undecided if missing => NOT_MEASURED.to_owned(),
         state => reason(claim, state, variant.map(Variant::name).unwrap_or_default()),
     };
@@ -161,6 +164,7 @@ fn verdict(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> Ver
         detail: Detail {
             source: claim.source.clone(),
             estimate,
+            seeds: seen.seeds,
             rule: rule(claim),
             weight: Weight::of(claim),
         },
@@ -188,6 +192,8 @@ struct ClaimSamples {
     /// Smallest and largest number.
     span: Option<(f64, f64)>,
     missing: bool,
+    /// Number of seeds that judge the claim.
+    seeds: usize,
     /// Numbers by panel. `None` where one is missing.
     rows: BTreeMap<usize, Vec<Option<f64>>>,
 }
@@ -198,9 +204,10 @@ fn collect_samples(
     variant: Option<&Variant>,
     rival: Option<&str>,
 ) -> ClaimSamples {
-    let mut seen = ClaimSamples::default();
+    let seeds = figure.judged_seeds(&figure.points_of(claim, variant));
+    let mut seen = ClaimSamples { seeds, missing: seeds == 0, ..ClaimSamples::default() };
     let mut estimates = Vec::new();
-    for seed in 0..figure.seeds.len() {
+    for seed in 0..seeds {
         let values = compared(figure, claim, variant, rival, seed);
         seen.missing |= values.iter().any(|(_, value)| value.is_none());
         // With `EveryOther`, a rival may have no panel in common. In all other cases an empty list is a gap.
@@ -216,7 +223,11 @@ fn collect_samples(
     }
     // A heat map shows the estimate of its complete rows and lists the missing rows beside it.
     let whole = !seen.missing || figure.figure.file.plot.kind == PlotKind::HeatMap;
-    seen.estimate = Estimate::from_values(&estimates).filter(|_| whole);
+    let estimate = match &figure.looks {
+        None => Estimate::from_values(&estimates),
+        Some(looks) => looks.estimate(&estimates),
+    };
+    seen.estimate = estimate.filter(|_| whole);
     seen
 }
 
@@ -225,6 +236,9 @@ const UNDECIDED_TEXT: &str = "the 95 % interval reaches across a limit, more see
 
 /// Text for a missing number if every flow finished.
 const NOT_MEASURED: &str = "not measured: a run is missing, nothing was sampled, or the reference is 0";
+
+/// Text for a claim whose points did not run, because the claims of the judged variant did not need them.
+const NOT_RUN: &str = "not run: the judged claims do not need it";
 
 fn unfinished_flows(figure: &FigurePlan, claim: &Claim, variant: Option<&Variant>) -> usize {
     // A number sampled over time exists even if a flow does not finish.
@@ -255,15 +269,13 @@ pub(crate) fn covered_points(figure: &FigurePlan, claim: &Claim) -> Vec<(usize, 
     panels.flat_map(|(p, _)| xs().map(move |(x, _)| (p, x))).collect()
 }
 
-/// Returns the compared numbers of one seed, each with its panel. There is one per panel and sweep value, or one per
-/// panel if the claim is about peaks. A claim about all curves has one for each curve.
-fn compared(
-    figure: &FigurePlan,
+/// Returns the curves that a claim is about, each with a panel and the sweep values that make one number. A claim about
+/// all curves has one entry for each curve.
+pub(crate) fn curves<'a>(
+    figure: &'a FigurePlan,
     claim: &Claim,
     variant: Option<&Variant>,
-    rival: Option<&str>,
-    seed: usize,
-) -> Vec<(usize, Option<f64>)> {
+) -> Vec<(usize, Vec<usize>, &'a Series)> {
     let mut found = Vec::new();
     for (p, xs) in groups(figure, claim) {
         let panel = &figure.panels[p];
@@ -275,36 +287,57 @@ fn compared(
             "*" => true,
             name => one.name == name && if has_exact { exact(one) } else { one.variant.is_none() },
         };
-        let largest = |panel: usize, series: &str, variant: Option<&Variant>, xs: &[usize], measure: &str| {
-            let values = xs.iter().map(|&x| figure.value(panel, series, variant, x, measure, seed));
-            reduce(Over::Max, &values.collect::<Option<Vec<_>>>()?)
-        };
         let present = figure.figure.file.series.iter().filter(|one| is_there(one));
-        for one in present.filter(about) {
-            let value = largest(p, &one.name, one.variant.as_ref(), &xs, &claim.measure);
-            let Some(versus) = &claim.versus else {
-                found.push((p, value));
-                continue;
-            };
-            let against = match versus.against {
-                None => Some(versus.series.as_deref().unwrap_or(&one.name)),
-                Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, xs[0])),
-                Some(Against::EveryOther) => {
-                    rival.filter(|rival| rivals::mean(figure, claim, (p, xs[0]), rival).is_some())
-                }
-            };
-            let other = versus.panel.as_ref().map_or(Some(p), |name| figure.panel(name));
-            let (Some(series), Some(other)) = (against, other) else { continue };
-            let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
-            // A sweep value that does not run at this size leaves nothing to compare with.
-            let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == value_text(at)));
-            let there = match at {
-                None => xs.clone(),
-                Some(found) => found.into_iter().collect(),
-            };
-            let base = largest(other, series, variant, &there, measure);
-            found.push((p, base.zip(value).and_then(|(base, value)| relation(claim.compare, value, base))));
-        }
+        found.extend(present.filter(about).map(|one| (p, xs.clone(), one)));
+    }
+    found
+}
+
+/// Returns panel and sweep values of the point that a claim is compared with. A sweep value that does not run at this
+/// size leaves nothing to compare with.
+pub(crate) fn place_of_other(
+    figure: &FigurePlan,
+    versus: &Versus,
+    panel: usize,
+    xs: &[usize],
+) -> Option<(usize, Vec<usize>)> {
+    let panel = versus.panel.as_ref().map_or(Some(panel), |name| figure.panel(name))?;
+    let at = versus.at.as_ref().map(|at| figure.xs.iter().position(|x| *x == value_text(at)));
+    Some((panel, at.map_or_else(|| xs.to_vec(), |found| found.into_iter().collect())))
+}
+
+/// Returns the compared numbers of one seed, each with its panel. There is one per panel and sweep value, or one per
+/// panel if the claim is about peaks. A claim about all curves has one for each curve.
+fn compared(
+    figure: &FigurePlan,
+    claim: &Claim,
+    variant: Option<&Variant>,
+    rival: Option<&str>,
+    seed: usize,
+) -> Vec<(usize, Option<f64>)> {
+    let largest = |panel: usize, series: &str, variant: Option<&Variant>, xs: &[usize], measure: &str| {
+        let values = xs.iter().map(|&x| figure.value(panel, series, variant, x, measure, seed));
+        reduce(Over::Max, &values.collect::<Option<Vec<_>>>()?)
+    };
+    let mut found = Vec::new();
+    for (p, xs, one) in curves(figure, claim, variant) {
+        let value = largest(p, &one.name, one.variant.as_ref(), &xs, &claim.measure);
+        let Some(versus) = &claim.versus else {
+            found.push((p, value));
+            continue;
+        };
+        let against = match versus.against {
+            None => Some(versus.series.as_deref().unwrap_or(&one.name)),
+            Some(Against::BestOfPanel) => rivals::best(figure, claim, (p, xs[0])),
+            Some(Against::EveryOther) => {
+                rival.filter(|rival| rivals::mean(figure, claim, (p, xs[0]), rival).is_some())
+            }
+        };
+        let other = place_of_other(figure, versus, p, &xs);
+        let (Some(series), Some((other, there))) = (against, other) else { continue };
+        let measure = versus.measure.as_ref().unwrap_or(&claim.measure);
+        let base = largest(other, series, variant, &there, measure);
+        found.push((p, base.zip(value).and_then(|(base, value)| relation(claim.compare, value, base))));
     }
     found
 }
@@ -338,6 +371,10 @@ fn relation(compare: Compare, value: f64, base: f64) -> Option<f64> {
 fn reduce(over: Over, values: &[f64]) -> Option<f64> {
     match over {
         Over::Mean => Estimate::from_values(values).map(|e| e.mean),
+        Over::GeometricMean => {
+            let logs: Vec<f64> = values.iter().map(|value| value.ln()).collect();
+            Estimate::from_values(&logs).map(|e| e.mean.exp())
+        }
         Over::Min => values.iter().copied().reduce(f64::min),
         Over::Max => values.iter().copied().reduce(f64::max),
     }
@@ -389,12 +426,22 @@ impl FigurePlan {
     /// the variant asked for.
     pub(crate) fn point(
         &self,
-        (panel, x): (usize, usize),
+        at: (usize, usize),
         series: &str,
         variant: Option<&Variant>,
     ) -> Option<&crate::paper::plan::Point> {
+        self.point_index(at, series, variant).map(|index| &self.points[index])
+    }
+
+    /// Returns the index of the [`FigurePlan::point`].
+    pub(crate) fn point_index(
+        &self,
+        (panel, x): (usize, usize),
+        series: &str,
+        variant: Option<&Variant>,
+    ) -> Option<usize> {
         let find = |wanted: Option<&Variant>| {
-            self.points.iter().find(|point| {
+            self.points.iter().position(|point| {
                 let known = &self.figure.file.series[point.series];
                 (point.panel, point.x) == (panel, x)
                     && known.name == series
@@ -409,10 +456,12 @@ impl FigurePlan {
         self.panels.iter().position(|panel| panel.name == name)
     }
 
-    /// Returns a measure of a point over all seeds, or `None` if a seed has no value.
+    /// Returns a measure of a point over all seeds, with looks over those that ran. Returns `None` if one of them has no
+    /// value.
     pub fn estimate(&self, point: &crate::paper::plan::Point, measure: usize) -> Option<Estimate> {
+        let wanted = point.observed.iter().filter(|seed| self.looks.is_none() || seed.is_some());
         let values: Option<Vec<f64>> =
-            point.observed.iter().map(|seed| seed.as_ref().and_then(|o| o.values[measure])).collect();
+            wanted.map(|seed| seed.as_ref().and_then(|o| o.values[measure])).collect();
         Estimate::from_values(&values?)
     }
 }
@@ -475,6 +524,21 @@ mod tests {
     }
 
     #[test]
+    fn ratios_to_the_best_are_averaged_as_factors() {
+        let one = |value: f64| [Some(value)];
+        let rows: [&[&[Option<f64>]]; 2] =
+            [&[&one(8.0), &one(4.0), &one(5.0)], &[&one(1.0), &one(4.0), &one(2.0)]];
+        let claim =
+            "series = 'a'\nversus = { against = 'best-of-panel' }\nover = 'geometric-mean'\nat_most = 1.0";
+        // 2 and a half.
+        assert!(
+            judged(claim, &rows)[0].measured.starts_with("1.00x"),
+            "{}",
+            judged(claim, &rows)[0].measured
+        );
+    }
+
+    #[test]
     fn all_curves_together_and_what_is_missing() {
         let one = |value: f64| [Some(value)];
         let rows: [&[&[Option<f64>]]; 2] =
@@ -517,8 +581,10 @@ mod tests {
             xs: vec![String::new()],
             seeds: vec![1],
             points: [2.0, 3.0, 4.0, 12.0, 8.0].into_iter().enumerate().map(point).collect(),
+            traffic: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
+            looks: None,
             figure,
         };
         let measured = |claim: usize| {
@@ -554,8 +620,10 @@ mod tests {
             xs: ["1", "2", "3"].map(str::to_owned).to_vec(),
             seeds: vec![1],
             points,
+            traffic: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
+            looks: None,
             figure,
         };
         judge(&plan, &plan.figure.file.claim[0]).remove(0)

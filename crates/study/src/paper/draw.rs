@@ -311,8 +311,10 @@ mod tests {
             xs: vec!["0.5".to_owned(), "1".to_owned()],
             seeds: Vec::new(),
             points: Vec::new(),
+            traffic: Vec::new(),
             changes_text: String::new(),
             observation_digest: String::new(),
+            looks: None,
             figure,
         };
         assert!(published(&plan, "m", 0).is_empty() && published(&plan, "other", 1).is_empty());

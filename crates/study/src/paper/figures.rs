@@ -74,8 +74,7 @@ fn row(paper: &Paper, record: &Record, shown: &Shown) -> PublishedRow {
         Some(judged) => (RowState::Stands(judged.standing), summary_of(judged)),
         None => (RowState::NotRun, "No claim of the paper has been recorded.".to_owned()),
     };
-    let options =
-        found.iter().map(|(id, figure)| format!("--figure {id} --{} --seeds {}", figure.size, figure.seeds));
+    let options = found.iter().map(|(id, figure)| figure.options(id));
     PublishedRow {
         paper: paper.name.clone(),
         name: shown.name.clone(),
@@ -156,14 +155,15 @@ pub fn claims_table(paper: &Paper) -> Result<String, PaperError> {
     );
     for shown in &paper.file.shown {
         for id in &shown.figures {
-            let claims = record.figures.get(id).map(|figure| &figure.claims[..]).unwrap_or_default();
-            for one in claims.iter().filter(|claim| claim.weight != Weight::Aside) {
+            let Some(figure) = record.figures.get(id) else { continue };
+            for one in figure.claims.iter().filter(|claim| claim.weight != Weight::Aside) {
                 let state = match one.weight {
                     Weight::Fitted => "fitted",
                     _ => one.state.word(),
                 };
                 let state = if one.variant == judged { format!("**{state}**") } else { state.to_owned() };
-                let cells = [&shown.name, &one.claim, &one.published, &one.variant, &one.measured, &state];
+                let measured = figure.measured_text(one);
+                let cells = [&shown.name, &one.claim, &one.published, &one.variant, &measured, &state];
                 let cells = cells.map(|cell| cell.replace('|', "\\|"));
                 text.push_str(&format!("| {} |\n", cells.join(" | ")));
             }

@@ -6,8 +6,9 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use crate::paper::labels::Lettering;
+use crate::paper::model::Metric;
 use crate::paper::picture::{Area, Backend, DrawError, FONT, Picture};
-use crate::paper::plan::FigurePlan;
+use crate::paper::plan::{FigurePlan, Traffic};
 use crate::paper::table::quantity;
 
 /// Cell of a map.
@@ -36,9 +37,14 @@ impl Cell {
     }
     /// Returns the index of the cell's level in [`LEVELS`], or `LEVELS.len()` if there is no number.
     pub(crate) fn level(&self) -> usize {
-        let at = |ratio: f64| LEVELS.iter().position(|&(most, _)| ratio <= most).unwrap_or(LEVELS.len() - 1);
-        self.ratio.map_or(LEVELS.len(), at)
+        level(self.ratio)
     }
+}
+
+/// Returns the index of the level of a ratio in [`LEVELS`], or `LEVELS.len()` if there is none.
+pub(crate) fn level(ratio: Option<f64>) -> usize {
+    let at = |ratio: f64| LEVELS.iter().position(|&(most, _)| ratio <= most).unwrap_or(LEVELS.len() - 1);
+    ratio.map_or(LEVELS.len(), at)
 }
 
 /// Upper bounds of the ratio to the row's best, with the text of the legend.
@@ -63,13 +69,26 @@ pub(crate) struct Row {
     pub(crate) cells: Vec<Option<Cell>>,
 }
 
-/// Returns the rows of the map of a measure.
+/// Returns the rows of the map of a measure. If only rows with jobs are judged by it, the map has no other rows.
 pub(crate) fn rows(figure: &FigurePlan, measure: usize) -> Vec<Row> {
-    let panels = 0..figure.panels.len();
-    panels.map(|panel| row(figure, panel, measure)).collect()
+    let file = &figure.figure.file;
+    let of_jobs = file.plot.judged.as_ref().is_some_and(|judged| judged.jobs == file.measure[measure].name);
+    let has = |panel: &usize| !of_jobs || figure.traffic.get(*panel) == Some(&Traffic::Jobs);
+    let rows = (0..figure.panels.len()).filter(has).map(|panel| row(figure, panel, measure));
+    match file.measure[measure].of {
+        Metric::SpuriousTimeouts => rows.filter_map(without_losses).collect(),
+        _ => rows.collect(),
+    }
 }
 
-fn row(figure: &FigurePlan, panel: usize, measure: usize) -> Row {
+/// Returns the row without the cells of runs that lost packets, or `None` if no cell is left.
+fn without_losses(mut row: Row) -> Option<Row> {
+    row.cells.iter_mut().for_each(|cell| *cell = cell.filter(|cell| cell.estimate.is_some()));
+    row.cells.iter().any(Option::is_some).then_some(row)
+}
+
+/// Returns the row of a panel.
+pub(crate) fn row(figure: &FigurePlan, panel: usize, measure: usize) -> Row {
     let mut cells = vec![None; figure.figure.file.series.len()];
     for point in figure.points.iter().filter(|point| point.panel == panel) {
         let unfinished = point.observed.iter().flatten().map(|seen| seen.unfinished).sum();
@@ -87,9 +106,9 @@ fn row(figure: &FigurePlan, panel: usize, measure: usize) -> Row {
 
 const LEFT_WIDTH: i32 = 250;
 const CELL_WIDTH: i32 = 74;
-const LINE: i32 = 22;
-const INK: RGBColor = RGBColor(30, 30, 30);
-const LABEL: Lettering = Lettering { points: 13, ink: INK };
+pub(crate) const LINE: i32 = 22;
+pub(crate) const INK: RGBColor = RGBColor(30, 30, 30);
+pub(crate) const LABEL: Lettering = Lettering { points: 13, ink: INK };
 
 type Rgb = (u8, u8, u8);
 
@@ -139,12 +158,24 @@ impl<'f> HeatMap<'f> {
     }
 }
 
+/// Draws the legend of the levels. `top` is its upper edge.
+pub(crate) fn draw_legend<B: Backend>(root: &Area<B>, top: i32) -> Result<(), DrawError> {
+    let mut x = 8;
+    for (level, says) in legend().enumerate() {
+        let (fill, _) = colours(level);
+        root.draw(&Rectangle::new([(x, top), (x + 16, top + 14)], fill.filled()))?;
+        root.draw_text(says, &style_of(13, &INK, HPos::Left), (x + 21, top + 8))?;
+        x += 36 + LABEL.width(says) as i32;
+    }
+    Ok(())
+}
+
 /// Returns the texts of the legend.
 fn legend() -> impl Iterator<Item = &'static str> {
     LEVELS.iter().map(|level| level.1).chain([UNFINISHED_TEXT])
 }
 
-fn legend_width() -> i32 {
+pub(crate) fn legend_width() -> i32 {
     legend().map(|says| 36 + LABEL.width(says) as i32).sum::<i32>() + 8
 }
 
@@ -163,14 +194,7 @@ impl Picture for HeatMap<'_> {
         let headings = headings(figure, rows);
         root.draw_text(&measure.name, &style_of(17, &INK, HPos::Left), (8, LINE * 2 / 3))?;
         let left = self.left_width();
-        let mut x = 8;
-        for (level, says) in legend().enumerate() {
-            let (fill, _) = colours(level);
-            let y = LINE + 6;
-            root.draw(&Rectangle::new([(x, y), (x + 16, y + 14)], fill.filled()))?;
-            root.draw_text(says, &style_of(13, &INK, HPos::Left), (x + 21, y + 8))?;
-            x += 36 + LABEL.width(says) as i32;
-        }
+        draw_legend(root, LINE + 6)?;
         let mut y = LINE * 3 + self.more_of_names();
         for (column, name) in (0..).zip(self.column_names()) {
             let at = left + CELL_WIDTH * column + CELL_WIDTH / 2;
@@ -203,7 +227,7 @@ impl Picture for HeatMap<'_> {
     }
 }
 
-fn style_of(size: i32, colour: &RGBColor, at: HPos) -> TextStyle<'_> {
+pub(crate) fn style_of(size: i32, colour: &RGBColor, at: HPos) -> TextStyle<'_> {
     TextStyle::from((FONT, size).into_font()).color(colour).pos(Pos::new(at, VPos::Center))
 }
 
@@ -217,7 +241,7 @@ pub(crate) fn headings<'a>(figure: &'a FigurePlan, rows: &[Row]) -> Vec<Option<&
     rows.iter().map(heading).collect()
 }
 
-fn colours(level: usize) -> (RGBColor, RGBColor) {
+pub(crate) fn colours(level: usize) -> (RGBColor, RGBColor) {
     let ((r, g, b), ink) = FILLS[level.min(FILLS.len() - 1)];
     (RGBColor(r, g, b), RGBColor(ink.0, ink.1, ink.2))
 }

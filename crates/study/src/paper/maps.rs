@@ -2,18 +2,21 @@
 
 use pathweave_report::escape;
 
+use crate::paper::by_jobs::ByJobs;
 use crate::paper::heat::{self, Cell, LEVELS, Row, UNFINISHED_TEXT};
+use crate::paper::judged;
 use crate::paper::model::PlotKind;
 use crate::paper::plan::{FigurePlan, Plan};
-use crate::paper::scores::{measures, scores};
+use crate::paper::scores::{measures, scored, scores};
 use crate::paper::table::quantity;
+use crate::paper::write::stem;
 
 const STYLE: &str = "\
 .map td{padding:.15rem .4rem;text-align:right;white-space:nowrap;border:1px solid var(--page)}\
 .map td small{opacity:.75;font-size:11px}.map td b{text-decoration:underline;text-underline-offset:2px}\
 .map tr:first-child th{white-space:nowrap}.map th{padding:.15rem .4rem}\
 .map th:first-child{position:sticky;left:0;background:var(--page);max-width:40vw;z-index:1}\
-.map .group th{padding-top:.7rem;border-bottom:0;max-width:none;white-space:nowrap}@media(min-width:82rem){.map{position:relative;left:50%;transform:translateX(-50%);width:max-content;\
+.map th small{font-weight:400;opacity:.75}.map .group th{padding-top:.7rem;border-bottom:0;max-width:none;white-space:nowrap}@media(min-width:82rem){.map{position:relative;left:50%;transform:translateX(-50%);width:max-content;\
 max-width:calc(100vw - 2rem)}}.key span{display:inline-block;padding:0 .5rem;margin:0 .2rem .2rem 0}";
 
 /// Returns the additional style rules of a page with maps, or nothing if no figure is a heat map.
@@ -24,7 +27,19 @@ pub(crate) fn style(plan: &Plan) -> String {
 
 /// Returns the maps of a figure and the scores of its curves.
 pub(crate) fn section(figure: &FigurePlan) -> String {
-    let mut text = score_tables(figure);
+    let mut text: String = judged::sentences(figure)
+        .iter()
+        .map(|words| format!("<p><strong>{}</strong></p>\n", escape(words)))
+        .collect();
+    if let Some(chart) = ByJobs::new(figure) {
+        let stem = stem(&figure.figure.id);
+        text.push_str(&chart.html());
+        text.push_str(&format!(
+            "<p class=\"note\"><a href=\"{stem}-by-jobs.svg\">SVG</a>, <a href=\"{stem}-by-jobs.png\">PNG</a></p>\n"
+        ));
+    }
+    text.push_str(&row_verdicts(figure));
+    text.push_str(&score_tables(figure));
     text.push_str("<p class=\"key\">Colour: ");
     for (level, says) in LEVELS.iter().map(|level| level.1).chain([UNFINISHED_TEXT]).enumerate() {
         text.push_str(&format!("<span class=\"h{level}\">{}</span>", escape(says)));
@@ -36,10 +51,32 @@ pub(crate) fn section(figure: &FigurePlan) -> String {
     text
 }
 
+/// Returns the verdict on each row, and its spurious timeouts, as a folded table. Returns nothing without rules of
+/// judgement.
+fn row_verdicts(figure: &FigurePlan) -> String {
+    let mut lines = String::new();
+    for (panel, words) in judged::row_verdicts(figure) {
+        let spurious = judged::spurious(figure, panel).map_or(String::new(), |of| of.words(figure));
+        lines.push_str(&format!(
+            "<tr><th>{}</th><td>{}</td><td>{}</td></tr>\n",
+            escape(&figure.panels[panel].name),
+            escape(&words.join("; ")),
+            escape(&spurious)
+        ));
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    format!(
+        "<details><summary>Verdict on each row</summary><table><tr><th>Row</th><th>Verdict: value of the best, ratios of the \
+         next and of the last</th><th>Timeouts although no packet was lost</th></tr>\n{lines}</table></details>\n"
+    )
+}
+
 /// Returns the scores of each curve in words, by every measure drawn.
 fn score_tables(figure: &FigurePlan) -> String {
     let mut text = String::new();
-    for (place, measure) in measures(figure).into_iter().enumerate() {
+    for (place, measure) in scored(figure).enumerate() {
         let name = escape(&figure.figure.file.measure[measure].name);
         let open = if place == 0 { " open" } else { "" };
         text.push_str(&format!("<details{open}><summary>Verdict by {name}</summary><table>\n"));

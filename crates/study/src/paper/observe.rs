@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_records::{
-    Departures, FlowRecord, FlowStatus, Role, RunResult, SeriesKind, jain_index, percentile,
+    Departures, FlowRecord, FlowStatus, Role, RunResult, SeriesKind, group_jobs, jain_index, job_time_ns,
+    percentile,
 };
 
 use crate::paper::model::{FigureFile, Measure, Metric, PlotKind, Stat, Term, Trace};
@@ -112,6 +113,15 @@ fn values(of: Metric, which: &FlowFilter<'_>, run: &RunResult) -> Option<Vec<f64
         Metric::JobTime => {
             let jobs = run.jobs.iter().filter(|job| of_group(job.group) && measured(job.group));
             jobs.map(|job| Some(job.completion_ps()? as f64 / 1e3)).collect()
+        }
+        Metric::TimeOfJobs => {
+            let jobs = group_jobs(run, |index| of_group(index) && measured(index));
+            job_time_ns(&jobs).map(|time| vec![time])
+        }
+        Metric::SpuriousTimeouts => {
+            let lost: u64 = run.links.iter().map(|link| link.dropped_packets + link.trimmed_packets).sum();
+            let timeouts = flows().map(|flow| u64::from(flow.timeouts)).sum();
+            total(timeouts).filter(|_| lost == 0)
         }
         Metric::Queue => Some(run.links.iter().map(|link| link.max_queue_bytes as f64).collect()),
         Metric::AckShare => ack_share(run).map(|share| vec![share]),
@@ -276,7 +286,9 @@ fn resolve(term: &Term, run: &RunResult) -> Option<(SeriesKind, u32, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_records::{Gaps, LinkTotals, NodeInfo, NodeKind, PathLength, RunInfo, SeriesSample};
+    use pathweave_records::{
+        Gaps, JobRecord, LinkTotals, NodeInfo, NodeKind, PathLength, RunInfo, SeriesSample,
+    };
 
     fn measure(text: &str) -> Measure {
         toml::from_str(text).unwrap()
@@ -400,6 +412,22 @@ mod tests {
         run.flows[1].status = FlowStatus::Unfinished;
         assert_eq!(of(&run, "of = \"fct\""), None);
         assert_eq!(of(&run, "of = \"unfinished\""), Some(1.0));
+    }
+
+    #[test]
+    fn jobs_have_one_time_and_timeouts_are_spurious_without_a_loss() {
+        let mut run = two_flows();
+        assert_eq!(of(&run, "of = \"time-of-jobs\""), None, "a run without jobs");
+        let job = |job, us: u64| JobRecord { job, finish_ps: Some(us * 1_000_000), ..JobRecord::default() };
+        run.jobs = vec![job(0, 3), job(1, 7)];
+        assert_eq!(of(&run, "of = \"time-of-jobs\""), Some(7e3));
+        run.jobs[0].finish_ps = None;
+        assert_eq!(of(&run, "of = \"time-of-jobs\""), None);
+        run.flows[0].timeouts = 2;
+        run.flows[1].timeouts = 3;
+        assert_eq!(of(&run, "of = \"spurious-timeouts\""), Some(5.0));
+        run.links[0].dropped_packets = 1;
+        assert_eq!(of(&run, "of = \"spurious-timeouts\""), None);
     }
 
     #[test]

@@ -171,13 +171,7 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
     let file = &figure.figure.file;
     let mut text =
         format!("<h2 id=\"{0}\">{1}: {2}</h2>\n", stem(&figure.figure.id), name(figure), escape(&file.title));
-    let seeds = figure.seeds.len();
-    text.push_str(&format!(
-        "<p class=\"note\">{}. {} seed{}.",
-        escape(&file.section),
-        seeds,
-        if seeds == 1 { "" } else { "s" }
-    ));
+    text.push_str(&format!("<p class=\"note\">{}. {}.", escape(&file.section), figure.seeds_text()));
     if !figure.changes_text.is_empty() {
         text.push_str(&format!(" {}", escape(&figure.changes_text)));
     }

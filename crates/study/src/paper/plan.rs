@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use pathweave_policy::{AnyPolicy, MpRdma, PolicyConfig, Udmp, find_scheme};
-use pathweave_records::RunResult;
-use pathweave_scenario::{Changes, Loaded};
+use pathweave_records::{Role, RunResult};
+use pathweave_scenario::{Changes, Loaded, Prepared};
 use toml::{Table, Value};
 
 use crate::paper::catalogue::{Figure, Paper};
 use crate::paper::check::check;
 use crate::paper::error::PaperError;
+use crate::paper::looks::Looks;
 use crate::paper::model::{Metric, Panel, Part, Series, Variant, value_text};
 use crate::paper::observe::{Observed, observe};
 use crate::paper::run_cache;
@@ -28,6 +29,23 @@ pub struct Point {
     pub observed: Vec<Option<Observed>>,
 }
 
+/// Traffic of a panel, which decides how its row is judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    /// Jobs: all messages are given at the start, or begin when others end.
+    Jobs,
+    /// Flows that arrive over time.
+    Arrivals,
+}
+
+impl Traffic {
+    fn of(prepared: &Prepared) -> Self {
+        let spec = &prepared.spec;
+        let mut groups = spec.graph.jobs().iter().map(|job| &spec.groups[usize::from(job.group.0)]);
+        if groups.any(|group| group.role == Role::Foreground) { Traffic::Jobs } else { Traffic::Arrivals }
+    }
+}
+
 /// Figure with its points.
 #[derive(Clone, Debug)]
 pub struct FigurePlan {
@@ -41,10 +59,14 @@ pub struct FigurePlan {
     pub seeds: Vec<u64>,
     /// Every combination of panel, curve and sweep value.
     pub points: Vec<Point>,
+    /// Traffic of each panel of a heat map with rules of judgement. Empty for other figures.
+    pub traffic: Vec<Traffic>,
     /// Description of the changes against the paper.
     pub changes_text: String,
     /// Digest of everything that the figure takes from a run.
     pub(crate) observation_digest: String,
+    /// Schedule by which runs stop once the claims are decided. `None` if every point has all seeds.
+    pub looks: Option<Looks>,
 }
 
 impl FigurePlan {
@@ -158,7 +180,7 @@ impl Plan {
         };
         let xs = sweep.iter().map(|value| value.as_ref().map(value_text).unwrap_or_default()).collect();
         let number = self.figures.len();
-        let mut points = Vec::new();
+        let (mut points, mut traffic) = (Vec::new(), Vec::new());
         for (p, panel) in panels.iter().enumerate() {
             for (s, series) in file.series.iter().enumerate().filter(|(_, series)| series.is_in(panel)) {
                 for (x, value) in sweep.iter().enumerate() {
@@ -180,6 +202,9 @@ impl Plan {
                             true => run_cache::key(&format!("{identity}\nmeasured: {}", self.method)),
                             false => run_cache::key(&identity),
                         };
+                        if file.plot.judged.is_some() && traffic.len() == p {
+                            traffic.push(Traffic::of(&prepared(&loaded, &label)?));
+                        }
                         let run = match known.get(&key) {
                             Some(&run) => run,
                             None => {
@@ -214,8 +239,10 @@ impl Plan {
             xs,
             seeds,
             points,
+            traffic,
             changes_text: says,
             observation_digest: looked_at,
+            looks: None,
             figure,
         });
         Ok(())
@@ -334,9 +361,12 @@ fn label(figure: &Figure, panel: &Panel, series: &Series, value: Option<&Value>,
     format!("{} seed {seed}", parts.join(", "))
 }
 
+fn prepared(loaded: &Loaded, label: &str) -> Result<Prepared, PaperError> {
+    loaded.prepare().map_err(|findings| PaperError::Scenario { label: label.to_owned(), findings })
+}
+
 fn cost(loaded: &Loaded, label: &str) -> Result<f64, PaperError> {
-    let wrong = |findings| PaperError::Scenario { label: label.to_owned(), findings };
-    let prepared = loaded.prepare().map_err(wrong)?;
+    let prepared = prepared(loaded, label)?;
     Ok(prepared.spec.graph.messages().iter().map(|message| message.size.get() as f64).sum())
 }
 

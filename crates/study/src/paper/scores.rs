@@ -1,7 +1,9 @@
 //! Scores of each curve over all rows of a heat map, in words and as CSV.
 
+use crate::paper::by_jobs::{ByJobs, CSV_HEAD};
 use crate::paper::heat::{Row, rows};
-use crate::paper::model::PlotKind;
+use crate::paper::judged;
+use crate::paper::model::{Metric, PlotKind};
 use crate::paper::plan::{FigurePlan, Plan};
 use crate::paper::table::quoted;
 
@@ -83,10 +85,17 @@ impl Score {
     }
 }
 
-/// Returns the heat maps of a plan with the measures that they draw.
+/// Returns the heat maps of a plan with the measures by which curves have scores.
 pub(crate) fn maps(plan: &Plan) -> impl Iterator<Item = (&FigurePlan, usize)> {
     let figures = plan.figures.iter().filter(|figure| figure.figure.file.plot.kind == PlotKind::HeatMap);
-    figures.flat_map(|figure| measures(figure).into_iter().map(move |measure| (figure, measure)))
+    figures.flat_map(|figure| scored(figure).map(move |measure| (figure, measure)))
+}
+
+/// Returns the measures by which curves have scores. Spurious timeouts are not among them, because their best is 0.
+pub(crate) fn scored(figure: &FigurePlan) -> impl Iterator<Item = usize> {
+    let is_scored =
+        move |measure: &usize| figure.figure.file.measure[*measure].of != Metric::SpuriousTimeouts;
+    measures(figure).into_iter().filter(is_scored)
 }
 
 /// Returns the measures that a heat map draws.
@@ -96,9 +105,11 @@ pub(crate) fn measures(figure: &FigurePlan) -> Vec<usize> {
     file.plot.measures.iter().filter_map(index).collect()
 }
 
-/// Returns the scores of each curve over all rows of each heat map, by the first measure drawn.
+/// Returns the verdict by the measure of each kind of rows, and the scores of each curve over all rows of each heat map,
+/// by the first measure drawn.
 pub fn scores_text(plan: &Plan) -> String {
-    let mut text = String::new();
+    let mut text: String =
+        plan.figures.iter().flat_map(judged::sentences).map(|words| words + "\n").collect();
     let mut last = "";
     for (figure, measure) in maps(plan) {
         if std::mem::replace(&mut last, &figure.figure.id) == figure.figure.id {
@@ -146,22 +157,34 @@ pub(crate) fn scores_csv(plan: &Plan) -> Option<String> {
 
 /// Returns the rows of heat maps as CSV, or `None` without a heat map.
 pub(crate) fn rows_csv(plan: &Plan) -> Option<String> {
-    let mut text = "figure,panel,group,role,tags,parts\n".to_owned();
+    let mut text = "figure,panel,group,role,tags,parts,verdict,spurious_timeouts\n".to_owned();
     let head = text.len();
     for figure in plan.figures.iter().filter(|figure| figure.figure.file.plot.kind == PlotKind::HeatMap) {
-        for panel in &figure.panels {
+        let verdicts = judged::row_verdicts(figure);
+        for (number, panel) in figure.panels.iter().enumerate() {
+            let verdict = verdicts.iter().find(|(of, _)| *of == number).map(|(_, words)| words.join("; "));
+            let spurious = judged::spurious(figure, number).map(|of| of.words(figure));
             text.push_str(&format!(
-                "{},{},{},{},{},{}\n",
+                "{},{},{},{},{},{},{},{}\n",
                 quoted(&figure.figure.id),
                 quoted(&panel.name),
                 quoted(&panel.group),
                 panel.role.map_or("", |role| role.name()),
                 quoted(&panel.tags.join(" ")),
-                quoted(&panel.parts.join(" "))
+                quoted(&panel.parts.join(" ")),
+                quoted(&verdict.unwrap_or_default()),
+                quoted(&spurious.unwrap_or_default())
             ));
         }
     }
     (text.len() > head).then_some(text)
+}
+
+/// Returns the charts by jobs as CSV, or `None` without one.
+pub(crate) fn by_jobs_csv(plan: &Plan) -> Option<String> {
+    let charts = plan.figures.iter().filter_map(|figure| Some(ByJobs::new(figure)?.csv(&figure.figure.id)));
+    let text: String = charts.collect();
+    (!text.is_empty()).then(|| format!("{CSV_HEAD}{text}"))
 }
 
 #[cfg(test)]

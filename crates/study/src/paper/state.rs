@@ -61,7 +61,7 @@ impl State {
 
     /// Returns the state of `claim`, from the mean over seeds and its confidence interval.
     pub fn judge(claim: &Claim, estimate: Estimate) -> Self {
-        let half = estimate.ci95.unwrap_or(0.0);
+        let half = if is_refuted_count(claim, estimate) { 0.0 } else { estimate.ci95.unwrap_or(0.0) };
         let [low, mean, high] = [-half, 0.0, half].map(|by| of_value(claim, estimate.mean + by));
         let agrees = |state| state == State::Agrees;
         // An interval that begins in `Exceeds` and ends in `FallsShort` contains every agreeing number.
@@ -72,6 +72,13 @@ impl State {
             mean
         }
     }
+}
+
+/// Returns true if the claim is that something never happens, and it happened. Measures are not negative, so a mean of
+/// zero needs every number to be zero, and one that is not leaves no doubt.
+fn is_refuted_count(claim: &Claim, estimate: Estimate) -> bool {
+    let is_never = claim.versus.is_none() && claim.at_least.is_none() && claim.at_most == Some(0.0);
+    is_never && claim.tolerance == 0.0 && estimate.mean > 0.0
 }
 
 /// Returns the state for an exact number.
@@ -188,5 +195,10 @@ mod tests {
         assert_eq!(of(1.1, 0.3), State::FallsShort);
         assert_eq!(of(2.5, 9.0), State::Undecided);
         assert_eq!(State::judge(&two, Estimate { mean: 2.0, ci95: None, n: 1 }), State::Agrees);
+        // Pauses in one seed of ten: the interval contains 0, yet there are pauses.
+        let never = |limits| State::judge(&claim(limits), estimate(45.0, 48.0));
+        assert_eq!(never("at_most = 0"), State::FallsShort);
+        assert_eq!([never("at_most = 1"), never("at_most = 0\ntolerance = 1")], [State::Undecided; 2]);
+        assert_eq!(State::judge(&claim("at_most = 0"), estimate(0.0, 0.0)), State::Agrees);
     }
 }

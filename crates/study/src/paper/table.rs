@@ -97,7 +97,8 @@ pub fn rankings_text(plan: &Plan) -> String {
 pub(crate) fn quantity(of: Metric, stat: Stat) -> Quantity {
     match (of, stat) {
         (_, Stat::Jain | Stat::MaxOverMean) => Quantity::Plain,
-        (_, Stat::TimeBelow) | (Metric::Fct | Metric::AckedFct | Metric::JobTime | Metric::Gaps, _) => {
+        (_, Stat::TimeBelow)
+        | (Metric::Fct | Metric::AckedFct | Metric::JobTime | Metric::TimeOfJobs | Metric::Gaps, _) => {
             Quantity::TimeNs
         }
         (Metric::Throughput | Metric::HostThroughput | Metric::Trace | Metric::PolicyRate, _) => {
@@ -125,6 +126,7 @@ pub(crate) fn quantity(of: Metric, stat: Stat) -> Quantity {
             | Metric::Pauses
             | Metric::Drops
             | Metric::Retransmissions
+            | Metric::SpuriousTimeouts
             | Metric::Unfinished,
             _,
         ) => Quantity::Count,

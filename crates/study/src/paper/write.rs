@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::sweep::{LOCK, RUNS, RunStore};
 use serde::Serialize;
 
+use crate::paper::by_jobs::ByJobs;
 use crate::paper::claims::Verdict;
 use crate::paper::draw;
 use crate::paper::error::PaperError;
@@ -76,11 +77,23 @@ impl Destination {
             file(format!("{}.svg", stem(id)), svg.clone().into_bytes());
             pictures.push(Some(svg));
         }
+        for (figure, chart) in plan.figures.iter().filter_map(|figure| Some((figure, ByJobs::new(figure)?))) {
+            let id = &figure.figure.id;
+            let failed = |why: DrawError| PaperError::Plot { figure: id.clone(), message: why.to_string() };
+            let RenderedPicture { svg, png } = RenderedPicture::new(&chart).map_err(failed)?;
+            file(format!("{}-by-jobs.png", stem(id)), png);
+            file(format!("{}-by-jobs.svg", stem(id)), svg.into_bytes());
+        }
         file("claims.json".to_owned(), json(verdicts).into_bytes());
         file("measures.csv".to_owned(), table::measures_csv(plan).into_bytes());
         file("samples.csv".to_owned(), table::samples_csv(plan).into_bytes());
         file("traces.csv".to_owned(), table::traces_csv(plan).into_bytes());
-        for (name, text) in [("scores.csv", scores::scores_csv(plan)), ("rows.csv", scores::rows_csv(plan))] {
+        let tables = [
+            ("scores.csv", scores::scores_csv(plan)),
+            ("rows.csv", scores::rows_csv(plan)),
+            ("by-jobs.csv", scores::by_jobs_csv(plan)),
+        ];
+        for (name, text) in tables {
             if let Some(text) = text {
                 file(name.to_owned(), text.into_bytes());
             }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::validate::catalogue::Case;
 use crate::validate::figures::Figures;
-use crate::validate::measured::MeasuredReport;
+use crate::validate::measured::{MeasuredReport, TrainingReport};
 use crate::validate::model::{Band, Bands, Stat};
 
 /// Figure of ours beside the same figure of a peer or a law.
@@ -81,6 +81,9 @@ pub struct Outcome {
     /// Measured and modelled values, if the reference is hardware.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredReport>,
+    /// Measured and simulated steps of training.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<TrainingReport>,
 }
 
 impl Outcome {
@@ -94,6 +97,7 @@ impl Outcome {
             cpu_ratio: theirs.filter(|_| ours > 0.0).map(|theirs| theirs / ours),
             trials,
             measured: None,
+            training: None,
         }
     }
 

@@ -22,7 +22,8 @@ pub use figures::{Curve, Figures, flows_digest};
 pub use judge::{CaseRuns, Outcome, Row};
 pub use law::Law;
 pub use measured::{
-    Fitted, MeasuredReport, MeasuredRow, Modelled, Role, RowState, Share, measured_markdown, measured_text,
+    Estimated, FittedEfficiency, GenerationFit, MeasuredReport, MeasuredRow, Role, RowState, Share,
+    TrainingReport, TrainingRow, measured_markdown, measured_text, training_markdown, training_text,
 };
 pub use model::{
     Band, Bands, CaseFile, Cause, Experiment, KnownMiss, Measure, Measured, MeasuredTable, Packets, Peer,

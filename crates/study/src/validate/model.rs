@@ -89,6 +89,8 @@ pub struct Measured {
 pub enum MeasuredTable {
     /// Collectives of nccl-tests and rccl-tests.
     Collectives,
+    /// Steps of training.
+    Training,
 }
 
 /// Rows outside of their bars for one cause.

@@ -170,6 +170,7 @@ mod tests {
             cpu_ratio: None,
             trials,
             measured: None,
+            training: None,
         };
         let tally = ValidityCounts::of(std::slice::from_ref(&outcome));
         assert_eq!(tally, ValidityCounts { runs: 4, inside: 1, wrong: 1, outside: 2, unnecessary: 1 });

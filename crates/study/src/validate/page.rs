@@ -83,6 +83,10 @@ fn section(case: &Case, outcome: &Outcome) -> String {
         text.push_str(&by_scheme(case, outcome));
         return text;
     }
+    if let Some(report) = &outcome.training {
+        text.push_str(&measured::training_section(report));
+        return text;
+    }
     if let Some(report) = &outcome.measured {
         text.push_str(&measured::section(report));
         return text;

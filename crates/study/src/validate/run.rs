@@ -9,7 +9,7 @@ use crate::validate::error::ValidateError;
 use crate::validate::figures::{Figures, completion_us, flows_digest};
 use crate::validate::judge::{CaseRuns, Outcome, judge};
 use crate::validate::law::HEADROOM;
-use crate::validate::model::{Bands, Experiment};
+use crate::validate::model::{Bands, Experiment, MeasuredTable};
 
 /// Reason why a case was not completed.
 #[derive(Debug)]
@@ -41,6 +41,10 @@ pub fn runs(
     }
     if let Some(one) = &case.file.one_port {
         return Ok(Outcome::new(case, crate::validate::ports::trials(case, one, make)?));
+    }
+    if let Some(measured) = case.file.measured.as_ref().filter(|of| of.table == MeasuredTable::Training) {
+        let (trial, report) = crate::validate::measured::training_trial(measured, make)?;
+        return Ok(Outcome { training: Some(report), ..Outcome::new(case, vec![trial]) });
     }
     if let Some(measured) = &case.file.measured {
         let (trial, report) = crate::validate::measured::trial(measured)?;

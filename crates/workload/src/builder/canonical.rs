@@ -72,6 +72,7 @@ impl GraphBuilder {
         Ok(MessageGraph {
             hosts: self.hosts,
             groups: self.groups,
+            memory: self.memory,
             jobs: self.jobs,
             total_bytes: messages.iter().map(|message| u128::from(message.size.get())).sum(),
             messages,

@@ -74,7 +74,12 @@ mod tests {
 
     fn label(activity: &str, number: Option<u32>) -> Option<Label> {
         let algorithm = Algorithm::Ring;
-        let collective = number.map(|number| CollectiveLabel { number, ranks: 4, algorithm, measure: None });
+        let collective = number.map(|number| CollectiveLabel {
+            number,
+            ranks: 4,
+            algorithm: algorithm.name(),
+            measure: None,
+        });
         Some(Label { activity: activity.to_owned(), part: None, parallelism: None, collective })
     }
 

@@ -4,12 +4,26 @@ use pathweave_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Operation, Plan};
+use super::planned::Library;
 use crate::algorithm::Algorithm;
+use crate::nccl::Gpu;
 
 /// Algorithms of the collectives of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Algorithms {
+    /// Library whose collectives run.
+    #[serde(default, skip_serializing_if = "Library::is_default")]
+    pub library: Library,
+    /// Model of GPU, for library = "nccl". Default: that of the servers' model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<Gpu>,
+    /// Factor of the latencies of NCCL's protocol Simple. Default: the value fitted to the GPU's generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<f64>,
+    /// Part of the rate of links that NCCL keeps busy. Default: the value fitted to the GPU's generation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bandwidth: Option<f64>,
     /// Algorithm of all-reduces.
     #[serde(default = "ring")]
     pub all_reduce: Algorithm,
@@ -50,6 +64,10 @@ pub(crate) fn chunk() -> Bytes {
 impl Default for Algorithms {
     fn default() -> Self {
         Algorithms {
+            library: Library::Blocks,
+            gpu: None,
+            latency: None,
+            bandwidth: None,
             all_reduce: ring(),
             reduce_scatter: ring(),
             all_gather: ring(),

@@ -15,6 +15,7 @@ mod graph_medium;
 mod halving;
 mod hierarchical;
 mod plan;
+mod planned;
 mod ring;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,10 @@ pub(crate) use declare::{Ranks, Through};
 use folded::FoldedMedium;
 pub(crate) use graph_medium::{GraphMedium, Sizes};
 pub use plan::Operation;
-pub(crate) use plan::Plan;
+pub(crate) use plan::{BadPlan, Plan};
+pub use planned::Library;
+pub(crate) use planned::Planned;
+pub(crate) use tree::{Tree, double_tree};
 
 use crate::error::WorkloadError;
 

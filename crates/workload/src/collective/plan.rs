@@ -156,7 +156,7 @@ impl Plan {
         Steps {
             kind: self.operation.name(),
             ranks: self.ranks,
-            algorithm: self.algorithm,
+            algorithm: self.algorithm.name(),
             measure: Some(self.operation.measure(self.ranks, self.size)),
             parallelism,
         }

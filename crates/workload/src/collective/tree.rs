@@ -4,10 +4,10 @@ use super::{Arrived, Blocks, Medium, Transfer};
 use crate::error::WorkloadError;
 
 /// A tree of ranks.
-struct Tree {
-    parent: Vec<Option<usize>>,
+pub(crate) struct Tree {
+    pub(crate) parent: Vec<Option<usize>>,
     /// Ranks from the root on, parents before children.
-    order: Vec<usize>,
+    pub(crate) order: Vec<usize>,
 }
 
 impl Tree {
@@ -72,7 +72,7 @@ fn parent_of(place: usize, n: usize) -> Option<usize> {
 /// The two trees of Sanders, Speck and Träff ("Two-tree algorithms for full bandwidth broadcast, reduction
 /// and scan", 2009), in NCCL's form. The second tree is the first one mirrored if `n` is even, and shifted by
 /// one if `n` is odd. So a leaf of one tree is an inner node of the other.
-fn double_tree(n: usize) -> [Tree; 2] {
+pub(crate) fn double_tree(n: usize) -> [Tree; 2] {
     let seat = |place: usize| if n.is_multiple_of(2) { n - 1 - place } else { (place + 1) % n };
     let mut second = vec![None; n];
     for place in 0..n {

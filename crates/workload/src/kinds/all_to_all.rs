@@ -126,7 +126,7 @@ impl AllToAll {
         let steps = Steps {
             kind: "all-to-all",
             ranks: n,
-            algorithm: Algorithm::Direct,
+            algorithm: Algorithm::Direct.name(),
             measure: Some(measure),
             parallelism: None,
         };

@@ -7,6 +7,7 @@ mod flows;
 mod goal;
 mod incast;
 mod moe;
+mod nccl;
 mod permutation;
 mod pipeline;
 mod placement;
@@ -24,6 +25,7 @@ pub use flows::{FlowFormat, FlowHost, FlowSpec, Flows, check_flows};
 pub use goal::Goal;
 pub use incast::{Draw, Incast};
 pub use moe::{Exchange, Moe};
+pub use nccl::Nccl;
 pub use permutation::{Pattern, Permutation};
 pub use pipeline::{Pipeline, Schedule};
 pub use placement::{GroupSize, Placement};
@@ -31,7 +33,10 @@ pub use poisson::{LoadOf, Pairs, Poisson};
 pub use ring_all_reduce::RingAllReduce;
 pub use simai::{BuiltinSimAi, SimAi, builtin_simai};
 pub use training::{Model, Training};
-pub use transformer::{FeedForward, Optimizer, Transformer, TransformerModel};
+pub use transformer::{
+    ContextParallelism, FeedForward, GpuData, GpuModel, ModelChoice, ModelFile, Optimizer, PipelineSchedule,
+    Precision, Recomputation, TrainingMemory, Transformer, TransformerModel,
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +57,17 @@ macro_rules! registry {
             /// Returns the name of the kind.
             pub fn kind(&self) -> &'static str {
                 match self { $(Traffic::$kind(_) => $name,)* }
+            }
+            /// Returns true if the application waits for the last message of a step, not for each message by itself.
+            pub fn has_steps(&self) -> bool {
+                !matches!(
+                    self,
+                    Traffic::Permutation(_)
+                        | Traffic::Incast(_)
+                        | Traffic::AllToAll(_)
+                        | Traffic::Poisson(_)
+                        | Traffic::Flows(_)
+                )
             }
             /// Returns the files that the configuration names, each with its field.
             pub fn files(&mut self) -> Vec<(&'static str, &mut String)> {
@@ -74,6 +90,7 @@ registry! {
     "all-to-all" AllToAll: "Every host of a group sends to every other.",
     "ring-all-reduce" RingAllReduce: "Groups of hosts add up a vector around a ring, step by step.",
     "collective" Collective: "All-reduce, all-gather, reduce-scatter, all-to-all, broadcast, reduce, by several algorithms.",
+    "nccl" Nccl: "Collectives as NCCL executes them on servers with GPUs: rings, trees, NVLS, PAT, protocols, PXN.",
     "moe" Moe: "Mixture-of-experts layers: tokens go to the hosts of their experts and come back.",
     "pipeline" Pipeline: "Pipeline-parallel training: stages pass activations on and gradients back.",
     "training" Training: "Data-parallel training: gradients of real models, reduced while backward still computes.",

@@ -177,7 +177,13 @@ impl Moe {
             Exchange::Direct => Algorithm::Direct,
             Exchange::Pairwise => Algorithm::Pairwise,
         };
-        Steps { kind, ranks, algorithm, measure: None, parallelism: Some(Parallelism::Expert) }
+        Steps {
+            kind,
+            ranks,
+            algorithm: algorithm.name(),
+            measure: None,
+            parallelism: Some(Parallelism::Expert),
+        }
     }
 
     /// Declares a message of `bytes(src, dst)` for each pair of hosts. Returns the messages that each host

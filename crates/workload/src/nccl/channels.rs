@@ -121,8 +121,7 @@ fn nvls(system: &System) -> Option<Graph> {
 /// Returns the rings of a full mesh: the links divide into gpus - 1 rings, and with NICs into one ring more, because
 /// each GPU then is the last of a ring.
 fn mesh(system: &System) -> Graph {
-    let (links, _) = system.gpu.links();
-    let link_gbs = system.scale_up_gbs / f64::from(links);
+    let link_gbs = system.link_gbs();
     if system.servers == 1 {
         return Graph { channels: system.gpus - 1, intra_gbs: link_gbs, inter_gbs: link_gbs };
     }

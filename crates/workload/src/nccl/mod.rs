@@ -2,7 +2,7 @@
 //!
 //! [`System`] describes GPUs, servers and NICs. [`Channels::of`] computes the channels that NCCL's search finds on
 //! them. [`Tuner`] holds latency and bandwidth of each algorithm and protocol for one operation. [`Tuner::choose`]
-//! returns the one that takes least time for a size, as the library does. The tables are those of NCCL 2.30.7 (commit
+//! returns the one that takes least time for a size, as the library does. [`Plan`] executes it as messages. The tables are those of NCCL 2.30.7 (commit
 //! 5067397c), and for MI300X those of RCCL (rocm-systems, commit 03a89144).
 //!
 //! ```
@@ -22,10 +22,15 @@ mod bus;
 mod channels;
 mod collnet;
 mod error;
+mod fitted;
 mod gpu;
+mod hops;
+mod measured;
 mod rccl;
+mod run;
 mod system;
 mod tables;
+mod team;
 #[cfg(test)]
 mod tests;
 mod tuner;
@@ -35,6 +40,11 @@ pub use algorithm::{Algorithm, Choices, Protocol};
 pub use bus::bus_factor;
 pub use channels::{Channels, Graph};
 pub use error::NcclError;
+pub use fitted::Fitted;
 pub use gpu::{Generation, Gpu};
+pub use measured::{NcclTests, NcclTestsRow, parse_nccl_tests};
+pub(crate) use run::{MOST_MESSAGES, Plan, Wanted};
+pub use run::{NcclAlgorithm, NcclProtocol};
 pub use system::{Cpu, NicPath, Sharp, System};
+pub(crate) use team::{Site, Team};
 pub use tuner::{Choice, Tuner};

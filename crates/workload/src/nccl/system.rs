@@ -1,7 +1,7 @@
 //! Servers and NICs of a communicator.
 
 use pathweave_units::Rate;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::error::{NcclError, refuse};
 use super::gpu::{Generation, Gpu};
@@ -12,7 +12,7 @@ const MOST_RANKS: u64 = 1 << 24;
 const MOST_NICS: u32 = 1_024;
 
 /// Processor of the servers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Cpu {
     /// Intel x86.
@@ -93,6 +93,11 @@ impl System {
     /// Returns the number of GPUs.
     pub fn ranks(&self) -> u32 {
         self.servers * self.gpus
+    }
+
+    /// Returns the usable GB/s of a link of a GPU, if the servers' GPUs are joined by links.
+    pub fn link_gbs(&self) -> f64 {
+        self.scale_up_gbs / f64::from(self.gpu.links().0)
     }
 
     /// Returns the rate of a NIC in GB/s.

@@ -74,6 +74,21 @@ impl Tuner {
         Ok(tuner)
     }
 
+    pub(super) fn system(&self) -> &System {
+        &self.system
+    }
+    pub(super) fn operation(&self) -> Operation {
+        self.operation
+    }
+
+    /// Returns the bandwidth of an algorithm before its conversion to algorithm bandwidth. `None` if it cannot do the
+    /// operation.
+    pub(super) fn bus_gbs(&self, algorithm: Algorithm, protocol: Protocol) -> Option<f64> {
+        let of = |cost: &&Cost| (cost.algorithm, cost.protocol) == (algorithm, protocol);
+        let cost = self.costs.iter().find(of)?;
+        Some(cost.bandwidth_gbs / self.bus_to_algorithm(algorithm))
+    }
+
     /// Returns the channels of the system.
     pub fn channels(&self) -> &Channels {
         &self.channels
@@ -185,7 +200,7 @@ impl Tuner {
     }
 
     /// Returns algorithm bandwidth over bus bandwidth, where the model counts the latter.
-    fn bus_to_algorithm(&self, algorithm: Algorithm) -> f64 {
+    pub(super) fn bus_to_algorithm(&self, algorithm: Algorithm) -> f64 {
         let ring = f64::from(self.system.ranks()) / self.steps();
         match (algorithm, self.operation) {
             (Algorithm::Ring, _) | (Algorithm::Nvls | Algorithm::NvlsTree, Operation::AllReduce) => ring,
@@ -200,7 +215,7 @@ impl Tuner {
     }
 
     /// Returns the bandwidth of all ring channels. The model takes the speed inside a server up to two servers.
-    fn channels_gbs(&self) -> f64 {
+    pub(super) fn channels_gbs(&self) -> f64 {
         let Graph { channels, intra_gbs, inter_gbs } = self.channels.ring;
         f64::from(channels) * if self.system.servers <= 2 { intra_gbs } else { inter_gbs }
     }
@@ -285,7 +300,7 @@ impl Tuner {
         Some((0.75 * self.channels_gbs(), latency_us))
     }
 
-    fn latencies(&self, algorithm: Algorithm) -> &'static Latencies {
+    pub(super) fn latencies(&self, algorithm: Algorithm) -> &'static Latencies {
         let amd = self.system.gpu.generation() == Generation::Cdna3;
         match (algorithm, amd) {
             (Algorithm::Tree, false) => &TREE,
@@ -306,11 +321,14 @@ impl Tuner {
         base_us[p] + 2.0 * (f64::from(self.system.gpus - 1) * scale_up_us[p] + self.levels() * net_us[p])
     }
 
+    /// Returns the row with a ring's latency of NICs: a server with one GPU sends and receives on it.
+    pub(super) fn net_row(&self) -> Algorithm {
+        if self.system.gpus == 1 { Algorithm::Tree } else { Algorithm::Ring }
+    }
+
     fn ring_us(&self, protocol: Protocol) -> f64 {
         let Latencies { base_us, scale_up_us, .. } = self.latencies(Algorithm::Ring);
-        // A server with one GPU sends and receives on it.
-        let net = if self.system.gpus == 1 { Algorithm::Tree } else { Algorithm::Ring };
-        let net_us = self.latencies(net).net_us;
+        let net_us = self.latencies(self.net_row()).net_us;
         let p = protocol.index();
         let servers = f64::from(self.system.servers);
         if matches!(self.operation, Operation::Broadcast | Operation::Reduce) {
@@ -326,7 +344,7 @@ impl Tuner {
     }
 
     /// Returns the time that a processor takes for a step between servers.
-    fn processor_us(&self, protocol: Protocol) -> f64 {
+    pub(super) fn processor_us(&self, protocol: Protocol) -> f64 {
         if self.system.servers == 1 || self.system.gpu.generation() == Generation::Cdna3 {
             return 0.0;
         }

@@ -121,7 +121,7 @@ fn whole(
         return None;
     }
     let size = label.measure?.size.get();
-    let (ranks, algorithm) = (label.ranks as usize, label.algorithm);
+    let (ranks, algorithm) = (label.ranks as usize, Algorithm::of_name(label.algorithm)?);
     let plan =
         Plan { operation, algorithm, ranks, size, chunk: chunk().get(), ranks_per_server: eight() as usize };
     if plan.check().is_err() {

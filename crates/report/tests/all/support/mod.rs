@@ -162,6 +162,7 @@ fn flows(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             compute_ps: END_PS / 4,
             size_bytes: Some(1_000_000),
             bus_bytes: Some(1_875_000),
+            training: None,
         });
     }
 }

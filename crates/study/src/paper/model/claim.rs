@@ -134,6 +134,8 @@ pub enum Over {
     /// Their mean.
     #[default]
     Mean,
+    /// Their geometric mean.
+    GeometricMean,
     /// The smallest.
     Min,
     /// The largest.

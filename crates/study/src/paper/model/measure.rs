@@ -72,6 +72,9 @@ pub enum Metric {
     Held,
     /// Completion time of each job.
     JobTime,
+    /// Time of all jobs of a run, by which runs are compared: until the last message of a workload group is there, and
+    /// the geometric mean of several groups.
+    TimeOfJobs,
     /// Largest egress queue of each link.
     Queue,
     /// Share of the bytes sent by hosts that are acknowledgements and other control packets.
@@ -90,6 +93,8 @@ pub enum Metric {
     LossShare,
     /// Packets retransmitted, over all flows.
     Retransmissions,
+    /// Retransmission timeouts of all flows together in a run in which no packet was lost. Other runs have no value.
+    SpuriousTimeouts,
     /// Flows that did not finish.
     Unfinished,
     /// Times between departures of consecutive packets of a message, each rounded up to a bound. There are six bounds

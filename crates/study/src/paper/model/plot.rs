@@ -21,6 +21,8 @@ pub struct Plot {
     /// `heat-map`, one map per measure.
     #[serde(default)]
     pub measures: Vec<String>,
+    /// Measures by which the rows of a `heat-map` are judged.
+    pub judged: Option<Judged>,
     /// Unit of the values: "ms", "us", "Gbps", "KB", "MB", "packets", "%" or nothing.
     #[serde(default)]
     pub unit: String,
@@ -38,6 +40,19 @@ pub struct Plot {
     /// Horizontal reference lines.
     #[serde(default)]
     pub level: Vec<Level>,
+}
+
+/// Measures by which the rows of a heat map are judged. The traffic of a row decides.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Judged {
+    /// Measure of rows with jobs, to which the map of this measure is limited.
+    pub jobs: String,
+    /// Measures of rows in which flows arrive over time.
+    pub arrivals: Vec<String>,
+    /// Kinds of fabrics by which rows with jobs are summed up: headings or tags of rows, in order.
+    #[serde(default)]
+    pub fabrics: Vec<String>,
 }
 
 /// A horizontal line in a picture.

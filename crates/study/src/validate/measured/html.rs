@@ -4,40 +4,43 @@ use std::fmt::Write as _;
 
 use pathweave_report::escape;
 
-use super::report::{MeasuredReport, MeasuredRow, RowState};
+use super::report::{Estimated, MeasuredReport, MeasuredRow, RowState};
 
 /// Returns the tables of a case, after its heading.
 pub(crate) fn section(report: &MeasuredReport) -> String {
     let mut text = String::from(
         "<table><tr><th>GPUs</th><th class=\"n\">latency</th><th class=\"n\">bandwidth</th><th>fitted to</th></tr>\n",
     );
-    for fitted in &report.fitted {
+    for fit in &report.fitted {
+        let fitted = fit.numbers.fitted;
         let _ = writeln!(
             text,
             "<tr><td>{}</td><td class=\"n\">{:.3}</td><td class=\"n\">{:.3}</td><td>{}</td></tr>",
-            fitted.generation,
+            fit.generation,
             fitted.latency,
             fitted.bandwidth,
-            if fitted.rows.is_empty() { "nothing".to_owned() } else { escape(&fitted.rows.join(", ")) }
+            if fit.rows.is_empty() { "nothing".to_owned() } else { escape(&fit.rows.join(", ")) }
         );
     }
     text.push_str(
         "</table>\n<table><tr><th>held-out rows</th><th class=\"n\">number</th><th class=\"n\">within</th>\
-         <th class=\"n\">mean error</th></tr>\n",
+         <th class=\"n\">mean error</th><th class=\"n\">of NCCL's cost model</th></tr>\n",
     );
     for share in &report.shares {
         let _ = writeln!(
             text,
-            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1} %</td></tr>",
+            "<tr><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{:.1} %</td>\
+             <td class=\"n\">{:.1} %</td></tr>",
             escape(&share.group),
             share.rows,
             share.within,
-            100.0 * share.mean_error
+            100.0 * share.mean_error,
+            100.0 * share.model_error
         );
     }
     text.push_str(
         "</table>\n<table><tr><th>row</th><th>what</th><th class=\"n\">bytes</th><th class=\"n\">measured GB/s</th>\
-         <th class=\"n\">modelled GB/s</th><th class=\"n\">error</th><th>stated; chosen</th><th>state</th>\
+         <th class=\"n\">simulated GB/s</th><th class=\"n\">error</th><th class=\"n\">cost model GB/s</th><th class=\"n\">error</th><th>stated; chosen</th><th>state</th>\
          <th>assumed; why</th><th>source</th></tr>\n",
     );
     report.rows.iter().for_each(|row| text.push_str(&line(row)));
@@ -54,19 +57,19 @@ fn line(row: &MeasuredRow) -> String {
         RowState::Shown => ("note", "only shown"),
         RowState::NoModel => ("note", "no model"),
     };
-    let (modelled, chosen) = match &row.model {
-        None => (String::new(), String::new()),
-        Some(model) => (
-            format!("{:.2}", model.busbw_gbs),
-            format!("{}/{}", model.choice.algorithm, model.choice.protocol),
-        ),
+    let chosen =
+        row.choice.map_or(String::new(), |choice| format!("{}/{}", choice.algorithm, choice.protocol));
+    let cells = |of: Option<Estimated>| match of {
+        None => "<td></td><td></td>".to_owned(),
+        Some(of) => {
+            format!("<td class=\"n\">{:.2}</td><td class=\"n\">{:+.1} %</td>", of.busbw_gbs, 100.0 * of.error)
+        }
     };
-    let error = row.error.map_or(String::new(), |error| format!("{:+.1} %", 100.0 * error));
     let notes: Vec<&str> =
         [row.assume.as_str(), row.why.as_str()].into_iter().filter(|text| !text.is_empty()).collect();
     format!(
         "<tr><td>{}</td><td>{} on {} GPUs, {} servers, {}</td><td class=\"n\">{}</td><td class=\"n\">{:.2}</td>\
-         <td class=\"n\">{modelled}</td><td class=\"n\">{error}</td><td>{}; {chosen}</td><td class=\"{class}\">{state}</td>\
+         {}{}<td>{}; {chosen}</td><td class=\"{class}\">{state}</td>\
          <td>{}</td><td>{}</td></tr>\n",
         escape(&row.id),
         escape(&row.operation),
@@ -75,6 +78,8 @@ fn line(row: &MeasuredRow) -> String {
         escape(&row.system),
         row.bytes,
         row.busbw_gbs,
+        cells(row.simulated),
+        cells(row.model),
         escape(&row.algorithm),
         escape(&notes.join("; ")),
         escape(&row.source)

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::{MeasuredReport, MeasuredRow, RowState};
+use super::report::{MeasuredReport, MeasuredRow, RowState, Share};
 use super::text::size;
 
 /// Returns the errors by system, the fitted numbers, and the errors by generation.
@@ -11,7 +11,8 @@ pub fn measured_markdown(report: &MeasuredReport) -> String {
         "| System | GPUs | Operation | Sizes | Error of the bus bandwidth by size, % |\n|---|---|---|---|---|\n",
     );
     let same = |a: &MeasuredRow, b: &MeasuredRow| key(a) == key(b);
-    let mut rows: Vec<MeasuredRow> = report.rows.iter().filter(|row| row.model.is_some()).cloned().collect();
+    let mut rows: Vec<MeasuredRow> =
+        report.rows.iter().filter(|row| row.simulated.is_some()).cloned().collect();
     rows.sort_by(|a, b| (key(a), a.bytes, &a.id).cmp(&(key(b), b.bytes, &b.id)));
     for group in rows.chunk_by(same) {
         let [first, .., last] = group else {
@@ -27,21 +28,23 @@ pub fn measured_markdown(report: &MeasuredReport) -> String {
     text.push_str(
         "\n**Bold**: outside of the bar. *Italic*: fitted to these rows, or a faulty system; not judged.\n\n",
     );
-    text.push_str("| GPUs | Factor of latency | Factor of bandwidth | Fitted to |\n|---|---|---|---|\n");
-    for fitted in &report.fitted {
+    text.push_str("| GPUs | Factor of latency | Part of links | Fitted to |\n|---|---|---|---|\n");
+    for fit in &report.fitted {
+        let fitted = fit.numbers.fitted;
         let _ = writeln!(
             text,
             "| {} | {:.3} | {:.3} | {} |",
-            fitted.generation,
+            fit.generation,
             fitted.latency,
             fitted.bandwidth,
-            if fitted.rows.is_empty() { "nothing".to_owned() } else { fitted.rows.join(", ") }
+            if fit.rows.is_empty() { "nothing".to_owned() } else { fit.rows.join(", ") }
         );
     }
-    text.push_str("\n| Held-out rows | Number | Within the bar | Mean error, % |\n|---|---|---|---|\n");
+    text.push_str("\n| Held-out rows | Number | Within the bar | Mean error, % | NCCL's cost model, % |\n|---|---|---|---|---|\n");
     for share in &report.shares {
-        let mean = 100.0 * share.mean_error;
-        let _ = writeln!(text, "| {} | {} | {} | {mean:.1} |", share.group, share.rows, share.within);
+        let (mean, model) = (100.0 * share.mean_error, 100.0 * share.model_error);
+        let Share { group, rows, within, .. } = share;
+        let _ = writeln!(text, "| {group} | {rows} | {within} | {mean:.1} | {model:.1} |");
     }
     text
 }
@@ -70,7 +73,7 @@ fn line(text: &mut String, group: &[MeasuredRow], sizes: &str) {
 }
 
 fn error(row: &MeasuredRow) -> Option<String> {
-    let percent = format!("{:+.0}", 100.0 * row.error?);
+    let percent = format!("{:+.0}", 100.0 * row.simulated?.error);
     Some(match row.state {
         RowState::Misses | RowState::KnownMiss => format!("**{percent}**"),
         RowState::Fitted | RowState::Shown => format!("*{percent}*"),

@@ -21,7 +21,7 @@ pub enum Role {
     Fit,
     /// The row is held out.
     Test,
-    /// Least value that a vendor accepts. The model must not be below, nor over 20 % above.
+    /// Least value that a vendor accepts. The simulation must not be below, nor over 20 % above.
     Floor,
     /// Measurement of a faulty system, only shown.
     Example,
@@ -102,7 +102,10 @@ impl Measurement {
             "reduce-scatter" => Operation::ReduceScatter,
             "broadcast" => Operation::Broadcast,
             "reduce" => Operation::Reduce,
-            other => return Err(format!("{other} is sends and receives, which the tuner does not model")),
+            "all-to-all" => Operation::AllToAll,
+            other => {
+                return Err(format!("{other} consists of single sends, which are no collective of NCCL"));
+            }
         })
     }
 

@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use super::report::{MeasuredReport, MeasuredRow, RowState};
+use super::report::{Estimated, GenerationFit, MeasuredReport, MeasuredRow, RowState};
 
-/// Returns the table of measured and modelled values, at most 80 columns wide.
+/// Returns the table of measured, simulated and modelled values, at most 80 columns wide.
 pub fn measured_text(report: &MeasuredReport) -> String {
     let mut text = String::from(
-        "  row        size  measured  modelled    error  chosen\n                       [us]      [us]  of busbw\n",
+        "  row        size measured simulat.    model   error   error    chosen\n\
+         \x20                     [us]     [us]     [us] simulat.  model\n",
     );
     let mut heading = String::new();
     for row in &report.rows {
@@ -20,18 +21,17 @@ pub fn measured_text(report: &MeasuredReport) -> String {
         text.push_str(&line(row));
     }
     text.push_str("  f fitted, ! outside of its bar, !! likewise and unexplained, s faulty system\n");
-    for fitted in &report.fitted {
-        let latency = match fitted.latency_fitted {
-            true => format!("latency x {:.3}", fitted.latency),
+    for GenerationFit { generation, numbers, rows } in &report.fitted {
+        let latency = match numbers.latency_fitted {
+            true => format!("latency x {:.3}", numbers.fitted.latency),
             false => "latency as it is".to_owned(),
         };
-        let _ = match &fitted.rows[..] {
-            [] => writeln!(text, "  {:6} nothing fitted", fitted.generation),
+        let _ = match &rows[..] {
+            [] => writeln!(text, "  {generation:6} nothing fitted"),
             rows => writeln!(
                 text,
-                "  {:6} Simple: {latency}, bandwidth x {:.3}, by {}",
-                fitted.generation,
-                fitted.bandwidth,
+                "  {generation:6} Simple: {latency}, links x {:.3}, by {}",
+                numbers.fitted.bandwidth,
                 rows.join(", ")
             ),
         };
@@ -39,11 +39,12 @@ pub fn measured_text(report: &MeasuredReport) -> String {
     for share in &report.shares {
         let _ = writeln!(
             text,
-            "  {:22} {:>3} of {:>3} held-out rows within, mean error {:>5.1} %",
+            "  {:20} {:>3} of {:>3} within, mean error {:>5.1} %, cost model {:>5.1} %",
             share.group,
             share.within,
             share.rows,
-            100.0 * share.mean_error
+            100.0 * share.mean_error,
+            100.0 * share.model_error
         );
     }
     text
@@ -58,19 +59,22 @@ fn line(row: &MeasuredRow) -> String {
         RowState::Shown => "s",
         RowState::NoModel => "-",
     };
-    let (modelled, chosen) = match &row.model {
-        None => ("-".to_owned(), "no model".to_owned()),
-        Some(model) => (
-            time(model.time_us),
-            format!("{}/{} {}", model.choice.algorithm, model.choice.protocol, model.choice.channels),
-        ),
+    let chosen = match (row.choice, row.simulated) {
+        (Some(choice), _) => format!("{}/{} {}", choice.algorithm, choice.protocol, choice.channels),
+        (None, Some(_)) => "sends".to_owned(),
+        (None, None) => "no model".to_owned(),
     };
-    let error = row.error.map_or("-".to_owned(), |error| format!("{:+.1} %", 100.0 * error));
+    let time_of = |of: Option<Estimated>| of.map_or("-".to_owned(), |of| time(of.time_us));
+    let error = |of: Option<Estimated>| of.map_or("-".to_owned(), |of| format!("{:+.0} %", 100.0 * of.error));
     let text = format!(
-        "    {:4} {:>8} {:>9} {modelled:>9} {error:>9}  {chosen:20} {mark}",
+        "    {:4} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {mark:2} {chosen}",
         row.id,
         size(row.bytes),
-        time(row.time_us)
+        time(row.time_us),
+        time_of(row.simulated),
+        time_of(row.model),
+        error(row.simulated),
+        error(row.model),
     );
     format!("{}\n", text.trim_end())
 }

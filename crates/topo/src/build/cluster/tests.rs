@@ -113,7 +113,10 @@ fn gpus_share_nics() {
     let topology = build(&Cluster { unit: Some(2), ..Cluster::new(2, server, leaf_spine(4, 2, 2)) });
     assert_eq!(peers(&topology, "srv1.gpu3"), ["srv1.nic1"]);
     assert_eq!(peers(&topology, "srv1.nic1"), ["srv1.gpu2", "srv1.gpu3", "leaf1"]);
-    assert_eq!(topology.host_rate(HostId(0)), Rate::from_gbps(126));
+    let (nic, rate) = topology.shared_nic(HostId(3)).unwrap();
+    assert_eq!(topology.node_name(topology.switch_node(nic)), "srv0.nic1");
+    assert_eq!(rate, Rate::from_gbps(400));
+    assert_eq!(topology.scale_out_rate(HostId(0)), Rate::from_gbps(126));
     let tiers: Vec<_> = topology.tiers().iter().map(|tier| tier.switches).collect();
     assert_eq!(tiers, [8, 4, 2]);
 }
@@ -127,7 +130,8 @@ fn pcie_limits_only_below_the_ports() {
     };
     assert_eq!(with(800).switches().len(), 6);
     let limited = with(504);
-    assert_eq!(limited.host_rate(HostId(0)), Rate::from_gbps(504));
+    assert_eq!(limited.scale_out_rate(HostId(0)), Rate::from_gbps(504));
+    assert_eq!(limited.shared_nic(HostId(0)), None);
     assert_eq!(peers(&limited, "srv1.pcie0"), ["srv1.gpu0", "p0.leaf0", "p1.leaf0"]);
 }
 

@@ -10,7 +10,7 @@ use pathweave_units::{Bytes, Duration};
 use super::Chakra;
 use super::groups::{Group, Groups};
 use crate::builder::{Draft, Stream};
-use crate::collective::{GraphMedium, Operation};
+use crate::collective::{Operation, Ranks};
 use crate::error::{FileError, WorkloadError};
 use crate::files::{ChakraAction, ChakraNode, ChakraOperation, ChakraRanks, ChakraReader, short};
 use crate::graph::JobId;
@@ -338,21 +338,25 @@ impl Converter<'_, '_> {
         };
         // ASTRA-sim counts the part that each rank contributes to an all-gather.
         let factor = if operation == Operation::AllGather { parts.len() as u64 } else { 1 };
-        let plan = self.config.algorithms.plan(operation, parts.len(), bytes.saturating_mul(factor));
-        if let Err((field, value, allowed)) = plan.check() {
-            return self.fail(place, format_args!("algorithms.{field} = {value}: {allowed}"));
-        }
+        let bytes = bytes.saturating_mul(factor);
+        let plan = match self.config.algorithms.planned(self.out.env, operation, hosts, bytes) {
+            Ok(plan) => plan,
+            Err((field, value, allowed)) => {
+                return self.fail(place, format_args!("algorithms.{field} = {value}: {allowed}"));
+            }
+        };
         self.out.check_count(plan.messages())?;
         let job = self.out.job_within(self.job, name)?;
-        self.out.measure(job, operation.measure(plan.ranks, plan.size));
-        self.out.collective(&parts[0].name, plan.steps(None));
-        let ready: Vec<Draft> = parts.iter().map(|part| part.begin).collect();
-        let mut wires = GraphMedium::new(self.out, hosts, &ready, plan.sizes(), Some(job));
-        wires.stream = stream;
-        plan.run(&mut wires)?;
-        for (part, through) in parts.iter().zip(wires.through) {
-            for message in through {
-                self.out.after(part.end, message)?;
+        let steps = plan.steps(None);
+        if let Some(measure) = steps.measure {
+            self.out.measure(job, measure);
+        }
+        self.out.collective(&parts[0].name, steps);
+        let ready: Vec<Option<Draft>> = parts.iter().map(|part| Some(part.begin)).collect();
+        let all = plan.put(self.out, Ranks { members: hosts, alike: None, ready: &ready, stream, job })?;
+        for (part, through) in parts.iter().zip(all) {
+            for (message, moment) in through {
+                self.out.after_moment(part.end, message, moment)?;
             }
         }
         Ok(())

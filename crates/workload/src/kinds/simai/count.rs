@@ -5,10 +5,11 @@ use std::ops::Range;
 use super::SimAi;
 use super::layout::GroupLayout;
 use super::order::{self, Step, Until};
-use super::play::plan;
+use super::play::{first_group, plan, refused};
 use crate::builder::{MAX_DEPENDENCIES, MAX_TASKS};
+use crate::collective::{BadPlan, Planned};
 use crate::counts::Counts;
-use crate::error::{FileError, WorkloadError};
+use crate::error::WorkloadError;
 use crate::files::{SimAiComm, SimAiFile, SimAiLayer};
 use crate::fold::Fold;
 use crate::sink::WorkloadBuilder;
@@ -21,6 +22,8 @@ type Known = Vec<(SimAiComm, usize, Counts, u64)>;
 pub(super) struct Counter<'a> {
     config: &'a SimAi,
     layout: &'a GroupLayout,
+    /// Host of each GPU.
+    hosts: &'a [u32],
     /// Number of GPUs that each simulated GPU represents.
     order: u64,
     known: Known,
@@ -40,7 +43,7 @@ pub(super) fn is_large(
         if let Step::Start(work, _) = step
             && let Some(comm) = work.of(file).comm
             // This estimate avoids counting a large collective message by message.
-            && counter.messages(comm) > Fold::LARGE as f64
+            && counter.messages(out, comm) > Fold::LARGE as f64
         {
             return Ok(true);
         }
@@ -119,19 +122,27 @@ fn fits(counts: Counts) -> bool {
 
 impl<'a> Counter<'a> {
     /// Makes a counter without counts, for a workload that is not folded.
-    pub(super) fn new(config: &'a SimAi, layout: &'a GroupLayout) -> Self {
-        Counter { config, layout, order: 1, known: Known::new() }
+    pub(super) fn new(config: &'a SimAi, layout: &'a GroupLayout, hosts: &'a [u32]) -> Self {
+        Counter { config, layout, hosts, order: 1, known: Known::new() }
+    }
+
+    /// Returns the plan of a collective in the first of its groups. Groups elsewhere may have other servers, which
+    /// changes counts a little.
+    fn plan(&self, out: &WorkloadBuilder<'_>, comm: SimAiComm) -> Result<Planned, BadPlan> {
+        plan(self.config, out.env, comm, &first_group(self.layout, comm.over, self.hosts))
     }
 
     /// Returns the approximate number of messages of a collective in all groups. Returns 0 if it has been
     /// counted already or is impossible.
-    fn messages(&self, comm: SimAiComm) -> f64 {
+    fn messages(&self, out: &WorkloadBuilder<'_>, comm: SimAiComm) -> f64 {
         let ranks = self.layout.ranks(comm.over);
         if ranks < 2 || self.known.iter().any(|known| (known.0, known.1) == (comm, ranks)) {
             return 0.0;
         }
-        let plan = plan(self.config, comm, ranks);
-        if plan.check().is_ok() { plan.messages() * (self.layout.gpus() / ranks) as f64 } else { 0.0 }
+        match self.plan(out, comm) {
+            Ok(plan) => plan.messages() * (self.layout.gpus() / ranks) as f64,
+            Err(_) => 0.0,
+        }
     }
 
     /// Returns the number of simulated GPUs.
@@ -211,11 +222,7 @@ impl<'a> Counter<'a> {
         {
             return Ok(Some((of(*counts), through * groups / self.order)));
         }
-        let plan = plan(self.config, comm, ranks);
-        if let Err((field, value, allowed)) = plan.check() {
-            let what = format!("algorithms.{field} = {value}: {allowed}");
-            return Err(FileError::at(&self.config.file, layer.line, what).into());
-        }
+        let plan = self.plan(out, comm).map_err(|why| refused(self.config, layer.line, why))?;
         // This estimate comes before the exact count, message by message.
         out.check_count(plan.messages() * groups as f64 / self.order as f64)?;
         let (counts, through) = plan.count()?;

@@ -11,7 +11,8 @@ use pathweave_units::HostId;
 
 use super::SimAi;
 use super::layout::GroupLayout;
-use super::play::plan;
+use super::play::{first_group, plan};
+use crate::env::WorkloadEnv;
 use crate::files::{SimAiComm, SimAiFile, Span};
 use crate::fold::{Folding, smallest_step};
 
@@ -77,6 +78,7 @@ impl Rotation {
 /// nothing is symmetric.
 pub(super) fn find(
     config: &SimAi,
+    env: &WorkloadEnv,
     topology: &Topology,
     (file, layout): (&SimAiFile, &GroupLayout),
     hosts: &[u32],
@@ -91,9 +93,9 @@ pub(super) fn find(
         .collect();
     let is_alike = |by: Rotation| {
         let unchanged = |comm: &SimAiComm| {
-            let ranks = layout.ranks(comm.over);
-            by.rotates(layout, comm.over)
-                .is_some_and(|by| plan(config, *comm, ranks).is_unchanged_by_rotation(by))
+            let planned = plan(config, env, *comm, &first_group(layout, comm.over, hosts));
+            let by = by.rotates(layout, comm.over);
+            by.zip(planned.ok()).is_some_and(|(by, plan)| plan.is_unchanged_by_rotation(by))
         };
         if !comms.iter().all(unchanged) {
             return None;

@@ -11,8 +11,9 @@ use super::layout::GroupLayout;
 use super::order::{self, Phase, Step, Until, Work};
 use super::{SimAi, count, fold};
 use crate::builder::{Draft, Stream};
-use crate::collective::{Plan, Ranks, Through};
-use crate::error::WorkloadError;
+use crate::collective::{BadPlan, Planned, Ranks, Through};
+use crate::env::WorkloadEnv;
+use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiComm, SimAiFile, Span};
 use crate::graph::{JobId, Moment, Parallelism};
 use crate::sink::WorkloadBuilder;
@@ -43,7 +44,7 @@ pub(super) fn play(
     hosts: &[u32],
     batches: &[Range<usize>],
 ) -> Result<(), WorkloadError> {
-    let mut counter = Counter::new(config, layout);
+    let mut counter = Counter::new(config, layout, hosts);
     let alike = alike(config, out, (file, layout, &mut counter), hosts, batches)?;
     let counts = count::check(counter, out, file, (batches, alike.order()))?;
     out.reserve(counts);
@@ -80,7 +81,7 @@ fn alike(
     let topology = out.may_fold(|| count::is_large(counter, out, file, batches))?;
     let alike = match topology {
         Some(topology) => {
-            let found = fold::find(config, &topology, (file, layout), hosts, batches);
+            let found = fold::find(config, out.env, &topology, (file, layout), hosts, batches);
             out.fold(found, layout.gpus(), ("gpus", layout.gpus()))?
         }
         None => None,
@@ -88,9 +89,26 @@ fn alike(
     Ok(alike.unwrap_or_else(|| Representatives::none(layout.gpus())))
 }
 
-pub(super) fn plan(config: &SimAi, comm: SimAiComm, ranks: usize) -> Plan {
+/// Returns the plan of a collective among hosts.
+pub(super) fn plan(
+    config: &SimAi,
+    env: &WorkloadEnv,
+    comm: SimAiComm,
+    members: &[u32],
+) -> Result<Planned, BadPlan> {
     let bytes = (comm.bytes as f64 * config.scale + 0.5) as u64;
-    config.algorithms.plan(comm.operation, ranks, bytes)
+    config.algorithms.planned(env, comm.operation, members, bytes)
+}
+
+/// Returns the hosts of the first group of a span, which stands for all of them.
+pub(super) fn first_group(layout: &GroupLayout, span: Span, hosts: &[u32]) -> Vec<u32> {
+    let groups = layout.groups(span, 0);
+    groups.first().map_or(Vec::new(), |gpus| gpus.iter().map(|&gpu| hosts[gpu]).collect())
+}
+
+/// Returns the error of a collective at a line of the file.
+pub(super) fn refused(config: &SimAi, line: u64, (field, value, allowed): BadPlan) -> FileError {
+    FileError::at(&config.file, line, format!("algorithms.{field} = {value}: {allowed}"))
 }
 
 const fn parallelism(span: Span) -> Parallelism {
@@ -202,8 +220,9 @@ impl Play<'_, '_> {
             if gpus.len() < 2 || !gpus.iter().any(|&gpu| self.alike.is_simulated(gpu)) {
                 continue;
             }
-            let plan = plan(self.config, comm, gpus.len());
             let hosts: Vec<u32> = gpus.iter().map(|&gpu| self.hosts[gpu]).collect();
+            let plan = plan(self.config, self.out.env, comm, &hosts);
+            let plan = plan.map_err(|why| refused(self.config, 1, why))?;
             self.out.collective(layer, plan.steps(Some(parallelism(comm.over))));
             let stream = match comm.over {
                 Span::Tp => 0,

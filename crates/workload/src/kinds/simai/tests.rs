@@ -163,7 +163,9 @@ fn the_size_is_known_before_the_graph_is_built() {
         let out = WorkloadBuilder::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
         let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
         let batches = config.batches(&out, &file, &layout).unwrap();
-        let counts = count::check(count::Counter::new(&config, &layout), &out, &file, (&batches, 1)).unwrap();
+        let hosts: Vec<u32> = (0..layout.gpus() as u32).collect();
+        let counter = count::Counter::new(&config, &layout, &hosts);
+        let counts = count::check(counter, &out, &file, (&batches, 1)).unwrap();
         let (messages, computations) = (graph.messages().len() as u64, graph.computes().len() as u64);
         assert_eq!((counts.messages, counts.computations), (messages, computations), "{gpus} GPUs");
         assert_eq!(counts.dependencies, graph.dependency_count() as u64, "{gpus} GPUs");
@@ -269,7 +271,9 @@ fn all_policies_are_counted_before_they_are_made() {
         let out = WorkloadBuilder::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
         let layout = config.layout(&out, &file).unwrap();
         let batches = config.batches(&out, &file, &layout).unwrap();
-        let counts = count::check(count::Counter::new(&config, &layout), &out, &file, (&batches, 1)).unwrap();
+        let hosts: Vec<u32> = (0..layout.gpus() as u32).collect();
+        let counter = count::Counter::new(&config, &layout, &hosts);
+        let counts = count::check(counter, &out, &file, (&batches, 1)).unwrap();
         let made =
             (graph.messages().len() as u64, graph.computes().len() as u64, graph.dependency_count() as u64);
         assert_eq!((counts.messages, counts.computations), (made.0, made.1), "{name}");
@@ -297,7 +301,8 @@ fn a_job_that_no_graph_can_have_whole_is_large() {
     let out = WorkloadBuilder::new(&env, &mut builder, "simai", None, None, Duration::ZERO).unwrap();
     let file = parse_simai(&out.read(&config.file).unwrap(), &config.file).unwrap();
     let batches = config.batches(&out, &file, &layout).unwrap();
-    let mut counter = count::Counter::new(&config, &layout);
+    let hosts: Vec<u32> = (0..layout.gpus() as u32).collect();
+    let mut counter = count::Counter::new(&config, &layout, &hosts);
     assert!(count::is_large(&mut counter, &out, &file, &batches).unwrap());
     let why = count::check(counter, &out, &file, (&batches, 1)).unwrap_err().to_string();
     assert!(why.contains("messages and computations"), "{why}");

@@ -3,7 +3,7 @@
 use pathweave_units::Duration;
 
 use super::models::Shape;
-use super::{Optimizer, Transformer};
+use super::{Optimizer, TFLOPS, Transformer};
 use crate::collective::Operation;
 use crate::files::{Policy, SimAiComm, SimAiFile, SimAiLayer, SimAiPhase, Span};
 use crate::kinds::simai::GroupLayout;
@@ -36,7 +36,7 @@ impl LayerBuilder<'_> {
     }
     /// Returns the time that one GPU of a tensor-parallel group takes for its share.
     fn time(&self, flops: f64) -> Duration {
-        let seconds = flops / self.layout.tp as f64 / (self.config.tflops * 1e12);
+        let seconds = flops / self.layout.tp as f64 / (self.config.tflops.unwrap_or(TFLOPS) * 1e12);
         Duration::from_ps((seconds * 1e12 + 0.5) as u64)
     }
 
@@ -79,8 +79,8 @@ impl LayerBuilder<'_> {
         let mut layers = Vec::new();
         let bytes = u64::from(self.config.bytes_per_value);
         let gather = |over, parameters: u64| match self.config.optimizer {
-            Optimizer::Distributed => comm(Operation::AllGather, over, parameters * bytes),
             Optimizer::Replicated => None,
+            _ => comm(Operation::AllGather, over, parameters * bytes),
         };
         if shape.experts == 1 {
             dense += shape.expert();
@@ -97,8 +97,8 @@ impl LayerBuilder<'_> {
 
     fn reduction(&self, over: Span, parameters: u64) -> Option<SimAiComm> {
         let operation = match self.config.optimizer {
-            Optimizer::Distributed => Operation::ReduceScatter,
             Optimizer::Replicated => Operation::AllReduce,
+            _ => Operation::ReduceScatter,
         };
         comm(operation, over, parameters * u64::from(self.config.bytes_per_gradient))
     }

@@ -7,7 +7,7 @@ use crate::kinds::Traffic;
 use crate::testing::{error_of, graph_of, job_ends};
 
 /// A transformer with layers of attention 4 h^2 and a feed-forward part of 2 h f, for few tokens.
-fn tiny() -> Transformer {
+pub(super) fn tiny() -> Transformer {
     Transformer {
         model: None,
         layers: Some(2),
@@ -15,6 +15,7 @@ fn tiny() -> Transformer {
         feed_forward_hidden: Some(128),
         heads: Some(4),
         kv_heads: None,
+        head_dim: None,
         vocabulary: Some(100),
         sequence: Some(8),
         experts: None,
@@ -26,7 +27,18 @@ fn tiny() -> Transformer {
         tp: 1,
         ep: 1,
         pp: 1,
-        tflops: 1e-3,
+        cp: 1,
+        cp_kind: None,
+        etp: None,
+        vp: 1,
+        schedule: None,
+        stage_layers: Vec::new(),
+        order: None,
+        recompute: None,
+        gpu: None,
+        precision: None,
+        efficiency: None,
+        tflops: Some(1e-3),
         bytes_per_value: 2,
         bytes_per_gradient: 2,
         optimizer: Optimizer::Replicated,
@@ -37,12 +49,12 @@ fn tiny() -> Transformer {
     }
 }
 
-fn graph(hosts: u32, config: Transformer) -> MessageGraph {
+pub(super) fn graph(hosts: u32, config: Transformer) -> MessageGraph {
     graph_of(hosts, Traffic::Transformer(config))
 }
 
 /// Returns the payload of all messages along this parallelism dimension.
-fn bytes(graph: &MessageGraph, among: Parallelism) -> u64 {
+pub(super) fn bytes(graph: &MessageGraph, among: Parallelism) -> u64 {
     let of = |id: u32| graph.label(crate::TaskId(id)).map(|label| &graph.labels()[label as usize]);
     let is = |id: &u32| of(*id).and_then(|label| label.parallelism) == Some(among);
     let all = (0..graph.messages().len() as u32).filter(is);
@@ -125,7 +137,7 @@ fn fields_out_of_range_are_named() {
     assert!(
         error(Transformer { gpus: Some(6), tp: 4, ..tiny() }).contains("gpus = 6: expected a multiple of 4")
     );
-    assert!(error(Transformer { tflops: 0.0, ..tiny() }).contains("tflops = 0"));
+    assert!(error(Transformer { tflops: Some(0.0), ..tiny() }).contains("tflops = 0"));
     assert!(error(Transformer { scale: 2.0, ..tiny() }).contains("scale = 2"));
     assert!(error(Transformer { bytes_per_value: 9, ..tiny() }).contains("bytes_per_value = 9"));
     assert!(error(Transformer { microbatches: 0, ..tiny() }).contains("microbatches = 0"));

@@ -1,12 +1,16 @@
 //! NCCL's model on the servers of a scenario.
 
-use pathweave_topo::{NodeId, Servers, Topology, TopologyConfig};
-use pathweave_units::{HostId, Rate};
-pub use pathweave_workload::Operation;
+mod simulate;
+
+pub use simulate::Simulated;
+
+use pathweave_topo::TopologyConfig;
 pub use pathweave_workload::nccl::{
-    Algorithm, Channels, Choice, Choices, Cpu, Generation, Gpu, Graph, NcclError, NicPath, Protocol, Sharp,
-    System, Tuner, bus_factor,
+    Algorithm, Channels, Choice, Choices, Cpu, Fitted, Generation, Gpu, Graph, NcclAlgorithm, NcclError,
+    NcclProtocol, NcclTests, NcclTestsRow, NicPath, Protocol, Sharp, System, Tuner, bus_factor,
+    parse_nccl_tests,
 };
+pub use pathweave_workload::{Nccl, Operation};
 
 use crate::load::Loaded;
 use crate::text::{Diagnostic, Diagnostics, FieldPath};
@@ -22,12 +26,11 @@ impl Loaded {
         let refuse = |field: FieldPath, message: &str, allowed: &str| {
             Diagnostics::from(self.add_location(Diagnostic::new(field, message).allowed(allowed)))
         };
-        let TopologyConfig::Cluster(cluster) = &self.scenario.topology else {
+        let TopologyConfig::Cluster(_) = &self.scenario.topology else {
             let message = "the network has no servers, whose GPUs and NICs NCCL counts";
             return Err(refuse(field.key("kind"), message, "\"cluster\""));
         };
-        let model = cluster.server.preset.as_deref();
-        let Some(gpu) = gpu.or_else(|| Gpu::of_server_model(model?)) else {
+        let Some(gpu) = gpu.or_else(|| gpu_of(&self.scenario.topology)) else {
             let message = "the model of GPU is not known";
             return Err(refuse(field.key("server"), message, "a `preset`, or the option --gpu"));
         };
@@ -35,39 +38,23 @@ impl Loaded {
         let Some(servers) = topology.servers() else {
             return Err(refuse(field, "the network has no servers", "a cluster"));
         };
-        Ok(system(&topology, servers, gpu))
+        Ok(System::of_servers(&topology, servers, gpu))
     }
 }
 
-fn system(topology: &Topology, servers: &Servers, gpu: Gpu) -> System {
-    let joined = servers.any_scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
-    let chassis = joined / servers.gpus();
-    let gbs = |rate: Rate| rate.as_bps() as f64 / 8e9;
-    System {
-        nics: servers.nics() * chassis,
-        nic_rate: nic_rate(topology, servers),
-        scale_up_gbs: servers.any_scale_up().map_or(0.0, |network| gbs(network.rate_of(HostId(0)))),
-        ..System::new(gpu, servers.count() / chassis, joined)
+/// Returns the GPU of the server model of a cluster, if it has one.
+pub(crate) fn gpu_of(config: &TopologyConfig) -> Option<Gpu> {
+    match config {
+        TopologyConfig::Cluster(cluster) => Gpu::of_server_model(cluster.server.preset.as_deref()?),
+        _ => None,
     }
-}
-
-/// Returns the rate of a NIC, all its ports together.
-fn nic_rate(topology: &Topology, servers: &Servers) -> Rate {
-    let own = servers.nics() / servers.gpus();
-    if own > 0 {
-        return Rate::from_bps(topology.scale_out_rate(HostId(0)).as_bps() / u64::from(own));
-    }
-    // GPUs that share a NIC reach it over PCIe. Its other ports lead to the network.
-    let is_nic = |node: &NodeId| topology.switch_index(*node).is_some_and(|switch| !servers.has_chip(switch));
-    let mut peers = topology.ports(NodeId(0)).iter().map(|port| port.peer);
-    let nic = peers.find(is_nic).expect("a GPU has a NIC");
-    let out = topology.ports(nic).iter().filter(|port| !topology.is_host(port.peer));
-    out.fold(Rate::ZERO, |sum, port| sum.saturating_add(topology.link(port.link).rate))
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use pathweave_units::Rate;
 
     use super::*;
     use crate::load::Changes;

@@ -1,0 +1,216 @@
+//! Judgement of the runs of a comparison: the measure, and the order of the runs by it.
+
+use pathweave_records::{Quantity, Summary};
+use serde::{Serialize, Serializer};
+
+/// Figure by which runs are compared. Lower is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Time until the last message of the jobs is there, in nanoseconds: for traffic that is given at the start or
+    /// begins when other traffic ends.
+    JobTime,
+    /// Slowdown that one flow in a hundred exceeds; among equals, the mean slowdown. For flows that arrive over time.
+    TailSlowdown,
+}
+
+impl Measure {
+    /// Returns the measure of a comparison: job time if every run has jobs.
+    pub(crate) fn of(runs: &[&Summary]) -> Measure {
+        let jobs = runs.iter().all(|summary| summary.jobs.count > 0);
+        if jobs { Measure::JobTime } else { Measure::TailSlowdown }
+    }
+
+    /// Returns the name of the measure.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Measure::JobTime => "job time",
+            Measure::TailSlowdown => "P99 slowdown",
+        }
+    }
+
+    pub(crate) fn quantity(self) -> Quantity {
+        match self {
+            Measure::JobTime => Quantity::TimeNs,
+            Measure::TailSlowdown => Quantity::Plain,
+        }
+    }
+
+    pub(crate) fn show(self, value: f64) -> String {
+        self.quantity().format_short(value)
+    }
+}
+
+impl Serialize for Measure {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.name())
+    }
+}
+
+/// Figures of a run that decide its place.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Figures {
+    /// Name of the run.
+    pub(crate) name: String,
+    /// Value of the measure. `None` if a job, or for the slowdown a flow, did not finish.
+    pub(crate) value: Option<f64>,
+    /// Mean slowdown, where the P99 is the measure.
+    pub(crate) mean: Option<f64>,
+}
+
+/// Runs of a comparison with their order.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Judgement {
+    pub(crate) measure: Measure,
+    /// Figures in the order of the runs.
+    pub(crate) runs: Vec<Figures>,
+    /// Indices of the runs, best first. Runs without a value come last.
+    pub(crate) order: Vec<usize>,
+}
+
+impl Judgement {
+    pub(crate) fn of(summaries: &[&Summary]) -> Judgement {
+        let measure = Measure::of(summaries);
+        let figures = |summary: &&Summary| {
+            let (value, mean) = match measure {
+                Measure::JobTime => (summary.jobs.time_ns, None),
+                Measure::TailSlowdown => slowdowns(summary).unzip(),
+            };
+            Figures { name: summary.run.name.clone(), value, mean }
+        };
+        Judgement::from_figures(measure, summaries.iter().map(figures).collect())
+    }
+
+    pub(crate) fn from_figures(measure: Measure, runs: Vec<Figures>) -> Judgement {
+        let mut order: Vec<usize> = (0..runs.len()).collect();
+        let key =
+            |run: &usize| [runs[*run].value, runs[*run].mean].map(|value| value.unwrap_or(f64::INFINITY));
+        // The first of equals stays first.
+        order.sort_by(|a, b| {
+            let (a, b) = (key(a), key(b));
+            a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1]))
+        });
+        Judgement { measure, runs, order }
+    }
+
+    /// Returns the best run, or `None` if no run has a value.
+    pub(crate) fn best(&self) -> Option<usize> {
+        self.order.first().copied().filter(|&run| self.runs[run].value.is_some())
+    }
+
+    /// Returns the ratio of a run's value to the best one.
+    pub(crate) fn over_best(&self, run: usize) -> Option<f64> {
+        let best = self.runs[self.best()?].value?;
+        self.runs[run]
+            .value
+            .map(|value| if value == best { 1.0 } else { value / best.max(f64::MIN_POSITIVE) })
+    }
+
+    /// Returns the run with the lowest mean slowdown among those with a value.
+    pub(crate) fn lowest_mean(&self) -> Option<(usize, f64)> {
+        let finished = self.runs.iter().enumerate().filter(|(_, run)| run.value.is_some());
+        let means = finished.filter_map(|(index, run)| Some((index, run.mean?)));
+        means.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// Returns P99 and mean of the slowdowns, or `None` if a flow is missing among them.
+fn slowdowns(summary: &Summary) -> Option<(f64, f64)> {
+    let flows = summary.measured();
+    let whole = flows.unfinished + flows.failed == 0 && !summary.run.partial && flows.count > 0;
+    whole.then_some((flows.slowdown.p99, flows.slowdown.mean))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pathweave_records::{EndReason, FlowRecord, FlowStatus, JobRecord, RunResult};
+
+    /// Run with flows of these slowdowns, and with a job in each group that takes these microseconds.
+    fn run(name: &str, slowdowns: &[u64], jobs: &[Option<u64>]) -> Summary {
+        let flow = |&slowdown: &u64| FlowRecord {
+            finish_ps: Some(slowdown * 1_000),
+            ideal_fct_ps: 1_000,
+            status: FlowStatus::Finished,
+            ..FlowRecord::default()
+        };
+        let job = |(group, us): (u16, &Option<u64>)| JobRecord {
+            group,
+            finish_ps: us.map(|us| us * 1_000_000),
+            ..JobRecord::default()
+        };
+        let mut run = RunResult {
+            flows: slowdowns.iter().map(flow).collect(),
+            jobs: (0..).zip(jobs).map(job).collect(),
+            ..RunResult::default()
+        };
+        run.info.name = name.to_owned();
+        run.info.schemes = vec![name.to_owned()];
+        run.info.groups = (0..jobs.len().max(1)).map(|group| format!("g{group}")).collect();
+        run.info.roles = vec![pathweave_records::Role::Foreground; run.info.groups.len()];
+        Summary::from_run(&run)
+    }
+
+    fn judged(runs: &[Summary]) -> Judgement {
+        Judgement::of(&runs.iter().collect::<Vec<_>>())
+    }
+
+    fn names(judgement: &Judgement) -> Vec<&str> {
+        judgement.order.iter().map(|&run| judgement.runs[run].name.as_str()).collect()
+    }
+
+    #[test]
+    fn jobs_decide_although_the_slowdowns_say_otherwise() {
+        let runs = [run("few late", &[1, 1, 9], &[Some(9)]), run("all late", &[6, 6, 6], &[Some(6)])];
+        let found = judged(&runs);
+        assert_eq!((found.measure, names(&found)), (Measure::JobTime, vec!["all late", "few late"]));
+        assert_eq!((found.over_best(0), found.over_best(1)), (Some(1.5), Some(1.0)));
+    }
+
+    #[test]
+    fn the_first_of_equal_job_times_is_first() {
+        let runs = [run("c", &[9], &[Some(7)]), run("a", &[2], &[Some(5)]), run("b", &[1], &[Some(5)])];
+        let found = judged(&runs);
+        assert_eq!(names(&found), ["a", "b", "c"]);
+        assert_eq!([0, 1, 2].map(|run| found.over_best(run)), [Some(1.4), Some(1.0), Some(1.0)]);
+    }
+
+    #[test]
+    fn an_unfinished_job_has_no_time_and_the_last_place() {
+        let runs = [run("open", &[1], &[Some(1), None]), run("slow", &[8], &[Some(80), Some(80)])];
+        let found = judged(&runs);
+        assert_eq!(names(&found), ["slow", "open"]);
+        assert_eq!((found.runs[0].value, found.over_best(0)), (None, None));
+        let none = judged(&runs[..1]);
+        assert_eq!((none.best(), none.over_best(0)), (None, None));
+    }
+
+    #[test]
+    fn several_jobs_weigh_alike() {
+        // The square root of 2 x 50 is 10, that of 4 x 36 is 12, although the sum of the second is smaller.
+        let runs = [run("x", &[1], &[Some(4), Some(36)]), run("y", &[1], &[Some(2), Some(50)])];
+        let found = judged(&runs);
+        assert_eq!(names(&found), ["y", "x"]);
+        assert!((found.over_best(0).unwrap() - 1.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn without_jobs_the_p99_decides_and_then_the_mean() {
+        let runs = [run("a", &[4, 4], &[]), run("b", &[2, 4], &[]), run("c", &[1, 5], &[])];
+        let found = judged(&runs);
+        assert_eq!((found.measure, names(&found)), (Measure::TailSlowdown, vec!["b", "a", "c"]));
+        // Means 4, 3, 3.
+        assert_eq!(found.lowest_mean(), Some((1, 3.0)));
+        let mut open = run("open", &[1, 1], &[]);
+        open.overall.unfinished = 1;
+        let mut cut = run("cut", &[1, 1], &[]);
+        cut.run.partial = true;
+        cut.run.ended = EndReason::Interrupted;
+        assert_eq!(names(&judged(&[open, cut, run("a", &[4], &[])])), ["a", "open", "cut"]);
+    }
+
+    #[test]
+    fn one_run_without_jobs_leaves_only_the_slowdowns() {
+        let runs = [run("a", &[4], &[Some(4)]), run("b", &[2], &[])];
+        assert_eq!(judged(&runs).measure, Measure::TailSlowdown);
+    }
+}

@@ -1,0 +1,92 @@
+//! Training of transformers: figures of runs by hand, memory, and GPUs of servers that are alike.
+
+use pathweave_records::{RunResult, Summary};
+use pathweave_scenario::{Changes, Loaded, Prepared, run};
+use pathweave_sim::NoMonitor;
+
+fn prepared(text: &str, set: &[&str]) -> Prepared {
+    let set = set.iter().map(|&text| text.to_owned()).collect();
+    let changes = Changes { set, ..Changes::default() };
+    let loaded = Loaded::parse(text, "test.toml", "", &changes).unwrap_or_else(|why| panic!("{why}"));
+    loaded.prepare().unwrap_or_else(|why| panic!("{why}"))
+}
+
+fn result(text: &str, set: &[&str]) -> RunResult {
+    run(&prepared(text, set).spec, &mut NoMonitor).expect("it was tried")
+}
+
+/// Four servers of four GPUs: TP 4, CP 2, PP 1 and two replicas; or TP 4, PP 2 and two replicas.
+const SERVERS: &str = "scheme = \"rps\"\nrun = { fidelity = \"flow\", calibrate = \"off\" }\n\
+    [topology]\nkind = \"cluster\"\nservers = 4\nattach = \"server\"\n\
+    server = { gpus = 4, nics = 4, port_rate = \"400Gbps\", scale_up = { kind = \"switch\", rate = \"3600Gbps\", delay = \"250ns\" } }\n\
+    scale_out = { kind = \"star\", hosts = 16, rate = \"400Gbps\" }\n\
+    [[workload]]\nkind = \"transformer\"\nlayers = 4\nhidden = 1024\nfeed_forward_hidden = 4096\nheads = 16\n\
+    vocabulary = 32000\nsequence = 2048\ntp = 4\nmicrobatches = 4\ngpu = \"h100\"\n";
+
+/// GPUs of a server move on together, and replicas change places: one of eight runs for all. The iteration takes as
+/// long as with all of them.
+#[test]
+fn gpus_of_servers_that_are_alike_run_once() {
+    for more in ["workload[0].pp=2", "workload[0].cp=2"] {
+        let whole = result(SERVERS, &["run.fold=never", more]);
+        let folded = result(SERVERS, &["run.fold=always", more]);
+        assert_eq!((whole.info.ranks_represented, folded.info.ranks_represented), (None, Some(8)), "{more}");
+        assert_eq!(whole.flows.len(), 8 * folded.flows.len(), "{more}");
+        let time = |run: &RunResult| Summary::from_run(run).training[0].iteration_ns;
+        let error = time(&folded) / time(&whole) - 1.0;
+        assert!(error.abs() < 0.001, "{more}: {error}");
+    }
+}
+
+/// Two replicas of 4 microbatches of 2,048 tokens. A layer has 4 x 1024^2 + 3 x 1024 x 4096 parameters, and scores of
+/// 2 x 1024 values with 1,024 tokens.
+#[test]
+fn figures_are_those_of_the_model() {
+    let run = result(SERVERS, &["workload[0].pp=2"]);
+    let summary = Summary::from_run(&run);
+    let [training] = &summary.training[..] else { panic!("one group trains") };
+    assert_eq!((training.gpus, training.global_batch, training.tokens), (16, 8, 8 * 2_048));
+    let layer = 4.0 * 1_024.0 * 1_024.0 + 3.0 * 1_024.0 * 4_096.0;
+    let of_token = 6.0 * (4.0 * layer + 32_000.0 * 1_024.0) + 6.0 * 4.0 * 2.0 * 1_024.0 * 1_024.0;
+    let seconds = training.iteration_ns * 1e-9;
+    let close = |found: f64, expected: f64| (found / expected - 1.0).abs() < 1e-5;
+    assert!(close(training.tokens_per_s, 16_384.0 / seconds), "{training:?}");
+    let tflops = of_token * 16_384.0 / seconds / 16.0 / 1e12;
+    assert!(close(training.tflops_per_gpu, tflops), "{training:?}, {tflops}");
+    assert!(close(training.mfu.expect("the GPU is known"), tflops / 989.0), "{training:?}");
+    let kinds: Vec<&str> = training.exposed_ns.keys().map(String::as_str).collect();
+    for kind in ["TP all-gather", "TP reduce-scatter", "DP all-gather", "PP send"] {
+        assert!(kinds.contains(&kind), "{kind} of {kinds:?}");
+    }
+    // The stage with the logits works longest, so the other one waits more than (p - 1) / m.
+    assert!(training.pipeline_bubble.expect("it computes") > 0.25, "{training:?}");
+}
+
+/// Iterations after the first count from end to end.
+#[test]
+fn an_iteration_is_a_period() {
+    let run = result(SERVERS, &["workload[0].pp=2", "workload[0].iterations=3"]);
+    let summary = Summary::from_run(&run);
+    let training = &summary.training[0];
+    assert_eq!(training.iterations, 2);
+    let ends: Vec<u64> = run.jobs.iter().filter_map(|job| job.finish_ps).collect();
+    let expected = (ends[2] - ends[0]) as f64 / 2e3;
+    assert!((training.iteration_ns / expected - 1.0).abs() < 1e-9, "{training:?}, {expected}");
+}
+
+/// 8B on eight GPUs: 32 layers of 218,103,808 parameters and two matrices of 525,336,576. 405B takes 16 bytes for each of
+/// its 406 x 10^9 / 8 parameters.
+#[test]
+fn a_model_that_does_not_fit_is_said_so() {
+    let text = "scheme = \"rps\"\ntopology = { kind = \"star\", hosts = 8 }\n[[workload]]\nkind = \"transformer\"\n\
+        model = \"llama-3-8b\"\ntp = 8\ngpu = \"h100\"\nscale = 0.001\n";
+    let gpu_memory = |set: &[&str]| {
+        let inspection = prepared(text, set).inspect();
+        let [of] = &inspection.traffic.gpu_memory[..] else { panic!("one group trains") };
+        (of.fits, of.memory.total(), of.memory.weights)
+    };
+    let (fits, _, weights) = gpu_memory(&[]);
+    assert!(fits && weights == 2_007_498_752, "{weights}");
+    let (fits, total, _) = gpu_memory(&["workload[0].model=\"llama-3-405b\""]);
+    assert!(!fits && total > 16 * 405_800_000_000 / 8, "{total}");
+}

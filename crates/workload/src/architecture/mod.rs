@@ -1,0 +1,318 @@
+//! Architectures of transformers: layers, heads, experts, and the numbers that follow from them.
+//!
+//! Parameters are those of matrices; norms and biases are left out. A multiplication and an addition count as
+//! two operations. Attention is causal: a token attends to itself and to those before it, half of a sequence on
+//! average.
+
+mod config_json;
+mod table;
+#[cfg(test)]
+mod tests;
+
+pub use self::config_json::parse_config_json;
+pub use self::table::published;
+
+/// Architecture of a transformer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Architecture {
+    /// Number of layers.
+    pub layers: u32,
+    /// Size of the vector of a token, in values.
+    pub hidden: u32,
+    /// Attention of every layer.
+    pub attention: Attention,
+    /// Size of the vector inside a dense feed-forward part, in values.
+    pub feed_forward_hidden: u32,
+    /// Number of matrices of a feed-forward part or expert: 2, or 3 if one of them gates another.
+    pub matrices: u32,
+    /// Experts of some layers or all.
+    pub experts: Option<Experts>,
+    /// Number of tokens in the vocabulary.
+    pub vocabulary: u32,
+    /// Matrices between tokens and vectors.
+    pub embeddings: Embeddings,
+    /// Number of tokens in a sequence, unless the user sets it. 0 if unknown.
+    pub sequence: u32,
+    /// Window of the attention of some layers.
+    pub window: Option<Window>,
+    /// Number of further layers at the end that predict a further token each (MTP).
+    pub mtp_layers: u32,
+}
+
+/// Attention of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Attention {
+    /// Query heads share heads of keys and values (GQA). All of them have their own if the numbers are equal.
+    Grouped {
+        /// Number of query heads.
+        heads: u32,
+        /// Number of heads of keys and values.
+        kv_heads: u32,
+        /// Values of a head.
+        head_dim: u32,
+    },
+    /// Keys and values of all heads are made from one small vector (MLA; DeepSeek-AI, 2024).
+    Latent {
+        /// Number of heads.
+        heads: u32,
+        /// Values of the vector that queries are made from; 0 if they are made from the token's vector.
+        query_rank: u32,
+        /// Values of the vector that keys and values are made from.
+        kv_rank: u32,
+        /// Values of a query head that carry no position.
+        nope_dim: u32,
+        /// Values of a query head that carry the position.
+        rope_dim: u32,
+        /// Values of a value head.
+        value_dim: u32,
+    },
+}
+
+/// Experts of a layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Experts {
+    /// Number of experts to which tokens are sent.
+    pub count: u32,
+    /// Number of experts to which a token is sent.
+    pub top_k: u32,
+    /// Size of the vector inside an expert, in values.
+    pub hidden: u32,
+    /// Size of the vector inside the part that every token passes beside its experts; 0 without one.
+    pub shared_hidden: u32,
+    /// Number of dense layers at the begin.
+    pub dense_layers: u32,
+    /// After them, every so many layers the last one has experts.
+    pub every: u32,
+}
+
+/// Matrices between tokens and vectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Embeddings {
+    /// Input and output use the same matrix.
+    Tied,
+    /// Input and output have a matrix each.
+    Separate,
+}
+
+/// Window of attention.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Number of tokens that a token attends to.
+    pub tokens: u32,
+    /// Every so many layers, the last one attends to the whole sequence; 0 if none does.
+    pub full_every: u32,
+}
+
+impl Attention {
+    /// Returns the number of query heads.
+    pub const fn heads(&self) -> u32 {
+        match *self {
+            Attention::Grouped { heads, .. } | Attention::Latent { heads, .. } => heads,
+        }
+    }
+    /// Returns the values of all queries, and of all keys and values, of a token.
+    pub const fn widths(&self) -> (u64, u64) {
+        match *self {
+            Attention::Grouped { heads, kv_heads, head_dim } => {
+                (heads as u64 * head_dim as u64, kv_heads as u64 * head_dim as u64)
+            }
+            Attention::Latent { heads, nope_dim, rope_dim, .. } => {
+                let all = heads as u64 * (nope_dim + rope_dim) as u64;
+                (all, all)
+            }
+        }
+    }
+    /// Returns the values that a token's keys and values take in memory while text is generated.
+    pub const fn cached(&self) -> u64 {
+        match *self {
+            Attention::Grouped { kv_heads, head_dim, .. } => 2 * kv_heads as u64 * head_dim as u64,
+            Attention::Latent { kv_rank, rope_dim, .. } => kv_rank as u64 + rope_dim as u64,
+        }
+    }
+    /// Returns the parameters: queries, keys, values and output.
+    const fn parameters(&self, hidden: u64) -> u64 {
+        match *self {
+            Attention::Grouped { heads, kv_heads, head_dim } => {
+                2 * hidden * heads as u64 * head_dim as u64 + 2 * hidden * kv_heads as u64 * head_dim as u64
+            }
+            Attention::Latent { heads, query_rank, kv_rank, nope_dim, rope_dim, value_dim } => {
+                let (heads, kv, rope) = (heads as u64, kv_rank as u64, rope_dim as u64);
+                let (query, nope, value) = (query_rank as u64, nope_dim as u64, value_dim as u64);
+                let queries = if query == 0 {
+                    hidden * heads * (nope + rope)
+                } else {
+                    hidden * query + query * heads * (nope + rope)
+                };
+                queries + hidden * (kv + rope) + kv * heads * (nope + value) + heads * value * hidden
+            }
+        }
+    }
+    /// Returns the values of all heads that enter products with another token: those of a query and of a value.
+    const fn products(&self) -> u64 {
+        match *self {
+            Attention::Grouped { heads, head_dim, .. } => 2 * heads as u64 * head_dim as u64,
+            Attention::Latent { heads, nope_dim, rope_dim, value_dim, .. } => {
+                heads as u64 * (nope_dim + rope_dim + value_dim) as u64
+            }
+        }
+    }
+}
+
+impl Architecture {
+    /// Returns the experts of a layer; `None` if it is dense.
+    pub fn experts_of(&self, layer: u32) -> Option<Experts> {
+        self.experts.filter(|experts| {
+            layer
+                .checked_sub(experts.dense_layers)
+                .is_some_and(|place| place % experts.every == experts.every - 1)
+        })
+    }
+    /// Returns the number of layers with experts.
+    pub fn expert_layers(&self) -> u32 {
+        self.experts.map_or(0, |experts| self.layers.saturating_sub(experts.dense_layers) / experts.every)
+    }
+    /// Returns the parameters of the attention of a layer.
+    pub const fn attention_parameters(&self) -> u64 {
+        self.attention.parameters(self.hidden as u64)
+    }
+    /// Returns the parameters of a feed-forward part with so many values inside.
+    pub const fn feed_forward_parameters(&self, inside: u32) -> u64 {
+        self.matrices as u64 * self.hidden as u64 * inside as u64
+    }
+    /// Returns the parameters of the part of a layer after its attention that each rank has, and of one expert.
+    pub fn feed_forward_of(&self, layer: u32) -> (u64, u64) {
+        match self.experts_of(layer) {
+            None => (self.feed_forward_parameters(self.feed_forward_hidden), 0),
+            Some(experts) => {
+                let router = u64::from(self.hidden) * u64::from(experts.count);
+                let shared = self.feed_forward_parameters(experts.shared_hidden);
+                (shared + router, self.feed_forward_parameters(experts.hidden))
+            }
+        }
+    }
+    /// Returns the parameters of one matrix between tokens and vectors.
+    pub const fn embedding(&self) -> u64 {
+        self.vocabulary as u64 * self.hidden as u64
+    }
+    /// Returns the number of matrices between tokens and vectors.
+    pub const fn ends(&self) -> u64 {
+        match self.embeddings {
+            Embeddings::Tied => 1,
+            Embeddings::Separate => 2,
+        }
+    }
+
+    /// Returns the parameters of all layers; of an expert layer, those of `experts` experts.
+    fn of_layers(&self, experts: impl Fn(Experts) -> u32) -> u64 {
+        let of = |layer| {
+            let (dense, expert) = self.feed_forward_of(layer);
+            let each = self.experts_of(layer).map_or(0, &experts);
+            self.attention_parameters() + dense + u64::from(each) * expert
+        };
+        (0..self.layers).map(of).sum()
+    }
+    /// Returns the number of parameters.
+    pub fn parameters(&self) -> u64 {
+        self.of_layers(|experts| experts.count) + self.ends() * self.embedding()
+    }
+    /// Returns the number of parameters that take part for a token.
+    pub fn active_parameters(&self) -> u64 {
+        self.of_layers(|experts| experts.top_k) + self.ends() * self.embedding()
+    }
+    /// Returns the tokens that a token of a layer attends to, on average over a sequence.
+    pub fn context(&self, layer: u32, sequence: u32) -> f64 {
+        let whole = f64::from(sequence) / 2.0;
+        match self.window {
+            Some(Window { tokens, full_every })
+                if full_every == 0 || layer % full_every != full_every - 1 =>
+            {
+                whole.min(f64::from(tokens))
+            }
+            _ => whole,
+        }
+    }
+    /// Returns the operations of the scores of a layer per token, forward.
+    pub fn score_flops(&self, layer: u32, sequence: u32) -> f64 {
+        2.0 * self.attention.products() as f64 * self.context(layer, sequence)
+    }
+    /// Returns the operations of an iteration per token, forward and backward, without recomputation. Backward
+    /// takes twice as many as forward. Looking up a token's vector takes none.
+    pub fn training_flops(&self, sequence: u32) -> f64 {
+        let matrices = self.of_layers(|experts| experts.top_k) + self.embedding();
+        let scores: f64 = (0..self.layers).map(|layer| self.score_flops(layer, sequence)).sum();
+        6.0 * matrices as f64 + 3.0 * scores
+    }
+    /// Returns the number of values of keys and values of a token over all layers.
+    pub fn cached_values(&self) -> u64 {
+        u64::from(self.layers) * self.attention.cached()
+    }
+
+    /// Returns the first value that no transformer has: its name, the value, and what is allowed.
+    pub fn problem(&self) -> Option<(&'static str, u32, String)> {
+        let positive = |name, value| (value == 0).then(|| (name, value, "expected 1 or more".to_owned()));
+        let sizes = [
+            ("layers", self.layers),
+            ("hidden", self.hidden),
+            ("heads", self.attention.heads()),
+            ("vocabulary", self.vocabulary),
+        ];
+        let mut found = sizes.into_iter().find_map(|(name, value)| positive(name, value));
+        let dense = self.experts.is_none() || self.expert_layers() < self.layers;
+        if dense {
+            found = found.or(positive("feed_forward_hidden", self.feed_forward_hidden));
+        }
+        if let Attention::Grouped { heads, kv_heads, head_dim } = self.attention {
+            found = found.or(positive("kv_heads", kv_heads)).or(positive("head_dim", head_dim));
+            let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
+            found = found.or((!divides)
+                .then(|| ("kv_heads", kv_heads, format!("expected a divisor of the {heads} heads"))));
+        }
+        if let Attention::Latent { kv_rank, nope_dim, rope_dim, value_dim, .. } = self.attention {
+            found = found
+                .or(positive("kv_rank", kv_rank))
+                .or(positive("nope_dim + rope_dim", nope_dim.saturating_add(rope_dim)))
+                .or(positive("value_dim", value_dim));
+        }
+        if let Some(experts) = self.experts {
+            found = found
+                .or(positive("experts", experts.count))
+                .or(positive("expert_hidden", experts.hidden))
+                .or(positive("moe_every", experts.every));
+            let fits = (1..=experts.count).contains(&experts.top_k);
+            found = found.or((!fits)
+                .then(|| ("top_k", experts.top_k, format!("expected 1 to {}, the experts", experts.count))));
+            let fits = experts.dense_layers <= self.layers;
+            let allowed = || format!("expected at most {}, the layers", self.layers);
+            found = found.or((!fits).then(|| ("dense_layers", experts.dense_layers, allowed())));
+        }
+        found.or(self.too_large())
+    }
+
+    /// Returns the first value beyond what sizes are computed for.
+    fn too_large(&self) -> Option<(&'static str, u32, String)> {
+        const LARGEST: u32 = 1 << 20;
+        let experts = self.experts.map_or([0; 3], |e| [e.count, e.hidden, e.shared_hidden]);
+        let heads = match self.attention {
+            Attention::Grouped { heads, head_dim, .. } => [heads, head_dim, 0, 0, 0],
+            Attention::Latent { heads, query_rank, kv_rank, nope_dim, rope_dim, value_dim } => {
+                [heads, query_rank, kv_rank, nope_dim.max(rope_dim), value_dim]
+            }
+        };
+        let [a, b, c, d, e] = heads;
+        let all = [
+            ("layers", self.layers, 1 << 10),
+            ("hidden", self.hidden, 1 << 17),
+            ("feed_forward_hidden", self.feed_forward_hidden, LARGEST),
+            ("vocabulary", self.vocabulary, 1 << 22),
+            ("experts", experts[0], 1 << 12),
+            ("expert_hidden", experts[1], LARGEST),
+            ("shared_hidden", experts[2], LARGEST),
+            ("heads", a, 1 << 12),
+            ("head_dim", b.max(d).max(e), 1 << 12),
+            ("kv_rank", c, 1 << 16),
+        ];
+        all.into_iter()
+            .find(|(_, value, most)| value > most)
+            .map(|(name, value, most)| (name, value, format!("expected at most {most}")))
+    }
+}

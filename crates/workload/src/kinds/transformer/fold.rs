@@ -1,0 +1,138 @@
+//! Symmetric ranks of a staged job.
+//!
+//! Two kinds of permutation are tried: one moves each GPU to the next ranks of its tensor-parallel group, the other
+//! moves data-parallel replicas. A permutation is a symmetry if the network is unchanged by it. It must map each group
+//! to a group with its ranks in the same order around a ring, and collectives must be unchanged by such a rotation.
+
+use pathweave_topo::{Automorphism, Topology};
+use pathweave_units::HostId;
+
+use super::axes::{Axes, Place, Span};
+use super::layers::Comm;
+use crate::collective::Algorithms;
+use crate::fold::{Folding, smallest_step};
+
+/// GPUs that are simulated. Each represents the GPUs that are symmetric to it.
+pub(super) struct Representatives {
+    representative: Vec<usize>,
+    order: usize,
+}
+
+impl Representatives {
+    /// Returns the trivial case, in which each GPU represents itself only.
+    pub(super) fn none(gpus: usize) -> Self {
+        Representatives { representative: (0..gpus).collect(), order: 1 }
+    }
+    pub(super) fn order(&self) -> usize {
+        self.order
+    }
+    pub(super) fn representative(&self, gpu: usize) -> usize {
+        self.representative[gpu]
+    }
+    pub(super) fn is_simulated(&self, gpu: usize) -> bool {
+        self.representative[gpu] == gpu
+    }
+}
+
+/// Groups of a job by span and stage.
+pub(super) type Groups = Vec<(Span, Vec<Vec<Vec<usize>>>)>;
+
+/// The job, as far as its symmetries depend on it.
+pub(super) struct Job<'a> {
+    pub(super) axes: &'a Axes,
+    pub(super) groups: &'a Groups,
+    /// All collectives, each once.
+    pub(super) comms: &'a [Comm],
+    pub(super) algorithms: &'a Algorithms,
+    pub(super) hosts: &'a [u32],
+}
+
+impl Job<'_> {
+    /// Returns true if a permutation of the GPUs leaves groups and collectives unchanged.
+    fn is_unchanged_by(&self, permutation: &dyn Fn(usize) -> usize) -> bool {
+        self.groups.iter().all(|(span, stages)| {
+            let mut group_of = vec![(0, 0); self.axes.gpus()];
+            for (number, members) in stages.iter().flatten().enumerate() {
+                members.iter().enumerate().for_each(|(rank, &gpu)| group_of[gpu] = (number, rank));
+            }
+            let unchanged = |members: &Vec<usize>| {
+                let (number, by) = group_of[permutation(members[0])];
+                let around = |rank: usize| (number, (rank + by) % members.len());
+                let ordered =
+                    members.iter().enumerate().all(|(rank, &gpu)| group_of[permutation(gpu)] == around(rank));
+                let of_span = self.comms.iter().filter(|comm| comm.over == *span);
+                ordered
+                    && of_span.into_iter().all(|comm| {
+                        let plan = self.algorithms.plan(comm.operation, members.len(), comm.bytes);
+                        plan.is_unchanged_by_rotation(by)
+                    })
+            };
+            stages.iter().flatten().filter(|members| members.len() > 1).all(unchanged)
+        })
+    }
+
+    /// Returns true if the ranks of every group with simulated ranks are represented within it.
+    fn represents(&self, of: &[usize]) -> bool {
+        let within = |members: &Vec<usize>| {
+            !members.iter().any(|&gpu| of[gpu] == gpu)
+                || members.iter().all(|&gpu| members.binary_search(&of[gpu]).is_ok())
+        };
+        self.groups.iter().flat_map(|(_, stages)| stages.iter().flatten()).all(within)
+    }
+
+    /// Returns the largest set of symmetries and the representatives they give. The error is the reason why nothing
+    /// is symmetric.
+    pub(super) fn symmetric(&self, topology: &Topology) -> Result<(Representatives, Folding), String> {
+        let Axes { tp, dp, .. } = *self.axes;
+        let moved = |gpu: usize, tensor: usize, data: usize| {
+            let place = self.axes.outside(gpu);
+            self.axes.gpu(Place {
+                tensor: (place.tensor + tensor) % tp,
+                data: (place.data + data) % dp,
+                ..place
+            })
+        };
+        let symmetry = |tensor: usize, data: usize| {
+            if !self.is_unchanged_by(&|gpu| moved(gpu, tensor, data)) {
+                return None;
+            }
+            let mut image: Vec<u32> = (0..topology.hosts()).collect();
+            for (gpu, &host) in self.hosts.iter().enumerate() {
+                image[host as usize] = self.hosts[moved(gpu, tensor, data)];
+            }
+            Automorphism::of_hosts(topology, &image)
+        };
+        let tensor = smallest_step(tp, |by| symmetry(by, 0));
+        let data = smallest_step(dp, |by| symmetry(0, by));
+        let least = |found: &Option<(usize, Automorphism)>, all| found.as_ref().map_or(all, |(by, _)| *by);
+        let of_gpus = |tensor: usize, data: usize| -> Vec<usize> {
+            let of = |gpu: usize| {
+                let place = self.axes.outside(gpu);
+                self.axes.gpu(Place { tensor: place.tensor % tensor, data: place.data % data, ..place })
+            };
+            (0..self.axes.gpus()).map(of).collect()
+        };
+        let candidates = [
+            (tensor.is_some() && data.is_some()).then_some((tensor.clone(), data.clone())),
+            data.is_some().then(|| (None, data)),
+            tensor.is_some().then(|| (tensor, None)),
+        ];
+        for (tensor, data) in candidates.into_iter().flatten() {
+            let (tensor_ranks, replicas) = (least(&tensor, tp), least(&data, dp));
+            let representative = of_gpus(tensor_ranks, replicas);
+            if !self.represents(&representative) {
+                continue;
+            }
+            let order = tp / tensor_ranks * (dp / replicas);
+            let mut hosts: Vec<HostId> = (0..topology.hosts()).map(HostId).collect();
+            for (gpu, &host) in self.hosts.iter().enumerate() {
+                hosts[host as usize] = HostId(self.hosts[representative[gpu]]);
+            }
+            let symmetries = [tensor, data].into_iter().flatten().map(|(_, symmetry)| symmetry).collect();
+            let folding = Folding { representative: hosts, symmetries, order: order as u32 };
+            return Ok((Representatives { representative, order }, folding));
+        }
+        let why = "no exchange of tensor ranks or of data-parallel replicas leaves both the network and all collectives as they are";
+        Err(why.to_owned())
+    }
+}

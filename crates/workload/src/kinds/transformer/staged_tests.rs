@@ -1,0 +1,237 @@
+use pathweave_units::{Duration, Rate};
+
+use super::memory;
+use super::tests::{bytes, graph, tiny};
+use super::*;
+use crate::bounds::JobSpans;
+use crate::builder::GraphBuilder;
+use crate::env::WorkloadEnv;
+use crate::graph::{JobId, Parallelism};
+use crate::kinds::Traffic;
+use crate::testing::error_of;
+
+/// Time of a layer forward with 8 tokens, at an operation a nanosecond: 4 x 64^2 parameters of attention, scores of 4
+/// heads x (16 + 16) values with 4 tokens on average, and 2 x 64 x 128 parameters of the feed-forward part.
+const LAYER_NS: u64 = 8 * (2 * 4 * 64 * 64 + 2 * 128 * 4 + 2 * 2 * 64 * 128);
+/// Time of the vocabulary's product: 100 x 64 parameters.
+const LOGITS_NS: u64 = 8 * 2 * 100 * 64;
+
+fn staged() -> Transformer {
+    Transformer { schedule: Some(PipelineSchedule::OneForwardOneBackward), ..tiny() }
+}
+
+/// Backward takes twice as long as forward. The last stage, which has the logits, sets the pace: (p - 1)(f + b) before
+/// and after its m microbatches.
+#[test]
+fn the_stage_with_the_logits_sets_the_pace() {
+    for schedule in [PipelineSchedule::OneForwardOneBackward, PipelineSchedule::GPipe] {
+        let config =
+            Transformer { layers: Some(8), pp: 4, microbatches: 8, schedule: Some(schedule), ..staged() };
+        let span = JobSpans::from_graph(&graph(4, config)).span(JobId(0));
+        let expected = 3 * (3 * 2 * LAYER_NS + 8 * (2 * LAYER_NS + LOGITS_NS));
+        assert_eq!(span, Duration::from_ns(expected), "{schedule:?}");
+    }
+}
+
+/// Two chunks a stage halve the bubble, which is (p - 1)(f + b) / v.
+#[test]
+fn chunks_divide_the_bubble() {
+    let config =
+        Transformer { layers: Some(8), pp: 4, vp: 2, microbatches: 8, vocabulary: Some(1), ..tiny() };
+    let span = JobSpans::from_graph(&graph(4, config)).span(JobId(0)).as_ps() / 1000;
+    let expected = 3 * (8 * 2 * LAYER_NS + 3 * LAYER_NS);
+    let logits = 3 * (8 + 8) * LOGITS_NS / 100;
+    assert!((expected..expected + logits).contains(&span), "{span}, {expected}");
+}
+
+#[test]
+fn stages_may_have_unequal_layers() {
+    // Stage 0 has one layer, stage 1 two and the logits.
+    let config = Transformer { layers: Some(3), pp: 2, stage_layers: vec![1, 2], ..staged() };
+    let span = JobSpans::from_graph(&graph(2, config)).span(JobId(0));
+    assert_eq!(span, Duration::from_ns(3 * (3 * LAYER_NS + LOGITS_NS)));
+}
+
+/// 16 GPUs: pairs share layers, pairs share sequences, with two stages and two replicas.
+#[test]
+fn each_axis_moves_what_it_has_to() {
+    let config =
+        Transformer { tp: 2, cp: 2, pp: 2, microbatches: 2, optimizer: Optimizer::Distributed, ..staged() };
+    let graph = graph(16, config);
+    // 4 tokens of 64 values in 2 bytes. 8 collectives a layer, and 2 at either end, in which a GPU sends half.
+    let activations = 4 * 64 * 2;
+    assert_eq!(bytes(&graph, Parallelism::Tensor), 16 * 2 * (8 + 2) * activations / 2);
+    // Keys and values of 2 of 4 heads for 8 tokens, and their gradients; a GPU sends half.
+    let keys_and_values = 8 * 2 * 2 * 16 * 2;
+    assert_eq!(bytes(&graph, Parallelism::Context), 16 * 2 * 2 * keys_and_values / 2);
+    assert_eq!(bytes(&graph, Parallelism::Pipeline), 8 * 2 * 2 * activations / 2);
+    // Half of a layer and half of an embedding, in groups of four: gradients are scattered, weights gathered.
+    let parameters = (4 * 64 * 64 + 2 * 64 * 128 + 100 * 64) / 2;
+    assert_eq!(bytes(&graph, Parallelism::Data), 16 * 2 * parameters * 2 * 3 / 4);
+}
+
+/// Experts without tensor parallelism: four neighbours share them, although pairs share the rest.
+#[test]
+fn experts_have_tensor_parallelism_of_their_own() {
+    let config = Transformer {
+        experts: Some(4),
+        top_k: Some(2),
+        tp: 2,
+        ep: 4,
+        etp: Some(1),
+        optimizer: Optimizer::Distributed,
+        ..staged()
+    };
+    let graph = graph(8, config);
+    // Each GPU has 4 of 8 tokens, two copies of each. It sends 3/4 of them, four times a layer.
+    let copies = 4 * 2 * 64 * 2;
+    assert_eq!(bytes(&graph, Parallelism::Expert), 8 * 2 * 4 * copies * 3 / 4);
+    // One expert a GPU and layer, which two GPUs have.
+    let experts = 2 * (2 * 64 * 128);
+    assert_eq!(bytes(&graph, Parallelism::ExpertData), 8 * 2 * experts * 2 / 2);
+}
+
+/// FSDP gathers the weights of each layer forward and backward, and scatters gradients after each microbatch.
+#[test]
+fn sharded_weights_are_gathered_for_each_pass() {
+    let config = Transformer { microbatches: 3, optimizer: Optimizer::ShardedWeights, ..tiny() };
+    let graph = graph(4, config);
+    let layers = 2 * (4 * 64 * 64 + 2 * 64 * 128);
+    let embeddings = 2 * 100 * 64;
+    // Gradients of embeddings are scattered once.
+    let expected = 4 * (3 * 3 * layers * 2 + embeddings * 2) * 3 / 4;
+    assert_eq!(bytes(&graph, Parallelism::Data), expected);
+}
+
+#[test]
+fn recomputation_repeats_the_forward_pass() {
+    let span = |recompute| {
+        let config = Transformer { recompute, ..staged() };
+        JobSpans::from_graph(&graph(1, config)).span(JobId(0))
+    };
+    let none = 3 * (2 * LAYER_NS + LOGITS_NS);
+    assert_eq!(span(None), Duration::from_ns(none));
+    assert_eq!(span(Some(Recomputation::Full)), Duration::from_ns(none + 2 * LAYER_NS));
+    let scores = 8 * 2 * 128 * 4;
+    assert_eq!(span(Some(Recomputation::Selective)), Duration::from_ns(none + 2 * scores));
+}
+
+#[test]
+fn facts_of_an_iteration_are_those_of_all_replicas() {
+    let config = Transformer { pp: 2, microbatches: 3, gpu: Some(GpuModel::H100), tflops: None, ..staged() };
+    let graph = graph(4, config);
+    let work = graph.jobs()[0].training.expect("it is training");
+    assert_eq!((work.gpus, work.sequences, work.tokens), (4, 6, 48));
+    // 3 x (2 layers + logits) of 8 tokens, for six sequences.
+    let flops = 6 * 3 * (2 * LAYER_NS + LOGITS_NS);
+    assert_eq!(work.gigaflops, (flops as f64 / 1e9).round() as u64);
+    assert_eq!(work.peak_gigaflops, Some(989_000));
+}
+
+/// Llama 3 405B on TP 8, PP 16, four replicas. Stage 1 needs the most: 15 microbatches of 8 layers.
+#[test]
+fn memory_by_hand() {
+    let config = Transformer {
+        model: Some(ModelChoice::Published(TransformerModel::Llama405)),
+        layers: None,
+        hidden: None,
+        feed_forward_hidden: None,
+        heads: None,
+        vocabulary: None,
+        sequence: None,
+        feed_forward: None,
+        tp: 8,
+        pp: 16,
+        microbatches: 16,
+        gpu: Some(GpuModel::H100),
+        tflops: None,
+        optimizer: Optimizer::Distributed,
+        ..tiny()
+    };
+    let env = WorkloadEnv::new(512, Rate::from_gbps(400));
+    let mut builder = GraphBuilder::new(512);
+    let mut out = WorkloadBuilder::new(&env, &mut builder, "a", None, None, Duration::ZERO).unwrap();
+    let architecture = config.architecture(&out).unwrap();
+    let staged = config.staged(&mut out, architecture).unwrap();
+    let memory = memory::of(&staged, GpuModel::H100);
+    let layer = (2 * 16_384 * 16_384 + 2 * 16_384 * 1_024 + 3 * 16_384 * 53_248) / 8;
+    let activations = 520_192 * 8_192 / 8 * 8 * 15;
+    assert_eq!(memory.stage, 1);
+    assert_eq!((memory.weights, memory.gradients), (2 * 8 * layer, 2 * 8 * layer));
+    assert_eq!((memory.optimizer, memory.activations), (12 * 8 * layer / 4, activations));
+    assert!(!memory.fits() && memory.available == 80_000_000_000, "{memory:?}");
+    // Whoever keeps a layer's input only needs 2 h bytes a token.
+    let full = Transformer { recompute: Some(Recomputation::Full), ..config.clone() };
+    let staged = full.staged(&mut out, architecture).unwrap();
+    let memory = memory::of(&staged, GpuModel::H100);
+    assert_eq!(memory.activations, 2 * 16_384 * 8_192 / 8 * 8 * 15);
+    assert!(memory.fits());
+}
+
+#[test]
+fn a_file_gives_the_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"model_type": "llama", "hidden_size": 128, "num_hidden_layers": 3, "intermediate_size": 256,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 1000}"#;
+    std::fs::write(folder.path().join("config.json"), text).unwrap();
+    let env = WorkloadEnv { base_dir: folder.path().to_owned(), ..WorkloadEnv::new(1, Rate::from_gbps(400)) };
+    let mut builder = GraphBuilder::new(1);
+    let out = WorkloadBuilder::new(&env, &mut builder, "a", None, None, Duration::ZERO).unwrap();
+    let mut config = Transformer {
+        model: Some(ModelChoice::File(ModelFile { file: "config.json".to_owned() })),
+        layers: None,
+        hidden: None,
+        feed_forward_hidden: None,
+        heads: None,
+        vocabulary: None,
+        feed_forward: None,
+        ..tiny()
+    };
+    let found = config.architecture(&out).unwrap();
+    // Queries and output, keys and values of half as many heads; three matrices; two of the vocabulary.
+    let layer = 2 * 128 * 128 + 2 * 128 * 64 + 3 * 128 * 256;
+    assert_eq!((found.sequence, found.parameters()), (8, 3 * layer + 2 * 128_000));
+    config.layers = Some(5);
+    assert_eq!(config.architecture(&out).unwrap().parameters(), 5 * layer + 2 * 128_000);
+    config.sequence = None;
+    let error = config.architecture(&out).unwrap_err().to_string();
+    assert!(error.contains("sequence = nothing: say it; the file of the model does not"), "{error}");
+    assert_eq!(config.files()[0].0, "model");
+}
+
+#[test]
+fn mistakes_are_named_with_what_is_allowed() {
+    let error = |config: Transformer| error_of(16, Traffic::Transformer(config));
+    let found = error(Transformer { cp: 3, ..staged() });
+    assert!(found.contains("gpus = 16: expected a multiple of 3, which is TP 1 x CP 3 x PP 1"), "{found}");
+    let found = error(Transformer { gpus: Some(6), cp: 3, ..staged() });
+    assert!(found.contains("cp = 3: TP x CP is expected to divide the 8 tokens"), "{found}");
+    let found = error(Transformer { pp: 8, ..staged() });
+    assert!(
+        found.contains("pp = 8: PP x VP is expected to be at most 4, the layers and both ends"),
+        "{found}"
+    );
+    let found = error(Transformer { vp: 2, ..staged() });
+    assert!(found.contains("vp = 2: expected 1, or schedule = \"interleaved\""), "{found}");
+    let interleaved = Transformer { schedule: Some(PipelineSchedule::Interleaved), ..tiny() };
+    let found = error(interleaved.clone());
+    assert!(found.contains("vp = 1: expected 2 chunks or more"), "{found}");
+    let found = error(Transformer { layers: Some(8), pp: 2, vp: 2, microbatches: 5, ..interleaved });
+    assert!(found.contains("microbatches = 5: expected a multiple of the 2 stages"), "{found}");
+    let found = error(Transformer { stage_layers: vec![1, 2], pp: 2, ..staged() });
+    assert!(found.contains("stage_layers = 2 numbers with the sum 3: expected 2 numbers"), "{found}");
+    let found = error(Transformer { order: Some("tp-dp".to_owned()), ..staged() });
+    assert!(found.contains("order = \"tp-dp\": expected tp, cp, ep, dp and pp once each"), "{found}");
+    let found = error(Transformer { precision: Some(Precision::Fp8), ..staged() });
+    assert!(found.contains("precision = set: expected a `gpu`"), "{found}");
+    let found = error(Transformer { efficiency: Some(1.5), gpu: Some(GpuModel::H100), ..staged() });
+    assert!(found.contains("efficiency = 1.5: expected a part above 0"), "{found}");
+    let zero = Transformer {
+        schedule: Some(PipelineSchedule::ZeroBubble),
+        optimizer: Optimizer::ShardedWeights,
+        ..tiny()
+    };
+    assert!(error(zero).contains("\"distributed\" or \"replicated\" with schedule"));
+    let found = error(Transformer { experts: Some(4), ep: 4, etp: Some(8), ..staged() });
+    assert!(found.contains("ep = 4: EP x ETP (here 32)"), "{found}");
+}

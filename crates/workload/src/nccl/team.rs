@@ -1,0 +1,165 @@
+//! Ranks of a communicator, by the server that each is in.
+
+use std::collections::BTreeMap;
+
+use pathweave_topo::{NodeId, ScaleUp, Servers, Topology};
+use pathweave_units::{HostId, Rate};
+
+use super::gpu::Gpu;
+use super::system::{Cpu, System};
+use crate::collective::BadPlan;
+
+/// Connection of the GPUs of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inside {
+    /// Nothing joins them: each GPU counts as a server.
+    Nothing,
+    /// A switch, such as NVSwitch.
+    Switch,
+    /// Links between pairs of GPUs.
+    Links,
+}
+
+/// Ranks of a communicator. All servers have equally many.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Team {
+    /// Ranks of each server, in the order of their GPUs.
+    servers: Vec<Vec<usize>>,
+    /// Server of each rank, and the rank's number there.
+    places: Vec<(usize, usize)>,
+    /// NICs of a server that belong to its ranks.
+    nics: usize,
+    inside: Inside,
+    system: System,
+}
+
+/// Network as a team sees it.
+pub(crate) struct Site<'a> {
+    pub(crate) topology: Option<&'a Topology>,
+    /// Rate at which a host sends to the network.
+    pub(crate) host_rate: Rate,
+    pub(crate) gpu: Gpu,
+    pub(crate) cpu: Option<Cpu>,
+}
+
+impl Team {
+    /// Groups ranks by server. `hosts` are those of the ranks, in the fabric.
+    ///
+    /// # Errors
+    /// If servers have different numbers of ranks.
+    pub(crate) fn of(hosts: &[HostId], site: &Site<'_>) -> Result<Self, BadPlan> {
+        let known = site.topology.and_then(|topology| Some((topology, topology.servers()?)));
+        let scale_up = known.and_then(|(_, servers)| servers.any_scale_up());
+        let mut of_domain: BTreeMap<u32, Vec<usize>> = BTreeMap::new();
+        for (rank, &host) in hosts.iter().enumerate() {
+            let domain = scale_up.map_or(host.0, |network| network.domain_of(host));
+            of_domain.entry(domain).or_default().push(rank);
+        }
+        let mut servers: Vec<Vec<usize>> = of_domain.into_values().collect();
+        servers.iter_mut().for_each(|ranks| ranks.sort_by_key(|&rank| hosts[rank]));
+        let gpus = servers.first().map_or(0, Vec::len);
+        if let Some(other) = servers.iter().find(|ranks| ranks.len() != gpus) {
+            let value = format!("{} and {} GPUs a server", gpus, other.len());
+            let allowed = "NCCL's channels are computed for servers with equally many GPUs of a group";
+            return Err(("groups", value, allowed.to_owned()));
+        }
+        let inside = match scale_up {
+            None => Inside::Nothing,
+            Some(network) if network.chips() > 0 => Inside::Switch,
+            Some(_) => Inside::Links,
+        };
+        let base = System::new(site.gpu, servers.len() as u32, gpus as u32);
+        let (nics, nic_rate) = match known {
+            Some((topology, servers)) => (nics_of(servers, gpus), nic_rate(topology, servers)),
+            None => (gpus, site.host_rate),
+        };
+        let system = System {
+            nics: nics as u32,
+            nic_rate,
+            scale_up_gbs: scale_up.map_or(base.scale_up_gbs, scale_up_gbs),
+            cpu: site.cpu.unwrap_or(base.cpu),
+            ..base
+        };
+        let mut places = vec![(0, 0); hosts.len()];
+        for (server, ranks) in servers.iter().enumerate() {
+            ranks.iter().enumerate().for_each(|(gpu, &rank)| places[rank] = (server, gpu));
+        }
+        Ok(Team { servers, places, nics, inside, system })
+    }
+
+    pub(crate) fn system(&self) -> &System {
+        &self.system
+    }
+    pub(crate) fn inside(&self) -> Inside {
+        self.inside
+    }
+    pub(crate) fn ranks(&self) -> usize {
+        self.servers.len() * self.gpus()
+    }
+    /// Returns the number of servers.
+    pub(crate) fn count(&self) -> usize {
+        self.servers.len()
+    }
+    /// Returns the number of ranks of a server.
+    pub(crate) fn gpus(&self) -> usize {
+        self.servers[0].len()
+    }
+    /// Returns the rank of a GPU, by its number in its server. The number counts around.
+    pub(crate) fn rank(&self, server: usize, gpu: usize) -> usize {
+        self.servers[server][gpu % self.gpus()]
+    }
+    /// Returns the server of a rank, and the rank's number there.
+    pub(crate) fn place(&self, rank: usize) -> (usize, usize) {
+        self.places[rank]
+    }
+    /// Returns true if a scale-up network joins two ranks.
+    pub(crate) fn same_server(&self, a: usize, b: usize) -> bool {
+        self.places[a].0 == self.places[b].0
+    }
+    /// Returns the GPU of a channel's NIC, at which the channel enters a server and leaves it.
+    pub(crate) fn entry(&self, channel: u32) -> usize {
+        channel as usize % self.nics * self.gpus() / self.nics
+    }
+    /// Returns the number of different GPUs at which channels enter.
+    pub(crate) fn entries(&self) -> usize {
+        self.nics.min(self.gpus())
+    }
+}
+
+/// Returns the NICs that belong to `gpus` GPUs of a domain, at least one.
+fn nics_of(servers: &Servers, gpus: usize) -> usize {
+    (gpus * servers.nics() as usize / servers.gpus() as usize).max(1)
+}
+
+fn scale_up_gbs(network: &ScaleUp) -> f64 {
+    network.rate_of(HostId(0)).as_bps() as f64 / 8e9
+}
+
+impl System {
+    /// Returns the servers of a topology with GPUs of a model. The GPUs that one scale-up network joins count as one
+    /// server.
+    pub fn of_servers(topology: &Topology, servers: &Servers, gpu: Gpu) -> Self {
+        let joined = servers.any_scale_up().map_or(servers.gpus(), ScaleUp::domain_size);
+        let chassis = joined / servers.gpus();
+        System {
+            nics: servers.nics() * chassis,
+            nic_rate: nic_rate(topology, servers),
+            scale_up_gbs: servers.any_scale_up().map_or(0.0, scale_up_gbs),
+            ..System::new(gpu, servers.count() / chassis, joined)
+        }
+    }
+}
+
+/// Returns the rate of a NIC, all its ports together.
+fn nic_rate(topology: &Topology, servers: &Servers) -> Rate {
+    let own = servers.nics() / servers.gpus();
+    if own > 0 {
+        return Rate::from_bps(topology.scale_out_rate(HostId(0)).as_bps() / u64::from(own));
+    }
+    // GPUs that share a NIC reach it over PCIe. Its other ports lead to the network.
+    let is_nic = |node: &NodeId| topology.switch_index(*node).is_some_and(|switch| !servers.has_chip(switch));
+    let mut peers = topology.ports(NodeId(0)).iter().map(|port| port.peer);
+    let nic = peers.find(is_nic).expect("a GPU has a NIC");
+    let out = topology.ports(nic).iter().filter(|port| !topology.is_host(port.peer));
+    out.fold(Rate::ZERO, |sum, port| sum.saturating_add(topology.link(port.link).rate))
+}
