@@ -2,8 +2,8 @@
 //! one part to another between windows.
 //!
 //! A part is a [`Fabric`] with the ports of its own nodes and the far ends of the links that lead out of it
-//! ([`PortNumbers`](crate::PortNumbers)), so that the memory of all parts together is little more than that of the whole.
-//! A packet on the link into a node of another part is handed over before that part needs it, because a window ends
+//! ([`PortNumbers`](crate::PortNumbers)). The memory of all parts together is little more than that of the whole. A packet
+//! on the link into a node of another part is handed over before that part needs it, because a window ends
 //! before the packet arrives. If the other part is in another process, [`PartTransfer`] are serialized.
 
 use borsh::BorshDeserialize;
