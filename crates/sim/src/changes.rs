@@ -201,11 +201,7 @@ impl<const C: usize> Network<C> {
         match changed[..] {
             [] => {}
             // The hosts at its ends are woken, so the effect on them needs no other action.
-            [at_a] => {
-                if let Some(port) = port(at_a) {
-                    drop(self.fabric.direction_down(now, port));
-                }
-            }
+            [at_a] => drop(port(at_a).map(|port| self.fabric.direction_down(now, port))),
             _ => {
                 if let Some(port) = port(true) {
                     self.fabric.link_down(now, port);

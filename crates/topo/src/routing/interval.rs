@@ -88,7 +88,7 @@ impl Intervals {
         self.each[switch].next_hops(HostId(place(&self.places, dst.0)))
     }
 
-    pub(super) fn from_host(&self) -> NextHops<'static> {
+    pub(super) fn next_hops_of_hosts(&self) -> NextHops<'static> {
         NextHops::Range { first: 0, count: self.host_ports }
     }
 

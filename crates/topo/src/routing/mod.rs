@@ -199,7 +199,7 @@ impl Routing {
     pub fn from_host(&self, src: HostId, dst: HostId) -> NextHops<'_> {
         match &self.form {
             _ if src == dst => NextHops::NONE,
-            Representation::Intervals(intervals) => intervals.from_host(),
+            Representation::Intervals(intervals) => intervals.next_hops_of_hosts(),
             Representation::Table(table) => table.next_hops(src.into(), dst),
         }
     }
