@@ -55,8 +55,8 @@ impl<const C: usize> Network<C> {
     pub(crate) fn policy(&self, scheme: &Scheme, awaited: Awaited, opening: &Opening) -> PolicyConfig {
         let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
-            when_full: self.when_full,
-            longest_path: self.longest_path.as_ref(),
+            when_full: self.plan.when_full,
+            longest_path: self.plan.longest_path.as_ref(),
             line_rate: opening.env.line_rate,
             port_rate: opening.port_rate,
             nic_ports: opening.nic_ports,

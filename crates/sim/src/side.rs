@@ -62,7 +62,7 @@ impl<const C: usize> Shard<'_, C> {
         let mut rng = Rng::for_component(spec.seed, "side-policy", stream);
         let views = self.network.views(spec, (own, peer));
         let base = QpConfig::new(peer, policy.build(&env, &mut rng), &views);
-        let config = queue_pair_config(spec, &scheme, (opening, &env, self.network.when_full), base);
+        let config = queue_pair_config(spec, &scheme, (opening, &env, self.network.plan.when_full), base);
         let (qp, remote) = (self.side_queue_pair(peer), self.side_queue_pair(own));
         let endpoint = &mut self.hosts[own.index()].endpoint;
         endpoint.create_qp_as(now, qp, config);

@@ -134,7 +134,7 @@ impl<const C: usize> Shard<'_, C> {
         });
         let framing = self.spec.network.framing;
         let mtu = self.spec.network.mtu.get() as u16;
-        let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.forwarding);
+        let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.plan.forwarding);
         let paths: Vec<PathProfile> = paths.into_iter().map(|path| path.used(used)).collect();
         let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.network.verb);
         let ideal = paths.iter().map(ideal_of).min();
@@ -284,7 +284,7 @@ impl<const C: usize> Shard<'_, C> {
             let base = QpConfig::new(peer, policy.build(&env, &mut rng), views);
             let config = QpConfig {
                 credit: scheme.credit_terms(&env, line),
-                ..queue_pair_config(spec, scheme, (opening, &env, self.network.when_full), base)
+                ..queue_pair_config(spec, scheme, (opening, &env, self.network.plan.when_full), base)
             };
             let host = &mut self.hosts[own.index()];
             host.endpoint.create_qp_as(now, qp, config);
