@@ -16,14 +16,22 @@ pub struct TrainingRecord {
     pub gpus: u32,
     /// Number of sequences.
     pub sequences: u64,
-    /// Number of tokens, times the scale of the workload.
+    /// Number of tokens.
     pub tokens: u64,
-    /// Operations of the model for these tokens, in 10^9.
-    pub gigaflops: u64,
+    /// Operations of the model for these tokens, in 10^6.
+    pub megaflops: u64,
+    /// Scale of the workload in 10^-9: its messages and computations are those of this part of the work.
+    pub scale_ppb: u32,
     /// Peak rate of a GPU in 10^9 operations per second, if it is known.
     pub peak_gigaflops: Option<u64>,
     /// Time in which a GPU computes, the mean over GPUs.
     pub busy_ps: u64,
+}
+
+impl TrainingRecord {
+    fn scale(&self) -> f64 {
+        f64::from(self.scale_ppb) * 1e-9
+    }
 }
 
 described! {
@@ -41,9 +49,9 @@ described! {
         pub iteration_ns: f64,
         /// Number of sequences of an iteration: the global batch.
         pub global_batch: u64,
-        /// Number of tokens of an iteration, times the scale of the workload.
+        /// Number of tokens of an iteration.
         pub tokens: u64,
-        /// Ratio of `tokens` to `iteration_ns`.
+        /// Ratio of `tokens`, times the scale of the workload, to `iteration_ns`.
         pub tokens_per_s: f64,
         /// The same for each GPU.
         pub tokens_per_s_per_gpu: f64,
@@ -98,8 +106,8 @@ fn of_group(
     let span = mean(&|job, _| job.compute_ps as f64);
     let per_second = |amount: f64| if iteration_ns > 0.0 { amount / (iteration_ns * 1e-9) } else { 0.0 };
     let gpus = f64::from(work.gpus.max(1));
-    let gigaflops_per_gpu = per_second(mean(&|_, work| work.gigaflops as f64)) / gpus;
-    let tokens_per_s = per_second(mean(&|_, work| work.tokens as f64));
+    let gigaflops_per_gpu = per_second(mean(&|_, work| work.megaflops as f64 * 1e-3 * work.scale())) / gpus;
+    let tokens_per_s = per_second(mean(&|_, work| work.tokens as f64 * work.scale()));
     TrainingSummary {
         group: run.info.groups.get(usize::from(group)).cloned().unwrap_or_default(),
         gpus: work.gpus,
@@ -136,8 +144,9 @@ mod tests {
         let training = TrainingRecord {
             gpus: 8,
             sequences: 16,
-            tokens: 16_384,
-            gigaflops: 400_000,
+            tokens: 32_768,
+            megaflops: 800_000_000,
+            scale_ppb: 500_000_000,
             peak_gigaflops: Some(1_000_000),
             busy_ps: 80 * MS,
         };
@@ -151,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Periods of 100 ms after a first iteration of 150 ms: 16,384 tokens in 0.1 s on 8 GPUs, and 400 TFLOP in 0.1 s:
+    /// Periods of 100 ms after a first iteration of 150 ms, at a scale of a half: 16,384 tokens in 0.1 s on 8 GPUs, and 400 TFLOP in 0.1 s:
     /// 500 TFLOP/s a GPU, half of its peak. A GPU computes for 80 of the 90 ms that stages would take alone.
     #[test]
     fn figures_by_hand() {
@@ -176,7 +185,7 @@ mod tests {
         assert_eq!(found.len(), 1);
         let of = &found[0];
         assert_eq!((of.group.as_str(), of.gpus, of.iterations, of.global_batch), ("training", 8, 2, 16));
-        assert_eq!((of.iteration_ns, of.tokens), (1e8, 16_384));
+        assert_eq!((of.iteration_ns, of.tokens), (1e8, 32_768));
         let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-12;
         assert!(near(of.tokens_per_s, 163_840.0) && near(of.tokens_per_s_per_gpu, 20_480.0), "{of:?}");
         assert!(near(of.tflops_per_gpu, 500.0) && near(of.mfu.unwrap(), 0.5), "{of:?}");

@@ -93,10 +93,12 @@ pub struct TrainingWork {
     pub gpus: u32,
     /// Number of sequences of all replicas: the global batch.
     pub sequences: u64,
-    /// Number of tokens of these sequences, times the scale of the workload.
+    /// Number of tokens of these sequences.
     pub tokens: u64,
-    /// Operations of the model for these tokens, forward and backward without recomputation, in 10^9.
-    pub gigaflops: u64,
+    /// Operations of the model for these tokens, forward and backward without recomputation, in 10^6.
+    pub megaflops: u64,
+    /// Scale of the workload in 10^-9: its messages and computations are those of this part of the work.
+    pub scale_ppb: u32,
     /// Peak rate of a GPU in 10^9 operations per second, if the GPU is known.
     pub peak_gigaflops: Option<u64>,
 }

@@ -65,14 +65,14 @@ impl Transformer {
     pub(super) fn training(&self, architecture: &Architecture, gpus: u32, replicas: u32) -> TrainingWork {
         let sequences = u64::from(replicas) * u64::from(self.microbatches) * u64::from(self.micro_batch);
         let tokens = sequences * u64::from(architecture.sequence);
-        let scaled = |value: f64| (value * self.scale + 0.5) as u64;
         let flops = architecture.training_flops(architecture.sequence) * tokens as f64;
         let peak = self.gpu.map(|gpu| gpu.data().peak_tflops(self.precision.unwrap_or_default()));
         TrainingWork {
             gpus,
             sequences,
-            tokens: scaled(tokens as f64),
-            gigaflops: scaled(flops / 1e9),
+            tokens,
+            megaflops: (flops / 1e6 + 0.5) as u64,
+            scale_ppb: (self.scale * 1e9 + 0.5) as u32,
             peak_gigaflops: peak.map(|tflops| (tflops * 1e3) as u64),
         }
     }

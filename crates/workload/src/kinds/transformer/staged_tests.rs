@@ -124,8 +124,8 @@ fn facts_of_an_iteration_are_those_of_all_replicas() {
     assert_eq!((work.gpus, work.sequences, work.tokens), (4, 6, 48));
     // 3 x (2 layers + logits) of 8 tokens, for six sequences.
     let flops = 6 * 3 * (2 * LAYER_NS + LOGITS_NS);
-    assert_eq!(work.gigaflops, (flops as f64 / 1e9).round() as u64);
-    assert_eq!(work.peak_gigaflops, Some(989_000));
+    assert_eq!(work.megaflops, (flops as f64 / 1e6).round() as u64);
+    assert_eq!((work.peak_gigaflops, work.scale_ppb), (Some(989_000), 1_000_000_000));
 }
 
 /// Llama 3 405B on TP 8, PP 16, four replicas. Stage 1 needs the most: 15 microbatches of 8 layers.
