@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pathweave_policy::Awaited;
 use pathweave_records::{
     ActivityLabel, ActivityRecord, CriticalStep, FlowRecord, FlowStatus, JobRecord, Role,
 };
@@ -27,12 +28,14 @@ pub struct GroupSpec {
     pub class: u8,
     /// Foreground if the run waits for the group, background otherwise.
     pub role: Role,
+    /// Unit of its messages for whose end the application waits.
+    pub awaited: Awaited,
 }
 
 impl GroupSpec {
-    /// Creates a foreground group in the first data class.
+    /// Creates a foreground group in the first data class, whose messages are awaited one by one.
     pub const fn new(scheme: u16) -> Self {
-        GroupSpec { scheme, class: 1, role: Role::Foreground }
+        GroupSpec { scheme, class: 1, role: Role::Foreground, awaited: Awaited::Message }
     }
 }
 

@@ -1,9 +1,10 @@
 //! Division of a fabric into parts. Each part simulates some of the nodes through the windows, and packets move from
 //! one part to another between windows.
 //!
-//! Every part is a complete [`Fabric`], built alike, in which only the part's own nodes are active. A packet on the
-//! link into a node of another part is handed over before that part needs it, because a window ends before the packet
-//! arrives. If the other part is in another process, [`PartTransfer`] are serialized.
+//! A part is a [`Fabric`] with the ports of its own nodes and the far ends of the links that lead out of it
+//! ([`PortNumbers`](crate::PortNumbers)). The memory of all parts together is little more than that of the whole. A packet
+//! on the link into a node of another part is handed over before that part needs it, because a window ends
+//! before the packet arrives. If the other part is in another process, [`PartTransfer`] are serialized.
 
 use borsh::BorshDeserialize;
 use pathweave_units::Time;
@@ -75,9 +76,15 @@ fn read_list<T: BorshDeserialize>(from: &mut &[u8], list: &mut Vec<T>) -> borsh:
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Moves the packets on the links into `ports` to `crossings`. The ports are all ports of `node`, which belongs
-    /// to another part. Returns the time of the first arrival, or [`Time::MAX`] if there is no packet.
-    pub fn hand_over(&mut self, node: u32, ports: &[PortId], crossings: &mut PartTransfer<P>) -> Time {
+    /// Moves the packets on the links into `ports` to `crossings`. The ports are all far ports of `node`, which belongs
+    /// to another part, each with its number there. Returns the time of the first arrival, or [`Time::MAX`] if there is
+    /// no packet.
+    pub fn hand_over(
+        &mut self,
+        node: u32,
+        ports: &[(PortId, PortId)],
+        crossings: &mut PartTransfer<P>,
+    ) -> Time {
         let wires = &mut self.transit.lines.wires;
         let due = std::mem::replace(&mut wires.due[node as usize], Time::MAX);
         if due == Time::MAX {
@@ -85,13 +92,13 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         }
         crossings.due.push((node, due));
         let start = crossings.packets.len();
-        for (turn, &port) in ports.iter().enumerate() {
-            if let Some(&next) = ports.get(turn + 1) {
+        for (turn, &(port, there)) in ports.iter().enumerate() {
+            if let Some(&(next, _)) = ports.get(turn + 1) {
                 wires.links[next as usize].prefetch();
             }
             while let Some(header) = wires.links[port as usize].pop_before(Time::MAX) {
                 self.transit.contents.prefetch(&header);
-                crossings.packets.push(header);
+                crossings.packets.push(header.with_ingress(there));
             }
         }
         let packets = &crossings.packets[start..];

@@ -20,6 +20,7 @@ use crate::config::SwitchClasses;
 use crate::event::Arrived;
 use crate::forwarding::Balancing;
 use crate::impairments::Impairments;
+use crate::numbers::PortNumbers;
 use crate::packet::{Header, PFC, PortId};
 use crate::port::{DOWN, LISTED};
 use crate::prefetch::prefetch;
@@ -55,6 +56,8 @@ pub struct Fabric<P, const C: usize> {
     pub(crate) lookahead: Duration,
     /// Settings of switches, for links whose rate changes.
     pub(crate) classes: SwitchClasses,
+    /// Numbers of the ports, which calls use.
+    pub(crate) numbers: PortNumbers,
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {

@@ -96,17 +96,32 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub fn set_direction(&mut self, now: Time, port: PortId, rate: Option<Rate>, delay: Option<Duration>) {
         self.transit.bring_up_to(&mut self.balancing, now, port);
         let lines = &mut self.transit.lines;
-        let own = match lines.switch_of(port) {
+        let old = lines.spec(port);
+        let (rate, delay) = (rate.unwrap_or(old.rate), delay.unwrap_or(old.delay));
+        let node = lines.ports[port as usize].node;
+        let spec = self.add_kind(node, rate, delay);
+        let lines = &mut self.transit.lines;
+        let marks = lines.ports[port as usize].marks();
+        lines.ports[port as usize].set_spec(spec, &lines.wires.specs, marks);
+    }
+
+    /// Takes into account that a direction of a link between two other parts, which leaves `node`, has this rate and
+    /// delay. The shortest link limits the windows of all parts.
+    pub fn note_direction_elsewhere(&mut self, node: u32, rate: Rate, delay: Duration) {
+        self.add_kind(node, rate, delay);
+    }
+
+    /// Returns the number of the kind of a direction that leaves `node`.
+    fn add_kind(&mut self, node: u32, rate: Rate, delay: Duration) -> u16 {
+        let wires = &mut self.transit.lines.wires;
+        let own = match node.checked_sub(wires.hosts) {
             Some(switch) => self.classes.of(switch),
             None => self.classes.general(),
         };
-        let old = lines.spec(port);
-        let (rate, delay) = (rate.unwrap_or(old.rate), delay.unwrap_or(old.delay));
         let spec = LinkSpec::new(rate, delay, &own.ecn, &own.trim);
-        let spec = lines.wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
-        let marks = lines.ports[port as usize].marks();
-        lines.ports[port as usize].set_spec(spec, &lines.wires.specs, marks);
-        self.lookahead = self.transit.lines.wires.lookahead();
+        let spec = wires.number_of(spec).expect("fewer than 65,536 kinds of link in one run");
+        self.lookahead = wires.lookahead();
+        spec
     }
 
     /// Stops a port from marking. Used for ports of a switch that is part of a host.

@@ -1,6 +1,7 @@
 //! Links that lose or corrupt packets at random.
 
 use crate::marking::{Dice, Purpose};
+use crate::numbers::PortNumbers;
 use crate::packet::{CORRUPT, Header, LOST, PFC, PortId};
 
 /// Random loss and corruption on the link of a port.
@@ -18,8 +19,8 @@ pub(crate) struct Impairments {
 }
 
 impl Impairments {
-    pub(crate) fn new(seed: u64, ports: usize) -> Self {
-        Impairments { list: Vec::new(), dice: Dice::new(seed, Purpose::Impair, ports) }
+    pub(crate) fn new(seed: u64, numbers: &PortNumbers) -> Self {
+        Impairments { list: Vec::new(), dice: Dice::new(seed, Purpose::Impair, numbers) }
     }
 
     /// Sets the probabilities of loss and corruption on the link of a port. Returns true if either is above 0.

@@ -21,8 +21,10 @@ mod links;
 mod marking;
 mod memory;
 mod middlebox;
+mod numbers;
 mod observe;
 mod packet;
+mod pages;
 mod pauses;
 mod port;
 mod ports_and_links;
@@ -39,15 +41,16 @@ mod trim_admission;
 mod watch;
 mod window;
 
-pub use build::{BuildError, Cable, PortMap, Span};
+pub use build::{Blueprint, BuildError, Cable, Span};
 pub use crossing::PartTransfer;
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
-pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, SwitchRoutes, TableRoutes};
+pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, PlacedRoutes, SwitchRoutes, TableRoutes};
 pub use memory::FabricBytes;
 pub use middlebox::{
     ContentAccess, ContentView, MiddleboxStats, NdtStats, NsfStats, QueueingThresholds, SwitchPosition,
 };
+pub use numbers::{PortMap, PortNumbers};
 pub use packet::{Header, PortId};
 pub use port::PortStats;
 pub use prefetch::{prefetch, prefetch_line};

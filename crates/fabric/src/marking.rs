@@ -4,7 +4,9 @@
 use pathweave_units::{Bytes, Rate, mix64};
 
 use crate::config_error::{ConfigError, out_of_range};
+use crate::numbers::PortNumbers;
 use crate::packet::{CE, ECN_CAPABLE, Header, PortId};
+use crate::pages::Pages;
 
 /// RED on the instantaneous egress queue, marking instead of dropping. Packets are never marked up to `kmin`, with a
 /// probability that rises linearly to `pmax` from there to `kmax`, and always above `kmax` (DCQCN, SIGCOMM'15).
@@ -148,23 +150,28 @@ pub(crate) struct Marker {
     pub(crate) on_dequeue: bool,
     dice: Dice,
     /// Number of marked packets of each port.
-    pub(crate) marked_packets: Vec<u64>,
+    pub(crate) marked_packets: Pages<u64>,
 }
 
 impl Marker {
     /// Creates the marker of ports of switches with these configurations.
     pub(crate) fn new<'a>(
         configs: impl Iterator<Item = &'a EcnConfig> + Clone,
-        ports: usize,
+        numbers: &PortNumbers,
         seed: u64,
     ) -> Self {
         let any = |at| configs.clone().any(|ecn| ecn.at == at);
         Marker {
             on_enqueue: any(MarkAt::Enqueue),
             on_dequeue: any(MarkAt::Dequeue),
-            dice: Dice::new(seed, Purpose::Mark, ports),
-            marked_packets: vec![0; ports],
+            dice: Dice::new(seed, Purpose::Mark, numbers),
+            marked_packets: Pages::new(numbers.held(), 0),
         }
+    }
+
+    /// Returns the allocated bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.marked_packets.bytes() + self.dice.rolled.bytes()
     }
 
     /// Marks a packet with the probability that belongs to the queue that it meets or leaves behind. The queue is
@@ -185,7 +192,7 @@ impl Marker {
         {
             let probability = red.probability(queued_bytes);
             if probability >= 1.0 || self.dice.roll(port) < probability {
-                self.marked_packets[port as usize] += 1;
+                *self.marked_packets.at(port) += 1;
                 header.set(CE);
             }
         }
@@ -207,26 +214,28 @@ pub(crate) struct Dice {
     seed: u64,
     purpose: Purpose,
     /// Number of draws of each port.
-    rolled: Vec<u32>,
+    rolled: Pages<u32>,
+    numbers: PortNumbers,
 }
 
 impl Dice {
-    pub(crate) fn new(seed: u64, purpose: Purpose, ports: usize) -> Self {
-        Dice { seed, purpose, rolled: vec![0; ports] }
+    pub(crate) fn new(seed: u64, purpose: Purpose, numbers: &PortNumbers) -> Self {
+        Dice { seed, purpose, rolled: Pages::new(numbers.held(), 0), numbers: numbers.clone() }
     }
 
     /// Returns a number in [0, 1) that depends on the seed, the port, the purpose, and the number of the port's draws
     /// for it.
     pub(crate) fn roll(&mut self, port: PortId) -> f64 {
-        let rolled = &mut self.rolled[port as usize];
+        let rolled = self.rolled.at(port);
         *rolled += 1;
+        let rolled = *rolled;
         let purpose = match self.purpose {
             Purpose::Mark => 0,
             Purpose::Impair => 1 << 33,
             // Larger than the bits of any port id.
             Purpose::Trim => 1 << 63,
         };
-        let place = u64::from(port) << 34 | purpose | u64::from(*rolled);
+        let place = u64::from(self.numbers.global(port)) << 34 | purpose | u64::from(rolled);
         (mix64(self.seed ^ mix64(place)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }

@@ -2,11 +2,10 @@
 
 use pathweave_units::Time;
 
-use crate::build::Cable;
 use crate::fabric::Fabric;
 use crate::link::Link;
-use crate::packet::{Header, PortId};
-use crate::port::{Port, PortStats};
+use crate::packet::Header;
+use crate::port::Port;
 use crate::ring::{FIRST_PLACES, Ring};
 use crate::scheduling::Deficit;
 use crate::switch::{IngressAccount, Switch};
@@ -20,6 +19,8 @@ pub struct FabricBytes {
     pub places: u64,
     /// Contents of packets, which also grow and never shrink.
     pub contents: u64,
+    /// Counters of losses, pauses and marks, which exist for ports that have had any, and the numbers of ports.
+    pub counters: u64,
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
@@ -27,18 +28,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub const PORT_BYTES: usize = size_of::<Port<C>>()
         + size_of::<Link>()
         + size_of::<IngressAccount<C>>()
-        + size_of::<PortStats>()
-        // Pause time, count of marked packets, and counts of draws for marks and for impairments.
-        + size_of::<Time>()
-        + size_of::<u64>()
-        + 2 * size_of::<u32>()
         + if C > 2 { size_of::<Deficit<C>>() } else { 0 };
     /// Bytes of a host or switch in the table of due times.
     pub const NODE_BYTES: usize = size_of::<Time>();
     /// Bytes of a switch without its ports and routes.
     pub const SWITCH_BYTES: usize = size_of::<Switch>();
-    /// Bytes of a cable and its entry in the map of ports, which the caller keeps while it builds.
-    pub const CABLE_BYTES: usize = size_of::<Cable>() + size_of::<(PortId, PortId)>();
     /// Bytes of a slot for a packet in a queue or on a link.
     pub const PLACE_BYTES: usize = size_of::<Header>();
     /// Smallest number of slots of a queue or link that has been used. The number is always a power of two.
@@ -60,6 +54,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 + switches * Self::SWITCH_BYTES) as u64,
             places: (places * Self::PLACE_BYTES) as u64,
             contents: self.transit.contents.bytes(),
+            counters: (self.transit.journal.of_port.bytes() + lines.marker.bytes() + self.numbers.bytes())
+                as u64,
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::event::FabricEvent;
 use crate::fabric::Fabric;
 use crate::forwarding::{ForwardingStats, SwitchRoutes, ecmp_hash};
 use crate::middlebox::MiddleboxStats;
+use crate::numbers::PortNumbers;
 use crate::packet::PortId;
 use crate::port::PortStats;
 use crate::ring::Ring;
@@ -17,12 +18,16 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Returns the counters of a port, up to its last service; see [`Fabric::settle`].
     pub fn stats(&self, port: PortId) -> PortStats {
         let at = &self.transit.lines.ports[port as usize];
+        let rare = self.transit.journal.of_port.get(port);
         PortStats {
             tx_bytes: at.sent_bytes,
             tx_packets: at.sent_packets,
+            dropped_packets: rare.dropped_packets,
+            marked_packets: *self.transit.lines.marker.marked_packets.get(port),
+            trimmed_packets: rare.trimmed_packets,
             max_queue_bytes: u64::from(at.max_queue_bytes),
-            marked_packets: self.transit.lines.marker.marked_packets[port as usize],
-            ..self.transit.journal.stats[port as usize].clone()
+            pauses: rare.pauses,
+            paused: rare.paused,
         }
     }
 
@@ -51,8 +56,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Returns the total time for which classes of a port have been paused up to `now`.
     pub fn paused_time(&self, port: PortId, now: Time) -> Duration {
-        self.transit.journal.stats[port as usize].paused
-            + now.saturating_since(self.transit.journal.paused_since[port as usize])
+        let events = self.transit.journal.of_port.get(port);
+        events.paused + now.saturating_since(events.paused_since)
     }
 
     /// Returns the number of arrivals at switches, and of services executed on time, so far.
@@ -60,9 +65,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.transit.events
     }
 
-    /// Returns the number of ports of the fabric. Ports of hosts have the lowest ids.
-    pub fn port_count(&self) -> u32 {
-        self.transit.lines.ports.len() as u32
+    /// Returns the numbers of the ports, by which calls name them. Ports of hosts have the lowest numbers of the own
+    /// ones.
+    pub fn numbers(&self) -> &PortNumbers {
+        &self.numbers
     }
 
     /// Returns the egress ports of a packet of `src`, `dst` and path entropy, from this port of `src` on, by
@@ -89,7 +95,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         Some(route)
     }
 
-    /// Returns the node that a port belongs to and the node at the far end.
+    /// Returns the node that a port belongs to and the node at the other end of its link.
     pub fn ends(&self, port: PortId) -> (u32, u32) {
         let at = &self.transit.lines.ports[port as usize];
         (at.node, at.peer_node)
@@ -138,11 +144,14 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Returns true if any port is paused.
     pub fn any_paused(&self) -> bool {
-        self.transit.journal.paused_since.iter().any(|&t| t != Time::MAX)
+        self.transit.journal.any_paused()
     }
 
-    /// Drains the log of rare events since the last call, in order of time. Must be called between windows.
+    /// Drains the log of rare events since the last call, in order of time. Ports have their numbers in the whole fabric.
+    /// Must be called between windows.
     pub fn drain_log(&mut self) -> std::vec::Drain<'_, FabricEvent<P>> {
+        let numbers = &self.numbers;
+        self.transit.journal.log.iter_mut().for_each(|event| event.port = numbers.global(event.port));
         // Each node appended its own part of the window.
         self.transit.journal.log.sort_by_key(|event| (event.time, event.port));
         self.transit.journal.log.drain(..)

@@ -103,6 +103,9 @@ impl<const C: usize> Switches<C> {
 /// A switch: routes, and the buffer that its ports share.
 pub(crate) struct Switch {
     pub(crate) routes: SwitchRoutes,
+    /// Difference between the numbers of the ports in the whole fabric, by which source routes name them, and in this
+    /// part of it.
+    pub(crate) whole_shift: PortId,
     pub(crate) hash_seed: u64,
     /// Bytes in the buffer. May include packets whose service has begun but was not executed yet.
     pub(crate) used_bytes: u64,
@@ -153,7 +156,7 @@ impl Switch {
     #[inline(always)]
     pub(crate) fn choose(&self, header: &Header) -> Option<PortId> {
         if let SwitchRoutes::Source(routes) = &self.routes {
-            return routes.choose(header);
+            return routes.choose(header).map(|port| port.wrapping_sub(self.whole_shift));
         }
         let hash = ecmp_hash(self.hash_seed, header.src(), header.dst(), header.path());
         self.routes.choose(header.src(), header.dst(), hash)

@@ -12,6 +12,7 @@ use pathweave_units::{Bytes, Rate};
 
 use crate::config_error::{ConfigError, out_of_range};
 use crate::marking::{Dice, Purpose, Thresholds};
+use crate::numbers::PortNumbers;
 use crate::packet::{Header, MIN_WIRE_BYTES, PortId};
 
 /// Trimming in switches: treatment of data packets that do not fit in the queue of their port. Replaces the limit of
@@ -134,8 +135,8 @@ pub(crate) struct Trimmer {
 }
 
 impl Trimmer {
-    pub(crate) fn new(seed: u64, ports: usize) -> Self {
-        Trimmer { dice: Dice::new(seed, Purpose::Trim, ports) }
+    pub(crate) fn new(seed: u64, numbers: &PortNumbers) -> Self {
+        Trimmer { dice: Dice::new(seed, Purpose::Trim, numbers) }
     }
 
     /// Draws the packet that is trimmed at a port. Returns true for the arriving one, false for the newest in the

@@ -88,7 +88,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
             return Err(DropReason::HeaderQueue);
         }
         let rest = header.trimmed(size_bytes, at);
-        self.journal.stats[egress as usize].trimmed_packets += 1;
+        self.journal.of_port.at(egress).trimmed_packets += 1;
         self.hold(switch, &rest);
         Ok(rest)
     }

@@ -80,22 +80,26 @@ impl PfcCheck {
 }
 
 impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Iterates over the paused ports of this part. A port is only ever paused in the part that owns it.
+    /// Iterates over the paused ports of this part, with their numbers in the whole fabric. A port is only ever paused in
+    /// the part that owns it.
     pub fn paused_ports(&self, now: Time) -> impl Iterator<Item = PausedPort> {
         let ports = (0..).zip(&self.transit.lines.ports).filter(|(_, port)| port.paused != 0);
         ports.map(move |(id, port): (PortId, _)| PausedPort {
-            port: id,
+            port: self.numbers.global(id),
             sent_packets: port.sent_packets,
-            paused_for: now - self.transit.journal.paused_since[id as usize],
+            paused_for: now - self.transit.journal.of_port.get(id).paused_since,
         })
     }
 
     /// Returns pairs of `stuck` ports: the first is paused because the second, at the next node, holds packets that
-    /// arrived through it. Empty if the next node belongs to another part.
+    /// arrived through it. Ports have their numbers in the whole fabric. Empty if the next node belongs to another part.
     pub fn waits_for(&self, stuck: &[PortId]) -> Vec<(PortId, PortId)> {
-        let next =
-            |port: PortId| self.stuck_behind(port, stuck).into_iter().map(move |egress| (port, egress));
-        stuck.iter().flat_map(|&port| next(port)).collect()
+        let held: Vec<PortId> = stuck.iter().filter_map(|&port| self.numbers.local(port)).collect();
+        let global = |port| self.numbers.global(port);
+        let next = |port: PortId| {
+            self.stuck_behind(port, &held).into_iter().map(move |egress| (global(port), global(egress)))
+        };
+        held.iter().flat_map(|&port| next(port)).collect()
     }
 
     fn stuck_behind(&self, port: PortId, stuck: &[PortId]) -> Vec<PortId> {

@@ -16,6 +16,16 @@ pub enum FullBufferAction {
     Trim,
 }
 
+/// Unit of messages for whose end an application waits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Awaited {
+    /// Each message by itself, so a message that ends earlier is a gain.
+    #[default]
+    Message,
+    /// All messages of a step, as in a collective. The last one counts.
+    Step,
+}
+
 /// Properties of a simulated fabric that a configuration may use.
 #[derive(Clone, Copy, Debug)]
 pub struct FabricEnv<'a> {
@@ -32,6 +42,8 @@ pub struct FabricEnv<'a> {
     pub nic_ports: u16,
     /// Wire bytes of a full packet.
     pub packet_bytes: u64,
+    /// Unit of messages for whose end the application waits.
+    pub awaited: Awaited,
 }
 
 /// Properties of a software host that a configuration may use.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
+use pathweave_policy::Awaited;
 use pathweave_sim::{
     ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes, with_switch_latencies,
 };
@@ -100,7 +101,8 @@ impl Loaded {
             let workload = scenario.workload.iter().find(|workload| workload.has_group(&group.name));
             let workload = workload.expect("groups are named by workloads");
             let scheme = scheme_index(group.scheme.as_deref());
-            GroupSpec { scheme, class: workload.class, role: workload.role }
+            let awaited = if workload.traffic.has_steps() { Awaited::Step } else { Awaited::Message };
+            GroupSpec { scheme, class: workload.class, role: workload.role, awaited }
         };
         let partition = self.partition(&topology)?;
         let spec = SimSpec {

@@ -97,7 +97,7 @@ fn allocations_of_a_run_are_predicted() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Each thread has a copy of the network and of the hosts' state. Messages, samples and records exist once.
+/// Each thread has the state of all messages, but only its part of the network. Messages, samples and records exist once.
 #[test]
 fn threads_have_copies() {
     let loaded = loaded(&format!("{FAT_TREE}\n[[workload]]\nkind = \"permutation\"\nsize = \"64KB\"\n"), &[]);
@@ -110,8 +110,12 @@ fn threads_have_copies() {
     assert_eq!(one.total_bytes, one.parts.iter().map(|part| part.bytes).sum::<u64>());
     for (one, four) in one.parts.iter().zip(&four.parts) {
         match one.part {
-            "network" | "routes" => assert_eq!(four.bytes, 4 * one.bytes, "{}", one.part),
-            "messages" | "samples" | "records" | "topology" | "program" | "hosts" => assert_eq!(four, one),
+            // Three of four links between pods and core join nodes of different threads, which adds a quarter of the ports.
+            // Each thread has an entry for every switch.
+            "network" => assert!(four.bytes < one.bytes * 5 / 3, "{four:?}, {one:?}"),
+            "routes" | "messages" | "samples" | "records" | "topology" | "program" | "hosts" => {
+                assert_eq!(four, one)
+            }
             _ => assert!(four.bytes >= one.bytes, "{}", one.part),
         }
     }

@@ -7,8 +7,8 @@ use pathweave_units::{Duration, Rate, Time};
 
 use crate::locked_shards::LockedShards;
 
-/// Bytes sent until the last change of rate and the time that took, by port. Only ports of this process with a
-/// changed rate have an entry.
+/// Bytes sent until the last change of rate and the time that took, by port of the whole network. Only ports of this
+/// process with a changed rate have an entry.
 #[derive(Default)]
 pub(crate) struct BusyTimes(BTreeMap<PortId, (u64, Duration)>);
 
@@ -20,12 +20,13 @@ impl BusyTimes {
         now: Time,
         port: PortId,
     ) {
-        let back = whole.shards[0].network.fabric.peer(port);
+        let first = &whole.shards[0];
+        let back = first.network.plan.peer(&first.spec.topology, port);
         for port in [port, back] {
-            let Some(shard) = whole.shard_of_port(port) else { continue };
+            let Some((shard, own)) = whole.shard_of_port(port) else { continue };
             let fabric = &mut shard.network.fabric;
-            fabric.settle(now, port);
-            let (sent, (rate, _)) = (fabric.stats(port).tx_bytes, fabric.link(port));
+            fabric.settle(now, own);
+            let (sent, (rate, _)) = (fabric.stats(own).tx_bytes, fabric.link(own));
             let busy = self.of(port, sent, rate);
             self.0.insert(port, (sent, busy));
         }

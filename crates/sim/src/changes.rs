@@ -2,13 +2,14 @@
 //! Every shard knows the state of all links. Effects on a node take place in the shard that owns it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use pathweave_execution::ConnId;
 use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology, Ways};
 use pathweave_transport::PortChange;
 use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 
-use crate::chosen_routes::ChosenRoutes;
+use crate::chosen_routes::{ChosenRoutes, switch_routes};
 use crate::faults::{Action, Entry};
 use crate::locked_shards::LockedShards;
 use crate::network::Network;
@@ -40,7 +41,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
             Action::Loss(link, ways, loss) => {
                 self.in_all(|network| {
                     for at_a in ways.begin_at_a() {
-                        let port = network.port(link, at_a);
+                        let Some(port) = network.port(link, at_a) else { continue };
                         let (_, corruption) = network.fabric.impairment(port);
                         network.fabric.set_impairment_of_direction(port, loss, corruption);
                     }
@@ -50,31 +51,34 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                 self.in_all(|network| {
                     for at_a in ways.begin_at_a() {
                         let floor = spec.topology.direction(link, at_a).error_rate;
-                        let port = network.port(link, at_a);
+                        let Some(port) = network.port(link, at_a) else { continue };
                         let (loss, _) = network.fabric.impairment(port);
                         network.fabric.set_impairment_of_direction(port, loss, corruption.max(floor));
                     }
                 });
             }
             Action::StormStart(port) => {
-                if let Some(shard) = self.shard_of_port(port) {
+                if let Some((shard, port)) = self.shard_of_port(port) {
                     shard.network.fabric.start_pause_storm(now, port);
                 }
             }
             Action::StormStop(port) => {
-                if let Some(shard) = self.shard_of_port(port) {
+                if let Some((shard, port)) = self.shard_of_port(port) {
                     let step = shard.network.fabric.stop_pause_storm(now, port);
                     shard.on_step(now, step);
                 }
             }
             Action::ScaleUp(..) => {}
-            Action::Reroute => match self.in_all(|network| network.reroute(spec)) {
-                Some(before) => self.tell_of_paths(now, |network, (from, to)| {
-                    network.routes.differs(&spec.topology, &before, from, to)
-                }),
-                None if has_several_ports(&spec.topology) => self.tell_of_ports(now),
-                None => {}
-            },
+            Action::Reroute => {
+                let routes = self.shards[0].network.new_routes(spec);
+                match self.in_all(|network| network.reroute(spec, &routes)) {
+                    ChosenRoutes::Sources { dead, .. } => self.tell_of_paths(now, |network, (from, to)| {
+                        network.routes.differs(&spec.topology, &dead, from, to)
+                    }),
+                    ChosenRoutes::Switches(_) if has_several_ports(&spec.topology) => self.tell_of_ports(now),
+                    ChosenRoutes::Switches(_) => {}
+                }
+            }
         }
         // A link may have become shorter. If all links are longer now, packets already in flight still travel at the
         // old delay, so the window does not grow.
@@ -97,7 +101,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                 && let Some(shard) = self.shard_of_node(node.0)
             {
                 let ports = topology.ports(node);
-                let dead = |port: &PortRef| shard.network.is_down(port.link);
+                let dead = |port: &PortRef| shard.network.links.is_down(port.link);
                 let working = (0..).zip(ports).filter(|(_, port)| !dead(port));
                 let working = working.fold(0, |bits, (index, _)| bits | 1 << index);
                 shard.hosts[node.index()].on_working_ports(now, working);
@@ -190,15 +194,19 @@ impl<const C: usize> Network<C> {
     /// Registers a fault on directions of a link and takes those down that no other fault holds down already. Returns
     /// true if the state of any direction changed.
     pub(crate) fn take_down(&mut self, now: Time, link: LinkId, ways: Ways) -> bool {
-        let held = &mut self.held_down[link.index()];
-        ways.begin_at_a().for_each(|at_a| held[usize::from(!at_a)] += 1);
-        let changed = |at_a: &bool| held[usize::from(!at_a)] == 1;
-        let changed: Vec<bool> = ways.begin_at_a().filter(changed).collect();
+        let links = &mut self.links;
+        ways.begin_at_a().for_each(|at_a| *links.held_mut(link, at_a) += 1);
+        let changed: Vec<bool> = ways.begin_at_a().filter(|&at_a| links.held(link, at_a) == 1).collect();
+        let port = |at_a| self.port(link, at_a);
         match changed[..] {
             [] => {}
             // The hosts at its ends are woken, so the effect on them needs no other action.
-            [at_a] => drop(self.fabric.direction_down(now, self.port(link, at_a))),
-            _ => self.fabric.link_down(now, self.port(link, true)),
+            [at_a] => drop(port(at_a).map(|port| self.fabric.direction_down(now, port))),
+            _ => {
+                if let Some(port) = port(true) {
+                    self.fabric.link_down(now, port);
+                }
+            }
         }
         !changed.is_empty()
     }
@@ -208,11 +216,13 @@ impl<const C: usize> Network<C> {
     pub(crate) fn bring_up(&mut self, now: Time, link: LinkId, ways: Ways) -> bool {
         let mut changed = false;
         for at_a in ways.begin_at_a() {
-            let held = &mut self.held_down[link.index()][usize::from(!at_a)];
+            let held = self.links.held_mut(link, at_a);
             *held = held.saturating_sub(1);
             if *held == 0 {
                 changed = true;
-                self.fabric.direction_up(now, self.port(link, at_a));
+                if let Some(port) = self.port(link, at_a) {
+                    self.fabric.direction_up(now, port);
+                }
             }
         }
         changed
@@ -228,7 +238,8 @@ impl<const C: usize> Network<C> {
     ) {
         for at_a in ways.begin_at_a() {
             let rate = rate.unwrap_or_else(|| topology.direction(link, at_a).rate);
-            self.fabric.set_direction(now, self.port(link, at_a), Some(rate), None);
+            let (_, delay) = self.links.direction(topology, link, at_a);
+            self.set_direction(now, topology, (link, at_a), (rate, delay));
         }
     }
 
@@ -245,34 +256,65 @@ impl<const C: usize> Network<C> {
             let ends = topology.link(link);
             let latency = topology.latency(if at_a { ends.a } else { ends.b });
             let delay = delay.map_or_else(|| topology.direction(link, at_a).delay, |delay| delay + latency);
-            self.fabric.set_direction(now, self.port(link, at_a), None, Some(delay));
+            let (rate, _) = self.links.direction(topology, link, at_a);
+            self.set_direction(now, topology, (link, at_a), (rate, delay));
         }
     }
 
-    /// Updates routing to the present state of links. If sources choose paths, returns the links that routing held
-    /// for down before.
-    pub(crate) fn reroute(&mut self, spec: &SimSpec) -> Option<Vec<bool>> {
-        let down = |link: &[u32; 2]| *link != [0; 2];
-        match &mut self.routes {
-            ChosenRoutes::Switches(routing) => {
-                let links = &self.held_down;
-                let alive = |link: LinkId| !down(&links[link.index()]);
-                let topology = &*spec.topology;
-                let (map, fabric) = (&self.map, &self.fabric);
-                let rate = |port: &PortRef| {
-                    let (at_a, at_b) = map.ends(port.link.index());
-                    fabric.link(if port.is_a { at_a } else { at_b }).0
-                };
-                let view = View { topology, alive: &alive, rate: &rate, shares: self.shares };
-                let routes = ChosenRoutes::switch_routes(&self.map, &spec.routing, &view);
-                self.fabric.set_routes(routes);
-                *routing = Routing::compute(topology, &alive);
-                None
-            }
-            ChosenRoutes::Sources { dead, .. } => {
-                let now_dead = self.held_down.iter().map(down).collect();
-                Some(std::mem::replace(dead, now_dead))
+    /// Sets the rate and the delay of a direction of a link.
+    fn set_direction(
+        &mut self,
+        now: Time,
+        topology: &Topology,
+        (link, at_a): (LinkId, bool),
+        (rate, delay): (Rate, Duration),
+    ) {
+        self.links.set_direction(link, at_a, (rate, delay));
+        match self.port(link, at_a) {
+            Some(port) => self.fabric.set_direction(now, port, Some(rate), Some(delay)),
+            None => {
+                let ends = topology.link(link);
+                let from = if at_a { ends.a } else { ends.b };
+                self.fabric.note_direction_elsewhere(from.0, rate, delay);
             }
         }
     }
+
+    /// Returns routes for the present state of links.
+    pub(crate) fn new_routes(&self, spec: &SimSpec) -> NewRoutes {
+        let topology = &*spec.topology;
+        let alive = |link: LinkId| !self.links.is_down(link);
+        let chosen = match &self.routes {
+            ChosenRoutes::Switches(_) => ChosenRoutes::Switches(Arc::new(Routing::compute(topology, &alive))),
+            ChosenRoutes::Sources { sets, headers, .. } => ChosenRoutes::Sources {
+                sets: Arc::clone(sets),
+                dead: self.links.down(),
+                headers: headers.clone(),
+            },
+        };
+        let of_switches = chosen.of_switches(topology, self.plan.shares, &alive);
+        NewRoutes { chosen, of_switches }
+    }
+
+    /// Updates routing to the present state of links, by the routes that [`Network::new_routes`] has returned for it.
+    /// Returns the routes before.
+    pub(crate) fn reroute(&mut self, spec: &SimSpec, new: &NewRoutes) -> ChosenRoutes {
+        if let Some(routing) = &new.of_switches {
+            let topology = &*spec.topology;
+            let alive = |link: LinkId| !self.links.is_down(link);
+            let rate = |port: &PortRef| self.links.direction(topology, port.link, port.is_a).0;
+            let view = View { topology, alive: &alive, rate: &rate };
+            let place = (&*self.plan, self.fabric.numbers());
+            let routes = switch_routes(place, &spec.routing, Some(routing), &view);
+            self.fabric.set_routes(routes);
+        }
+        std::mem::replace(&mut self.routes, new.chosen.clone())
+    }
+}
+
+/// Routes that all shards adopt together.
+pub(crate) struct NewRoutes {
+    chosen: ChosenRoutes,
+    /// Next hops of the switches, if they choose routes.
+    of_switches: Option<Arc<Routing>>,
 }

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use pathweave_fabric::config::Shares;
 use pathweave_fabric::{
-    Attachment, PairRoutes, PortId, PortMap, RouteHop, RoutePath, SourceRoutes, SwitchRoutes,
+    Attachment, PairRoutes, PortId, PortMap, PortNumbers, RouteHop, RoutePath, SourceRoutes, SwitchRoutes,
 };
 use pathweave_policy::{PathState, PathView};
 use pathweave_topo::{
@@ -14,20 +15,22 @@ use pathweave_units::{HostId, PathId, Rate};
 
 use crate::config::NetworkConfig;
 use crate::paths::{PathProfile, profile};
+use crate::plan::NetworkPlan;
 use crate::route_headers::RouteHeaders;
 use crate::routes::{self, View};
 use crate::spec::RouteChoice;
 
 /// Routes as of the last time routing was updated.
+#[derive(Clone)]
 pub(crate) enum ChosenRoutes {
     /// Switches choose routes.
-    Switches(Routing),
+    Switches(Arc<Routing>),
     /// Sources choose paths.
     Sources {
         /// Explicit paths between hosts.
         sets: Arc<PathSets>,
-        /// True for each link known to be down, indexed by link.
-        dead: Vec<bool>,
+        /// Links known to be down.
+        dead: BTreeSet<LinkId>,
         /// Headers that packets on these paths carry.
         headers: Option<Arc<RouteHeaders>>,
     },
@@ -37,13 +40,13 @@ impl ChosenRoutes {
     pub(crate) fn whole(topology: &Topology, choice: &RouteChoice, network: &NetworkConfig) -> Self {
         match choice {
             RouteChoice::Switches | RouteChoice::SenderSwitches(_) | RouteChoice::NextHops(_) => {
-                ChosenRoutes::Switches(Routing::all_links_up(topology))
+                ChosenRoutes::Switches(Arc::new(Routing::all_links_up(topology)))
             }
             RouteChoice::Sources(sets) => {
                 let headers =
                     RouteHeaders::new(topology, sets, network.framing, network.route_bytes().form());
-                let dead = vec![false; topology.links().len()];
-                ChosenRoutes::Sources { sets: Arc::clone(sets), dead, headers: headers.map(Arc::new) }
+                let headers = headers.map(Arc::new);
+                ChosenRoutes::Sources { sets: Arc::clone(sets), dead: BTreeSet::new(), headers }
             }
         }
     }
@@ -56,16 +59,20 @@ impl ChosenRoutes {
         }
     }
 
-    /// Computes the routes of the switches for the links as routing sees them.
-    pub(crate) fn switch_routes(map: &PortMap, choice: &RouteChoice, view: &View<'_>) -> Vec<SwitchRoutes> {
-        match choice {
-            RouteChoice::Switches | RouteChoice::SenderSwitches(_) => routes::routes(map, view),
-            RouteChoice::NextHops(sets) => next_hops(map, sets, view),
-            RouteChoice::Sources(sets) => {
-                let topology = view.topology;
-                let lists = Arc::new(source_routes(topology, map, sets));
-                topology.switches().iter().map(|_| SwitchRoutes::Source(Arc::clone(&lists))).collect()
+    /// Returns the next hops of the switches over the links that are up, from which [`switch_routes`] are made, or
+    /// `None` if sources choose paths.
+    pub(crate) fn of_switches(
+        &self,
+        topology: &Topology,
+        shares: Shares,
+        alive: &dyn Fn(LinkId) -> bool,
+    ) -> Option<Arc<Routing>> {
+        match (self, shares) {
+            (ChosenRoutes::Switches(routing), Shares::Equal) => Some(Arc::clone(routing)),
+            (ChosenRoutes::Switches(_), Shares::ByCapacity { .. }) => {
+                Some(Arc::new(Routing::compute_table(topology, alive)))
             }
+            (ChosenRoutes::Sources { .. }, _) => None,
         }
     }
 
@@ -77,7 +84,7 @@ impl ChosenRoutes {
             ChosenRoutes::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
             ChosenRoutes::Sources { sets, dead, headers } => {
                 let ends = ChosenEnds::new(topology, sets, dead, (src, dst));
-                let alive = sets.alive(topology, src, dst, |link| !dead[link.index()]);
+                let alive = sets.alive(topology, src, dst, |link| !dead.contains(&link));
                 let all = sets.profiles(topology, src, dst);
                 let mut profiles: Vec<PathProfile> = Vec::new();
                 for ((path, hops), _) in (0..).zip(all).zip(alive).filter(|(_, alive)| *alive) {
@@ -122,7 +129,7 @@ impl ChosenRoutes {
     ) -> Vec<PathView> {
         let ChosenRoutes::Sources { sets, dead, headers } = self else { return Vec::new() };
         let states =
-            sets.alive(topology, src, dst, |link| !dead[link.index()] && !known_down.contains(&link));
+            sets.alive(topology, src, dst, |link| !dead.contains(&link) && !known_down.contains(&link));
         let view = |((id, hops), alive): ((u16, Vec<_>), bool)| {
             let links = u8::try_from(hops.len()).ok();
             let header = headers.as_ref().and_then(|headers| headers.of(src, dst, id));
@@ -163,22 +170,60 @@ impl ChosenRoutes {
     }
 
     /// Returns true if the state of any path between two hosts differs from that under `before`.
-    pub(crate) fn differs(&self, topology: &Topology, before: &[bool], src: HostId, dst: HostId) -> bool {
+    pub(crate) fn differs(
+        &self,
+        topology: &Topology,
+        before: &BTreeSet<LinkId>,
+        src: HostId,
+        dst: HostId,
+    ) -> bool {
         let ChosenRoutes::Sources { sets, dead, .. } = self else { return false };
-        let now = sets.alive(topology, src, dst, |link| !dead[link.index()]);
-        let then = sets.alive(topology, src, dst, |link| !before[link.index()]);
+        let now = sets.alive(topology, src, dst, |link| !dead.contains(&link));
+        let then = sets.alive(topology, src, dst, |link| !before.contains(&link));
         now.ne(then)
     }
 }
 
-/// Returns for each switch the next hops of the explicit paths whose links are all up.
-fn next_hops(map: &PortMap, sets: &PathSets, view: &View<'_>) -> Vec<SwitchRoutes> {
-    let topology = view.topology;
+/// Computes the routes of a shard's switches for the links as routing sees them. `routing` holds the next hops if
+/// switches choose them.
+pub(crate) fn switch_routes(
+    (plan, numbers): (&NetworkPlan, &PortNumbers),
+    choice: &RouteChoice,
+    routing: Option<&Routing>,
+    view: &View<'_>,
+) -> Vec<SwitchRoutes> {
+    match choice {
+        RouteChoice::Switches | RouteChoice::SenderSwitches(_) => {
+            let routing = routing.expect("switches choose routes");
+            routes::routes(numbers, routing, view, plan.shares)
+        }
+        RouteChoice::NextHops(sets) => next_hops((plan, numbers), sets, view),
+        RouteChoice::Sources(_) => {
+            let lists = plan.lists.as_ref().expect("sources choose explicit paths");
+            view.topology.switches().iter().map(|_| SwitchRoutes::Source(Arc::clone(lists))).collect()
+        }
+    }
+}
+
+/// Returns for each switch of a shard the next hops of the explicit paths whose links are all up.
+fn next_hops(
+    (plan, numbers): (&NetworkPlan, &PortNumbers),
+    sets: &PathSets,
+    view: &View<'_>,
+) -> Vec<SwitchRoutes> {
+    let (topology, map) = (view.topology, &plan.map);
+    let owns = |switch: usize| numbers.owns(topology.switch_node(switch).0);
+    let local = |switch: usize, port: PortId| {
+        let node = topology.switch_node(switch).0;
+        numbers.ports(node).start + (port - map.ports(node).start)
+    };
     let mut attached = vec![Vec::new(); topology.switches().len()];
     for host in (0..topology.hosts()).map(HostId) {
         for (port, to_host) in topology.ports(host.into()).iter().zip(ports_to(topology, map, host)) {
             let switch = topology.switch_index(port.peer).expect("explicit paths begin at switches");
-            attached[switch].push((host, to_host));
+            if owns(switch) {
+                attached[switch].push((host, local(switch, to_host)));
+            }
         }
     }
     let edge_of: Arc<[u32]> = (0..topology.hosts()).map(|host| sets.edge_of(HostId(host))).collect();
@@ -190,10 +235,16 @@ fn next_hops(map: &PortMap, sets: &PathSets, view: &View<'_>) -> Vec<SwitchRoute
         for hop in sets.between_edges(pair.0, pair.1).filter(alive).flatten() {
             let (at_a, at_b) = map.ends(hop.link().index());
             let switch = topology.switch_index(hop.reversed().end(topology)).expect("hosts forward nothing");
-            routes[switch].add(pair, if hop.from_a() { at_a } else { at_b });
+            if owns(switch) {
+                routes[switch].add(pair, local(switch, if hop.from_a() { at_a } else { at_b }));
+            }
         }
     }
-    routes.into_iter().map(|routes| SwitchRoutes::Pairs(Box::new(routes))).collect()
+    let made = routes.into_iter().enumerate().map(|(switch, routes)| match owns(switch) {
+        true => SwitchRoutes::Pairs(Box::new(routes)),
+        false => SwitchRoutes::Elsewhere,
+    });
+    made.collect()
 }
 
 pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets) -> SourceRoutes {
@@ -232,7 +283,7 @@ impl ChosenEnds {
     fn new(
         topology: &Topology,
         sets: &PathSets,
-        dead: &[bool],
+        dead: &BTreeSet<LinkId>,
         (src, dst): (HostId, HostId),
     ) -> Option<Self> {
         let ports = |from, to| sets.leading_ports(from, to);
@@ -250,7 +301,7 @@ impl ChosenEnds {
             })
         });
         let links: BTreeSet<(NodeId, NodeId, LinkId)> =
-            links.filter(|(_, _, link)| !dead[link.index()]).collect();
+            links.filter(|(_, _, link)| !dead.contains(link)).collect();
         let rate = |from, link| topology.direction(link, topology.link(link).a == from).rate;
         let links = links.into_iter().map(|(from, to, link)| (from, to, rate(from, link)));
         Some(ChosenEnds {

@@ -3,6 +3,7 @@
 //! for its own nodes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pathweave_execution::{Execution, ScheduledStep};
 use pathweave_fabric::{PausedPort, PfcFailure, PfcWatch};
@@ -19,6 +20,7 @@ use crate::groups::GroupSums;
 use crate::locked_shards::LockedShards;
 use crate::monitor::Snapshot;
 use crate::observe::{Notes, Recorder};
+use crate::plan::NetworkPlan;
 use crate::pulse::Progress;
 use crate::ranks::{RankExchange, pack, put, take};
 use crate::spec::SimSpec;
@@ -92,24 +94,23 @@ pub(crate) struct Coordinator<'a> {
     pub(crate) stop: bool,
     pub(crate) meeting: RankExchange<'a>,
     watch: PfcWatch,
-    /// Node to which each port belongs, indexed by port.
-    pub(crate) node_of_port: Vec<u32>,
+    pub(crate) plan: Arc<NetworkPlan>,
     /// Transmission times of links whose rate has changed.
     pub(crate) busy: BusyTimes,
 }
 
 impl<'a> Coordinator<'a> {
-    /// Creates the state for a run. `start_of` holds the node that owns each port.
+    /// Creates the state for a run.
     pub(crate) fn new(
         spec: &'a SimSpec,
         calendar: Calendar,
         meeting: RankExchange<'a>,
-        start_of: Vec<u32>,
+        plan: Arc<NetworkPlan>,
     ) -> Self {
         Coordinator {
             spec,
             calendar,
-            recorder: Recorder::new(spec, start_of.len() as u32),
+            recorder: Recorder::new(spec, plan.map.len()),
             group_sums: vec![GroupSums::default(); spec.groups.len()],
             lost: Trace::new(),
             tap: None,
@@ -117,7 +118,7 @@ impl<'a> Coordinator<'a> {
             stop: false,
             watch: PfcWatch::default(),
             meeting,
-            node_of_port: start_of,
+            plan,
             busy: BusyTimes::default(),
         }
     }
@@ -247,8 +248,8 @@ impl<'a> Coordinator<'a> {
         whole.take_all_in();
         match duty {
             GlobalAction::Fault(entry) => {
-                if let Some(port) = entry.action.port(&whole.shards[0].network.map) {
-                    self.recorder.fault(now, &entry, (Some(port), self.node_of_port[port as usize]));
+                if let Some(port) = entry.action.port(&self.plan.map) {
+                    self.recorder.fault(now, &entry, (Some(port), self.plan.map.node_of(port)));
                     if let Action::Rate(..) = entry.action {
                         self.busy.settle_before_change(whole, now, port);
                     }
@@ -267,16 +268,16 @@ impl<'a> Coordinator<'a> {
                 let waits: Vec<_> = fabrics().flat_map(|fabric| fabric.waits_for(look.stuck())).collect();
                 let waits = self.meeting.all_gather(waits);
                 if let Some(trouble) = look.trouble(waits.into_iter().flatten()) {
-                    return Err(self.explain(&trouble, |port| whole.shards[0].network.fabric.ends(port)));
+                    return Err(self.explain(&trouble));
                 }
             }
         }
         Ok(self.after_duty(whole))
     }
 
-    fn explain(&self, trouble: &PfcFailure, ends: impl Fn(u32) -> (u32, u32)) -> (EndReason, String) {
+    fn explain(&self, trouble: &PfcFailure) -> (EndReason, String) {
         let name = |port: u32| {
-            let (from, to) = ends(port);
+            let (from, to) = self.plan.ends(&self.spec.topology, port);
             let node = |id| self.spec.topology.node_name(NodeId(id)).into_owned();
             format!("{} -> {}", node(from), node(to))
         };

@@ -44,7 +44,7 @@ impl<const C: usize> Shard<'_, C> {
             return;
         }
         for host in (0..self.spec.topology.hosts()).filter(|&host| self.place.has(host)) {
-            let ports = self.network.map.ports(host);
+            let ports = self.network.fabric.numbers().ports(host);
             let rate: u64 = ports.map(|port| self.network.fabric.link(port).0.as_bps()).sum();
             self.hosts[host as usize].set_model(NicModel::new(nic, Rate::from_bps(rate)));
         }

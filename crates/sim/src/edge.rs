@@ -105,6 +105,9 @@ pub(crate) fn attach<const C: usize>(
     check_way_back(topology, sites)?;
     let of_host: Arc<[u32]> = sites.of_hosts().into();
     for &(node, site) in sites.external() {
+        if !fabric.numbers().owns(node.0) {
+            continue;
+        }
         let switch = topology.switch_index(node).expect("an external switch is a switch") as u32;
         let queued = queued(spec, sites, routes, site);
         let place = SwitchPosition { site, queued, of_host: of_host.clone() };

@@ -4,9 +4,13 @@ use pathweave_execution::{Connection, Connections, Execution, messages_in_a_chun
 use pathweave_fabric::Fabric;
 use pathweave_policy::AnyPolicy;
 use pathweave_records::{EventRecord, Fidelity, FlowRecord, FlowStats, LinkTotals, NodeInfo, SeriesSample};
+use pathweave_topo::Link;
 use pathweave_transport::Endpoint;
 
+use crate::division::Division;
+use crate::forwarding;
 use crate::host::{Content, Host};
+use crate::plan::needs_whole_network;
 use crate::shard::{QueuePair, Shard};
 use crate::spec::SimSpec;
 
@@ -40,6 +44,24 @@ pub fn flows_can_leave(spec: &SimSpec) -> bool {
     records_can_be_written_singly(spec) && spec.graph.jobs().is_empty() && spec.graph.labels().is_empty()
 }
 
+/// Returns the number of ports that the threads of a run hold, all together: those of the network, and once more the far
+/// ports of links between nodes of different threads.
+pub fn ports_of_all_threads(spec: &SimSpec, threads: u16) -> usize {
+    let topology = &*spec.topology;
+    let ports = 2 * topology.links().len();
+    if threads <= 1 {
+        return ports;
+    }
+    let forwarding = forwarding::of_run(spec).unwrap_or_default();
+    let Ok(division) = Division::new(spec, &[threads]) else { return ports };
+    let places = division.places(0);
+    if needs_whole_network(spec, forwarding) {
+        return ports * places.len();
+    }
+    let between = |link: &&Link| places[0].part_of(link.a.0) != places[0].part_of(link.b.0);
+    ports + 2 * topology.links().iter().filter(between).count()
+}
+
 /// Sizes in bytes of the data structures of a run, as the compiler lays them out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sizes {
@@ -49,8 +71,6 @@ pub struct Sizes {
     pub node: usize,
     /// Switch without ports and routes.
     pub switch: usize,
-    /// Cable, while the fabric is built.
-    pub cable: usize,
     /// Slot for a packet in a queue or on a link.
     pub place: usize,
     /// Smallest number of slots of a queue or link that a packet has passed. The number doubles when the slots are
@@ -102,7 +122,6 @@ impl Sizes {
             port: Fabric::<Content, C>::PORT_BYTES,
             node: Fabric::<Content, C>::NODE_BYTES,
             switch: Fabric::<Content, C>::SWITCH_BYTES,
-            cable: Fabric::<Content, C>::CABLE_BYTES,
             place: Fabric::<Content, C>::PLACE_BYTES,
             first_places: Fabric::<Content, C>::FIRST_PLACES,
             content: Fabric::<Content, C>::CONTENT_BYTES,
@@ -132,6 +151,8 @@ pub struct Weight {
     pub places: u64,
     /// Contents of packets, in bytes.
     pub contents: u64,
+    /// Counters of ports that have lost, marked or paused anything, in bytes.
+    pub counters: u64,
     /// Slots for queue pairs at all hosts, in bytes. Their number is the largest number of queue pairs open at one
     /// time.
     pub queue_pairs: u64,
@@ -143,6 +164,7 @@ impl Weight {
         self.idle_network += other.idle_network;
         self.places += other.places;
         self.contents += other.contents;
+        self.counters += other.counters;
         self.queue_pairs += other.queue_pairs;
     }
 
@@ -151,6 +173,7 @@ impl Weight {
         self.idle_network += fabric.idle;
         self.places += fabric.places;
         self.contents += fabric.contents;
+        self.counters += fabric.counters;
         self.queue_pairs += shard.hosts.iter().map(|host| host.endpoint.queue_pair_bytes()).sum::<u64>();
     }
 }

@@ -29,6 +29,7 @@ mod groups;
 mod host;
 mod hosts;
 mod ideal;
+mod link_states;
 mod locked_shards;
 mod mailbox;
 mod monitor;
@@ -40,6 +41,7 @@ mod outline;
 mod packet_free;
 mod partition;
 mod paths;
+mod plan;
 mod pulse;
 mod ranks;
 mod records;
@@ -64,7 +66,9 @@ pub use capture::{Capture, CaptureFilter, Frames};
 pub use config::{Calibrate, Fold, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION, Verb};
 pub use faults::scale_up_changes;
 pub use followed::followed;
-pub use footprint::{Footprint, Sizes, Weight, flows_can_leave, records_can_be_written_singly};
+pub use footprint::{
+    Footprint, Sizes, Weight, flows_can_leave, ports_of_all_threads, records_can_be_written_singly,
+};
 pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 pub use opening::{full_and_ack_bytes, payload_share};

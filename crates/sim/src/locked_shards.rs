@@ -48,10 +48,12 @@ impl<'s, 'a, const C: usize> LockedShards<'s, 'a, C> {
         self.shard_of_node(host.0)
     }
 
-    /// Returns the shard that owns the node of a port, if this process runs it.
-    pub(crate) fn shard_of_port(&mut self, port: PortId) -> Option<&mut Shard<'a, C>> {
-        let (node, _) = self.shards[0].network.fabric.ends(port);
-        self.shard_of_node(node)
+    /// Returns the shard that owns the node of a port, if this process runs it, and the number of the port there.
+    pub(crate) fn shard_of_port(&mut self, port: PortId) -> Option<(&mut Shard<'a, C>, PortId)> {
+        let plan = &self.shards[0].network.plan;
+        let node = plan.map.node_of(port);
+        let number = plan.number_in_own_shard(node, port);
+        Some((self.shard_of_node(node)?, number))
     }
 
     /// Returns the shard that owns the node for reading, if this process runs it.

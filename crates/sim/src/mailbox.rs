@@ -7,6 +7,7 @@ use pathweave_fabric::{Fabric, PortId};
 use pathweave_units::Time;
 
 use crate::host::Content;
+use crate::network::Network;
 use crate::partition::ShardLayout;
 use crate::ranks::{put, take};
 use crate::transfer::{RemoteItem, Transfer};
@@ -24,25 +25,27 @@ pub(crate) struct Outbox {
     /// Outgoing transfers, by shard.
     posts: Vec<Transfer>,
     exits: Vec<RemoteNode>,
-    ports: Vec<PortId>,
+    /// Far ports, each with its number in the shard of its node.
+    ports: Vec<(PortId, PortId)>,
     /// Time of the earliest outgoing item.
     first: Time,
 }
 
 impl Outbox {
     /// Creates the outbox of the shard at this place.
-    pub(crate) fn new<const C: usize>(place: &ShardLayout, fabric: &Fabric<Content, C>) -> Self {
-        let (mut exits, mut ports): (Vec<RemoteNode>, Vec<PortId>) = (Vec::new(), Vec::new());
+    pub(crate) fn new<const C: usize>(place: &ShardLayout, network: &Network<C>) -> Self {
+        let (mut exits, mut ports): (Vec<RemoteNode>, Vec<(PortId, PortId)>) = (Vec::new(), Vec::new());
         if !place.is_all() {
-            for port in 0..fabric.port_count() {
-                let (node, from) = fabric.ends(port);
+            let numbers = network.fabric.numbers();
+            for port in 0..numbers.held() as PortId {
+                let (node, from) = network.fabric.ends(port);
                 if place.has(node) || !place.has(from) {
                     continue;
                 }
                 if exits.last().is_none_or(|exit| exit.node != node) {
                     exits.push(RemoteNode { part: place.part_of(node), node, end: 0 });
                 }
-                ports.push(port);
+                ports.push((port, network.plan.number_in_own_shard(node, numbers.global(port))));
                 exits.last_mut().expect("just made").end = ports.len() as u32;
             }
         }

@@ -40,14 +40,15 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn new(spec: &SimSpec, ports: u32) -> Self {
+        let sampled = spec.observe.sampling().is_some();
         Recorder {
             max_samples: spec.observe.max_samples,
             interval: spec.observe.sampling(),
             samples: Samples::default(),
             events: Events::new(spec.observe.max_events),
             busy: Vec::new(),
-            tx_bytes: vec![0; ports as usize],
-            received_bytes: vec![0; spec.topology.hosts() as usize],
+            tx_bytes: vec![0; if sampled { ports as usize } else { 0 }],
+            received_bytes: vec![0; if sampled { spec.topology.hosts() as usize } else { 0 }],
         }
     }
 
@@ -71,18 +72,21 @@ impl Recorder {
         let interval = self.interval.expect("sampling is on");
         let since = self.samples.begin(now);
         self.busy.clear();
-        for (port, tx_bytes) in (0..).zip(&mut self.tx_bytes) {
-            let Some(shard) = whole.shard_of_port(port) else { continue };
-            let fabric = &mut shard.network.fabric;
-            let queued = fabric.queued_bytes(now, port).get();
-            self.samples.add_unless_zero(SeriesKind::QueueBytes, port, queued as f64);
-            let sent = fabric.stats(port).tx_bytes;
-            let bytes = sent - std::mem::replace(tx_bytes, sent);
-            let (rate, _) = fabric.link(port);
-            let busy = rate.time_for(bytes).ratio(since);
-            self.samples.add_unless_zero(SeriesKind::LinkUtilisation, port, busy.min(1.0));
-            if busy >= BUSY {
-                self.busy.push(port);
+        for node in 0..whole.shards[0].spec.topology.nodes() {
+            let Some(shard) = whole.shard_of_node(node) else { continue };
+            let network = &mut shard.network;
+            let fabric = &mut network.fabric;
+            for (port, own) in network.plan.map.ports(node).zip(fabric.numbers().ports(node)) {
+                let queued = fabric.queued_bytes(now, own).get();
+                self.samples.add_unless_zero(SeriesKind::QueueBytes, port, queued as f64);
+                let sent = fabric.stats(own).tx_bytes;
+                let bytes = sent - std::mem::replace(&mut self.tx_bytes[port as usize], sent);
+                let (rate, _) = fabric.link(own);
+                let busy = rate.time_for(bytes).ratio(since);
+                self.samples.add_unless_zero(SeriesKind::LinkUtilisation, port, busy.min(1.0));
+                if busy >= BUSY {
+                    self.busy.push(port);
+                }
             }
         }
         for host in whole.hosts() {
@@ -183,11 +187,7 @@ impl Coordinator<'_> {
         for (place, event) in (0..).zip(log) {
             let mut record = EventRecord {
                 link: Some(event.port),
-                ..EventRecord::new(
-                    event.time.as_ps(),
-                    EventKind::Drop,
-                    self.node_of_port[event.port as usize],
-                )
+                ..EventRecord::new(event.time.as_ps(), EventKind::Drop, self.plan.map.node_of(event.port))
             };
             match event.kind {
                 FabricEventKind::Paused(class) => {

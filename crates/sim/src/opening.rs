@@ -3,7 +3,8 @@
 use pathweave_execution::ConnId;
 use pathweave_fabric::config::SwitchClasses;
 use pathweave_policy::{
-    Adapt, FabricEnv, FullBufferAction, MeasuredSection, PathView, PolicyConfig, PolicyEnv, Ports, Scheme,
+    Adapt, Awaited, FabricEnv, FullBufferAction, MeasuredSection, PathView, PolicyConfig, PolicyEnv, Ports,
+    Scheme,
 };
 use pathweave_transport::{LossEvidence, QpConfig, ReceiveMode, RnrConfig};
 use pathweave_units::{Duration, HostId, Rng};
@@ -51,15 +52,16 @@ impl<const C: usize> Network<C> {
     }
 
     /// Returns the policy of a connection's queue pairs, adapted to the fabric.
-    pub(crate) fn policy(&self, scheme: &Scheme, opening: &Opening) -> PolicyConfig {
+    pub(crate) fn policy(&self, scheme: &Scheme, awaited: Awaited, opening: &Opening) -> PolicyConfig {
         let mut policy = scheme.policy.clone();
         policy.adapt_to_fabric(&FabricEnv {
-            when_full: self.when_full,
-            longest_path: self.longest_path.as_ref(),
+            when_full: self.plan.when_full,
+            longest_path: self.plan.longest_path.as_ref(),
             line_rate: opening.env.line_rate,
             port_rate: opening.port_rate,
             nic_ports: opening.nic_ports,
             packet_bytes: u64::from(opening.env.mtu_wire_bytes),
+            awaited,
         });
         policy
     }

@@ -1,8 +1,10 @@
 //! Routes of messages through the network without packets, for coarser models. Routes, hashes and random streams are
 //! those of the packet simulation.
 
+use std::sync::Arc;
+
 use pathweave_execution::{ConnId, Connections};
-use pathweave_fabric::config::{ForwardingConfig, Shares, SwitchClasses};
+use pathweave_fabric::config::{ForwardingConfig, SwitchClasses};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_policy::{AnyPolicy, Egress, Grant, Policy, PolicyCx, QueuePairId, SendRequest, Sent, Shared};
 use pathweave_topo::{LinkId, NodeId, PortRef, Routing};
@@ -16,7 +18,9 @@ pub use crate::faults::{Action as NetworkChange, Entry as ScheduledChange};
 use crate::forwarding;
 use crate::network::Network;
 use crate::opening::{full_and_ack_bytes, policy_stream};
+use crate::partition::ShardLayout;
 use crate::paths::{PathProfile, check_distances};
+use crate::plan::NetworkPlan;
 use crate::routes::View;
 use crate::shard::queue_pair_numbers;
 use crate::spec::{RouteChoice, SimError, SimSpec};
@@ -48,8 +52,10 @@ impl<'a> PacketFreeNetwork<'a> {
         spec.check_nics()?;
         let mut switch = spec.switch.clone();
         switch.forwarding.kind = Some(forwarding::of_run(spec)?);
-        let network = Network::new(spec, &switch)?;
-        let mut changes = agenda(&spec.topology, &network.map, &spec.faults, &switch)?;
+        let whole = ShardLayout::whole();
+        let plan = Arc::new(NetworkPlan::new(spec, &switch, &whole)?);
+        let network = Network::new(spec, plan, &whole)?;
+        let mut changes = agenda(&spec.topology, &network.plan.map, &spec.faults, &switch)?;
         // Scale-up networks have no routes.
         changes.retain(|change| !matches!(change.action, NetworkChange::ScaleUp(..)));
         check_distances(spec, &network.routes)?;
@@ -68,12 +74,12 @@ impl<'a> PacketFreeNetwork<'a> {
 
     /// Returns the egress ports by link and node. Each is a direction of a link.
     pub fn ports(&self) -> &PortMap {
-        &self.network.map
+        &self.network.plan.map
     }
 
     /// Returns the node that owns a port and the node at the far end.
     pub fn ends(&self, port: PortId) -> (u32, u32) {
-        self.network.fabric.ends(port)
+        self.network.plan.ends(&self.spec.topology, port)
     }
 
     /// Returns the next hops as of the last time routing was updated.
@@ -87,13 +93,14 @@ impl<'a> PacketFreeNetwork<'a> {
     /// Returns true if no fault holds a direction of a link down, and the direction's rate. The direction begins at
     /// end `a` of the link, or else at `b`.
     pub fn direction(&self, link: LinkId, from_a: bool) -> (bool, Rate) {
-        let (rate, _) = self.network.fabric.link(self.network.port(link, from_a));
-        (self.network.held_down[link.index()][usize::from(!from_a)] == 0, rate)
+        let links = &self.network.links;
+        let (rate, _) = links.direction(&self.spec.topology, link, from_a);
+        (links.held(link, from_a) == 0, rate)
     }
 
     /// Returns the settings of the switches.
     pub fn switches(&self) -> &SwitchClasses {
-        &self.network.classes
+        &self.network.plan.classes
     }
 
     /// Returns the profile of a shortest path, or `None` if there is no route.
@@ -121,7 +128,7 @@ impl<'a> PacketFreeNetwork<'a> {
         let opening = self.network.opening(spec, scheme, &[self.profile(src, dst)?]);
         let mut policy = self
             .network
-            .policy(scheme, &opening)
+            .policy(scheme, spec.groups[group.index()].awaited, &opening)
             .build(&opening.env, &mut policy_stream(spec.seed, conn, index, true));
         let number = QpNum(self.queue_pairs[conn as usize][0] + u32::from(index));
         let mut rng = queue_pair_stream(spec.seed, src, number);
@@ -151,8 +158,7 @@ impl<'a> PacketFreeNetwork<'a> {
             (true, rate) => rate,
             (false, _) => Rate::ZERO,
         };
-        let shares = Shares::ByCapacity { most_entries: 1 };
-        let view = View { topology: &self.spec.topology, alive: &|_| true, rate: &rate, shares };
+        let view = View { topology: &self.spec.topology, alive: &|_| true, rate: &rate };
         let mut weights = Weights::new(&view, 1);
         body(&mut |node, port, dst| weights.through(self.routing(), node, port, dst))
     }
@@ -171,7 +177,10 @@ impl<'a> PacketFreeNetwork<'a> {
             NetworkChange::Rate(link, ways, rate) => {
                 network.set_rate(now, &self.spec.topology, (link, ways), rate);
             }
-            NetworkChange::Reroute => drop(network.reroute(self.spec)),
+            NetworkChange::Reroute => {
+                let routes = network.new_routes(self.spec);
+                network.reroute(self.spec, &routes);
+            }
             NetworkChange::Delay(..)
             | NetworkChange::Loss(..)
             | NetworkChange::Corruption(..)

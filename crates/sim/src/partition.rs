@@ -3,7 +3,8 @@
 //! Few links should lead from one shard to another, and all shards should have equal work. A host belongs to the
 //! switch at its fastest port, so that the GPUs of a server stay together around their NVSwitch. These switches are
 //! ordered by their hosts, which keeps pods and racks together, and cut into consecutive groups of equal traffic, one
-//! for each shard. Any other switch joins the shard of all its neighbours below if they agree. Otherwise it joins the
+//! for each shard. In a cluster, the GPUs of a scale-up domain stay together, and so do the servers of a unit, whose
+//! leaves then belong to the same shard, unless there are too few units for equal work. Any other switch joins the shard of all its neighbours below if they agree. Otherwise it joins the
 //! shard with the least work, which spreads the top tier over all shards.
 
 use std::cmp::Reverse;
@@ -22,6 +23,11 @@ pub(crate) struct ShardLayout {
 }
 
 impl ShardLayout {
+    /// Returns the only shard of a run that is not divided.
+    pub(crate) fn whole() -> Self {
+        ShardLayout { number: 0, parts: 1, of_node: Arc::from([]) }
+    }
+
     /// Returns true if there is only one shard.
     #[inline]
     pub(crate) fn is_all(&self) -> bool {
@@ -69,13 +75,8 @@ impl Partition {
                 work[port.peer.index()] += own / ports.len() as f64;
             }
         }
-        let all: f64 = work.iter().sum();
-        let mut done = 0.0;
-        for nodes in hosts_by_switch(topology) {
-            let own: f64 = nodes.iter().map(|node| work[node.index()]).sum();
-            let middle = (done + own / 2.0) / all.max(f64::MIN_POSITIVE);
-            let part = ((middle * f64::from(parts)) as u16).min(parts - 1);
-            done += own;
+        let (groups, part_of_group) = divided_groups(topology, &work, parts);
+        for (nodes, part) in groups.into_iter().zip(part_of_group) {
             for node in nodes {
                 of_node[node.index()] = part;
                 load[usize::from(part)] += work[node.index()];
@@ -171,6 +172,55 @@ fn traffic(topology: &Topology, graph: &MessageGraph) -> Vec<f64> {
     bytes
 }
 
+/// Largest work of a shard, relative to an equal share, for which units stay whole.
+const MOST_UNEVEN: f64 = 1.1;
+
+/// Returns the groups of nodes that stay together, and the shard of each: whole units of servers if these divide the
+/// work evenly enough, otherwise smaller groups.
+fn divided_groups(topology: &Topology, work: &[f64], parts: u16) -> (Vec<Vec<NodeId>>, Vec<u16>) {
+    if let Some(units) = units(topology) {
+        let (part_of_unit, most) = cut(&units, work, parts);
+        if most <= MOST_UNEVEN {
+            return (units, part_of_unit);
+        }
+    }
+    let groups = hosts_by_switch(topology);
+    let (part_of_group, _) = cut(&groups, work, parts);
+    (groups, part_of_group)
+}
+
+/// Cuts the groups into consecutive parts of about equal work. Returns the part of each group, and the most work of a
+/// part, relative to an equal share.
+fn cut(groups: &[Vec<NodeId>], work: &[f64], parts: u16) -> (Vec<u16>, f64) {
+    let work_of = |nodes: &Vec<NodeId>| nodes.iter().map(|node| work[node.index()]).sum::<f64>();
+    let all = groups.iter().map(work_of).sum::<f64>().max(f64::MIN_POSITIVE);
+    let (mut done, mut load) = (0.0, vec![0.0; usize::from(parts)]);
+    let place = |nodes: &Vec<NodeId>| {
+        let own = work_of(nodes);
+        let middle = (done + own / 2.0) / all;
+        let part = ((middle * f64::from(parts)) as u16).min(parts - 1);
+        done += own;
+        load[usize::from(part)] += own;
+        part
+    };
+    let part_of_group = groups.iter().map(place).collect();
+    let most = load.iter().copied().fold(0.0, f64::max) * f64::from(parts) / all;
+    (part_of_group, most)
+}
+
+/// Returns the hosts of each unit of servers, if there are units that divide no scale-up domain.
+fn units(topology: &Topology) -> Option<Vec<Vec<NodeId>>> {
+    let servers = topology.servers()?;
+    let hosts_of_unit = servers.unit()?.checked_mul(servers.gpus())?;
+    let domain = topology.scale_up()?.domain_size();
+    if !hosts_of_unit.is_multiple_of(domain) {
+        return None;
+    }
+    let hosts = topology.hosts();
+    let unit = |first: u32| (first..hosts.min(first.saturating_add(hosts_of_unit))).map(NodeId).collect();
+    Some((0..hosts).step_by(hosts_of_unit as usize).map(unit).collect())
+}
+
 /// Groups hosts that stay together, ordered by first host: the domains of the scale-up network, if there is one, or
 /// the hosts of a switch with the switch. A host without either forms its own group.
 fn hosts_by_switch(topology: &Topology) -> Vec<Vec<NodeId>> {
@@ -263,7 +313,9 @@ fn placed(topology: &Topology, of_node: &[u16]) -> Vec<NodeId> {
 mod tests {
     use std::path::Path;
 
-    use pathweave_topo::{Build, FatTree, LeafSpine, Link, Switch};
+    use pathweave_topo::{
+        Build, Cluster, FatTree, LeafSpine, Link, ScaleUpConfig, Server, Switch, SwitchLinks, TopologyConfig,
+    };
     use pathweave_units::{Bytes, Duration, HostId, Rate, Time};
     use pathweave_workload::{GraphBuilder, NewMessage, Stream};
 
@@ -337,6 +389,39 @@ mod tests {
         let mut of_rails = parts_of(&partition, 8..10);
         of_rails.sort_unstable();
         assert_eq!(of_rails, [0, 1]);
+    }
+
+    /// Servers of two GPUs with NVLink and a NIC each, in units of two servers. A unit has a leaf for each of two rails.
+    fn rails(servers: u32) -> Topology {
+        let nvlink = ScaleUpConfig::Switch(SwitchLinks::new(Rate::from_gbps(3_600)));
+        let server = Server { gpus: Some(2), scale_up: Some(nvlink), ..Server::default() };
+        let scale_out = TopologyConfig::LeafSpine(LeafSpine::new(servers, 2, 2));
+        let cluster = Cluster { unit: Some(2), ..Cluster::new(servers, server, scale_out) };
+        cluster.build(Path::new(".")).expect("it fits")
+    }
+
+    /// Four units of four GPUs for two shards: each has two units with their four leaves and one of two spines.
+    #[test]
+    fn units_stay_together() {
+        let topology = rails(8);
+        let partition = Partition::new(&topology, &shift(16, 5), 2);
+        assert_eq!(parts_of(&partition, 0..16), [[0; 8], [1; 8]].concat());
+        assert_eq!(parts_of(&partition, 16..24), [0, 0, 0, 0, 1, 1, 1, 1]);
+        let mut spines = parts_of(&partition, 24..26);
+        spines.sort_unstable();
+        assert_eq!(spines, [0, 1]);
+    }
+
+    /// Three shards of two units would have work for one, one and none. Servers are divided instead: 1, 2, 1.
+    #[test]
+    fn servers_are_divided_where_units_are_too_few() {
+        let topology = rails(4);
+        let partition = Partition::new(&topology, &shift(8, 3), 3);
+        let parts = parts_of(&partition, 0..8);
+        assert!(parts.chunks(2).all(|server| server[0] == server[1]), "{parts:?}");
+        assert_eq!(partition.shard_count(), 3);
+        let even = Partition::new(&topology, &shift(8, 3), 4);
+        assert_eq!(parts_of(&even, 0..8), [0, 0, 1, 1, 2, 2, 3, 3]);
     }
 
     #[test]

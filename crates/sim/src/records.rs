@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use pathweave_fabric::{ForwardingStats, MiddleboxStats};
+use pathweave_fabric::{ForwardingStats, MiddleboxStats, PortId};
 use pathweave_records::{
     ActivityLabel, ActivityRecord, BalancingTotals, CriticalStep, EndReason, FlowRecord, JobRecord,
     LinkTotals, RunInfo, RunResult, SeriesSample,
 };
-use pathweave_units::{HostId, Rate, Time};
+use pathweave_topo::{NodeId, PortRef};
+use pathweave_units::{HostId, Time};
 
 use crate::busy::BusyTimes;
 use crate::coordinator::{Coordinator, FlowOutput};
@@ -18,8 +19,10 @@ use crate::edge;
 use crate::footprint::Weight;
 use crate::groups::GroupSums;
 use crate::locked_shards::LockedShards;
+use crate::network::Network;
 use crate::pulse::Progress;
 use crate::samples;
+use crate::shard::Shard;
 use crate::spec::RouteChoice;
 
 /// State that a rank other than the lead has at the end of the run.
@@ -176,14 +179,16 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                 .collect(),
             ..Share::default()
         };
-        for port in 0..self.shards[0].network.map.len() {
-            let dropped = self.dropped(port);
-            if dropped > 0 {
-                share.dropped.insert(port, dropped);
-            }
-            share.carried.extend(self.carried(port, end, busy).map(|carried| (port, carried)));
-        }
         let spec = self.shards[0].spec;
+        for node in 0..spec.topology.nodes() {
+            for port in self.shards[0].network.plan.map.ports(node) {
+                let dropped = self.dropped(node, port);
+                if dropped > 0 {
+                    share.dropped.insert(port, dropped);
+                }
+                share.carried.extend(self.carried(node, port, end, busy).map(|carried| (port, carried)));
+            }
+        }
         for index in 0..spec.topology.switches().len() as u32 {
             let at = self.shard_of_node_ref(spec.topology.hosts() + index);
             let stats = at.and_then(|shard| shard.network.fabric.middlebox_stats(index));
@@ -201,26 +206,36 @@ impl<const C: usize> LockedShards<'_, '_, C> {
         share
     }
 
-    /// Returns the traffic of a link until `end`, if this process owns the sending node.
-    fn carried(&mut self, port: u32, end: Time, busy: &BusyTimes) -> Option<Carried> {
-        let fabric = &mut self.shard_of_port(port)?.network.fabric;
-        fabric.settle(end, port);
-        let stats = fabric.stats(port);
+    /// Returns the traffic of a link until `end`, if this process owns `node`, which sends by `port`.
+    fn carried(&mut self, node: u32, port: PortId, end: Time, busy: &BusyTimes) -> Option<Carried> {
+        let network = &mut self.shard_of_node(node)?.network;
+        let own = network.plan.number_in_own_shard(node, port);
+        let fabric = &mut network.fabric;
+        fabric.settle(end, own);
+        let stats = fabric.stats(own);
         Some(Carried {
             tx_bytes: stats.tx_bytes,
             tx_packets: stats.tx_packets,
-            busy_ps: busy.of(port, stats.tx_bytes, fabric.link(port).0).as_ps(),
+            busy_ps: busy.of(port, stats.tx_bytes, fabric.link(own).0).as_ps(),
             marked_packets: stats.marked_packets,
             trimmed_packets: stats.trimmed_packets,
             pauses: stats.pauses,
-            paused_ps: fabric.paused_time(port, end).as_ps(),
+            paused_ps: fabric.paused_time(own, end).as_ps(),
             max_queue_bytes: stats.max_queue_bytes,
         })
     }
 
-    /// Returns the packets lost at a port or on its link, as counted by the shards of this process.
-    fn dropped(&self, port: u32) -> u64 {
-        self.shards.iter().map(|shard| shard.network.fabric.stats(port).dropped_packets).sum()
+    /// Returns the packets lost at a port of `node` or on its link, as counted by the shards of this process.
+    fn dropped(&self, node: u32, port: PortId) -> u64 {
+        let in_shard = |shard: &Shard<'_, C>| {
+            let Network { plan, fabric, .. } = &shard.network;
+            let held = match shard.place.has(node) {
+                true => Some(plan.number_in_own_shard(node, port)),
+                false => fabric.numbers().far(port),
+            };
+            held.map_or(0, |held| fabric.stats(held).dropped_packets)
+        };
+        self.shards.iter().map(|shard| in_shard(shard)).sum()
     }
 
     fn balancing(&self) -> ForwardingStats {
@@ -277,29 +292,28 @@ fn links<const C: usize>(
     busy: &BusyTimes,
 ) -> Vec<LinkTotals> {
     let spec = whole.shards[0].spec;
-    let ports = whole.shards[0].network.map.len();
-    let mut rates = vec![Rate::from_bps(0); ports as usize];
-    for link in (0..spec.topology.links().len() as u32).map(pathweave_topo::LinkId) {
-        let (a, b) = whole.shards[0].network.map.ends(link.index());
-        rates[a as usize] = spec.topology.direction(link, true).rate;
-        rates[b as usize] = spec.topology.direction(link, false).rate;
-    }
-    let totals = |port: u32| {
-        let carried = whole.carried(port, end, busy).unwrap_or_else(|| others.carried[&port]);
+    let plan = whole.shards[0].network.plan.clone();
+    let mut totals = |node: u32, port: PortId, to: &PortRef| {
+        let carried = whole.carried(node, port, end, busy).unwrap_or_else(|| others.carried[&port]);
         let elsewhere = others.dropped.get(&port).copied().unwrap_or(0);
-        let (from, to) = whole.shards[0].network.fabric.ends(port);
+        let rate = spec.topology.egress(to).rate;
         LinkTotals {
             tx_bytes: carried.tx_bytes,
             tx_packets: carried.tx_packets,
             busy_ps: carried.busy_ps.min(end.as_ps()),
-            dropped_packets: whole.dropped(port) + elsewhere,
+            dropped_packets: whole.dropped(node, port) + elsewhere,
             ecn_marked_packets: carried.marked_packets,
             trimmed_packets: carried.trimmed_packets,
             pfc_pauses: carried.pauses,
             paused_ps: carried.paused_ps,
             max_queue_bytes: carried.max_queue_bytes,
-            ..spec.link_totals(port, from, to, rates[port as usize])
+            ..spec.link_totals(port, node, to.peer.0, rate)
         }
     };
-    (0..ports).map(totals).collect()
+    let mut all = Vec::with_capacity(plan.map.len() as usize);
+    for node in 0..spec.topology.nodes() {
+        let ports = plan.map.ports(node).zip(spec.topology.ports(NodeId(node)));
+        all.extend(ports.map(|(port, to)| totals(node, port, to)));
+    }
+    all
 }

@@ -3,84 +3,64 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::Shares;
-use pathweave_fabric::{Cable, IntervalRoutes, PortId, PortMap, Span, SwitchRoutes, TableRoutes};
+use pathweave_fabric::{IntervalRoutes, PlacedRoutes, PortId, PortNumbers, SwitchRoutes, TableRoutes};
 use pathweave_topo::{LinkId, NextHops, NodeId, PortRef, Routing, Topology};
 use pathweave_units::{HostId, Rate};
 
 use crate::weights::Weights;
 
-/// Returns all cables and the port numbers. The k-th port of a node in the fabric is its k-th port in the topology.
-pub(crate) fn cables(topology: &Topology) -> (Vec<Cable>, PortMap) {
-    let cables: Vec<Cable> = topology
-        .links()
-        .iter()
-        .enumerate()
-        .map(|(index, link)| {
-            let id = LinkId(index as u32);
-            let [there, back] = [true, false].map(|from_a| topology.direction(id, from_a));
-            let (there, back) = ((there.rate, there.delay), (back.rate, back.delay));
-            Cable {
-                a: link.a.0,
-                b: link.b.0,
-                rate: there.0,
-                delay: there.1,
-                back: (back != there).then_some(back),
-                span: span(topology, id),
-            }
-        })
-        .collect();
-    let map = PortMap::new(topology.nodes(), &cables);
-    (cables, map)
-}
-
-fn span(topology: &Topology, link: LinkId) -> Span {
-    match topology.sites() {
-        Some(sites) if sites.is_wan(link) => Span::Wan { pfc: sites.wan_pfc() },
-        _ => Span::Local,
-    }
-}
-
-/// The links as routing sees them, and the shares of traffic on equal-cost links.
+/// The links as routing sees them.
 pub(crate) struct View<'a> {
     pub(crate) topology: &'a Topology,
     pub(crate) alive: &'a dyn Fn(LinkId) -> bool,
     /// Rate out of a port.
     pub(crate) rate: &'a dyn Fn(&PortRef) -> Rate,
-    pub(crate) shares: Shares,
 }
 
-/// Returns the routes of every switch over the links that are up.
-pub(crate) fn routes(map: &PortMap, view: &View<'_>) -> Vec<SwitchRoutes> {
-    let (topology, alive) = (view.topology, view.alive);
-    let routing = match view.shares {
-        Shares::Equal => Routing::compute(topology, alive),
-        Shares::ByCapacity { .. } => Routing::compute_table(topology, alive),
-    };
+/// Returns the routes of every switch that a shard owns over the links that are up.
+pub(crate) fn routes(
+    numbers: &PortNumbers,
+    routing: &Routing,
+    view: &View<'_>,
+    shares: Shares,
+) -> Vec<SwitchRoutes> {
+    let topology = view.topology;
     let classes = routing.destination_classes().map(|(of_host, members)| (Arc::from(of_host), members));
-    let mut weights = match view.shares {
+    let mut weights = match shares {
         Shares::Equal => None,
         Shares::ByCapacity { most_entries } => Some(Weights::new(view, most_entries)),
     };
     (0..topology.switches().len())
         .map(|index| {
             let switch = topology.switch_node(index);
-            let base = map.ports(switch.0).start;
+            if !numbers.owns(switch.0) {
+                return SwitchRoutes::Elsewhere;
+            }
+            let base = numbers.ports(switch.0).start;
             match (&classes, routing.arithmetic(switch)) {
-                (_, Some(a)) => SwitchRoutes::Interval(IntervalRoutes {
-                    first_host: a.first_host,
-                    hosts_per_child: a.hosts_per_child,
-                    children: a.children,
-                    down_base: base + PortId::from(a.down_base),
-                    down_bundle: u32::from(a.down_bundle),
-                    up_base: base + PortId::from(a.up_base),
-                    up_count: u32::from(a.up_count),
-                }),
+                (_, Some(a)) => {
+                    let by_place = IntervalRoutes {
+                        first_host: a.first_host,
+                        hosts_per_child: a.hosts_per_child,
+                        children: a.children,
+                        down_base: base + PortId::from(a.down_base),
+                        down_bundle: u32::from(a.down_bundle),
+                        up_base: base + PortId::from(a.up_base),
+                        up_count: u32::from(a.up_count),
+                    };
+                    match routing.places() {
+                        None => SwitchRoutes::Interval(by_place),
+                        Some(places) => {
+                            SwitchRoutes::Placed(PlacedRoutes { places: Arc::clone(places), by_place })
+                        }
+                    }
+                }
                 (Some((of_host, members)), None) => {
                     let mut entries = |hops: NextHops<'_>, dst| match &mut weights {
-                        Some(weights) => weights.entries(&routing, switch, hops, dst),
+                        Some(weights) => weights.entries(routing, switch, hops, dst),
                         None => hops.iter().collect(),
                     };
-                    table(topology, &routing, switch, base, of_host, members, &mut entries)
+                    table(topology, routing, switch, base, of_host, members, &mut entries)
                 }
                 (None, None) => unreachable!("routes are arithmetic or a table"),
             }

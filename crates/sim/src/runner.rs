@@ -18,6 +18,7 @@ use crate::locked_shards::LockedShards;
 use crate::mailbox::Mailboxes;
 use crate::monitor::{Monitor, MonitorDecision, NoMonitor};
 use crate::paths::check_distances;
+use crate::plan::NetworkPlan;
 use crate::pulse::Progress;
 use crate::ranks::{RankExchange, Ranks};
 use crate::records::End;
@@ -209,17 +210,16 @@ impl<'a, const C: usize> Runner<'a, C> {
         let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
         let queue_pairs: Arc<[[u32; 2]]> = queue_pair_numbers(spec, &connections)?.into();
         let places = division.places(meeting.own());
+        let plan = Arc::new(NetworkPlan::new(spec, &switch, &places[0])?);
         let copies = std::iter::repeat_n(connections, places.len());
         let parts = make_all(places.into_iter().zip(copies).collect(), |(place, connections)| {
-            Shard::new(spec, &switch, place, queue_pairs.clone(), connections)
+            Shard::new(spec, plan.clone(), place, queue_pairs.clone(), connections)
         });
         let shards = parts.into_iter().collect::<Result<Vec<Shard<'a, C>>, SimError>>()?;
-        let network = &shards[0].network;
-        let agenda = agenda(&spec.topology, &network.map, &spec.faults, &switch)?;
-        check_distances(spec, &network.routes)?;
-        let start_of = (0..network.map.len()).map(|port| network.fabric.ends(port).0).collect();
+        let agenda = agenda(&spec.topology, &plan.map, &spec.faults, &switch)?;
+        check_distances(spec, &plan.routes)?;
         Ok(Runner {
-            central: Coordinator::new(spec, Calendar::new(spec, agenda), meeting, start_of),
+            central: Coordinator::new(spec, Calendar::new(spec, agenda), meeting, plan),
             shards: shards.into_iter().map(Mutex::new).collect(),
             ranks: division.ranks().to_vec(),
             spec,

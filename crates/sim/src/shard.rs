@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use pathweave_execution::{Connections, Execution, Part, ScaleUpCarrier};
-use pathweave_fabric::config::SwitchConfig;
 use pathweave_fabric::{Arrived, Step};
 use pathweave_records::{EventKind, EventRecord};
 use pathweave_transport::Event;
@@ -20,6 +19,7 @@ use crate::mailbox::Outbox;
 use crate::network::Network;
 use crate::nic::{DATAGRAMS, Datagram};
 use crate::partition::ShardLayout;
+use crate::plan::NetworkPlan;
 use crate::side::first_side;
 use crate::spec::{SimError, SimSpec};
 use crate::tap::Seen;
@@ -30,8 +30,8 @@ pub(crate) const FIRST_NUMBER: u32 = 2;
 /// Numbers of a queue pair at the sender and at the receiver of a connection.
 pub(crate) type QueuePair = (QpNum, QpNum);
 
-/// Shard of a run in progress. It has room for the whole network and all messages, but simulates only its own nodes.
-/// Events for other nodes leave through the outbox.
+/// Shard of a run in progress. It has the state of its own nodes and of all messages. Events for other nodes leave
+/// through the outbox.
 pub(crate) struct Shard<'a, const C: usize> {
     pub(crate) spec: &'a SimSpec,
     pub(crate) place: ShardLayout,
@@ -101,16 +101,15 @@ pub(crate) struct Windows {
 }
 
 impl<'a, const C: usize> Shard<'a, C> {
-    /// Builds the shard at this place. `switch` is the configuration of the run with the requirements of its scheme.
-    /// `queue_pairs` holds the numbers of all `connections` ([`queue_pair_numbers`]).
+    /// Builds the shard at this place. `queue_pairs` holds the numbers of all `connections` ([`queue_pair_numbers`]).
     pub(crate) fn new(
         spec: &'a SimSpec,
-        switch: &SwitchConfig,
+        plan: Arc<NetworkPlan>,
         place: ShardLayout,
         queue_pairs: Arc<[[u32; 2]]>,
         connections: Connections<QueuePair>,
     ) -> Result<Self, SimError> {
-        let network = Network::new(spec, switch)?;
+        let network = Network::new(spec, plan, &place)?;
         let notification = spec.task_notification()?;
         let hosts = network.hosts(spec, &place);
         let mut execution = Execution::new(spec.graph.clone(), &spec.groups, connections, notification);
@@ -142,7 +141,7 @@ impl<'a, const C: usize> Shard<'a, C> {
                 #[cfg(test)]
                 shuffle: None,
             },
-            outbox: Outbox::new(&place, &network.fabric),
+            outbox: Outbox::new(&place, &network),
             scale_up: match spec.topology.scale_up() {
                 Some(network) => {
                     let changes = scale_up_changes(spec)?;

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use pathweave_policy::{PolicyEnv, Scheme, find_scheme};
+use pathweave_policy::{Awaited, PolicyEnv, Scheme, find_scheme};
 use pathweave_transport::rd::SideMessage;
 use pathweave_transport::{Buffer, Op, QpConfig, Transport, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Rng, Time};
@@ -57,12 +57,12 @@ impl<const C: usize> Shard<'_, C> {
         let leading = self.network.routes.leading_ports(&spec.topology, own, peer);
         let paths = scheme.paths_over(leading.count_ones() as u16);
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, paths), ..opening.env };
-        let policy = self.network.policy(&scheme, opening);
+        let policy = self.network.policy(&scheme, Awaited::Message, opening);
         let stream = u64::from(own.0) << 32 | u64::from(peer.0);
         let mut rng = Rng::for_component(spec.seed, "side-policy", stream);
         let views = self.network.views(spec, (own, peer));
         let base = QpConfig::new(peer, policy.build(&env, &mut rng), &views);
-        let config = queue_pair_config(spec, &scheme, (opening, &env, self.network.when_full), base);
+        let config = queue_pair_config(spec, &scheme, (opening, &env, self.network.plan.when_full), base);
         let (qp, remote) = (self.side_queue_pair(peer), self.side_queue_pair(own));
         let endpoint = &mut self.hosts[own.index()].endpoint;
         endpoint.create_qp_as(now, qp, config);

@@ -78,7 +78,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
         for host in self.hosts() {
             sight.looked_at += host.outgoing.len() as u64;
             let Some(shard) = self.shard_of_node_ref(host.nic.host.0) else { continue };
-            let ports = host.nic.ports();
+            let (ports, numbers) = (host.nic.ports(), shard.network.fabric.numbers());
             let busy = host.outgoing.iter().filter_map(|(&qp, flows)| {
                 let waiting = host.endpoint.waiting(qp)?;
                 Some((qp, flows, waiting))
@@ -94,21 +94,22 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                     key: (host.nic.host.0, qp.0),
                     flows: flows[first as usize..last as usize].to_vec(),
                     kind: kind_of(waiting, stopped.map(|(_, why)| why)) as u8,
-                    port: stopped.map_or(ports.start, |(port, _)| port),
-                    ports_end: ports.end,
+                    port: numbers.global(stopped.map_or(ports.start, |(port, _)| port)),
+                    ports_end: numbers.global(ports.end - 1) + 1,
                 });
             }
         }
         for shard in &self.shards {
             let fabric = &shard.network.fabric;
-            for port in 0..fabric.port_count() {
+            let numbers = fabric.numbers();
+            for port in 0..numbers.held() as u32 {
                 let mut add = |header: &Header, segment: &Segment, place, link| {
                     let (key, place) = match segment.body {
                         Body::Data(_) => ((header.src().0, segment.src_qp.0), place),
                         Body::Rd(_) => return,
                         _ => ((header.dst().0, segment.dst_qp.0), PacketLocation::Answering),
                     };
-                    *sight.packets.entry((key, place, link)).or_default() += 1;
+                    *sight.packets.entry((key, place, numbers.global(link))).or_default() += 1;
                     sight.looked_at += 1;
                 };
                 // Packets that have just left may not have been transferred to the shard where they arrive.

@@ -77,7 +77,6 @@ fn gcd(a: u64, b: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_fabric::config::Shares;
     use pathweave_topo::{Build, FatTree, LeafSpine, PortRef, Topology};
     use pathweave_units::Rate;
     use std::path::Path;
@@ -101,8 +100,7 @@ mod tests {
             let whole = topology.egress(port).rate;
             if slow.contains(&port.link) { Rate::from_bps(whole.as_bps() / 4) } else { whole }
         };
-        let shares = Shares::ByCapacity { most_entries: 64 };
-        let view = View { topology, alive: &|_| true, rate: &rate, shares };
+        let view = View { topology, alive: &|_| true, rate: &rate };
         let routing = Routing::compute_table(topology, &|_| true);
         let switch = topology.node_by_name(switch).unwrap();
         let hops = routing.next_hops(switch, HostId(dst));

@@ -131,26 +131,26 @@ impl<const C: usize> Shard<'_, C> {
     #[inline(always)]
     fn load_host(&self, host: HostId) {
         self.hosts[host.index()].warm(&mut Cache);
-        self.network.fabric.prefetch_host(self.network.map.ports(host.0));
+        self.network.fabric.prefetch_host(self.network.fabric.numbers().ports(host.0));
     }
 
     /// Prefetches the arriving packets and the queue pair that sends next.
     #[inline(always)]
     fn load_packets(&self, host: HostId) {
-        self.network.fabric.prefetch_arrivals(self.network.map.ports(host.0));
+        self.network.fabric.prefetch_arrivals(self.network.fabric.numbers().ports(host.0));
         self.hosts[host.index()].endpoint.warm_next(&mut Cache);
     }
 
     /// Prefetches the contents of arriving packets.
     #[inline(always)]
     fn load_contents(&self, host: HostId, packets: usize) {
-        self.network.fabric.prefetch_contents(self.network.map.ports(host.0), packets);
+        self.network.fabric.prefetch_contents(self.network.fabric.numbers().ports(host.0), packets);
     }
 
     /// Prefetches the queue pairs of arriving packets.
     #[inline(always)]
     fn load_queue_pairs(&self, host: HostId, packets: usize) {
-        for port in self.network.map.ports(host.0) {
+        for port in self.network.fabric.numbers().ports(host.0) {
             for segment in self.network.fabric.coming(port).take(packets) {
                 self.hosts[host.index()].endpoint.warm_packet(segment, &mut Cache);
             }
@@ -162,7 +162,7 @@ impl<const C: usize> Shard<'_, C> {
     fn load_depths(&self, host: HostId, packets: usize) {
         let endpoint = &self.hosts[host.index()].endpoint;
         endpoint.warm_next_depths(&mut Cache);
-        for port in self.network.map.ports(host.0) {
+        for port in self.network.fabric.numbers().ports(host.0) {
             for segment in self.network.fabric.coming(port).take(packets) {
                 endpoint.prefetch_packet_state(segment, &mut Cache);
             }

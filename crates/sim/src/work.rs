@@ -134,7 +134,7 @@ impl<const C: usize> Shard<'_, C> {
         });
         let framing = self.spec.network.framing;
         let mtu = self.spec.network.mtu.get() as u16;
-        let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.forwarding);
+        let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.plan.forwarding);
         let paths: Vec<PathProfile> = paths.into_iter().map(|path| path.used(used)).collect();
         let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.network.verb);
         let ideal = paths.iter().map(ideal_of).min();
@@ -223,8 +223,9 @@ impl<const C: usize> Shard<'_, C> {
 
     /// Returns the policy of a connection's queue pairs, adapted to the fabric.
     fn policy(&self, conn: ConnId, opening: &Opening) -> PolicyConfig {
-        let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
-        self.network.policy(scheme, opening)
+        let group = self.traffic.execution.connections[conn].group;
+        let awaited = self.spec.groups[group.index()].awaited;
+        self.network.policy(&self.spec.scheme_of(group).scheme, awaited, opening)
     }
 
     /// Returns the numbers of a connection's queue pair at both ends, which are known before it exists.
@@ -283,7 +284,7 @@ impl<const C: usize> Shard<'_, C> {
             let base = QpConfig::new(peer, policy.build(&env, &mut rng), views);
             let config = QpConfig {
                 credit: scheme.credit_terms(&env, line),
-                ..queue_pair_config(spec, scheme, (opening, &env, self.network.when_full), base)
+                ..queue_pair_config(spec, scheme, (opening, &env, self.network.plan.when_full), base)
             };
             let host = &mut self.hosts[own.index()];
             host.endpoint.create_qp_as(now, qp, config);

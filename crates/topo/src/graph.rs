@@ -143,8 +143,8 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Declares that this is a Clos whose routing is arithmetic (see [`crate::Routing`]): hosts below a switch are
-    /// contiguous, and the shortest paths are exactly those that go up and then down over tiers.
+    /// Declares that this is a Clos, or consists of equal planes that are, whose routing may be arithmetic (see
+    /// [`crate::Routing`]): the shortest paths are exactly those that go up and then down over tiers.
     pub(crate) fn with_arithmetic_routing(mut self) -> Self {
         self.regular_clos = true;
         self

@@ -12,6 +12,8 @@ pub struct Servers {
     pub(crate) nics: u32,
     pub(crate) nic_ports: u32,
     pub(crate) planes: u32,
+    /// Number of servers of a scalable unit, if there are units.
+    pub(crate) unit: Option<u32>,
     /// Number of switches that are parts of servers: shared NICs, or PCIe links. They precede all other switches.
     pub(crate) parts: u32,
     /// First switch that is a chip of a scale-up network of packets. Chips follow all other switches.
@@ -49,6 +51,11 @@ impl Servers {
     /// Returns the number of planes of the scale-out network, at least 1.
     pub fn planes(&self) -> u32 {
         self.planes
+    }
+    /// Returns the number of servers of a scalable unit, whose leaves are shared with no other unit, or `None` without
+    /// units.
+    pub fn unit(&self) -> Option<u32> {
+        self.unit
     }
     /// Returns the number of switches that are parts of servers: shared NICs, or PCIe links. They precede all others.
     pub fn parts(&self) -> u32 {

@@ -148,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn collectives_have_steps_and_independent_messages_have_none() {
+        let [poisson, permutation, ring] = mix();
+        let incast = parse(json!({"kind": "incast", "senders": 3, "size": "1MB"})).unwrap();
+        let all_to_all = parse(json!({"kind": "all-to-all", "size": "1KB"})).unwrap();
+        let has_steps = |config: &WorkloadConfig| config.traffic.has_steps();
+        assert!(![poisson, permutation, incast, all_to_all].iter().any(has_steps));
+        assert!(has_steps(&ring));
+    }
+
+    #[test]
     fn unknown_fields_and_kinds_are_refused_by_name() {
         let error = |value| parse(value).unwrap_err();
         let unknown = error(json!({"kind": "permutation", "size": "8MB", "sise": "8MB"}));

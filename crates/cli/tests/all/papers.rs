@@ -99,7 +99,7 @@ fn rows_with_jobs_are_judged_by_job_time_and_others_by_slowdown() {
     // One row of one fabric, and that row again over all fabrics, for each scheme.
     let by_jobs = std::fs::read_to_string(lab.path("out/jobs/by-jobs.csv")).unwrap();
     assert_eq!(by_jobs.lines().filter(|line| line.contains(",1,0,")).count(), 4, "{by_jobs}");
-    assert_eq!(lab.run(&["run", "ring.toml", "--scheme", "rps", "--seed", "1", "--out", "run"]).code, 0);
+    assert_eq!(lab.run(&["run", "ring.toml", "--set", "scheme=rps", "--seed", "1", "--out", "run"]).code, 0);
     let time = lab.json("run/summary.json")["jobs"]["time_ns"].as_f64().unwrap();
     let measures = std::fs::read_to_string(lab.path("out/jobs/measures.csv")).unwrap();
     let line =

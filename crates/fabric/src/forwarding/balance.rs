@@ -93,7 +93,7 @@ pub(crate) trait Balance: Sized {
 pub(crate) struct Layout<'a> {
     pub(crate) seed: u64,
     pub(crate) switches: usize,
-    /// Number of ports of all nodes.
+    /// Number of ports that the part of the fabric holds.
     pub(crate) ports: PortId,
     /// Returns the leaf of each host, or an error if a host is attached to several.
     pub(crate) leaf_of_host: &'a dyn Fn() -> Result<Vec<u32>, ManyLeaves>,

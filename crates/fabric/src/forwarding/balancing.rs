@@ -105,9 +105,10 @@ impl<P: Copy, const C: usize> Transit<P, C> {
 
     /// Returns the action for a packet.
     fn decide(&mut self, by: &mut Balancing, now: Time, switch: u32, header: &Header) -> Action {
-        let routes = &self.switches.each[switch as usize].routes;
-        if let SwitchRoutes::Source(routes) = routes {
-            return routes.choose(header).map_or(Action::Drop(DropReason::NoRoute), Action::Forward);
+        let at = &self.switches.each[switch as usize];
+        let routes = &at.routes;
+        if let SwitchRoutes::Source(_) = routes {
+            return at.choose(header).map_or(Action::Drop(DropReason::NoRoute), Action::Forward);
         }
         if header.links() == 1
             && let Some(ways) = &mut by.explicit
@@ -164,7 +165,7 @@ impl<P: Copy, const C: usize> Transit<P, C> {
         reason: DropReason,
     ) {
         if header.is_message() {
-            self.journal.stats[port as usize].dropped_packets += 1;
+            self.journal.of_port.at(port).dropped_packets += 1;
             return by.balancer.discard_message(header);
         }
         self.journal.lose(&mut self.contents, now, port, header, reason);

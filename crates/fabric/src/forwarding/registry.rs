@@ -8,13 +8,12 @@ use super::conga::{Conga, CongaConfig};
 use super::conweave::{ConWeave, ConWeaveConfig};
 use super::drill::{Drill, DrillConfig};
 use super::hash::{Hash, Spray, WcmpConfig, WeightedHash, WeightedSpray};
-use super::leaves::{ManyLeaves, leaf_of_hosts};
+use super::leaves::ManyLeaves;
 use super::letflow::{LetFlow, LetFlowConfig};
 use super::ugal::{Ugal, UgalConfig};
 use super::view::{Action, ForwardingStats, SwitchView};
 use crate::config_error::ConfigError;
 use crate::packet::Header;
-use crate::port::Port;
 
 macro_rules! parameters {
     ($config:expr) => {
@@ -191,16 +190,15 @@ impl Balancer {
     ///
     /// # Errors
     /// A host is attached to several switches, and this kind of load balancing requires one.
-    pub(crate) fn new<const C: usize>(
+    pub(crate) fn new(
         config: &ForwardingConfig,
         seed: u64,
         switches: usize,
-        ports: &[Port<C>],
-        hosts: u32,
+        ports: usize,
+        leaf_of_host: &dyn Fn() -> Result<Vec<u32>, ManyLeaves>,
     ) -> Result<Self, (Forwarding, ManyLeaves)> {
         let kind = config.kind.unwrap_or_default();
-        let leaf_of_host = || leaf_of_hosts(ports, hosts);
-        let fabric = Layout { seed, switches, ports: ports.len() as u32, leaf_of_host: &leaf_of_host };
+        let fabric = Layout { seed, switches, ports: ports as u32, leaf_of_host };
         Balancer::make(kind, config, &fabric).map_err(|why| (kind, why))
     }
 }

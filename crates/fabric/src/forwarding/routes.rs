@@ -13,12 +13,16 @@ use crate::source_route::SourceRoutes;
 pub enum SwitchRoutes {
     /// A switch of a regular Clos. The hosts below it are consecutive, so the route down is computed.
     Interval(IntervalRoutes),
+    /// A switch of a regular Clos. The hosts below it are consecutive by their places.
+    Placed(PlacedRoutes),
     /// Any other switch.
     Table(TableRoutes),
     /// Next hops of explicit paths, by the pair of a packet's hosts.
     Pairs(Box<PairRoutes>),
-    /// Source routing. All switches share the lists of hops.
+    /// Source routing. All switches share the lists of hops, which name ports by their numbers in the whole fabric.
     Source(Arc<SourceRoutes>),
+    /// A switch of another part of the fabric.
+    Elsewhere,
 }
 
 /// Routes of a switch in a regular Clos.
@@ -38,6 +42,15 @@ pub struct IntervalRoutes {
     pub up_base: PortId,
     /// Number of ports upwards, all of equal cost; 0 at the top.
     pub up_count: u32,
+}
+
+/// Routes of a switch in a regular Clos that holds the hosts in another order than that of their numbers.
+#[derive(Clone, Debug)]
+pub struct PlacedRoutes {
+    /// Place of each host.
+    pub places: Arc<[u32]>,
+    /// Routes to hosts by their places.
+    pub by_place: IntervalRoutes,
 }
 
 /// Routes from a table, indexed by the attachment of the destination host.
@@ -116,27 +129,46 @@ impl Candidates<'_> {
     }
 }
 
+impl IntervalRoutes {
+    fn candidates(&self, dst: u32) -> Candidates<'static> {
+        let below = dst.wrapping_sub(self.first_host);
+        if below < self.hosts_per_child * self.children {
+            let child = below / self.hosts_per_child;
+            return Candidates::Range(self.down_base + child * self.down_bundle, self.down_bundle);
+        }
+        Candidates::Range(self.up_base, self.up_count)
+    }
+
+    #[inline(always)]
+    fn choose(&self, dst: u32, flow_hash: u64) -> Option<PortId> {
+        let below = dst.wrapping_sub(self.first_host);
+        if below < self.hosts_per_child * self.children {
+            let base = self.down_base + below / self.hosts_per_child * self.down_bundle;
+            return Some(match self.down_bundle {
+                1 => base,
+                bundle => base + spread(flow_hash, bundle),
+            });
+        }
+        (self.up_count > 0).then(|| self.up_base + spread(flow_hash, self.up_count))
+    }
+}
+
+/// Reason why no packet is forwarded by a switch of another part.
+const HERE_ONLY: &str = "a part forwards the packets of its own switches";
+
 impl SwitchRoutes {
     /// Returns all ports for a packet; none if its destination is unreachable.
     pub(crate) fn candidates(&self, src: HostId, dst: HostId) -> Candidates<'_> {
         match self {
-            SwitchRoutes::Interval(routes) => {
-                let below = dst.0.wrapping_sub(routes.first_host);
-                if below < routes.hosts_per_child * routes.children {
-                    let child = below / routes.hosts_per_child;
-                    return Candidates::Range(
-                        routes.down_base + child * routes.down_bundle,
-                        routes.down_bundle,
-                    );
-                }
-                Candidates::Range(routes.up_base, routes.up_count)
-            }
+            SwitchRoutes::Interval(routes) => routes.candidates(dst.0),
+            SwitchRoutes::Placed(routes) => routes.by_place.candidates(routes.places[dst.index()]),
             SwitchRoutes::Table(routes) => {
                 let (start, end) = routes.group(dst);
                 Candidates::List(&routes.ports[start as usize..end as usize])
             }
             SwitchRoutes::Pairs(routes) => routes.candidates(src, dst),
             SwitchRoutes::Source(_) => unreachable!("there is nothing to balance where sources choose"),
+            SwitchRoutes::Elsewhere => unreachable!("{HERE_ONLY}"),
         }
     }
 
@@ -144,18 +176,8 @@ impl SwitchRoutes {
     #[inline]
     pub(crate) fn choose(&self, src: HostId, dst: HostId, flow_hash: u64) -> Option<PortId> {
         match self {
-            SwitchRoutes::Interval(routes) => {
-                let below = dst.0.wrapping_sub(routes.first_host);
-                if below < routes.hosts_per_child * routes.children {
-                    let base = routes.down_base + below / routes.hosts_per_child * routes.down_bundle;
-                    return Some(if routes.down_bundle == 1 {
-                        base
-                    } else {
-                        base + spread(flow_hash, routes.down_bundle)
-                    });
-                }
-                (routes.up_count > 0).then(|| routes.up_base + spread(flow_hash, routes.up_count))
-            }
+            SwitchRoutes::Interval(routes) => routes.choose(dst.0, flow_hash),
+            SwitchRoutes::Placed(routes) => routes.by_place.choose(routes.places[dst.index()], flow_hash),
             SwitchRoutes::Table(routes) => {
                 let (start, end) = routes.group(dst);
                 (end > start).then(|| routes.ports[(start + spread(flow_hash, end - start)) as usize])
@@ -165,6 +187,7 @@ impl SwitchRoutes {
                 (all.len() > 0).then(|| all.by_hash(flow_hash))
             }
             SwitchRoutes::Source(_) => unreachable!("nothing is hashed where sources choose"),
+            SwitchRoutes::Elsewhere => unreachable!("{HERE_ONLY}"),
         }
     }
 }
@@ -209,6 +232,25 @@ mod tests {
             assert!((104..108).contains(&routes.choose(HostId(5), HostId(12), hash(path, 1)).unwrap()));
             assert!((104..108).contains(&routes.choose(HostId(5), HostId(7), hash(path, 1)).unwrap()));
         }
+    }
+
+    /// A leaf of the second of two rails: hosts 1, 3 and 5 of servers of two, at places 3 to 5.
+    #[test]
+    fn routes_by_place_by_hand() {
+        let by_place = IntervalRoutes {
+            first_host: 3,
+            hosts_per_child: 1,
+            children: 3,
+            down_base: 20,
+            down_bundle: 1,
+            up_base: 23,
+            up_count: 1,
+        };
+        let places = Arc::from([0, 3, 1, 4, 2, 5]);
+        let routes = SwitchRoutes::Placed(PlacedRoutes { places, by_place });
+        let port = |dst| routes.choose(HostId(0), HostId(dst), hash(0, 1));
+        assert_eq!([1, 3, 5, 2, 4].map(port), [Some(20), Some(21), Some(22), Some(23), Some(23)]);
+        assert_eq!(routes.candidates(HostId(0), HostId(5)).iter().collect::<Vec<_>>(), [22]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use pathweave_units::{HostId, QpNum};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{Adapt, Egress, FabricEnv, FullBufferAction, PathState, Shared};
+use crate::{Adapt, Awaited, Egress, FabricEnv, FullBufferAction, PathState, Shared};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 const LINE: Rate = Rate::from_gbps(100);
@@ -173,6 +173,7 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
         port_rate: LINE,
         nic_ports: 1,
         packet_bytes: 1_048,
+        awaited: Awaited::Message,
     };
     dropping.adapt_to_fabric(&drops);
     assert_eq!(after_congestion(&pausing), Grant::Send(PathId(0)));

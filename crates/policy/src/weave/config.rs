@@ -5,7 +5,13 @@ use pathweave_units::Rng;
 use super::Weave;
 use crate::error::check;
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
-use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
+use crate::{Adapt, Awaited, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
+
+/// Default target if the application waits for each message by itself: low, since what is queued delays others.
+pub(super) const MESSAGE_TARGET: f64 = 0.05;
+/// Default target if it waits for all messages of a step. Equal flows then end together, because no queue that chance
+/// causes makes a window smaller, and the last message counts.
+const STEP_TARGET: f64 = 3.0;
 
 /// Parameters of weave. The numbers are dimensionless and hold for every rate, packet size and distance. All other
 /// values are constants in the code, each with its reason.
@@ -14,9 +20,11 @@ use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeaveConfig {
-    /// Queueing delay at which the window stays as it is, in round-trip times of the idle network. The time of two
-    /// packets at line rate is added. A lower target costs throughput, a higher one latency. Default 0.3.
-    pub target: f64,
+    /// Queueing delay at which the largest window stays as it is, in round-trip times of the idle network. The time of
+    /// two packets at line rate is added. A smaller window has a higher target. A lower target costs throughput, a
+    /// higher one latency. Default: 3 if the application waits for all messages of a step, as in collectives and
+    /// training; 0.05 if it waits for each message by itself.
+    pub target: Option<f64>,
     /// Largest window, in bandwidth-delay products. The first window is two thirds of it. At 93 % load four hops
     /// queue packets by chance alone, and the window must cover these queues. Default 1.5.
     pub max_bdp: f64,
@@ -49,7 +57,7 @@ pub enum PathChoice {
 
 impl Default for WeaveConfig {
     fn default() -> Self {
-        WeaveConfig { target: 0.3, max_bdp: 1.5, run_packets: 1, choice: PathChoice::CameBackWell }
+        WeaveConfig { target: None, max_bdp: 1.5, run_packets: 1, choice: PathChoice::CameBackWell }
     }
 }
 
@@ -60,6 +68,12 @@ impl AsFluid for WeaveConfig {
 }
 
 impl Adapt for WeaveConfig {
+    fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
+        self.target = self.target.or(Some(match fabric.awaited {
+            Awaited::Message => MESSAGE_TARGET,
+            Awaited::Step => STEP_TARGET,
+        }));
+    }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }
@@ -76,7 +90,7 @@ impl WeaveConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let positive = |name, x: f64| check(x > 0.0 && x <= 1e3, name, x, "more than 0, at most 1000");
-        positive("target", self.target)?;
+        positive("target", self.target.unwrap_or(MESSAGE_TARGET))?;
         positive("max_bdp", self.max_bdp)?;
         check(self.run_packets > 0, "run_packets", self.run_packets, "at least 1")
     }

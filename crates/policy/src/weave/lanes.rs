@@ -11,13 +11,15 @@ use alloc::boxed::Box;
 
 use pathweave_units::{PathId, Rng, Time};
 
-use super::window::{DECREASE, INCREASE, LOST, MOST_DECREASE, Window};
+use super::window::{DECREASE, LOST, MOST_DECREASE, Window};
 use crate::{Egress, PathState, PathView};
 
 /// Queueing delay at which the window of a path stays as it is: in idle round-trip times (hosts' delay included),
 /// plus a number of packets. A host that is preempted for less time must not find its paths empty.
 const TARGET: f32 = 2.0;
 const TARGET_PACKETS: f32 = 2.0;
+/// Packets that the flow grows in a round trip without a queue, on all paths together.
+const INCREASE: f32 = 8.0;
 /// Least growth of a path in a round trip, packets. Paths share the growth of the flow.
 const LEAST_INCREASE: f32 = 2.0;
 /// Smallest window of a path, packets. A path whose window is w < 1 sends one packet in 1/w of its round trips.

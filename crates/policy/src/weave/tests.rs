@@ -1,5 +1,6 @@
 //! Worked examples, then the invariants of the test bench. 100 Gb/s, packets of 1,250 B (100 ns) and a round-trip
-//! time of 10 us give a bandwidth-delay product of 100 packets and a target of 3.2 us.
+//! time of 10 us give a bandwidth-delay product of 100 packets and a largest window of 151. Its target is 0.7 us if each
+//! message is awaited by itself.
 
 use alloc::vec::Vec;
 
@@ -7,7 +8,9 @@ use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use super::*;
 use crate::testing::{Scenario, random_operations};
-use crate::{Adapt, Egress, HostEnv, MeasuredSection, PathState, Policy, Shared};
+use crate::{
+    Adapt, Awaited, Egress, FabricEnv, FullBufferAction, HostEnv, MeasuredSection, PathState, Policy, Shared,
+};
 
 fn env() -> PolicyEnv {
     PolicyEnv {
@@ -17,6 +20,18 @@ fn env() -> PolicyEnv {
         paths: 1_000,
         measured: MeasuredSection::with_rtt(Duration::from_us(10)),
         ..Scenario::steady().env
+    }
+}
+
+fn fabric(awaited: Awaited) -> FabricEnv<'static> {
+    FabricEnv {
+        when_full: FullBufferAction::Pause,
+        longest_path: None,
+        line_rate: Rate::from_gbps(100),
+        port_rate: Rate::from_gbps(100),
+        nic_ports: 1,
+        packet_bytes: 1_250,
+        awaited,
     }
 }
 
@@ -30,8 +45,17 @@ struct Flow {
 
 impl Flow {
     fn new() -> Self {
+        Flow::of(&WeaveConfig::default())
+    }
+    /// Returns a flow whose application waits for messages of this unit.
+    fn awaited(awaited: Awaited) -> Self {
+        let mut config = WeaveConfig::default();
+        config.adapt_to_fabric(&fabric(awaited));
+        Flow::of(&config)
+    }
+    fn of(config: &WeaveConfig) -> Self {
         let mut rng = Rng::for_component(1, "policy", 0);
-        let weave = WeaveConfig::default().build(&env(), &mut rng);
+        let weave = config.build(&env(), &mut rng);
         Flow { weave, rng, shared: Shared::default(), in_flight: 0 }
     }
     /// Sends at most `most` packets, as far as the window allows. Returns their paths.
@@ -106,7 +130,8 @@ fn paths_that_returned_in_time_are_reused_once() {
     let mut flow = Flow::new();
     flow.send(1_000);
     flow.ack(7, 10_000);
-    assert!(close(flow.weave.window_packets(), 100.08));
+    // A quarter of 151 per 100 packets.
+    assert!(close(flow.weave.window_packets(), 100.3775));
     let random = flow.weave.thread.clone();
     assert_eq!(flow.send(1), [7]);
     flow.in_flight -= 1;
@@ -149,10 +174,10 @@ fn the_low_round_trip_rises_slowly_and_falls_at_once() {
     assert!(close(flow.weave.window.low, 10_062_500.0));
 }
 
-/// Returns a flow with a window of 100 packets, after a round trip that leaves the low round-trip time at `low_us`.
+/// Returns a flow with half of the largest window, after a round trip that leaves the low round-trip time at `low_us`.
 fn with_low(at_us: u64, low_us: f32) -> Flow {
     let mut flow = Flow::new();
-    flow.weave.window.packets = 100.0;
+    flow.weave.window.packets = 75.5;
     flow.weave.window.low = low_us * 1e6;
     flow.hear(at_us, FeedbackKind::Ack { timed: true, marked: false }, 7, (low_us * 1e3) as u64);
     flow
@@ -173,36 +198,71 @@ fn the_extra_length_of_a_path_is_no_queue() {
     assert!(close(flow.weave.window_packets(), 151.0), "{}", flow.weave.window_packets());
 }
 
+/// Half of the largest window has a target of 8 x 0.7 = 5.6 us.
 #[test]
 fn the_window_grows_below_its_target_and_shrinks_above() {
-    // The queue is half of the target: growth by 8 x 0.5 / 100.
-    assert!(close(with_low(100, 11.6).weave.window_packets(), 100.04));
-    // 6.8 us of 20 are above the target: a cut by 0.8 x 0.34.
-    let mut flow = with_low(100, 20.0);
-    assert!(close(flow.weave.window_packets(), 72.8), "{}", flow.weave.window_packets());
+    // The queue is half of the target: growth by 151 / 4 x 0.5 / 75.5.
+    assert!(close(with_low(100, 12.8).weave.window_packets(), 75.75));
+    // 24.4 us of 40 are above the target: a cut by 0.8 x 0.61.
+    let mut flow = with_low(100, 40.0);
+    assert!(close(flow.weave.window_packets(), 38.656), "{}", flow.weave.window_packets());
     // At most one cut in a low round-trip time.
-    flow.hear(119, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
-    assert!(close(flow.weave.window_packets(), 72.8));
-    flow.hear(120, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
-    assert!(close(flow.weave.window_packets(), 72.8 * 0.728));
+    flow.hear(139, FeedbackKind::Ack { timed: true, marked: false }, 7, 40_000);
+    assert!(close(flow.weave.window_packets(), 38.656));
+    // The target of a window that is 3.9 times smaller than the largest is 18 x 0.7 = 12.6 us, not 60 x 0.7.
+    flow.hear(140, FeedbackKind::Ack { timed: true, marked: false }, 7, 40_000);
+    assert!(close(flow.weave.window_packets(), 38.656 * (1.0 - 0.8 * 17.4 / 40.0)));
     // Never a cut by more than half.
-    assert!(close(with_low(2_000, 1_000.0).weave.window_packets(), 50.0));
+    assert!(close(with_low(2_000, 1_000.0).weave.window_packets(), 37.75));
 }
 
-/// Returns a flow with this window, after a cut by a round trip with a queue of 10 us.
-fn cut_at(window: f32) -> Flow {
-    let mut flow = with_low(100, 20.0);
+/// Returns the window after this number of acknowledgements, one a microsecond, with this queue.
+fn settled(mut flow: Flow, window: f32, queue_ns: u64, acks: u64) -> f32 {
     flow.weave.window.packets = window;
-    flow.hear(120, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
+    (0..acks).for_each(|at| {
+        flow.hear(at, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000 + queue_ns);
+    });
+    flow.weave.window_packets()
+}
+
+/// A queue of 8 targets belongs to half of the largest window. One of 7.2 targets, a tenth less, belongs to a window
+/// that is only larger by the third root of 1 / 0.9, 3.6 %.
+#[test]
+fn the_window_follows_the_queue_by_its_third_root() {
+    for window in [20.0, 75.0, 151.0] {
+        let found = settled(Flow::new(), window, 5_600, 20_000);
+        assert!((f64::from(found) / 75.5 - 1.0).abs() < 0.01, "{window} became {found}");
+        let found = settled(Flow::new(), window, 5_040, 20_000);
+        assert!((f64::from(found) / 78.2 - 1.0).abs() < 0.01, "{window} became {found}");
+    }
+}
+
+/// The target of a step is 3 x 10 + 0.2 us. A queue of 20 us is longer than the 12.6 us that a small window of the
+/// other kind allows.
+#[test]
+fn flows_of_a_step_keep_the_largest_window() {
+    assert!(close(settled(Flow::awaited(Awaited::Step), 75.5, 20_000, 2_000), 151.0));
+    assert!(settled(Flow::awaited(Awaited::Message), 75.5, 20_000, 250) < 75.5 / 2.0);
+    // An explicit target is kept.
+    let mut config = WeaveConfig { target: Some(0.3), ..WeaveConfig::default() };
+    config.adapt_to_fabric(&fabric(Awaited::Step));
+    assert_eq!(config.target, Some(0.3));
+}
+
+/// Returns a flow with this window, after a cut by a round trip with a queue of 30 us, to 0.652 of it.
+fn cut_at(window: f32) -> Flow {
+    let mut flow = with_low(100, 40.0);
+    flow.weave.window.packets = window;
+    flow.hear(140, FeedbackKind::Ack { timed: true, marked: false }, 7, 40_000);
     flow
 }
 
 #[test]
 fn in_a_crowd_a_flow_draws_the_queue_that_it_may_keep() {
-    // 0.728 of 17 is 12.4, and a twelfth of 151 is 12.6.
-    assert_eq!(cut_at(17.6).weave.window.lot, 0.0);
-    let mut lots: Vec<f32> = (0..8).map(|_| cut_at(17.0).weave.window.lot).collect();
-    assert!(lots.iter().all(|lot| *lot > 0.0 && *lot < 20e6), "{lots:?}");
+    // 0.652 of 19.4 is 12.65, and a twelfth of 151 is 12.58.
+    assert_eq!(cut_at(19.4).weave.window.lot, 0.0);
+    let mut lots: Vec<f32> = (0..8).map(|_| cut_at(19.2).weave.window.lot).collect();
+    assert!(lots.iter().all(|lot| *lot > 0.0 && *lot < 60e6), "{lots:?}");
     lots.dedup();
     assert_eq!(lots.len(), 1, "the same generator draws the same");
 }
@@ -210,16 +270,18 @@ fn in_a_crowd_a_flow_draws_the_queue_that_it_may_keep() {
 #[test]
 fn a_long_lot_grows_where_others_shrink() {
     let mut flow = cut_at(10.0);
-    flow.weave.window.lot = 15e6;
+    flow.weave.window.lot = 45e6;
     let before = f64::from(flow.weave.window.packets);
-    flow.hear(150, FeedbackKind::Ack { timed: true, marked: false }, 7, 20_000);
+    flow.hear(150, FeedbackKind::Ack { timed: true, marked: false }, 7, 40_000);
     // The lot shrinks by a 6,040th, and a third of it is left for the queue.
-    let lot = 15.0 * (1.0 - 1.0 / (40.0 * 151.0));
+    let lot = 45.0 * (1.0 - 1.0 / (40.0 * 151.0));
     assert!(close(flow.weave.window.lot, lot * 1e6), "{}", flow.weave.window.lot);
-    assert!(close(flow.weave.window_packets(), before + 8.0 * (1.0 - 10.0 / lot) / before));
-    // The queue is gone, and the lot with it.
-    flow.hear(160, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000);
-    flow.hear(170, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000);
+    assert!(close(flow.weave.window_packets(), before + 151.0 / 4.0 * (1.0 - 30.0 / lot) / before));
+    // The queue is gone after 30 / 2^6 = 0.47 us, and the lot with it.
+    for at in 160..166 {
+        assert!(flow.weave.window.lot > 0.0);
+        flow.hear(at, FeedbackKind::Ack { timed: true, marked: false }, 7, 10_000);
+    }
     assert_eq!(flow.weave.window.lot, 0.0);
 }
 
@@ -235,7 +297,7 @@ fn late_paths_are_left_and_of_many_the_newest_stay() {
     assert_eq!(flow.send(1), [1]);
 }
 
-/// Returns a flow with a round-trip time of 40 us, a window of 400 packets and a target of 12.2 us, on a host that
+/// Returns a flow with a round-trip time of 40 us and a window of 400 packets, on a host that
 /// sends `batch_packets` packets at once.
 fn in_runs(batch_packets: u8) -> Flow {
     let mut rng = Rng::for_component(1, "policy", 0);
@@ -254,13 +316,13 @@ fn in_runs(batch_packets: u8) -> Flow {
 }
 
 #[test]
-fn a_run_is_at_most_a_batch_an_eighth_of_the_window_and_a_sixteenth_of_the_target() {
+fn a_run_is_at_most_a_batch_an_eighth_of_the_window_and_a_part_of_the_round_trip() {
     let run = |batch, window| {
         let mut flow = in_runs(batch);
         flow.weave.window.packets = window;
         flow.weave.window.burst_packets()
     };
-    // 12.2 us / 16 is 7.6 packets of 100 ns.
+    // (0.3 x 40 us + 2 packets) / 16 is 7.6 packets of 100 ns.
     assert_eq!([run(4, 400.0), run(44, 400.0), run(44, 400e3)], [4, 7, 7]);
     assert_eq!([run(44, 24.0), run(44, 23.9), run(44, 1.0)], [3, 2, 1]);
     assert_eq!([run(1, 400.0), Flow::new().weave.window.burst_packets()], [1, 1]);

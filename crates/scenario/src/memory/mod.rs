@@ -13,7 +13,8 @@ use std::num::NonZeroU16;
 
 use pathweave_records::ROWS_A_GROUP;
 use pathweave_sim::{
-    Calibrate, Fidelity, Footprint, RouteChoice, SimSpec, Sizes, records_can_be_written_singly,
+    Calibrate, Fidelity, Footprint, RouteChoice, SimSpec, Sizes, ports_of_all_threads,
+    records_can_be_written_singly,
 };
 use pathweave_topo::Routing;
 use pathweave_units::Time;
@@ -52,7 +53,7 @@ pub struct MemoryPart {
 /// Properties of the process that affect the memory of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Number of threads of the run. Each thread has a copy of the network and of the state of all messages.
+    /// Number of threads of the run. Each thread has its part of the network and the state of all messages.
     pub threads: NonZeroU16,
     /// Memory of the process without the run, in bytes.
     pub own_bytes: u64,
@@ -142,14 +143,11 @@ impl Memory {
         let ways = LinkUsage::new(spec, routing, &sizes);
         let open = InProgress::new(spec, footprint, &ways);
 
-        let network = count(ports, sizes.port)
-            + count(nodes, sizes.node)
-            + count(switches, sizes.switch)
-            // Map of ports, and the state of each direction.
+        // The map of ports exists once, and so do the ports, but for those at links between threads.
+        let network = count(ports_of_all_threads(spec, process.threads.get()), sizes.port)
+            + (count(nodes, sizes.node) + count(switches, sizes.switch)) * threads
             + count(nodes, size_of::<u32>())
-            + count(links, 4 * size_of::<u32>());
-        // Used only while the network is built.
-        let cables = count(links, sizes.cable) * threads;
+            + count(links, 2 * size_of::<u32>());
         let routes = routes(spec, routing);
         let hosts_at_rest = count(hosts, sizes.host) + IDLE_HOST_HEAP * hosts as f64;
         let of_connections =
@@ -164,7 +162,6 @@ impl Memory {
             + open.packets * GROWTH_FACTOR * sizes.content as f64
             + open.waiting * GROWTH_FACTOR * sizes.place as f64
             + open.slots_in_flight * sizes.in_flight as f64;
-        let packets = packets.max(cables);
         let queue_pairs = open.places * sizes.queue_pair as f64
             + open.queue_pair_ends * QUEUE_PAIR_HEAP
             + open.numbers * size_of::<u32>() as f64
@@ -174,7 +171,10 @@ impl Memory {
             * sizes.sample as f64
             * SAMPLES_GROWN;
         let remembered = if spec.observe.sampling().is_some() { messages.min(WAITS_REMEMBERED) } else { 0 };
-        let sampling = count(ports, 8) + count(hosts, 8) + WAITS_OF_A_FLOW * remembered as f64;
+        let sampling = match spec.observe.sampling() {
+            Some(_) => count(ports, 8) + count(hosts, 8) + WAITS_OF_A_FLOW * remembered as f64,
+            None => 0.0,
+        };
         let of_flows = match writes {
             // The second term is the records that wait for the disk.
             true => {
@@ -196,8 +196,8 @@ impl Memory {
             part("messages", spec.graph.memory_bytes() as f64, "the graph of messages and computations"),
             part("execution", of_messages + waiting * threads, "progress of each message, a thread"),
             part("connections", of_connections, "connections, open or not, a thread"),
-            part("network", network * threads, "ports, links and switches, a thread"),
-            part("routes", routes * threads, "routes and paths, a thread"),
+            part("network", network, "ports, links and switches"),
+            part("routes", routes, "routes and paths"),
             part("hosts", hosts_at_rest, "hosts at rest"),
             part("queue pairs", queue_pairs, "queue pairs open at a time"),
             part("packets", packets, "packets in flight, and slots for them in queues and on links"),

@@ -7,7 +7,7 @@ use crate::support::{Flow, finish, incast, permutation, spec};
 use pathweave_fabric::config::{FaultConfig, Forwarding, ReplyAfter};
 use pathweave_policy::cc::{CcConfig, Window};
 use pathweave_policy::laps::{LapsConfig, WindowOf};
-use pathweave_policy::{Adapt, FabricEnv, FullBufferAction, PathView, PolicyConfig};
+use pathweave_policy::{Adapt, Awaited, FabricEnv, FullBufferAction, PathView, PolicyConfig};
 use pathweave_records::RunResult;
 use pathweave_sim::{NoMonitor, RouteChoice, SimSpec, run};
 use pathweave_topo::{Build, Dragonfly, PathSetConfig, PathSets, Rail, RequestedPairs, Topology};
@@ -131,6 +131,7 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
         port_rate: line,
         nic_ports: 1,
         packet_bytes: 1_250,
+        awaited: Awaited::Message,
     });
     let PolicyConfig::Laps(laps) = &config else { panic!("LAPS") };
     // Five packets of 100 ns on all links but the first: 5 * (1 us - 100 ns).

@@ -1,9 +1,11 @@
 //! Routing of a regular Clos by arithmetic.
 
+use std::sync::Arc;
+
 use pathweave_units::HostId;
 
 use super::NextHops;
-use crate::graph::{MAX_NODES, PortRef, Topology};
+use crate::graph::{MAX_NODES, NodeId, PortRef, Topology};
 
 /// Routes of one switch. The hosts below it form an interval, split evenly over its children. All other hosts are
 /// reached by the ports up.
@@ -54,27 +56,147 @@ impl From<&Interval> for super::Arithmetic {
     }
 }
 
-/// Hosts below a node: the first, and their number.
+/// Routes of all switches of a network that is one regular Clos, or several alike (planes), to each of which every host
+/// has a port.
+#[derive(Clone, Debug)]
+pub(super) struct Intervals {
+    each: Vec<Interval>,
+    /// Place of each host in the order in which switches hold the hosts. Empty if that is the order of their numbers.
+    places: Arc<[u32]>,
+    /// Number of ports of a host. Each leads to all other hosts over equally many links.
+    host_ports: u16,
+}
+
+impl Intervals {
+    /// Returns the routes of a network, or `None` if some switch does not have the required form. Checks only tiers,
+    /// port order and planes. The caller must know that the paths up and down are the shortest.
+    pub(super) fn detect(topology: &Topology) -> Option<Self> {
+        let planes = Planes::detect(topology)?;
+        let host_ports = planes.count;
+        for places in [Arc::from([]), places_by_switch(topology, &planes)] {
+            if let Some(each) = detect(topology, &places)
+                && planes.are_alike(topology, &each)
+            {
+                return Some(Intervals { each, places, host_ports });
+            }
+        }
+        None
+    }
+
+    #[inline]
+    pub(super) fn next_hops(&self, switch: usize, dst: HostId) -> NextHops<'static> {
+        self.each[switch].next_hops(HostId(place(&self.places, dst.0)))
+    }
+
+    pub(super) fn next_hops_of_hosts(&self) -> NextHops<'static> {
+        NextHops::Range { first: 0, count: self.host_ports }
+    }
+
+    pub(super) fn arithmetic(&self, switch: usize) -> super::Arithmetic {
+        (&self.each[switch]).into()
+    }
+
+    pub(super) fn places(&self) -> Option<&Arc<[u32]>> {
+        Some(&self.places).filter(|places| !places.is_empty())
+    }
+
+    pub(super) fn memory_bytes(&self) -> u64 {
+        (size_of_val(&self.each[..]) + size_of_val(&self.places[..])) as u64
+    }
+}
+
+/// Returns the place of a host, where an empty list means that hosts are in the order of their numbers.
+#[inline]
+fn place(places: &[u32], host: u32) -> u32 {
+    places.get(host as usize).copied().unwrap_or(host)
+}
+
+/// Planes: networks of switches that only hosts join.
+struct Planes {
+    count: u16,
+    /// Plane of each switch.
+    of_switch: Vec<u16>,
+}
+
+impl Planes {
+    /// Returns the planes if port p of every host leads to plane p, and every switch belongs to a plane.
+    fn detect(topology: &Topology) -> Option<Self> {
+        const NONE: u16 = u16::MAX;
+        let first = topology.ports(NodeId(0));
+        let mut of_switch = vec![NONE; topology.switches().len()];
+        for (plane, port) in (0..).zip(first) {
+            let begin = topology.switch_index(port.peer)?;
+            if of_switch[begin] != NONE {
+                return None;
+            }
+            of_switch[begin] = plane;
+            let mut open = vec![begin];
+            while let Some(switch) = open.pop() {
+                let peers = topology.ports(topology.switch_node(switch)).iter();
+                for peer in peers.filter_map(|port| topology.switch_index(port.peer)) {
+                    if of_switch[peer] == NONE {
+                        of_switch[peer] = plane;
+                        open.push(peer);
+                    }
+                }
+            }
+        }
+        let planes = Planes { count: first.len() as u16, of_switch };
+        let attached = |host: u32| {
+            let ports = topology.ports(NodeId(host));
+            let plane =
+                |port: &PortRef| topology.switch_index(port.peer).map(|switch| planes.of_switch[switch]);
+            ports.iter().map(plane).eq((0..planes.count).map(Some))
+        };
+        let complete = planes.of_switch.iter().all(|plane| *plane != NONE);
+        (complete && (0..topology.hosts()).all(attached)).then_some(planes)
+    }
+
+    /// Returns true if all planes have the same routes, so that all have equally long paths.
+    fn are_alike(&self, topology: &Topology, each: &[Interval]) -> bool {
+        let of_plane = |plane: u16| {
+            let switches = topology.switches().iter().zip(each).zip(&self.of_switch);
+            let own = switches.filter(move |(_, of)| **of == plane);
+            own.map(|((switch, interval), _)| (switch.tier, *interval))
+        };
+        (1..self.count).all(|plane| of_plane(plane).eq(of_plane(0)))
+    }
+}
+
+/// Returns the places of hosts that follow the switches of the first plane, and their ports.
+fn places_by_switch(topology: &Topology, planes: &Planes) -> Arc<[u32]> {
+    let mut places = vec![u32::MAX; topology.hosts() as usize];
+    let mut next = 0;
+    for switch in (0..planes.of_switch.len()).filter(|&switch| planes.of_switch[switch] == 0) {
+        let peers = topology.ports(topology.switch_node(switch)).iter().map(|port| port.peer);
+        for host in peers.filter_map(|peer| topology.as_host(peer)) {
+            let place = &mut places[host.index()];
+            if *place == u32::MAX {
+                *place = next;
+                next += 1;
+            }
+        }
+    }
+    places.into()
+}
+
+/// Hosts below a node: the place of the first, and their number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Below {
     first: u32,
     count: u32,
 }
 
-/// Returns the routes of every switch, or `None` if some switch does not have the required form. Checks only tiers
-/// and port order. The caller must know that the paths up and down are the shortest.
-pub(super) fn detect(topology: &Topology) -> Option<Vec<Interval>> {
-    let one_port = |host| topology.ports(host).len() == 1;
-    if !(0..topology.hosts()).all(|host| one_port(crate::graph::NodeId(host))) {
-        return None;
-    }
+/// Returns the routes of every switch for this order of the hosts, or `None` if some switch does not have the required
+/// form.
+fn detect(topology: &Topology, places: &[u32]) -> Option<Vec<Interval>> {
     let mut by_tier: Vec<usize> = (0..topology.switches().len()).collect();
     by_tier.sort_by_key(|&index| topology.switches()[index].tier);
     let mut found: Vec<Option<(Interval, Below)>> = vec![None; by_tier.len()];
     for index in by_tier {
         let tier = topology.switches()[index].tier;
         let below = |port: &PortRef| match topology.switch_index(port.peer) {
-            None => Some(Below { first: port.peer.0, count: 1 }),
+            None => Some(Below { first: place(places, port.peer.0), count: 1 }),
             Some(peer) if topology.switches()[peer].tier < tier => found[peer].map(|(_, below)| below),
             Some(_) => None,
         };

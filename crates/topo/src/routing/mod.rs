@@ -1,17 +1,20 @@
 //! Routing: the ports that lead to a host on a shortest path (in hops; equal-cost multipath).
 //!
-//! Routes have two representations with equal results. In a regular Clos the hosts below a switch form one interval,
-//! so the ports follow from arithmetic: 24 bytes for each switch, and no table that misses the cache. All other
+//! Routes have two representations with equal results. In a regular Clos the hosts below a switch form one interval, in
+//! the order of their numbers or another (rails), so the ports follow from arithmetic: 32 bytes for each switch, and no
+//! table that misses the cache. The same holds for equal planes, to each of which every host has a port. All other
 //! networks, and a Clos with failed links, use a table by *class* of destination: hosts attached to the same switches
 //! share a column.
 
 mod interval;
 mod table;
 
+use std::sync::Arc;
+
 use pathweave_units::HostId;
 
 use crate::graph::{LinkId, NodeId, Topology};
-use interval::Interval;
+use interval::Intervals;
 pub(crate) use table::Classes;
 use table::Table;
 
@@ -24,13 +27,12 @@ pub struct Routing {
 
 #[derive(Clone, Debug)]
 enum Representation {
-    /// One for each switch. Hosts have one port.
-    Intervals(Vec<Interval>),
+    Intervals(Intervals),
     Table(Table),
 }
 
-/// Routes of a switch of a regular Clos in closed form. Child `c` has the hosts from
-/// `first_host + c * hosts_per_child` and is behind the ports from `down_base + c * down_bundle`. All other hosts are
+/// Routes of a switch of a regular Clos in closed form. Hosts are counted by their places ([`Routing::places`]). Child `c`
+/// has the hosts from `first_host + c * hosts_per_child` and is behind the ports from `down_base + c * down_bundle`. All other hosts are
 /// behind the ports from `up_base`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arithmetic {
@@ -115,7 +117,7 @@ impl Routing {
         let all_alive = || (0..topology.links().len() as u32).all(|link| alive(LinkId(link)));
         if topology.is_regular_clos()
             && all_alive()
-            && let Some(intervals) = interval::detect(topology)
+            && let Some(intervals) = Intervals::detect(topology)
         {
             return Routing { hosts: topology.hosts(), form: Representation::Intervals(intervals) };
         }
@@ -129,11 +131,13 @@ impl Routing {
         if u64::from(topology.nodes()) * u64::from(topology.hosts()) > MOST_COMPARISONS {
             return false;
         }
-        let Some(intervals) = interval::detect(topology) else { return false };
+        let Some(intervals) = Intervals::detect(topology) else { return false };
         let arithmetic = Routing { hosts: topology.hosts(), form: Representation::Intervals(intervals) };
         let agree = |node, dst| arithmetic.next_hops(node, dst) == table.next_hops(node, dst);
         let hosts = || (0..topology.hosts()).map(HostId);
+        let from_hosts = |dst| hosts().all(|src| arithmetic.from_host(src, dst) == table.from_host(src, dst));
         (topology.hosts()..topology.nodes()).all(|node| hosts().all(|dst| agree(NodeId(node), dst)))
+            && (topology.ports(NodeId(0)).len() == 1 || hosts().all(from_hosts))
     }
 
     /// Computes routes with every link up.
@@ -155,8 +159,16 @@ impl Routing {
     pub fn arithmetic(&self, switch: NodeId) -> Option<Arithmetic> {
         match &self.form {
             Representation::Intervals(intervals) => {
-                Some((&intervals[(switch.0 - self.hosts) as usize]).into())
+                Some(intervals.arithmetic((switch.0 - self.hosts) as usize))
             }
+            Representation::Table(_) => None,
+        }
+    }
+
+    /// Returns the place of each host by which [`Arithmetic`] counts the hosts, if that is not its number.
+    pub fn places(&self) -> Option<&Arc<[u32]>> {
+        match &self.form {
+            Representation::Intervals(intervals) => intervals.places(),
             Representation::Table(_) => None,
         }
     }
@@ -177,7 +189,7 @@ impl Routing {
         debug_assert!(dst.0 < self.hosts, "there is no host {dst}");
         match &self.form {
             Representation::Intervals(intervals) => {
-                intervals[(switch.0 - self.hosts) as usize].next_hops(dst)
+                intervals.next_hops((switch.0 - self.hosts) as usize, dst)
             }
             Representation::Table(table) => table.next_hops(switch, dst),
         }
@@ -187,7 +199,7 @@ impl Routing {
     pub fn from_host(&self, src: HostId, dst: HostId) -> NextHops<'_> {
         match &self.form {
             _ if src == dst => NextHops::NONE,
-            Representation::Intervals(_) => NextHops::Range { first: 0, count: 1 },
+            Representation::Intervals(intervals) => intervals.next_hops_of_hosts(),
             Representation::Table(table) => table.next_hops(src.into(), dst),
         }
     }
@@ -209,7 +221,7 @@ impl Routing {
     /// Returns the memory of the routes in bytes.
     pub fn memory_bytes(&self) -> u64 {
         match &self.form {
-            Representation::Intervals(intervals) => size_of_val(&intervals[..]) as u64,
+            Representation::Intervals(intervals) => intervals.memory_bytes(),
             Representation::Table(table) => table.memory_bytes(),
         }
     }

@@ -24,7 +24,61 @@ fn regular() -> impl Strategy<Value = Topology> {
             LeafSpine { leaf_spine_links: bundle, ..LeafSpine::new(leaves, spines, hosts) }
         )),
         fat_tree(),
+        rails(),
+        planes(),
     ]
+}
+
+/// Generates servers of several GPUs, whose rails interleave the hosts of leaves.
+fn rails() -> impl Strategy<Value = Topology> {
+    let counts = (1..=4u32, 1..=3u32, 1..=3u32, 1..=3u32);
+    (counts, 1..=2u32).prop_map(|((gpus, units, unit, spines), bundle)| {
+        let leaves = LeafSpine { leaf_spine_links: bundle, ..LeafSpine::new(units * gpus, spines, unit) };
+        let server = Server { gpus: Some(gpus), ..Server::default() };
+        let cluster = Cluster::new(units * unit, server, TopologyConfig::LeafSpine(leaves));
+        build(Cluster { unit: Some(unit), ..cluster })
+    })
+}
+
+/// Generates servers with a port in each of several planes, on leaf-spine networks or fat trees.
+fn planes() -> impl Strategy<Value = Topology> {
+    let counts = (1..=3u32, 1..=3u32, 1..=3u32, 1..=3u32);
+    (counts, 2..=3u32, any::<bool>()).prop_map(|((gpus, units, unit, spines), planes, pods)| {
+        let scale_out = match pods {
+            false => TopologyConfig::LeafSpine(LeafSpine::new(units * gpus, spines, unit)),
+            true => TopologyConfig::FatTree(FatTree {
+                pods: Some(units),
+                tors_per_pod: Some(gpus),
+                hosts_per_tor: Some(unit),
+                aggs_per_pod: Some(spines),
+                cores: Some(2 * spines),
+                ..FatTree::default()
+            }),
+        };
+        let server = Server { gpus: Some(gpus), nic_ports: Some(planes), ..Server::default() };
+        let cluster = Cluster::new(units * unit, server, scale_out);
+        build(Cluster { unit: Some(unit), planes: true, ..cluster })
+    })
+}
+
+/// Four servers of two GPUs, two a unit, on two planes of four leaves and a spine. Leaf 2 of a plane holds the first
+/// GPUs of servers 2 and 3.
+#[test]
+fn planes_of_rails_by_hand() {
+    let server = Server { gpus: Some(2), nic_ports: Some(2), ..Server::default() };
+    let cluster = Cluster::new(4, server, TopologyConfig::LeafSpine(LeafSpine::new(4, 1, 2)));
+    let topology = build(Cluster { unit: Some(2), planes: true, ..cluster });
+    let routing = Routing::all_links_up(&topology);
+    assert!(routing.is_arithmetic());
+    // Places by leaf: GPUs 0 of servers 0 and 1, GPUs 1 of these, then the same of servers 2 and 3.
+    assert_eq!(routing.places().map(|places| places.to_vec()), Some(vec![0, 2, 1, 3, 4, 6, 5, 7]));
+    let hops = |node: &str, dst| routing.next_hops(topology.node_by_name(node).unwrap(), HostId(dst));
+    // Host 6 is GPU 0 of server 3.
+    assert_eq!(hops("p1.leaf2", 6), NextHops::List(&[1]));
+    assert_eq!(hops("p1.leaf2", 7), NextHops::List(&[2]));
+    assert_eq!(hops("p0.spine0", 7), NextHops::List(&[3]));
+    assert_eq!(routing.from_host(HostId(0), HostId(7)), NextHops::List(&[0, 1]));
+    assert_same(&topology);
 }
 
 fn fat_tree() -> impl Strategy<Value = Topology> {

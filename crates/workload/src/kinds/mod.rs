@@ -58,6 +58,17 @@ macro_rules! registry {
             pub fn kind(&self) -> &'static str {
                 match self { $(Traffic::$kind(_) => $name,)* }
             }
+            /// Returns true if the application waits for the last message of a step, not for each message by itself.
+            pub fn has_steps(&self) -> bool {
+                !matches!(
+                    self,
+                    Traffic::Permutation(_)
+                        | Traffic::Incast(_)
+                        | Traffic::AllToAll(_)
+                        | Traffic::Poisson(_)
+                        | Traffic::Flows(_)
+                )
+            }
             /// Returns the files that the configuration names, each with its field.
             pub fn files(&mut self) -> Vec<(&'static str, &mut String)> {
                 match self { $(Traffic::$kind(config) => config.files(),)* }

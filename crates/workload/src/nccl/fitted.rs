@@ -21,9 +21,9 @@ impl Fitted {
     /// Returns the numbers of a generation.
     pub const fn of(generation: Generation) -> Self {
         match generation {
-            Generation::Hopper => Fitted { latency: 2.0, bandwidth: 0.97 },
-            Generation::Blackwell => Fitted { latency: 1.0, bandwidth: 0.95 },
-            Generation::Ampere => Fitted { latency: 1.0, bandwidth: 0.975 },
+            Generation::Hopper => Fitted { latency: 2.498, bandwidth: 0.959 },
+            Generation::Blackwell => Fitted { latency: 1.0, bandwidth: 0.99 },
+            Generation::Ampere => Fitted { latency: 1.0, bandwidth: 1.026 },
             Generation::Volta | Generation::Cdna3 => Fitted::NONE,
         }
     }

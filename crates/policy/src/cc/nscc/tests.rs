@@ -5,7 +5,7 @@ use pathweave_units::{PathId, Rate, TrimmedAt};
 
 use super::*;
 use crate::testing::{Host, Scenario, random_operations};
-use crate::{MeasuredSection, Memo};
+use crate::{Awaited, MeasuredSection, Memo};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -230,6 +230,7 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
         port_rate: Rate::from_gbps(100),
         nic_ports: 1,
         packet_bytes: 4_160,
+        awaited: Awaited::Message,
     };
     let (htsim, ue) = (NsccProfile::Htsim, NsccProfile::Ue10);
     for (profile, delay, collapses) in

@@ -67,7 +67,7 @@ fn line(row: &MeasuredRow) -> String {
     let time_of = |of: Option<Estimated>| of.map_or("-".to_owned(), |of| time(of.time_us));
     let error = |of: Option<Estimated>| of.map_or("-".to_owned(), |of| format!("{:+.0} %", 100.0 * of.error));
     let text = format!(
-        "    {:4} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {mark:2} {chosen}",
+        "   {:4} {:>8} {:>8} {:>8} {:>8} {:>7} {:>7} {mark:2} {chosen}",
         row.id,
         size(row.bytes),
         time(row.time_us),

@@ -94,7 +94,8 @@ impl Build for Cluster {
             true => ScaleUpCarriage::Packets,
             false => ScaleUpCarriage::Fluid,
         };
-        Nest { servers, server: &server, inner: &inner, points: &points }.build(scale_up, carriage)
+        Nest { servers, server: &server, inner: &inner, points: &points, unit: self.unit }
+            .build(scale_up, carriage)
     }
 
     fn file(&mut self) -> Option<&mut std::path::PathBuf> {

@@ -19,6 +19,8 @@ pub(super) struct Nest<'a> {
     pub(super) server: &'a KnownServer,
     pub(super) inner: &'a Topology,
     pub(super) points: &'a Points,
+    /// Number of servers of a unit, if there are units.
+    pub(super) unit: Option<u32>,
 }
 
 /// Node between a GPU and the network.
@@ -108,6 +110,8 @@ impl Nest<'_> {
             topology = topology.with_edge(HostAttachment::Host);
         } else if copies == 1 && packets.is_none() {
             topology = topology.with_properties_of(self.inner);
+        } else if packets.is_none() && self.inner.is_regular_clos() {
+            topology = topology.with_arithmetic_routing();
         }
         if self.points.unused() > 0 {
             topology = topology.with_note(format!(
@@ -118,9 +122,9 @@ impl Nest<'_> {
         }
         let KnownServer { gpus, nics, nic_ports, .. } = *self.server;
         let servers = self.servers;
-        let planes = copies;
+        let (planes, unit) = (copies, self.unit);
         let servers =
-            Servers { servers, gpus, nics, nic_ports, planes, parts, first_chip, scale_up, carriage };
+            Servers { servers, gpus, nics, nic_ports, planes, unit, parts, first_chip, scale_up, carriage };
         Ok(topology.with_servers(servers))
     }
 
