@@ -52,9 +52,11 @@ __all__ = [
     "Conga",
     "CongaCounts",
     "ConnectionService",
+    "ContextParallelism",
     "CoolMode",
     "CopyMarks",
     "CoreWiring",
+    "Cpu",
     "Credit",
     "CrossDcTopology",
     "DatagramService",
@@ -105,6 +107,8 @@ __all__ = [
     "GoBackNRecovery",
     "GoBackNRepeatedRecovery",
     "GoalWorkload",
+    "Gpu",
+    "GpuModel",
     "GpuQueues",
     "GrantCost",
     "GroupSize",
@@ -129,6 +133,7 @@ __all__ = [
     "LastHopTrims",
     "LeafSpineTopology",
     "LetFlow",
+    "Library",
     "Limit",
     "LinkCorruptionFault",
     "LinkDelayFault",
@@ -147,10 +152,15 @@ __all__ = [
     "MessageConnections",
     "MixedPicker",
     "Model",
+    "ModelChoice",
+    "ModelFile",
     "MoeWorkload",
     "MprdmaPolicy",
     "MrcPolicy",
     "MswiftCc",
+    "NcclAlgorithm",
+    "NcclProtocol",
+    "NcclWorkload",
     "Ndt",
     "Network",
     "NextHopsRouting",
@@ -185,6 +195,7 @@ __all__ = [
     "PfcChange",
     "PfcThreshold",
     "Picker",
+    "PipelineSchedule",
     "PipelineWorkload",
     "PlacedPool",
     "Placement",
@@ -196,12 +207,14 @@ __all__ = [
     "PoolHosts",
     "PoolPlacement",
     "Ports",
+    "Precision",
     "PresetTopology",
     "Quantum",
     "RailTopology",
     "Rate",
     "RateCut",
     "Reaction",
+    "Recomputation",
     "Recovery",
     "Recycled",
     "RecycledPicker",
@@ -312,8 +325,12 @@ class Algorithms(Table):
         all_gather: Algorithm of all-gathers. `halving-doubling` needs a power of two of ranks. Default "ring".
         all_reduce: Algorithm of all-reduces. Default "ring".
         all_to_all: Algorithm of all-to-alls. Default "direct".
+        bandwidth: Part of the rate of links that NCCL keeps busy. Default: the value fitted to the GPU's generation.
         broadcast: Algorithm of broadcasts and reductions. Default "ring".
         chunk: Largest piece that double binary trees and chains send, bytes (default 512 KiB, as in NCCL).
+        gpu: Model of GPU, for library = "nccl". Default: that of the servers' model.
+        latency: Factor of the latencies of NCCL's protocol Simple. Default: the value fitted to the GPU's generation.
+        library: Library whose collectives run.
         local_size: Number of consecutive ranks that form a server, for the hierarchical all-reduce (default 8, the GPUs
             of an HGX board).
         reduce_scatter: Algorithm of reduce-scatters. `halving-doubling` needs a power of two of ranks. Default "ring".
@@ -322,8 +339,12 @@ class Algorithms(Table):
     all_gather: Algorithm | None = None
     all_reduce: Algorithm | None = None
     all_to_all: Algorithm | None = None
+    bandwidth: float | None = None
     broadcast: Algorithm | None = None
     chunk: Size | None = None
+    gpu: Gpu | None = None
+    latency: float | None = None
+    library: Library | None = None
     local_size: int | None = None
     reduce_scatter: Algorithm | None = None
 
@@ -1206,6 +1227,17 @@ class ListedLink(Table):
 
 
 @dataclass(kw_only=True, repr=False)
+class ModelFile(Table):
+    """File with the architecture of a model.
+
+    Args:
+        file: `config.json` of Hugging Face transformers, relative to the scenario.
+    """
+
+    file: str
+
+
+@dataclass(kw_only=True, repr=False)
 class Scheme(Table):
     """A scheme with changes: its fields replace those of the base.
 
@@ -1940,8 +1972,10 @@ class WeavePolicy(Table):
             simulate them.
         max_bdp: Largest window, in bandwidth-delay products. The first window is two thirds of it. At 93 % load four
             hops queue packets by chance alone, and the window must cover these queues. Default 1.5.
-        target: Queueing delay at which the window stays as it is, in round-trip times of the idle network. The time of
-            two packets at line rate is added. A lower target costs throughput, a higher one latency. Default 0.3.
+        target: Queueing delay at which the largest window stays as it is, in round-trip times of the idle network. The
+            time of two packets at line rate is added. A smaller window has a higher target. A lower target costs
+            throughput, a higher one latency. Default: 3 if the application waits for all messages of a step, as in
+            collectives and training; 0.05 if it waits for each message by itself.
     """
 
     kind: ClassVar[str | None] = "weave"
@@ -3563,6 +3597,56 @@ class CollectiveWorkload(WorkloadTable):
 
 
 @dataclass(kw_only=True, repr=False)
+class NcclWorkload(WorkloadTable):
+    """Collectives as NCCL executes them on servers with GPUs: rings, trees, NVLS, PAT, protocols, PXN.
+
+    Args:
+        operation: Operation of the collective.
+        size: Size as nccl-tests define it, see `operation`.
+        algorithm: Algorithm. Default "auto".
+        bandwidth: Part of the rate of links that NCCL's kernels and proxies keep busy, above 0 and at most 1.2.
+            Messages have as many more bytes. Default: the value fitted to measurements of the GPU's generation.
+        channels: Number of channels of rings, trees and PAT, 1 to 64. Default: as many as NCCL uses for the size.
+        cpu: Processor of the servers, on which NCCL's latencies depend. Default: that of the usual servers of the GPU.
+        gpu: Model of GPU. Default: that of the servers' model.
+        group_size: Number of hosts in a group, or a list of numbers, one for each group. Default: one group of all
+            hosts.
+        groups: Hosts of each group in the order of their ranks: a list of numbers, names and patterns, or a pattern
+            such as "srv[0-3].gpu*". Replaces `group_size` and `placement`. Default: none.
+        latency: Factor of the latencies of the protocol Simple. Default: the value fitted to measurements of the GPU's
+            generation. `pathweave fit` finds it from measurements of a real system.
+        most_messages: Number of messages of a collective above which loops are merged, and channels that share a NIC
+            (default 1048576). Fewer messages run faster, and coarser pieces fill pipelines more slowly.
+        placement: Assignment of hosts to groups and ranks. Default "consecutive".
+        protocol: Protocol. Default "auto".
+        pxn: True if GPUs send by the NIC of the GPU that is on the receiver's rail (PXN). Default: true if a switch
+            joins the GPUs of a server.
+        qps: Queue pairs of a connection between servers, which its messages take in turn (NCCL_IB_QPS_PER_CONNECTION).
+            Default 1.
+        repetitions: Number of rounds, one after another (default 1). A host begins the next round when its part of the
+            previous one has ended.
+    """
+
+    kind: ClassVar[str | None] = "nccl"
+    operation: Operation
+    size: Size
+    algorithm: NcclAlgorithm | None = None
+    bandwidth: float | None = None
+    channels: int | None = None
+    cpu: Cpu | None = None
+    gpu: Gpu | None = None
+    group_size: GroupSize | None = None
+    groups: list[HostList] | None = None
+    latency: float | None = None
+    most_messages: int | None = None
+    placement: Placement | None = None
+    protocol: NcclProtocol | None = None
+    pxn: bool | None = None
+    qps: int | None = None
+    repetitions: int | None = None
+
+
+@dataclass(kw_only=True, repr=False)
 class MoeWorkload(WorkloadTable):
     """Mixture-of-experts layers: tokens go to the hosts of their experts and come back.
 
@@ -3677,15 +3761,23 @@ class TransformerWorkload(WorkloadTable):
         algorithms: Algorithms of collectives.
         bytes_per_gradient: Bytes of the gradient of one parameter, 1 to 8 (default 2).
         bytes_per_value: Bytes of one value of activations and weights, 1 to 8 (default 2).
+        cp: Fields of stages: number of GPUs that share each sequence, for context parallelism (default 1).
+        cp_kind: Fields of stages: way in which these GPUs get the keys and values of other tokens.
+        efficiency: Part of the peak rate of `gpu` that large matrix products reach, above 0 and at most 1. Default:
+            0.72 with 16 bits, 0.6 with 8 bits. Products of experts reach 0.45 by default, and change in the same
+            proportion.
         ep: Number of GPUs in an expert-parallel group; it must divide the number of replicas and the number of experts
             (default 1).
+        etp: Fields of stages: number of GPUs that share the matrices of an expert (default: `tp`).
         experts: Number of experts in each layer. Default: that of `model`, otherwise 1, a dense model.
         feed_forward: Matrices of the feed-forward part. Default: those of `model`, otherwise gated.
         feed_forward_hidden: Size of the vector inside the feed-forward part, or inside an expert, in values. Default:
             that of `model`.
+        gpu: Fields of stages: GPU, whose data sheet gives times of computations, and its memory.
         gpus: Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default: all
             hosts.
-        heads: Number of attention heads; it divides `hidden`. Default: that of `model`.
+        head_dim: Values of an attention head. Default: that of `model`, otherwise `hidden` / `heads`.
+        heads: Number of attention heads. Default: that of `model`.
         hidden: Size of the vector of a token, in values. Default: that of `model`.
         hosts: Host of each GPU in order: a list of numbers, names and patterns, or a pattern such as "srv[0-3].gpu*".
             Default: GPU g is on host g.
@@ -3694,30 +3786,46 @@ class TransformerWorkload(WorkloadTable):
         layers: Number of layers. Default: that of `model`.
         micro_batch: Number of sequences in a microbatch (default 1).
         microbatches: Number of microbatches in an iteration, for each replica (default 1).
-        model: Published model whose numbers are the defaults of `layers` to `feed_forward`. Without it these fields are
-            required, except `kv_heads`, `experts`, `top_k` and `feed_forward`.
+        model: Model whose numbers are the defaults of `layers` to `feed_forward`: the name of a published one, or its
+            file, `{ file = "config.json" }`. Without it these fields are required, except `kv_heads`, `head_dim`,
+            `experts`, `top_k` and `feed_forward`. A file needs `sequence`, too.
         optimizer: Distribution of the optimizer's state among ranks. Default "distributed".
-        pp: Number of pipeline stages; it must divide the number of layers (default 1).
+        order: Fields of stages: order in which GPUs are numbered along the axes, fastest first (default
+            "tp-cp-ep-dp-pp").
+        pp: Number of pipeline stages (default 1). Without fields of stages it must divide the number of layers.
+        precision: Precision of matrix products of `gpu` (default "bf16").
+        recompute: Fields of stages: activations that the backward pass computes again.
         scale: Factor on all sizes and durations, above 0 and at most 1, for quick runs (default 1). The ratio of
             computation to communication stays the same; the ratio to latency does not.
+        schedule: Fields of stages: order in which a stage processes microbatches. Default: "interleaved" if `vp` is
+            above 1, "1f1b" if other fields of stages are given, otherwise "gpipe".
         sequence: Number of tokens in a sequence. Default: that of `model`.
-        tflops: Computing rate that a GPU achieves, in 10^12 multiplications and additions per second. Default 400,
-            which is 40 % of the peak of an H100, and the rate at which Llama 3 was trained (Grattafiori et al., 2024,
-            table 4).
+        stage_layers: Fields of stages: number of layers of each chunk, in the order of the model: PP x VP numbers.
+            Default: as equal as possible, with fewer at both ends of the model.
+        tflops: Computing rate that a GPU achieves, in 10^12 multiplications and additions per second, in place of the
+            times of `gpu`. Default without `gpu`: 400, which is 40 % of the peak of an H100, and the rate at which
+            Llama 3 was trained (Grattafiori et al., 2024, table 4).
         top_k: Number of experts to which a token is sent. Default: that of `model`, otherwise 1.
         tp: Number of GPUs in a tensor-parallel group (default 1).
         vocabulary: Number of tokens in the vocabulary. Default: that of `model`.
+        vp: Fields of stages: number of chunks of layers of a stage, for `schedule = "interleaved"` (default 1).
     """
 
     kind: ClassVar[str | None] = "transformer"
     algorithms: Algorithms | None = None
     bytes_per_gradient: int | None = None
     bytes_per_value: int | None = None
+    cp: int | None = None
+    cp_kind: ContextParallelism | None = None
+    efficiency: float | None = None
     ep: int | None = None
+    etp: int | None = None
     experts: int | None = None
     feed_forward: FeedForward | None = None
     feed_forward_hidden: int | None = None
+    gpu: GpuModel | None = None
     gpus: int | None = None
+    head_dim: int | None = None
     heads: int | None = None
     hidden: int | None = None
     hosts: HostList | None = None
@@ -3726,15 +3834,21 @@ class TransformerWorkload(WorkloadTable):
     layers: int | None = None
     micro_batch: int | None = None
     microbatches: int | None = None
-    model: TransformerModel | None = None
+    model: ModelChoice | None = None
     optimizer: Optimizer | None = None
+    order: str | None = None
     pp: int | None = None
+    precision: Precision | None = None
+    recompute: Recomputation | None = None
     scale: float | None = None
+    schedule: PipelineSchedule | None = None
     sequence: int | None = None
+    stage_layers: list[int] | None = None
     tflops: float | None = None
     top_k: int | None = None
     tp: int | None = None
     vocabulary: int | None = None
+    vp: int | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -4029,6 +4143,12 @@ ComputeWhen: TypeAlias = Literal["after", "beside"]
 CongaCounts: TypeAlias = Literal["sent", "routed"]
 
 
+# Way in which GPUs that share a sequence get the keys and values of other tokens.
+# "ring": They pass them around a ring while attention computes (Liu et al., "Ring attention", 2023).
+# "gather": They gather all of them before attention begins, as in the training of Llama 3.
+ContextParallelism: TypeAlias = Literal["ring", "gather"]
+
+
 # Events that cooling down counts.
 # "answers": Answers, at the same intervals as before, so that the sender sees the delay fall.
 # "literal": Packets, each of which is answered, as in the paper. At 100 Gb/s all leave within 0.4 us.
@@ -4045,6 +4165,13 @@ CopyMarks: TypeAlias = Literal["ignore", "notify"]
 # "planes": The j-th aggregation switch of every pod connects to the j-th plane of `cores / aggs_per_pod` cores.
 # "full-mesh": Every aggregation switch connects to every core.
 CoreWiring: TypeAlias = Literal["planes", "full-mesh"]
+
+
+# Processor of the servers.
+# "intel": Intel x86.
+# "amd": AMD x86.
+# "arm": Arm, as in Grace.
+Cpu: TypeAlias = Literal["intel", "amd", "arm"]
 
 
 # A named parameter set.
@@ -4237,6 +4364,37 @@ Forwarding: TypeAlias = Literal["ecmp", "wcmp", "rps", "weighted-rps", "letflow"
 Framing: TypeAlias = Literal["rocev2", "ns3", "pathweave"]
 
 
+# Model of GPU, as far as collectives depend on it.
+# "v100": NVIDIA V100: six links of 25 GB/s.
+# "a100": NVIDIA A100: twelve links of 25 GB/s.
+# "a800": NVIDIA A800: eight links of 25 GB/s.
+# "h100": NVIDIA H100: eighteen links of 25 GB/s.
+# "h200": NVIDIA H200, an H100 with more memory.
+# "h800": NVIDIA H800: eight links of 25 GB/s.
+# "h20": NVIDIA H20, an H100 with fewer cores.
+# "b200": NVIDIA B200: eighteen links of 50 GB/s.
+# "b300": NVIDIA B300, a B200 with more memory.
+# "gb200": NVIDIA GB200: the GPU of NVL72 racks with Arm processors.
+# "gb300": NVIDIA GB300: likewise.
+# "mi300x": AMD MI300X: a link of 64 GB/s to each of seven others.
+Gpu: TypeAlias = Literal[
+    "v100", "a100", "a800", "h100", "h200", "h800", "h20", "b200", "b300", "gb200", "gb300", "mi300x"
+]
+
+
+# GPU by name. Rates are those of dense matrices.
+# "a100": NVIDIA A100 with 80 GB.
+# "h100": NVIDIA H100 with 80 GB.
+# "h200": NVIDIA H200 with 141 GB.
+# "h800": NVIDIA H800 with 80 GB.
+# "h20": NVIDIA H20 with 96 GB.
+# "b200": NVIDIA B200 with 180 GB.
+# "gb200": GPU of NVIDIA GB200, with 186 GB.
+# "gb300": GPU of NVIDIA GB300, with 279 GB.
+# "mi300x": AMD Instinct MI300X with 192 GB.
+GpuModel: TypeAlias = Literal["a100", "h100", "h200", "h800", "h20", "b200", "gb200", "gb300", "mi300x"]
+
+
 # Marking in the queues of GPUs that forward.
 # "unmarked": GPUs do not mark packets, and the host knows the rates of its GPU's ports.
 # "marked": GPUs mark packets as all switches do, as in the evaluation of LAPS.
@@ -4310,6 +4468,12 @@ LastHop: TypeAlias = Literal["mark", "leave"]
 LastHopTrims: TypeAlias = Literal["cut", "spare"]
 
 
+# Library whose collectives a trace runs.
+# "blocks": The algorithms of the other fields, over hosts.
+# "nccl": NCCL, as `kind = "nccl"` executes it with its own choices, instead of the algorithms of the other fields.
+Library: TypeAlias = Literal["blocks", "nccl"]
+
+
 # Limit of a queue pair.
 # "auto": The window alone in a fabric that pauses senders, which loses nothing by long queues. Rate and window if
 #   switches drop, and on real hosts, which cannot know.
@@ -4361,6 +4525,37 @@ MessageConnections: TypeAlias = Literal["of-kind", "own"]
 # "vgg-16": VGG-16 with 138,357,544 parameters (Simonyan and Zisserman, "Very deep convolutional networks for
 #   large-scale image recognition", ICLR 2015, table 1, column D).
 Model: TypeAlias = Literal["resnet-50", "vgg-16"]
+
+
+# Model: the name of a published one, or a file.
+ModelChoice: TypeAlias = (
+    Literal[
+        "gpt-3-175b",
+        "llama-3-8b",
+        "llama-3-70b",
+        "llama-3-405b",
+        "llama-4-scout",
+        "llama-4-maverick",
+        "qwen3-8b",
+        "qwen3-32b",
+        "qwen3-30b-a3b",
+        "qwen3-235b-a22b",
+        "qwen3-coder-480b",
+        "deepseek-v3",
+        "kimi-k2",
+        "gpt-oss-20b",
+        "gpt-oss-120b",
+        "glm-4.5-air",
+        "glm-4.5",
+        "minimax-m2",
+        "mixtral-8x7b",
+        "mixtral-8x22b",
+        "nemotron-4-340b",
+        "mistral-large-2",
+        "gemma-3-27b",
+    ]
+    | ModelFile
+)
 
 
 # Name of a scheme, built-in or defined under [schemes.NAME].
@@ -4427,6 +4622,25 @@ SchemeName: TypeAlias = Literal[
 ]
 
 
+# Algorithm of NCCL for a collective.
+# "auto": The choice of NCCL's tuner for the size and the servers.
+# "ring": Rings through all GPUs. A broadcast or reduction passes along them as a chain.
+# "tree": Two binary trees of servers, each with half of the channels, and a chain inside each server.
+# "nvls": Switches of the scale-up network reduce (NVLink SHARP), on one server.
+# "nvls-tree": NVLS inside each server, and two trees of its heads between servers.
+# "pat": Gather or scatter in logarithmic steps with aggregated messages, for servers with one GPU.
+# "direct": Sends and receives of all pairs, for an all-to-all.
+NcclAlgorithm: TypeAlias = Literal["auto", "ring", "tree", "nvls", "nvls-tree", "pat", "direct"]
+
+
+# Protocol of NCCL for a collective.
+# "auto": The choice of NCCL's tuner for the size and the servers.
+# "ll": Low latency: a flag for each 4 bytes, so that links carry twice the bytes.
+# "ll128": Low latency with 120 bytes of data in 128.
+# "simple": Slots of a buffer with a barrier each.
+NcclProtocol: TypeAlias = Literal["auto", "ll", "ll128", "simple"]
+
+
 # Scope of a congestion notification, for datagrams with congestion control.
 # "destination": The destination that sent the notification. Messages to other destinations are not slowed.
 # "queue_pair": The queue pair, which has one rate for all its destinations, like that of a connection. It learns of
@@ -4471,7 +4685,11 @@ Operation: TypeAlias = Literal["all-reduce", "reduce-scatter", "all-gather", "al
 # "distributed": Data-parallel ranks share the state: gradients are reduce-scattered, and weights are all-gathered when
 #   the next iteration begins (Rajbhandari et al., "ZeRO", SC 2020, stage 1).
 # "replicated": Every rank has the whole state: gradients are all-reduced.
-Optimizer: TypeAlias = Literal["distributed", "replicated"]
+# "sharded-gradients": Ranks share gradients, too, and reduce-scatter those of each layer after each microbatch (ZeRO,
+#   stage 2). A field of stages.
+# "sharded-weights": Ranks share weights, too. They all-gather those of a layer before its forward and its backward
+#   pass, beside the layer before (FSDP; ZeRO, stage 3). A field of stages.
+Optimizer: TypeAlias = Literal["distributed", "replicated", "sharded-gradients", "sharded-weights"]
 
 
 # Rule that keeps the packets of a flow in order when it changes queues.
@@ -4544,6 +4762,16 @@ Picker: TypeAlias = (
 )
 
 
+# Order in which a stage processes microbatches.
+# "gpipe": All microbatches forward, then all backward (Huang et al., "GPipe", 2019).
+# "1f1b": One forward, one backward, once the stages behind have work (Narayanan et al., "PipeDream", 2019).
+# "interleaved": The same, where a stage has `vp` chunks of layers that are not adjacent (Narayanan et al., "Efficient
+#   large-scale language model training on GPU clusters", SC 2021). Needs a multiple of `pp` microbatches.
+# "zero-bubble": One forward, one backward; gradients of weights come later, while a stage would wait (Qi et al., "Zero
+#   bubble pipeline parallelism", ICLR 2024, ZB-H1). Activations take as much memory as with 1f1b.
+PipelineSchedule: TypeAlias = Literal["gpipe", "1f1b", "interleaved", "zero-bubble"]
+
+
 # Assignment of hosts to groups.
 # "consecutive": Consecutive hosts form a group: group 0 is hosts 0, 1, 2, ...
 # "strided": Hosts at equal distances form a group: with G groups, group 0 is hosts 0, G, 2G, ...
@@ -4565,12 +4793,12 @@ Policy: TypeAlias = (
 )
 
 
-# Set of hosts for workloads that select it with `pool`.
-Pool: TypeAlias = int | str | list[HostRef] | PlacedPool
-
-
 # Hosts of a pool.
-PoolHosts: TypeAlias = int | str | list[HostRef]
+PoolHosts: TypeAlias = int | HostList
+
+
+# Set of hosts for workloads that select it with `pool`.
+Pool: TypeAlias = PoolHosts | PlacedPool
 
 
 # Rule by which the hosts of a pool are chosen.
@@ -4587,6 +4815,12 @@ PoolPlacement: TypeAlias = Literal["random", "packed", "spread"]
 #   evaluating the hashes of the switches. For simulations: hosts do not know these hashes, but can find such ports by
 #   tracing.
 Ports: TypeAlias = Literal["any", "distinct"]
+
+
+# Precision of matrix products.
+# "bf16": 16 bits.
+# "fp8": 8 bits: also weights that are gathered and tokens that go to experts. Scores of attention keep 16 bits.
+Precision: TypeAlias = Literal["bf16", "fp8"]
 
 
 # Unit of credit.
@@ -4613,6 +4847,14 @@ RateCut: TypeAlias = Literal["to_share", "half"]
 #   HPCC do the same (`RdmaHw::cnp_received_mlx`). The first cut, too, happens one `decrease_interval` after its
 #   notification.
 Reaction: TypeAlias = Literal["immediate", "sampled"]
+
+
+# Activations that the backward pass computes again instead of keeping them.
+# "none": None.
+# "selective": Scores of attention (Korthikanti et al., "Reducing activation recomputation in large transformer models",
+#   2022).
+# "full": All of a layer but its input.
+Recomputation: TypeAlias = Literal["none", "selective", "full"]
 
 
 # Loss recovery of the sender, and treatment of out-of-order packets at the receiver.
@@ -4763,15 +5005,57 @@ Topology: TypeAlias = (
 TorusEnds: TypeAlias = Literal["joined", "open"]
 
 
-# A published model.
+# A published model. Its numbers are in `crates/workload/src/architecture/models.csv`.
 # "gpt-3-175b": GPT-3 with 175 billion parameters (Brown et al., "Language models are few-shot learners", 2020, table
 #   2.1).
 # "llama-3-8b": Llama 3 with 8 billion parameters (Grattafiori et al., "The Llama 3 herd of models", 2024, table 3).
 # "llama-3-70b": Llama 3 with 70 billion parameters (same source).
 # "llama-3-405b": Llama 3 with 405 billion parameters (same source).
+# "llama-4-scout": Llama 4 Scout: 109 billion parameters, 17 billion of them active.
+# "llama-4-maverick": Llama 4 Maverick: 400 billion parameters, 17 billion of them active.
+# "qwen3-8b": Qwen3 with 8 billion parameters.
+# "qwen3-32b": Qwen3 with 33 billion parameters.
+# "qwen3-30b-a3b": Qwen3 with experts: 31 billion parameters, 3 billion of them active.
+# "qwen3-235b-a22b": Qwen3 with experts: 235 billion parameters, 22 billion of them active.
+# "qwen3-coder-480b": Qwen3-Coder: 480 billion parameters, 35 billion of them active.
+# "deepseek-v3": DeepSeek-V3: 671 billion parameters, 37 billion of them active (DeepSeek-AI, 2024).
+# "kimi-k2": Kimi K2: 1,026 billion parameters, 33 billion of them active.
+# "gpt-oss-20b": gpt-oss-20b: 21 billion parameters, 4 billion of them active.
+# "gpt-oss-120b": gpt-oss-120b: 117 billion parameters, 6 billion of them active.
+# "glm-4.5-air": GLM-4.5-Air: 107 billion parameters, 13 billion of them active.
+# "glm-4.5": GLM-4.5: 353 billion parameters, 34 billion of them active.
+# "minimax-m2": MiniMax-M2: 229 billion parameters, 11 billion of them active.
 # "mixtral-8x7b": Mixtral with 47 billion parameters, of which 13 billion are active for a token (Jiang et al., "Mixtral
 #   of experts", 2024, table 1).
-TransformerModel: TypeAlias = Literal["gpt-3-175b", "llama-3-8b", "llama-3-70b", "llama-3-405b", "mixtral-8x7b"]
+# "mixtral-8x22b": Mixtral with 141 billion parameters, 39 billion of them active.
+# "nemotron-4-340b": Nemotron-4 with 340 billion parameters.
+# "mistral-large-2": Mistral Large 2: 123 billion parameters.
+# "gemma-3-27b": Gemma 3 with 27 billion parameters, its text part.
+TransformerModel: TypeAlias = Literal[
+    "gpt-3-175b",
+    "llama-3-8b",
+    "llama-3-70b",
+    "llama-3-405b",
+    "llama-4-scout",
+    "llama-4-maverick",
+    "qwen3-8b",
+    "qwen3-32b",
+    "qwen3-30b-a3b",
+    "qwen3-235b-a22b",
+    "qwen3-coder-480b",
+    "deepseek-v3",
+    "kimi-k2",
+    "gpt-oss-20b",
+    "gpt-oss-120b",
+    "glm-4.5-air",
+    "glm-4.5",
+    "minimax-m2",
+    "mixtral-8x7b",
+    "mixtral-8x22b",
+    "nemotron-4-340b",
+    "mistral-large-2",
+    "gemma-3-27b",
+]
 
 
 # Excess of a round-trip time over the average from which its acknowledgement releases nothing.
@@ -4822,6 +5106,7 @@ Workload: TypeAlias = (
     | AllToAllWorkload
     | RingAllReduceWorkload
     | CollectiveWorkload
+    | NcclWorkload
     | MoeWorkload
     | PipelineWorkload
     | TrainingWorkload
