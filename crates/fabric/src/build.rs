@@ -2,6 +2,7 @@
 
 use pathweave_units::{Bytes, Duration, HostId, Rate, derive_seed};
 
+use crate::cable::{Cable, Span};
 use crate::config::{EcmpHash, Forwarding, PfcThreshold, SwitchClasses, SwitchConfig};
 use crate::fabric::Fabric;
 use crate::forwarding::{Balancer, Balancing, ManyLeaves, SwitchRoutes, leaf_of_hosts};
@@ -20,36 +21,6 @@ use crate::switch::{IngressAccount, Switch, Switches};
 use crate::transit::{PAUSE_FRAME_BYTES, Transit};
 use crate::trim::Trimmer;
 use crate::window::Window;
-
-/// A cable between two nodes. Hosts have the lowest node numbers.
-#[derive(Clone, Copy, Debug)]
-pub struct Cable {
-    /// Node at one end.
-    pub a: u32,
-    /// Node at the other end.
-    pub b: u32,
-    /// Rate of each direction, or from `a` to `b`.
-    pub rate: Rate,
-    /// Delay of each direction, or from `a` to `b`.
-    pub delay: Duration,
-    /// Rate and delay from `b` to `a`, if they differ.
-    pub back: Option<(Rate, Duration)>,
-    /// Local to a site, or between sites.
-    pub span: Span,
-}
-
-/// Extent of a cable.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Span {
-    /// Within a site.
-    #[default]
-    Local,
-    /// Between two external switches.
-    Wan {
-        /// True if the two switches pause each other while PFC is on.
-        pfc: bool,
-    },
-}
 
 /// Reason why a fabric cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 
 mod admission;
 mod build;
+mod cable;
 mod calm;
 mod classes;
 pub mod config;
@@ -41,7 +42,8 @@ mod trim_admission;
 mod watch;
 mod window;
 
-pub use build::{Blueprint, BuildError, Cable, Span};
+pub use build::{Blueprint, BuildError};
+pub use cable::{Cable, Span};
 pub use crossing::PartTransfer;
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::build::Cable;
+use crate::cable::Cable;
 use crate::packet::PortId;
 
 /// Ports of each node. Node `n` has the port ids `first_port[n]..first_port[n + 1]`, in the order of its cables.

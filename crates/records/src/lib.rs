@@ -25,6 +25,7 @@ mod summary;
 mod summary_fabric;
 mod summary_schema;
 mod training;
+mod training_record;
 mod waits;
 
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
@@ -54,5 +55,6 @@ pub use summary::{
 };
 pub use summary_fabric::{FabricSummary, TierSummary};
 pub use summary_schema::{Object, SUMMARY};
-pub use training::{TrainingRecord, TrainingSummary};
+pub use training::TrainingSummary;
+pub use training_record::TrainingRecord;
 pub use waits::{WaitKind, WaitRecord};

@@ -16,7 +16,7 @@ use crate::format::Quantity;
 use crate::middlebox::MiddleboxTotals;
 use crate::names::named_enum;
 use crate::series::SeriesSample;
-use crate::training::TrainingRecord;
+use crate::training_record::TrainingRecord;
 use crate::waits::WaitRecord;
 
 kinds! {

@@ -8,31 +8,7 @@ use crate::described::described;
 use crate::exposure::IterationSummary;
 use crate::format::ns;
 use crate::records::{JobRecord, RunResult};
-
-/// Work of an iteration of training.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TrainingRecord {
-    /// Number of GPUs.
-    pub gpus: u32,
-    /// Number of sequences.
-    pub sequences: u64,
-    /// Number of tokens.
-    pub tokens: u64,
-    /// Operations of the model for these tokens, in 10^6.
-    pub megaflops: u64,
-    /// Scale of the workload in 10^-9: its messages and computations are those of this part of the work.
-    pub scale_ppb: u32,
-    /// Peak rate of a GPU in 10^9 operations per second, if it is known.
-    pub peak_gigaflops: Option<u64>,
-    /// Time in which a GPU computes, the mean over GPUs.
-    pub busy_ps: u64,
-}
-
-impl TrainingRecord {
-    fn scale(&self) -> f64 {
-        f64::from(self.scale_ppb) * 1e-9
-    }
-}
+use crate::training_record::TrainingRecord;
 
 described! {
     /// Training of a workload group, as means over its finished iterations. The first is left out if there are more,

@@ -23,7 +23,7 @@ pub(crate) fn members<'a>(
     let mut placer = Placer::new(scenario, env);
     for (name, pool) in &scenario.pools {
         if let Some(hosts) = pool.named() {
-            placer.name(name, pool, hosts)?;
+            placer.name(name, pool, &hosts)?;
         }
     }
     let sized = || scenario.pools.iter().filter_map(|(name, pool)| Some((name, pool, pool.size()?)));

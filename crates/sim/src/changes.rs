@@ -9,12 +9,13 @@ use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology, Ways};
 use pathweave_transport::PortChange;
 use pathweave_units::{Duration, HostId, QpNum, Rate, Time};
 
-use crate::chosen_routes::{ChosenRoutes, switch_routes};
+use crate::chosen_routes::ChosenRoutes;
 use crate::faults::{Action, Entry};
 use crate::locked_shards::LockedShards;
 use crate::network::Network;
 use crate::routes::View;
 use crate::spec::{RouteChoice, SimSpec};
+use crate::switch_routes::switch_routes;
 
 impl<const C: usize> LockedShards<'_, '_, C> {
     /// Applies an entry of the fault agenda.

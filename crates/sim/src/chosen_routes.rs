@@ -4,9 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use pathweave_fabric::config::Shares;
-use pathweave_fabric::{
-    Attachment, PairRoutes, PortId, PortMap, PortNumbers, RouteHop, RoutePath, SourceRoutes, SwitchRoutes,
-};
+use pathweave_fabric::{Attachment, PortId, PortMap, RouteHop, RoutePath, SourceRoutes};
 use pathweave_policy::{PathState, PathView};
 use pathweave_topo::{
     Hop, LinkId, NodeId, PathSets, Routing, Topology, leading_ports, max_flow, rate_of_ports,
@@ -15,9 +13,7 @@ use pathweave_units::{HostId, PathId, Rate};
 
 use crate::config::NetworkConfig;
 use crate::paths::{PathProfile, profile};
-use crate::plan::NetworkPlan;
 use crate::route_headers::RouteHeaders;
-use crate::routes::{self, View};
 use crate::spec::RouteChoice;
 
 /// Routes as of the last time routing was updated.
@@ -59,7 +55,7 @@ impl ChosenRoutes {
         }
     }
 
-    /// Returns the next hops of the switches over the links that are up, from which [`switch_routes`] are made, or
+    /// Returns the next hops of the switches over the links that are up, from which [`switch_routes`](crate::switch_routes::switch_routes) are made, or
     /// `None` if sources choose paths.
     pub(crate) fn of_switches(
         &self,
@@ -184,69 +180,7 @@ impl ChosenRoutes {
     }
 }
 
-/// Computes the routes of a shard's switches for the links as routing sees them. `routing` holds the next hops if
-/// switches choose them.
-pub(crate) fn switch_routes(
-    (plan, numbers): (&NetworkPlan, &PortNumbers),
-    choice: &RouteChoice,
-    routing: Option<&Routing>,
-    view: &View<'_>,
-) -> Vec<SwitchRoutes> {
-    match choice {
-        RouteChoice::Switches | RouteChoice::SenderSwitches(_) => {
-            let routing = routing.expect("switches choose routes");
-            routes::routes(numbers, routing, view, plan.shares)
-        }
-        RouteChoice::NextHops(sets) => next_hops((plan, numbers), sets, view),
-        RouteChoice::Sources(_) => {
-            let lists = plan.lists.as_ref().expect("sources choose explicit paths");
-            view.topology.switches().iter().map(|_| SwitchRoutes::Source(Arc::clone(lists))).collect()
-        }
-    }
-}
-
-/// Returns for each switch of a shard the next hops of the explicit paths whose links are all up.
-fn next_hops(
-    (plan, numbers): (&NetworkPlan, &PortNumbers),
-    sets: &PathSets,
-    view: &View<'_>,
-) -> Vec<SwitchRoutes> {
-    let (topology, map) = (view.topology, &plan.map);
-    let owns = |switch: usize| numbers.owns(topology.switch_node(switch).0);
-    let local = |switch: usize, port: PortId| {
-        let node = topology.switch_node(switch).0;
-        numbers.ports(node).start + (port - map.ports(node).start)
-    };
-    let mut attached = vec![Vec::new(); topology.switches().len()];
-    for host in (0..topology.hosts()).map(HostId) {
-        for (port, to_host) in topology.ports(host.into()).iter().zip(ports_to(topology, map, host)) {
-            let switch = topology.switch_index(port.peer).expect("explicit paths begin at switches");
-            if owns(switch) {
-                attached[switch].push((host, local(switch, to_host)));
-            }
-        }
-    }
-    let edge_of: Arc<[u32]> = (0..topology.hosts()).map(|host| sets.edge_of(HostId(host))).collect();
-    let edges = sets.edges().len() as u32;
-    let of_switch = |hosts| PairRoutes::new(Arc::clone(&edge_of), edges, hosts);
-    let mut routes: Vec<PairRoutes> = attached.into_iter().map(of_switch).collect();
-    for pair in (0..edges).flat_map(|from| (0..edges).map(move |to| (from, to))) {
-        let alive = |path: &&[Hop]| path.iter().all(|hop| (view.alive)(hop.link()));
-        for hop in sets.between_edges(pair.0, pair.1).filter(alive).flatten() {
-            let (at_a, at_b) = map.ends(hop.link().index());
-            let switch = topology.switch_index(hop.reversed().end(topology)).expect("hosts forward nothing");
-            if owns(switch) {
-                routes[switch].add(pair, local(switch, if hop.from_a() { at_a } else { at_b }));
-            }
-        }
-    }
-    let made = routes.into_iter().enumerate().map(|(switch, routes)| match owns(switch) {
-        true => SwitchRoutes::Pairs(Box::new(routes)),
-        false => SwitchRoutes::Elsewhere,
-    });
-    made.collect()
-}
-
+/// Returns the explicit paths between all edges as lists of ports.
 pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets) -> SourceRoutes {
     let hosts = (0..topology.hosts()).map(HostId);
     let hosts =
@@ -265,7 +199,7 @@ pub(crate) fn source_routes(topology: &Topology, map: &PortMap, sets: &PathSets)
 }
 
 /// Returns the egress ports of switches that lead to a host, in the order of its NIC ports.
-fn ports_to(topology: &Topology, map: &PortMap, host: HostId) -> Vec<PortId> {
+pub(crate) fn ports_to(topology: &Topology, map: &PortMap, host: HostId) -> Vec<PortId> {
     let ports = topology.ports(host.into()).iter();
     let ends = ports.map(|port| (port, map.ends(port.link.index())));
     ends.map(|(port, (at_a, at_b))| if port.is_a { at_b } else { at_a }).collect()

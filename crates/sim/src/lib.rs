@@ -55,6 +55,7 @@ mod shard;
 mod side;
 mod spec;
 mod switch_classes;
+mod switch_routes;
 mod tap;
 mod transfer;
 mod waits;

@@ -9,7 +9,7 @@ use pathweave_topo::{LinkId, NodeId, Topology};
 use pathweave_transport::{Endpoint, EndpointConfig};
 use pathweave_units::{Duration, HostId, PathId};
 
-use crate::chosen_routes::{ChosenRoutes, switch_routes};
+use crate::chosen_routes::ChosenRoutes;
 use crate::departures::DepartureLog;
 use crate::edge;
 use crate::host::{Content, Host};
@@ -20,6 +20,7 @@ use crate::partition::ShardLayout;
 use crate::plan::{NetworkPlan, cable_of};
 use crate::routes::View;
 use crate::spec::{ErrorSource, RouteChoice, SimError, SimSpec};
+use crate::switch_routes::switch_routes;
 
 /// The fabric of a shard, with its routes and the state of all links.
 pub(crate) struct Network<const C: usize> {

@@ -1,7 +1,6 @@
 //! Creation of a connection's queue pairs: the parameters of their policies, and the random streams that these use.
 
 use pathweave_execution::ConnId;
-use pathweave_fabric::config::SwitchClasses;
 use pathweave_policy::{
     Adapt, Awaited, FabricEnv, FullBufferAction, MeasuredSection, PathView, PolicyConfig, PolicyEnv, Ports,
     Scheme,
@@ -79,19 +78,6 @@ impl<const C: usize> Network<C> {
             return distinct_paths(self, pair, ports, scheme.paths_over(ports.len() as u16));
         }
         views
-    }
-}
-
-/// Returns the action of full buffers. Of several, the one that schemes must be prepared for: silent drops, then
-/// trims.
-pub(crate) fn when_full(classes: &SwitchClasses) -> FullBufferAction {
-    let each = || classes.each();
-    if each().any(|switch| !switch.trim.enabled && !switch.pfc.enabled) {
-        FullBufferAction::Drop
-    } else if each().any(|switch| switch.trim.enabled) {
-        FullBufferAction::Trim
-    } else {
-        FullBufferAction::Pause
     }
 }
 

@@ -9,10 +9,9 @@ use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology};
 
 use crate::chosen_routes::{ChosenRoutes, source_routes};
 use crate::ideal::data_wire_bytes;
-use crate::opening::when_full;
 use crate::partition::ShardLayout;
 use crate::spec::{RouteChoice, SimError, SimSpec};
-use crate::switch_classes::switch_classes;
+use crate::switch_classes::{switch_classes, when_full};
 
 /// Immutable description of the network, which all shards of a process share.
 pub(crate) struct NetworkPlan {

@@ -1,6 +1,7 @@
 //! Settings of the switches of a network: their classes, and what links between them require.
 
 use pathweave_fabric::config::{ClassError, SwitchClasses, SwitchConfig, SwitchFor, SwitchPlace, SwitchRole};
+use pathweave_policy::FullBufferAction;
 use pathweave_topo::{LinkId, NodeId, Switch, Topology};
 use pathweave_units::Duration;
 
@@ -127,5 +128,18 @@ fn setting_of_pfc(topology: &Topology, config: &SwitchConfig, node: NodeId) -> (
     match tables.iter().rev().find(sets) {
         Some((number, table)) => (Some(*number), format!("[[switch.for]] with {}", table.selection())),
         None => (None, "[switch.pfc]".to_owned()),
+    }
+}
+
+/// Returns the action of full buffers. Of several, the one that schemes must be prepared for: silent drops, then
+/// trims.
+pub(crate) fn when_full(classes: &SwitchClasses) -> FullBufferAction {
+    let each = || classes.each();
+    if each().any(|switch| !switch.trim.enabled && !switch.pfc.enabled) {
+        FullBufferAction::Drop
+    } else if each().any(|switch| switch.trim.enabled) {
+        FullBufferAction::Trim
+    } else {
+        FullBufferAction::Pause
     }
 }

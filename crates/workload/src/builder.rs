@@ -16,7 +16,7 @@ use crate::graph::{
     BandwidthBytes, Compute, CoreId, Group, GroupId, Job, JobId, Label, MAX_MESSAGE_SIZE, Message, Moment,
     OWN, PROCESS_BITS, TrainingWork,
 };
-use crate::kinds::TrainingMemory;
+use crate::training_memory::TrainingMemory;
 
 /// Largest number of tasks in a graph.
 pub const MAX_TASKS: usize = 1 << 28;

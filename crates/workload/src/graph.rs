@@ -4,7 +4,7 @@ use pathweave_units::{Bytes, Duration, HostId, Time};
 
 use crate::edges::Edges;
 use crate::fold::Folding;
-use crate::kinds::TrainingMemory;
+use crate::training_memory::TrainingMemory;
 
 /// Number of bits of a process's number on its host, in the label of a connection.
 pub(crate) const PROCESS_BITS: u32 = 15;

@@ -50,6 +50,7 @@ mod stragglers;
 #[cfg(test)]
 mod testing;
 mod to_chakra;
+mod training_memory;
 
 pub use algorithm::Algorithm;
 pub use architecture::{Architecture, Attention, Embeddings, Experts, Window, parse_config_json, published};
@@ -82,9 +83,10 @@ pub use kinds::{
     FlowFormat, FlowHost, FlowSpec, Flows, Goal, GpuData, GpuModel, GroupSize, Incast, LoadOf, Model,
     ModelChoice, ModelFile, Moe, Nccl, Optimizer, Pairs, Pattern, Permutation, Pipeline, PipelineSchedule,
     Placement, Poisson, Precision, Recomputation, RingAllReduce, Schedule, SimAi, Traffic, Training,
-    TrainingMemory, Transformer, TransformerModel, builtin_simai, check_flows,
+    Transformer, TransformerModel, builtin_simai, check_flows,
 };
 pub use progress::Progress;
 pub use registry::{FieldInfo, WorkloadInfo, workloads};
 pub use stragglers::{Jitter, Slow, Stragglers};
 pub use to_chakra::{ChakraTrace, to_chakra};
+pub use training_memory::TrainingMemory;

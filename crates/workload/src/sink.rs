@@ -20,8 +20,8 @@ use crate::graph::{
     TrainingWork,
 };
 use crate::hosts::{HostList, UnknownHosts};
-use crate::kinds::TrainingMemory;
 use crate::stragglers::{Pace, Stragglers, parse_trace};
+use crate::training_memory::TrainingMemory;
 
 /// Largest size of a file, bytes. Larger files are rejected, so that a wrong path cannot fill the memory.
 pub(crate) const MAX_FILE_BYTES: u64 = 4 << 30;

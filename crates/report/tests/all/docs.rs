@@ -112,6 +112,8 @@ fn the_summary_has_exactly_the_documented_fields() {
     let mut run = run("small", Shape::SMALL);
     run.middleboxes.push(MiddleboxTotals::default());
     run.departures = Departures { gaps: vec![Gaps::default()], lengths: vec![PathLength::default()] };
+    run.jobs[0].training =
+        Some(TrainingRecord { gpus: 2, tokens: 1, scale_ppb: 1, ..TrainingRecord::default() });
     let json = serde_json::to_value(Summary::from_run(&run)).unwrap();
     let keys = |value: &serde_json::Value| -> BTreeSet<String> {
         value.as_object().expect("an object").keys().cloned().collect()
@@ -128,6 +130,7 @@ fn the_summary_has_exactly_the_documented_fields() {
         ("jobs.by_group[]", &json["jobs"]["by_group"][0]),
         ("jobs.longest[]", &json["jobs"]["longest"][0]),
         ("iterations[]", &json["iterations"][0]),
+        ("training[]", &json["training"][0]),
         ("critical_paths[]", &json["critical_paths"][0]),
         ("middleboxes[]", &json["middleboxes"][0]),
         ("departures", &json["departures"]),

@@ -1,6 +1,6 @@
 //! Pools: sets of hosts for workloads, such as the jobs of several tenants.
 
-use pathweave_workload::HostList;
+use pathweave_workload::{HostList, HostRef};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,9 +11,13 @@ use crate::text::{Diagnostic, FieldPath, closest_name};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a number of hosts, hosts by name, or a table")]
 pub enum Pool {
-    /// Hosts alone. A number of hosts is drawn with the seed.
-    Hosts(PoolHosts),
-    /// Hosts with the rule by which they are chosen.
+    /// Number of hosts, drawn with the seed.
+    Count(u32),
+    /// Hosts whose names match this pattern.
+    Pattern(String),
+    /// Hosts by number, name or pattern. Workloads number them in this order.
+    List(Vec<HostRef>),
+    /// Hosts chosen by a rule.
     Placed(PlacedPool),
 }
 
@@ -47,20 +51,10 @@ pub struct PlacedPool {
 pub enum PoolHosts {
     /// Number of hosts.
     Count(u32),
-    /// Hosts by number, name or pattern. Workloads number them in this order.
-    Named(HostList),
-}
-
-impl PoolHosts {
-    /// Returns the problem of a set without hosts.
-    fn error(&self, path: FieldPath) -> Option<Diagnostic> {
-        let text = match self {
-            PoolHosts::Count(0) => "0",
-            PoolHosts::Named(list) if list.is_empty() => "[]",
-            _ => return None,
-        };
-        Some(out_of_range(path, text, "1 host or more"))
-    }
+    /// Hosts whose names match this pattern.
+    Pattern(String),
+    /// Hosts by number, name or pattern.
+    List(Vec<HostRef>),
 }
 
 /// Rule by which the hosts of a pool are chosen.
@@ -85,27 +79,29 @@ pub(crate) enum PoolSize {
 }
 
 impl Pool {
-    fn hosts(&self) -> Option<&PoolHosts> {
-        match self {
-            Pool::Hosts(hosts) => Some(hosts),
-            Pool::Placed(placed) => placed.hosts.as_ref(),
-        }
-    }
-
     /// Returns the named hosts, if hosts are named.
-    pub(crate) fn named(&self) -> Option<&HostList> {
-        match self.hosts() {
-            Some(PoolHosts::Named(list)) => Some(list),
-            _ => None,
+    pub(crate) fn named(&self) -> Option<HostList> {
+        match self {
+            Pool::Pattern(pattern) => Some(HostList::Pattern(pattern.clone())),
+            Pool::List(list) => Some(HostList::List(list.clone())),
+            Pool::Placed(PlacedPool { hosts: Some(PoolHosts::Pattern(pattern)), .. }) => {
+                Some(HostList::Pattern(pattern.clone()))
+            }
+            Pool::Placed(PlacedPool { hosts: Some(PoolHosts::List(list)), .. }) => {
+                Some(HostList::List(list.clone()))
+            }
+            Pool::Count(_) | Pool::Placed(_) => None,
         }
     }
 
     /// Returns the size, if hosts are not named.
     pub(crate) fn size(&self) -> Option<PoolSize> {
-        match self.hosts() {
-            Some(PoolHosts::Count(hosts)) => Some(PoolSize::Hosts(*hosts)),
-            Some(PoolHosts::Named(_)) => None,
-            None => self.placed()?.servers.map(PoolSize::Servers),
+        match self {
+            Pool::Count(hosts) | Pool::Placed(PlacedPool { hosts: Some(PoolHosts::Count(hosts)), .. }) => {
+                Some(PoolSize::Hosts(*hosts))
+            }
+            Pool::Placed(placed) if placed.hosts.is_none() => placed.servers.map(PoolSize::Servers),
+            _ => None,
         }
     }
 
@@ -130,8 +126,12 @@ impl Pool {
     ) -> Vec<Diagnostic> {
         let mut found = Vec::new();
         match self {
-            Pool::Hosts(hosts) => found.extend(hosts.error(path.clone())),
+            Pool::Count(0) => found.push(out_of_range(path.clone(), "0", "1 host or more")),
+            Pool::List(list) if list.is_empty() => {
+                found.push(out_of_range(path.clone(), "[]", "1 host or more"));
+            }
             Pool::Placed(placed) => placed.errors(path, own, names, &mut found),
+            _ => {}
         }
         found
     }
@@ -154,11 +154,16 @@ impl PlacedPool {
                 let finding = Diagnostic::new(path.clone(), format!("pool \"{own}\" has no hosts"));
                 found.push(finding.allowed("set `hosts` or `servers`"));
             }
-            (Some(hosts), None) => found.extend(hosts.error(path.key("hosts"))),
+            (Some(PoolHosts::Count(0)), None) => {
+                found.push(out_of_range(path.key("hosts"), "0", "1 host or more"));
+            }
+            (Some(PoolHosts::List(list)), None) if list.is_empty() => {
+                found.push(out_of_range(path.key("hosts"), "[]", "1 host or more"));
+            }
             (None, Some(0)) => found.push(out_of_range(path.key("servers"), "0", "1 server or more")),
             _ => {}
         }
-        if matches!(self.hosts, Some(PoolHosts::Named(_))) {
+        if matches!(self.hosts, Some(PoolHosts::Pattern(_) | PoolHosts::List(_))) {
             for (is_set, field) in
                 [(self.placement.is_some(), "placement"), (!self.within.is_empty(), "within")]
             {

@@ -19,6 +19,7 @@ mod looks;
 mod maps;
 pub mod model;
 mod observe;
+mod open_claims;
 mod overview;
 mod page;
 mod picture;

@@ -47,3 +47,18 @@ pub(crate) fn unknown<'a>(
 pub(crate) fn in_file(file: impl Into<String>, message: impl Into<String>) -> ValidateError {
     ValidateError::File { file: file.into(), message: message.into() }
 }
+
+/// Reason why a case was not completed.
+#[derive(Debug)]
+pub enum RunError {
+    /// The user interrupted the program.
+    Interrupted,
+    /// The case cannot be run.
+    Failed(ValidateError),
+}
+
+impl From<ValidateError> for RunError {
+    fn from(why: ValidateError) -> Self {
+        RunError::Failed(why)
+    }
+}

@@ -17,7 +17,7 @@ mod ports;
 mod run;
 
 pub use catalogue::{Case, Catalogue, HARDWARE, ONE_PORT, PACKETS, load_all};
-pub use error::ValidateError;
+pub use error::{RunError, ValidateError};
 pub use figures::{Curve, Figures, flows_digest};
 pub use judge::{CaseRuns, Outcome, Row};
 pub use law::Law;
@@ -31,4 +31,4 @@ pub use model::{
 };
 pub use packets::{ValidityCounts, markdown, table_cell};
 pub use page::{Settings, html};
-pub use run::{RunError, runs};
+pub use run::runs;

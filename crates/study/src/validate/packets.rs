@@ -7,10 +7,10 @@ use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 
 use crate::validate::catalogue::{Case, PACKETS};
+use crate::validate::error::RunError;
 use crate::validate::judge::{CaseRuns, Outcome, Row};
 use crate::validate::model::{Band, Packets};
 use crate::validate::pair::{self, Side, mean_us};
-use crate::validate::run::RunError;
 
 /// Field that selects the fidelity.
 const FIDELITY: &str = "run.fidelity";

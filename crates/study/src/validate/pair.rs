@@ -5,8 +5,8 @@ use pathweave_scenario::Loaded;
 use toml::Table;
 
 use crate::validate::catalogue::Case;
+use crate::validate::error::RunError;
 use crate::validate::judge::CaseRuns;
-use crate::validate::run::RunError;
 
 /// One run of the pair.
 pub(crate) struct Side {

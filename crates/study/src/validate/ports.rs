@@ -5,10 +5,10 @@ use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 
 use crate::validate::catalogue::Case;
+use crate::validate::error::RunError;
 use crate::validate::judge::{CaseRuns, Row};
 use crate::validate::model::{Band, OnePort};
 use crate::validate::pair::{self, Side, mean_us};
-use crate::validate::run::RunError;
 
 /// Field that selects the network.
 const NETWORK: &str = "topology.path";

@@ -5,26 +5,11 @@ use pathweave_scenario::Loaded;
 use toml::{Table, Value};
 
 use crate::validate::catalogue::Case;
-use crate::validate::error::ValidateError;
+use crate::validate::error::RunError;
 use crate::validate::figures::{Figures, completion_us, flows_digest};
 use crate::validate::judge::{CaseRuns, Outcome, judge};
 use crate::validate::law::HEADROOM;
 use crate::validate::model::{Bands, Experiment, MeasuredTable};
-
-/// Reason why a case was not completed.
-#[derive(Debug)]
-pub enum RunError {
-    /// The user interrupted the program.
-    Interrupted,
-    /// The case cannot be run.
-    Failed(ValidateError),
-}
-
-impl From<ValidateError> for RunError {
-    fn from(why: ValidateError) -> Self {
-        RunError::Failed(why)
-    }
-}
 
 /// Makes the runs of a case with `make` and judges them. `make` must record the CPU time of each run. `experiments`
 /// includes the experiments of the case.

@@ -3,8 +3,8 @@
 use pathweave_units::Bytes;
 use serde::{Deserialize, Serialize};
 
+use super::library::Library;
 use super::plan::{Operation, Plan};
-use super::planned::Library;
 use crate::algorithm::Algorithm;
 use crate::nccl::Gpu;
 

@@ -14,6 +14,7 @@ mod folded;
 mod graph_medium;
 mod halving;
 mod hierarchical;
+mod library;
 mod plan;
 mod planned;
 mod ring;
@@ -28,9 +29,9 @@ pub(crate) use cut::Partition;
 pub(crate) use declare::{Ranks, Through};
 use folded::FoldedMedium;
 pub(crate) use graph_medium::{GraphMedium, Sizes};
+pub use library::Library;
 pub use plan::Operation;
 pub(crate) use plan::{BadPlan, Plan};
-pub use planned::Library;
 pub(crate) use planned::Planned;
 pub(crate) use tree::{Tree, double_tree};
 

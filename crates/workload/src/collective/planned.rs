@@ -1,10 +1,10 @@
 //! Collectives of a trace: by this crate's algorithms or as NCCL executes them.
 
 use pathweave_units::HostId;
-use serde::{Deserialize, Serialize};
 
 use super::choice::Algorithms;
 use super::declare::{Ranks, Through};
+use super::library::Library;
 use super::plan::{BadPlan, Operation, Plan};
 use crate::counts::Counts;
 use crate::env::WorkloadEnv;
@@ -15,24 +15,6 @@ use crate::sink::{Steps, WorkloadBuilder};
 
 /// Messages of a collective of a trace above which loops of NCCL are merged. Jobs have thousands of collectives.
 const MOST_MESSAGES: u64 = 1 << 10;
-
-/// Library whose collectives a trace runs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Library {
-    /// The algorithms of the other fields, over hosts.
-    #[default]
-    Blocks,
-    /// NCCL, as `kind = "nccl"` executes it with its own choices, instead of the algorithms of the other fields.
-    Nccl,
-}
-
-impl Library {
-    /// Returns true for the default.
-    pub fn is_default(&self) -> bool {
-        *self == Library::default()
-    }
-}
 
 /// Collective to declare.
 pub(crate) enum Planned {

@@ -35,7 +35,7 @@ pub use simai::{BuiltinSimAi, SimAi, builtin_simai};
 pub use training::{Model, Training};
 pub use transformer::{
     ContextParallelism, FeedForward, GpuData, GpuModel, ModelChoice, ModelFile, Optimizer, PipelineSchedule,
-    Precision, Recomputation, TrainingMemory, Transformer, TransformerModel,
+    Precision, Recomputation, Transformer, TransformerModel,
 };
 
 use serde::{Deserialize, Serialize};

@@ -10,12 +10,14 @@ mod report;
 mod rows;
 mod text;
 mod training;
+mod training_report;
 
 pub use markdown::measured_markdown;
 pub use report::{Estimated, GenerationFit, MeasuredReport, MeasuredRow, RowState, Share};
 pub use rows::Role;
 
-pub use training::{FittedEfficiency, TrainingReport, TrainingRow, training_markdown, training_text};
+pub use training::{training_markdown, training_text};
+pub use training_report::{FittedEfficiency, TrainingReport, TrainingRow};
 
 pub(crate) use html::section;
 pub(crate) use report::report;

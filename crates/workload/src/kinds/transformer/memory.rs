@@ -1,42 +1,11 @@
 //! Memory of GPUs: weights, gradients, state of the optimizer, activations.
 
-use serde::Serialize;
-
 use super::Optimizer;
 use super::Recomputation;
 use super::gpu::GpuModel;
 use super::layers::STATE_BYTES;
 use super::staged::Staged;
-
-/// Memory that the fullest GPU of a job needs, in bytes. What frameworks and libraries take is left out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct TrainingMemory {
-    /// Name of the GPU.
-    pub gpu: &'static str,
-    /// Memory of the GPU.
-    pub available: u64,
-    /// Stage of the pipeline whose GPUs need the most.
-    pub stage: u32,
-    /// Weights.
-    pub weights: u64,
-    /// Gradients.
-    pub gradients: u64,
-    /// State of the optimizer: a copy of weights, and two moments, in 32 bits.
-    pub optimizer: u64,
-    /// Activations that the backward pass needs.
-    pub activations: u64,
-}
-
-impl TrainingMemory {
-    /// Returns the sum of all parts.
-    pub fn total(&self) -> u64 {
-        self.weights + self.gradients + self.optimizer + self.activations
-    }
-    /// Returns true if the GPU has enough memory.
-    pub fn fits(&self) -> bool {
-        self.total() <= self.available
-    }
-}
+use crate::training_memory::TrainingMemory;
 
 /// Returns the memory of the stage that needs the most.
 pub(super) fn of(job: &Staged<'_>, gpu: GpuModel) -> TrainingMemory {

@@ -19,7 +19,6 @@ mod tests;
 use serde::{Deserialize, Serialize};
 
 pub use self::gpu::{GpuData, GpuModel, Precision};
-pub use self::memory::TrainingMemory;
 pub use self::models::FeedForward;
 pub use self::names::{ModelChoice, ModelFile, TransformerModel};
 pub use self::schedule::PipelineSchedule;
