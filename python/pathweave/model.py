@@ -4793,12 +4793,12 @@ Policy: TypeAlias = (
 )
 
 
-# Hosts of a pool.
-PoolHosts: TypeAlias = int | HostList
-
-
 # Set of hosts for workloads that select it with `pool`.
-Pool: TypeAlias = PoolHosts | PlacedPool
+Pool: TypeAlias = int | str | list[HostRef] | PlacedPool
+
+
+# Hosts of a pool.
+PoolHosts: TypeAlias = int | str | list[HostRef]
 
 
 # Rule by which the hosts of a pool are chosen.

@@ -80,7 +80,7 @@ pub fn parse_nccl_tests(text: &str, file: &str) -> Result<NcclTests, FileError> 
     Ok(found)
 }
 
-/// Returns a line without the rank that mpirun ("[1,0]<stdout>:") or srun ("0: ") writes before it.
+/// Returns a line without the rank that mpirun (`[1,0]<stdout>:`) or srun (`0: `) writes before it.
 fn without_prefix(line: &str) -> &str {
     let line = line.split_once("]<stdout>:").map_or(line, |(_, rest)| rest).trim_start();
     match line.split_once(": ") {

@@ -1,7 +1,7 @@
 //! Collectives as NCCL executes them: messages with dependencies.
 //!
 //! [`Plan::new`] chooses algorithm, protocol and channels. [`Plan::run`] declares the messages on a medium
-//! ([`Wires`]): the graph, or in tests sets of contributions. Each channel carries a part of the vector, in loops of
+//! (`Wires`): the graph, or in tests sets of contributions. Each channel carries a part of the vector, in loops of
 //! chunks. A connection has slots, which the receiver frees when it has used their content.
 
 mod chunks;
