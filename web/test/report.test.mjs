@@ -44,7 +44,7 @@ test("figures are those of the summary", async (t) => {
     const all = summaries(name);
     // Of a single run the last column is of all flows.
     const figures = async (label) => {
-      const row = page.locator("#summary table").first().locator("tr", { has: page.locator("th", { hasText: new RegExp(`^${label}$`) }) });
+      const row = page.locator("#summary table tr", { has: page.locator("th", { hasText: new RegExp(`^${label}$`) }) }).first();
       const values = await row.locator("td[data-value]").evaluateAll((cells) => cells.map((c) => Number(c.dataset.value)));
       return all.length === 1 ? values.slice(-1) : values;
     };
@@ -167,7 +167,7 @@ test("choices redraw: distribution, run, theme", async (t) => {
 test("the first screen names the scenario, says what came out, and has three pictures", async (t) => {
   for (const [name, heading, verdict] of [
     ["small", /^small completed/, /^1,998 of 2,000 flows finished\. Their slowdown, .* has median [\d.]+ and P99 [\d.]+\. What limited the run: 2 flows did not finish: .*\. Faults: 1 began, the first at 1\.000 ms: on tor1 to spine2\.$/],
-    ["four", /^web & search: 4 runs side by side$/, /^ecmp is done first, after 2 ms; rps, qp16 and udmp are level with ecmp\.$/],
+    ["four", /^web & search: 4 runs side by side$/, /^no scheme finishes its jobs, so none has a job time\.$/],
   ]) {
     const page = await open(t, name);
     assert.match((await page.locator("h1").innerText()).trim(), heading);
@@ -183,7 +183,7 @@ test("the first screen names the scenario, says what came out, and has three pic
 test("ratios say which run is better", async (t) => {
   const page = await open(t, "four");
   const all = summaries("four");
-  const row = page.locator("#summary table").first().locator("tr", { has: page.locator("th", { hasText: /^FCT P99$/ }) });
+  const row = page.locator("#summary table tr", { has: page.locator("th", { hasText: /^FCT P99$/ }) }).first();
   const moods = await row.locator("td.ratio").evaluateAll((cells) => cells.map((c) => c.title));
   const p99 = all.map((s) => s.overall.fct_ns.p99);
   assert.deepEqual(moods, p99.slice(1).map((v) => (v < p99[0] ? "better" : "worse")));

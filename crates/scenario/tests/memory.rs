@@ -114,7 +114,7 @@ fn threads_have_copies() {
             // Each thread has an entry for every switch.
             "network" => assert!(four.bytes < one.bytes * 5 / 3, "{four:?}, {one:?}"),
             "routes" | "messages" | "samples" | "records" | "topology" | "program" | "hosts" => {
-                assert_eq!(four, one)
+                assert_eq!(four, one);
             }
             _ => assert!(four.bytes >= one.bytes, "{}", one.part),
         }

@@ -64,7 +64,7 @@ mod tests {
     /// Share of experiments in which an interval of mean 0 leaves out 0 at the first look at which it leaves out
     /// either 0 or 1: a claim whose limit is just below the true mean is then decided wrongly.
     fn wrong_decisions(looks: &Looks, of: impl Fn(&[f64]) -> Option<Estimate>) -> f64 {
-        const EXPERIMENTS: usize = 20_000;
+        const EXPERIMENTS: u32 = 20_000;
         let mut normal = Normal(7);
         let mut wrong = 0;
         for _ in 0..EXPERIMENTS {
@@ -78,7 +78,7 @@ mod tests {
                 }
             }
         }
-        wrong as f64 / EXPERIMENTS as f64
+        f64::from(wrong) / f64::from(EXPERIMENTS)
     }
 
     #[test]

@@ -114,8 +114,8 @@ impl Job<'_> {
         };
         let candidates = [
             (tensor.is_some() && data.is_some()).then_some((tensor.clone(), data.clone())),
-            data.is_some().then(|| (None, data)),
-            tensor.is_some().then(|| (tensor, None)),
+            data.is_some().then_some((None, data)),
+            tensor.is_some().then_some((tensor, None)),
         ];
         for (tensor, data) in candidates.into_iter().flatten() {
             let (tensor_ranks, replicas) = (least(&tensor, tp), least(&data, dp));

@@ -41,9 +41,9 @@ use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 /// while later work still computes. Experts are equally popular.
 ///
 /// Without `gpu`, `schedule` and the other fields of stages, all stages have the same layers; embedding and logits are
-/// divided evenly among them; all microbatches go forward, then all backward; and GPU = tensor rank + TP x (data rank
-/// + DP x stage). With one of these fields, each stage has layers and an order of its own: embeddings are at the
-/// first, logits at the last stage, and attention is causal.
+/// divided evenly among them; all microbatches go forward, then all backward; and the number of a GPU is
+/// (stage x DP + data rank) x TP + tensor rank. With one of these fields, each stage has layers and an order of its
+/// own: embeddings are at the first, logits at the last stage, and attention is causal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transformer {

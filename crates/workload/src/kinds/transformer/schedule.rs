@@ -167,7 +167,10 @@ mod tests {
                 break;
             }
         }
-        assert!(left.iter().all(|acts| acts.is_empty()), "stages wait for each other: {pipeline:?}");
+        assert!(
+            left.iter().all(std::collections::VecDeque::is_empty),
+            "stages wait for each other: {pipeline:?}"
+        );
         let busy = u64::from(microbatches * chunks) * (forward + backward + weights);
         (free.into_iter().max().unwrap_or(0), busy)
     }

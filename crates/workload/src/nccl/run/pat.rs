@@ -34,7 +34,7 @@ impl Plan {
         for step in 0..levels {
             let distance = 1 << if gather { levels - 1 - step } else { step };
             let mut sent = Vec::with_capacity(ranks);
-            for place in 0..ranks {
+            for (place, known) in arrived.iter().enumerate() {
                 // Distances of `place` from the origins of the trees in which it sends now.
                 let first = if gather { 0 } else { distance };
                 let end = if gather { ranks - distance } else { ranks };
@@ -45,7 +45,7 @@ impl Plan {
                 let (src, dst) = (at(place), at(to));
                 let (load, way) = (Load::Whole, self.way(src, dst));
                 let hop = Hop { src, dst, channel, bytes, way, load, action, piece };
-                sent.push((to % ranks, pipes.send(&hop, &arrived[place], &[])?));
+                sent.push((to % ranks, pipes.send(&hop, known, &[])?));
             }
             sent.into_iter().for_each(|(to, token)| arrived[to].push(token));
         }

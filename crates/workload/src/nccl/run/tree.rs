@@ -66,7 +66,7 @@ impl Plan {
                     arrived = self.to_head(pipes, (0, gpu), gpu as u32, (&whole, load))?;
                 }
                 if self.operation != Operation::ReduceScatter {
-                    self.from_head(pipes, (0, gpu), gpu as u32, (&whole, load), &arrived)?;
+                    self.send_from_head(pipes, (0, gpu), gpu as u32, (&whole, load), &arrived)?;
                 }
             }
         }
@@ -89,7 +89,7 @@ impl Plan {
                 let mut arrived = arrived?;
                 self.between(pipes, &trees[channel as usize / gpus % 2], &heads, &whole, &mut arrived)?;
                 for (server, arrived) in arrived.iter().enumerate() {
-                    self.from_head(pipes, (server, gpu), channel, part, arrived)?;
+                    self.send_from_head(pipes, (server, gpu), channel, part, arrived)?;
                 }
             }
         }
@@ -112,7 +112,7 @@ impl Plan {
         sent.collect()
     }
 
-    fn from_head<W: Wires>(
+    fn send_from_head<W: Wires>(
         &self,
         pipes: &mut Pipes<'_, W>,
         (server, head): (usize, usize),
