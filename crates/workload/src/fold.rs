@@ -35,6 +35,66 @@ pub(crate) fn smallest_step(
     (1..things).filter(|by| things.is_multiple_of(*by)).find_map(|by| Some((by, symmetry(by)?)))
 }
 
+/// Reason why no rank of a job represents another.
+pub(crate) const NOTHING_SYMMETRIC: &str = "no exchange of tensor ranks or of data-parallel replicas leaves both the network and all collectives as they are";
+
+/// Returns the symmetry of the network that moves the host of each rank to the host of rank `to(rank)`, or `None` if the
+/// network is changed by it. `hosts` has the host of each rank. Other hosts stay.
+pub(crate) fn symmetry_of(
+    topology: &Topology,
+    hosts: &[u32],
+    to: impl Fn(usize) -> usize,
+) -> Option<Automorphism> {
+    let mut image: Vec<u32> = (0..topology.hosts()).collect();
+    for (rank, &host) in hosts.iter().enumerate() {
+        image[host as usize] = hosts[to(rank)];
+    }
+    Automorphism::of_hosts(topology, &image)
+}
+
+/// Ranks (GPUs) that are simulated. Each represents the ranks that are symmetric to it.
+pub(crate) struct Representatives {
+    /// Representative of each rank.
+    representative: Vec<usize>,
+    /// Number of ranks that each simulated rank represents.
+    order: usize,
+}
+
+impl Representatives {
+    /// Creates the set from the representative of each rank, and the number of ranks that each represents.
+    pub(crate) fn new(representative: Vec<usize>, order: usize) -> Self {
+        Representatives { representative, order }
+    }
+    /// Returns the trivial case, in which each rank represents itself only.
+    pub(crate) fn none(ranks: usize) -> Self {
+        Representatives { representative: (0..ranks).collect(), order: 1 }
+    }
+    pub(crate) fn order(&self) -> usize {
+        self.order
+    }
+    pub(crate) fn representative(&self, rank: usize) -> usize {
+        self.representative[rank]
+    }
+    pub(crate) fn is_simulated(&self, rank: usize) -> bool {
+        self.representative[rank] == rank
+    }
+
+    /// Returns the folding of a network by these ranks. `hosts` has the host of each rank. Other hosts represent
+    /// themselves.
+    pub(crate) fn folding(
+        &self,
+        topology: &Topology,
+        hosts: &[u32],
+        symmetries: Vec<Automorphism>,
+    ) -> Folding {
+        let mut representative: Vec<HostId> = (0..topology.hosts()).map(HostId).collect();
+        for (rank, &host) in hosts.iter().enumerate() {
+            representative[host as usize] = HostId(hosts[self.representative(rank)]);
+        }
+        Folding { representative, symmetries, order: self.order as u32 }
+    }
+}
+
 /// Mapping of all hosts to the hosts of a folded graph.
 ///
 /// Symmetries of the network map the whole workload to itself. The graph has the tasks of one host of each

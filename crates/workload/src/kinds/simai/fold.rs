@@ -6,39 +6,14 @@
 
 use std::ops::Range;
 
-use pathweave_topo::{Automorphism, Topology};
-use pathweave_units::HostId;
+use pathweave_topo::Topology;
 
 use super::SimAi;
 use super::layout::GroupLayout;
 use super::play::{first_group, plan};
 use crate::env::WorkloadEnv;
 use crate::files::{SimAiComm, SimAiFile, Span};
-use crate::fold::{Folding, smallest_step};
-
-/// GPUs that are simulated. Each represents the GPUs that are symmetric to it.
-pub(super) struct Representatives {
-    /// Representative of each GPU.
-    representative: Vec<usize>,
-    /// Number of GPUs that each simulated GPU represents.
-    order: usize,
-}
-
-impl Representatives {
-    /// Returns the trivial case, in which each GPU represents itself only.
-    pub(super) fn none(gpus: usize) -> Self {
-        Representatives { representative: (0..gpus).collect(), order: 1 }
-    }
-    pub(super) fn order(&self) -> usize {
-        self.order
-    }
-    pub(super) fn representative(&self, gpu: usize) -> usize {
-        self.representative[gpu]
-    }
-    pub(super) fn is_simulated(&self, gpu: usize) -> bool {
-        self.representative[gpu] == gpu
-    }
-}
+use crate::fold::{Folding, NOTHING_SYMMETRIC, Representatives, smallest_step, symmetry_of};
 
 /// A permutation of all GPUs.
 #[derive(Clone, Copy)]
@@ -100,18 +75,13 @@ pub(super) fn find(
         if !comms.iter().all(unchanged) {
             return None;
         }
-        let mut moved: Vec<u32> = (0..topology.hosts()).collect();
-        for (gpu, &host) in hosts.iter().enumerate() {
-            moved[host as usize] = hosts[by.gpu(layout, gpu)];
-        }
-        Automorphism::of_hosts(topology, &moved)
+        symmetry_of(topology, hosts, |gpu| by.gpu(layout, gpu))
     };
     let (tp, blocks) = (layout.tp, layout.dp / layout.ep);
     let tensor = smallest_step(tp, |by| is_alike(Rotation::Tensor(by)));
     let data = smallest_step(blocks, |by| is_alike(Rotation::Data(by)));
     if tensor.is_none() && data.is_none() {
-        let why = "no exchange of tensor ranks or of data-parallel replicas leaves both the network and all collectives as they are";
-        return Err(why.to_owned());
+        return Err(NOTHING_SYMMETRIC.to_owned());
     }
     let by = [&tensor, &data].map(|found| found.as_ref().map(|(by, _)| *by));
     let [tensor_ranks, block_ranks] = [by[0].unwrap_or(tp), by[1].unwrap_or(blocks)];
@@ -120,11 +90,8 @@ pub(super) fn find(
         let (tensor, data, stage) = (gpu % tp, gpu / tp % layout.dp, gpu / tp / layout.dp);
         tensor % tensor_ranks + tp * (data % (block_ranks * layout.ep) + layout.dp * stage)
     };
-    let mut representative: Vec<HostId> = (0..topology.hosts()).map(HostId).collect();
-    for (gpu, &host) in hosts.iter().enumerate() {
-        representative[host as usize] = HostId(hosts[of_gpu(gpu)]);
-    }
     let symmetries = [tensor, data].into_iter().flatten().map(|(_, symmetry)| symmetry).collect();
-    let alike = Representatives { representative: (0..layout.gpus()).map(of_gpu).collect(), order };
-    Ok((alike, Folding { representative, symmetries, order: order as u32 }))
+    let alike = Representatives::new((0..layout.gpus()).map(of_gpu).collect(), order);
+    let folding = alike.folding(topology, hosts, symmetries);
+    Ok((alike, folding))
 }

@@ -6,7 +6,6 @@ use std::ops::Range;
 use pathweave_units::{Bytes, Duration};
 
 use super::count::Counter;
-use super::fold::Representatives;
 use super::layout::GroupLayout;
 use super::order::{self, Phase, Step, Until, Work};
 use super::{SimAi, count, fold};
@@ -15,6 +14,7 @@ use crate::collective::{BadPlan, Planned, Ranks, Through};
 use crate::env::WorkloadEnv;
 use crate::error::{FileError, WorkloadError};
 use crate::files::{SimAiComm, SimAiFile, Span};
+use crate::fold::Representatives;
 use crate::graph::{JobId, Moment, Parallelism};
 use crate::sink::WorkloadBuilder;
 

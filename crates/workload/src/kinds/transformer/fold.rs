@@ -5,34 +5,11 @@
 //! to a group with its ranks in the same order around a ring, and collectives must be unchanged by such a rotation.
 
 use pathweave_topo::{Automorphism, Topology};
-use pathweave_units::HostId;
 
 use super::axes::{Axes, Place, Span};
 use super::layers::Comm;
 use crate::collective::Algorithms;
-use crate::fold::{Folding, smallest_step};
-
-/// GPUs that are simulated. Each represents the GPUs that are symmetric to it.
-pub(super) struct Representatives {
-    representative: Vec<usize>,
-    order: usize,
-}
-
-impl Representatives {
-    /// Returns the trivial case, in which each GPU represents itself only.
-    pub(super) fn none(gpus: usize) -> Self {
-        Representatives { representative: (0..gpus).collect(), order: 1 }
-    }
-    pub(super) fn order(&self) -> usize {
-        self.order
-    }
-    pub(super) fn representative(&self, gpu: usize) -> usize {
-        self.representative[gpu]
-    }
-    pub(super) fn is_simulated(&self, gpu: usize) -> bool {
-        self.representative[gpu] == gpu
-    }
-}
+use crate::fold::{Folding, NOTHING_SYMMETRIC, Representatives, smallest_step, symmetry_of};
 
 /// Groups of a job by span and stage.
 pub(super) type Groups = Vec<(Span, Vec<Vec<Vec<usize>>>)>;
@@ -96,11 +73,7 @@ impl Job<'_> {
             if !self.is_unchanged_by(&|gpu| moved(gpu, tensor, data)) {
                 return None;
             }
-            let mut image: Vec<u32> = (0..topology.hosts()).collect();
-            for (gpu, &host) in self.hosts.iter().enumerate() {
-                image[host as usize] = self.hosts[moved(gpu, tensor, data)];
-            }
-            Automorphism::of_hosts(topology, &image)
+            symmetry_of(topology, self.hosts, |gpu| moved(gpu, tensor, data))
         };
         let tensor = smallest_step(tp, |by| symmetry(by, 0));
         let data = smallest_step(dp, |by| symmetry(0, by));
@@ -123,16 +96,11 @@ impl Job<'_> {
             if !self.represents(&representative) {
                 continue;
             }
-            let order = tp / tensor_ranks * (dp / replicas);
-            let mut hosts: Vec<HostId> = (0..topology.hosts()).map(HostId).collect();
-            for (gpu, &host) in self.hosts.iter().enumerate() {
-                hosts[host as usize] = HostId(self.hosts[representative[gpu]]);
-            }
+            let alike = Representatives::new(representative, tp / tensor_ranks * (dp / replicas));
             let symmetries = [tensor, data].into_iter().flatten().map(|(_, symmetry)| symmetry).collect();
-            let folding = Folding { representative: hosts, symmetries, order: order as u32 };
-            return Ok((Representatives { representative, order }, folding));
+            let folding = alike.folding(topology, self.hosts, symmetries);
+            return Ok((alike, folding));
         }
-        let why = "no exchange of tensor ranks or of data-parallel replicas leaves both the network and all collectives as they are";
-        Err(why.to_owned())
+        Err(NOTHING_SYMMETRIC.to_owned())
     }
 }

@@ -6,13 +6,13 @@ use std::ops::Range;
 use pathweave_units::{Bytes, Duration};
 
 use super::axes::{Axes, Span};
-use super::fold::{Groups, Job, Representatives};
+use super::fold::{Groups, Job};
 use super::layers::{ChunkParameters, ChunkWork, Comm, Ends, Layers, Step};
 use super::schedule::{Act, Pass, Pipeline};
 use crate::builder::{Draft, Stream};
 use crate::collective::{Algorithms, Plan, Ranks, Through};
 use crate::error::WorkloadError;
-use crate::fold::Fold;
+use crate::fold::{Fold, Representatives};
 use crate::graph::{JobId, Moment, Parallelism};
 use crate::sink::WorkloadBuilder;
 
