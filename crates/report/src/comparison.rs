@@ -3,6 +3,7 @@
 use pathweave_records::{GroupJobs, Summary};
 use serde::Serialize;
 
+use crate::export::quoted;
 use crate::judge::{Judgement, Measure};
 use crate::metrics::figures;
 use crate::overview;
@@ -116,14 +117,6 @@ impl Verdict {
 
 fn number_or_nothing(value: Option<f64>) -> String {
     value.map_or(String::new(), |value| value.to_string())
-}
-
-fn quoted(text: &str) -> String {
-    if text.contains([',', '"', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text.to_owned()
-    }
 }
 
 #[cfg(test)]

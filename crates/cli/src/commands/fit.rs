@@ -1,7 +1,8 @@
 //! `pathweave fit`: two numbers of NCCL's collectives, fitted to measurements of a real cluster.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::PathBuf;
 
 use clap::Args;
 use pathweave_scenario::nccl::{Gpu, parse_nccl_tests};
@@ -10,6 +11,7 @@ use pathweave_study::fit::{FitError, FitRole, UserFit, fit_measurements, snippet
 
 use super::nccl::{Collective, operation};
 use crate::failure::{Failure, Outcome};
+use crate::output::Output;
 use crate::terminal;
 
 /// Largest size of a file with measurements.
@@ -43,10 +45,12 @@ pub(crate) struct FitArgs {
 }
 
 pub(crate) fn fit(args: &FitArgs) -> Result<Outcome, Failure> {
+    // A place that cannot be written is found before the simulations.
+    let output = args.out.as_deref().map(Output::create).transpose()?;
     let found = fitted(args)?;
     let toml = snippet(&found);
-    if let Some(path) = &args.out {
-        std::fs::write(path, &toml).map_err(|why| unusable(path, &why.to_string()))?;
+    if let Some(output) = output {
+        output.write(|to| to.write_all(toml.as_bytes()))?;
     }
     terminal::out(&match (args.json, &args.out) {
         (true, _) => super::json(&found),
@@ -56,13 +60,9 @@ pub(crate) fn fit(args: &FitArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn unusable(path: &Path, why: &str) -> Failure {
-    Failure::Input(format!("{}: {why}", path.display()))
-}
-
 fn fitted(args: &FitArgs) -> Result<UserFit, Failure> {
     let measured = read_text_file(&args.measured, MOST_BYTES)
-        .map_err(|why| unusable(&args.measured, &format!("cannot read it: {why}")))?;
+        .map_err(|why| Failure::Input(format!("{}: cannot read it: {why}", args.measured.display())))?;
     let tests = parse_nccl_tests(&measured, &args.measured.display().to_string())
         .map_err(|why| Failure::Input(why.to_string()))?;
     let loaded = Loaded::read(&args.scenario, &Changes { set: args.set.clone(), ..Changes::default() })?;

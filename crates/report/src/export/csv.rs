@@ -40,7 +40,7 @@ fn number(out: &mut impl Write, value: Option<impl std::fmt::Display>) -> io::Re
 
 /// Quotes a text that may contain a comma, a quote or a line break. A text that spreadsheets would take for a formula
 /// gets an apostrophe.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let plain = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     if text.contains([',', '"', '\n', '\r']) {
         format!("\"{plain}{}\"", text.replace('"', "\"\""))

@@ -5,5 +5,6 @@ mod fct;
 mod perfetto;
 
 pub use csv::flows_csv;
+pub(crate) use csv::quoted;
 pub use fct::{FctEnd, FctFormat, fct};
 pub use perfetto::perfetto;

@@ -12,8 +12,7 @@ use serde::Deserialize;
 
 use super::rows::Role;
 use super::training_report::{BAR, FittedEfficiency, TrainingReport, TrainingRow};
-use crate::validate::error::RunError;
-use crate::validate::error::{ValidateError, in_file, unknown};
+use crate::validate::error::{RunError, ValidateError, in_file, unknown};
 use crate::validate::judge::{CaseRuns, Row};
 use crate::validate::model::Measured;
 
