@@ -18,9 +18,8 @@ use crate::{ConfigError, HostEnv, PolicyEnv};
 /// Receivers grant credit, and senders send as far as they have credit. Default: Ultra Ethernet's receiver-based
 /// congestion control (RCCC), as in uet-htsim 40ccb05.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreditConfig {
     /// Unit of credit (quantum): `{ bytes = "256B" }` is a number of bytes on the wire, headers included; "packet" is
     /// a packet of any size. Default `{ bytes = "256B" }` (RCCC).
@@ -55,9 +54,8 @@ pub struct CreditConfig {
 
 /// Reaction of a receiver to a fabric that cannot carry what it grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FabricControl {
     /// No reaction.
     #[default]
@@ -69,9 +67,8 @@ pub enum FabricControl {
 /// Control of the share of the link at which a receiver grants: uet-htsim's control of oversubscribed trees
 /// (`oversubscribed_cc`, 40ccb05), whose values are the defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FabricPace {
     /// Interval between changes of the share, in round trips of the idle network, varied at random by up to a
     /// quarter. Default 1.5.
@@ -110,9 +107,8 @@ impl FabricPace {
 
 /// Unit of credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Quantum {
     /// Bytes on the wire.
     Bytes(Bytes),
@@ -122,9 +118,8 @@ pub enum Quantum {
 
 /// Bytes of the receiver's link that a grant occupies in pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GrantCost {
     /// The bytes that it grants.
     Granted,
@@ -136,9 +131,8 @@ macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$choice_doc:meta])* $choice:ident),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name { $($(#[$choice_doc])* $choice),* }
     };
 }

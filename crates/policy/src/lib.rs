@@ -49,7 +49,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(test, feature = "schema"))]
+#[cfg(any(test, feature = "serde"))]
 extern crate std;
 
 pub mod ack_clock;

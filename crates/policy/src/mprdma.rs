@@ -27,9 +27,8 @@ use crate::{
 
 /// Effect of a mark on the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Decrease {
     /// Every marked acknowledgement removes half a packet (NSDI 2018).
     #[default]
@@ -52,9 +51,8 @@ impl fmt::Display for Decrease {
 
 /// Parameters of MP-RDMA.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MpRdmaConfig {
     /// Effect of a mark on the window: "half_packet" (default), "half_window" or "half_window_each_mark".
     pub decrease: Decrease,

@@ -17,9 +17,8 @@ use crate::{
 
 /// Effect of the peer's acknowledgements on the congestion control of a flow to another site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum E2eMode {
     /// No effect, as in the paper: once the edge is silent, a flow that was slowed down stays slow.
     None,
@@ -31,9 +30,8 @@ pub enum E2eMode {
 
 /// Reflex: congestion control by the edge switch of the own site.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReflexConfig {
     /// Congestion control.
     pub cc: CcConfig,

@@ -27,9 +27,8 @@ macro_rules! policies {
     ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
         /// A policy with its parameters. Serves as its factory.
         #[derive(Clone, Debug, PartialEq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[allow(clippy::large_enum_variant, reason = "a scenario has a handful of them")]
         pub enum PolicyConfig {
             $( $(#[$doc])* $name($config), )*

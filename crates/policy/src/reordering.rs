@@ -7,9 +7,8 @@ use crate::{ConfigError, Recovery};
 
 /// Reports of the receiver about packets that arrive ahead of a gap, in addition to acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reordering {
     /// No reports: the sender detects losses by itself.
     #[default]
@@ -22,9 +21,8 @@ pub enum Reordering {
 /// Rules by which a receiver declares a missing packet lost (IRN's selective repeat, with the notices of DLBF,
 /// section III-D).
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportPolicy {
     /// Shortest time after which a packet that is still missing is reported again. Default 4 us (ConWeave simulator,
     /// NACK interval).
@@ -60,9 +58,8 @@ impl Default for ReportPolicy {
 
 /// Effect of an unmarked notice, besides requesting copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CleanNotice {
     /// The announced packets do not count as lost for `wait`, as with a marked notice. The requested copies are a
     /// round trip away; until then every packet of the new path would indicate a loss.
@@ -74,9 +71,8 @@ pub enum CleanNotice {
 
 /// Treatment of a marked packet that had arrived before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CopyMarks {
     /// No congestion notification: copies must not reduce the rate.
     #[default]

@@ -16,9 +16,8 @@ use crate::{
 /// `{ base = "rps", paths = 64 }`. Merging is by table, except that a `kind` that differs from the base's replaces
 /// its table as a whole.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scheme {
     /// Policy: decides when a packet may leave, and on which path.
     pub policy: PolicyConfig,
@@ -228,9 +227,8 @@ fn is_any(ports: &Ports) -> bool {
 
 /// Choice of the source ports of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Ports {
     /// Any source ports: several may hash to the same route.
     #[default]
@@ -243,9 +241,8 @@ pub enum Ports {
 
 /// Loss recovery of the sender, and treatment of out-of-order packets at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Recovery {
     /// Go-back-N: the receiver drops packets out of order and sends a NACK per gap; the sender goes back to the
     /// gap.
@@ -454,9 +451,8 @@ pub const MOST_WINDOW_PACKETS: u32 = 1 << 22;
 
 /// Scope of the order of packets on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RingScope {
     /// Packets of all queue pairs to a host: an acknowledgement of one detects losses of another (LAPS, its code).
     #[default]
@@ -467,9 +463,8 @@ pub enum RingScope {
 
 /// Timeout of a path: time without an acknowledgement after which all packets in flight on the path count as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathRto {
     /// Twice the path's delay plus `rto_slack`, at least `rto_min`, from the first outstanding packet. Each timeout
     /// in a row doubles it.
@@ -484,9 +479,8 @@ pub enum PathRto {
 
 /// Acknowledgements of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AckPolicy {
     /// Data packets per acknowledgement; 1 acknowledges each packet. Some packets are acknowledged at once: the last
     /// of a message, duplicates, retransmissions while packets are missing, the packet that proves another one lost
@@ -529,9 +523,8 @@ impl AckPolicy {
 
 /// Congestion notification point (DCQCN NP).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CnpPolicy {
     /// Condition for notifications.
     pub mode: CnpMode,
@@ -542,9 +535,8 @@ pub struct CnpPolicy {
 
 /// Condition under which the receiver sends congestion notifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CnpMode {
     /// No notifications.
     #[default]
@@ -617,7 +609,7 @@ mod tests {
         assert!(spacing.starts_with("cnp.interval = 0s is not allowed: more than 0s"), "{spacing}");
     }
 
-    #[cfg(feature = "schema")]
+    #[cfg(feature = "serde")]
     #[test]
     fn the_json_schema_carries_the_help_texts() {
         let schema = serde_json::to_string(&schemars::schema_for!(Scheme)).expect("a schema is JSON");

@@ -79,9 +79,8 @@ impl<C: CongestionControl, P: PathPicker> Policy for SplitPolicy<C, P> {
 
 /// A congestion control and a picker, chosen independently.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SplitConfig {
     /// Congestion control.
     pub cc: CcConfig,

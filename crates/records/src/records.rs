@@ -228,7 +228,7 @@ impl RunInfo {
 named_enum! {
     /// Model of the traffic of a run.
     #[derive(Default, serde::Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(schemars::JsonSchema)]
     Fidelity {
         /// Every packet is simulated.
         #[default] Packet = "packet",
@@ -240,7 +240,7 @@ named_enum! {
 named_enum! {
     /// Role of a workload group in the run.
     #[derive(Default, serde::Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(schemars::JsonSchema)]
     Role {
         /// The group is measured. The run ends when the foreground is done.
         #[default] Foreground = "foreground",

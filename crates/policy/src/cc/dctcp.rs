@@ -13,9 +13,8 @@ use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sen
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DctcpConfig {
     /// g: weight of the newest round in the average fraction of marked packets. Default 1/16 (RFC 8257, section 4.2).
     pub gain: f64,

@@ -12,9 +12,8 @@ use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, Sen
 
 /// Parameters of [`DctcpRate`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DctcpRateConfig {
     /// g: weight of the newest round in the average fraction of marked packets. Default 1/256 (CONFIG_DCQCN.txt of
     /// the LAPS study, which uses it for DCQCN, too).

@@ -20,9 +20,8 @@ use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv};
 
 /// Parameters of [`Mswift`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MswiftConfig {
     /// Parameters of Swift.
     pub swift: SwiftConfig,

@@ -33,9 +33,8 @@ use crate::{
 
 /// Parameters of [`Smartt`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmarttConfig {
     /// Target of the round-trip time, in idle round-trip times; also the interval of quick adapt. Default 1.5.
     pub rtt_target: f64,

@@ -34,9 +34,8 @@ const REFERENCE_TARGET_PS: f64 = 12e6;
 /// Parameters of [`Strack`]. Increases are given for 100 Gb/s and a base round-trip time of 12 us; in other networks
 /// they scale with the bandwidth-delay product.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrackConfig {
     /// Target of the queueing delay, in idle round-trip times of the pair of hosts. Default 1. The simulator takes
     /// the round-trip time from the topology; real hosts measure it, the delay of hosts included.

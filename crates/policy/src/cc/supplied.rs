@@ -139,7 +139,7 @@ mod tests {
     }
 
     /// No scenario can name a supplied congestion control: a scenario is self-contained.
-    #[cfg(all(feature = "serde", feature = "schema"))]
+    #[cfg(feature = "serde")]
     #[test]
     fn no_scenario_names_one() {
         let own = Own(CcConfig::Timely(crate::cc::TimelyConfig::default()));

@@ -19,9 +19,8 @@ use crate::{
 
 /// Parameters of [`Swift`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwiftConfig {
     /// Queueing delay allowed to a large window. With spraying it must cover the spread between paths, or every round
     /// trip contains a packet above the target. Absent: the time of 32 full packets on a port of the host, the scale
@@ -62,9 +61,8 @@ pub struct SwiftConfig {
 
 /// Round trip in which a window grows by `increase`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum IncreaseOver {
     /// The round trip to the peer. Over a WAN this is a packet per millisecond, so a window that was cut on feedback
     /// of a near switch stays small for seconds.
@@ -77,9 +75,8 @@ pub enum IncreaseOver {
 
 /// Topology-based scaling of the target (section 3.2): `base + hops * per_hop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopScaling {
     /// Constant part of the target. Default 200 ns (Reflex, section II-C).
     pub base: Duration,
@@ -97,9 +94,8 @@ impl Default for HopScaling {
 
 /// Definition of a hop on the round trip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SwiftHops {
     /// Every node visited, including the hosts at the ends. With links of 1 us this is the only definition whose
     /// target lies above the idle round-trip time.

@@ -7,9 +7,8 @@ use crate::{ConfigError, PolicyEnv};
 
 /// Largest amount of data in flight of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Window {
     /// No bound.
     #[default]

@@ -14,9 +14,8 @@ use crate::{Adapt, ConfigError, PolicyEnv};
 
 /// Variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DlbfVariant {
     /// The rules as printed. One delay gap, that of the path just left, applies to all packets in flight (equations 1
     /// to 3). Every marked acknowledgement of the path in use triggers a switch.
@@ -42,9 +41,8 @@ impl fmt::Display for DlbfVariant {
 
 /// Scope of the path state: the queue pairs whose acknowledgements update it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DlbfScope {
     /// All queue pairs between the two hosts.
     #[default]
@@ -55,9 +53,8 @@ pub enum DlbfScope {
 
 /// Packets sent on a new path before its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnSwitch {
     /// None. Data waits until it can no longer overtake packets in flight on other paths. A notice is sent if the
     /// delay of the path is unknown (section III-D). Copies would take as long as waiting, and cost their bytes.
@@ -77,9 +74,8 @@ pub enum OnSwitch {
 
 /// Effect of a marked packet on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MarkedRate {
     /// A congestion notification reduces the rate only while the packet's path is in use. It has no effect if that
     /// path has been left. If the path is left because of the marks, the rate returns to its value before them.
@@ -95,9 +91,8 @@ pub enum MarkedRate {
 /// Parameters of DLBF. The paper gives symbols for its times and no values. The defaults are derived from the time
 /// for which each must hold, and results state them.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DlbfConfig {
     /// Congestion control. Default: DCQCN with preset `hpcc`, the same as that of ECMP.
     pub cc: CcConfig,

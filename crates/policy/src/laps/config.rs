@@ -16,9 +16,8 @@ macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $( $(#[$each:meta])* $variant:ident ),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name { $( $(#[$each])* $variant ),* }
     };
 }
@@ -157,9 +156,8 @@ impl MarginRule {
 
 /// Parameters of LAPS.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LapsConfig {
     /// Variant of the algorithm: "repaired" (default), "published", "published_unbounded" or "code_2025". Determines
     /// the rules that the other fields leave open. The named schemes set the other fields to match.

@@ -35,9 +35,8 @@ use evs::Evs;
 
 /// Parameters of [`Mrc`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MrcConfig {
     /// Congestion window (NSCC).
     pub nscc: NsccConfig,

@@ -16,9 +16,8 @@ use crate::{ConfigError, Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, 
 
 /// Parameters of [`Plb`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlbConfig {
     /// K: fraction of marked packets from which a round is congested. Default 0.5 (Linux: 128 of 256).
     pub congested_share: f64,

@@ -128,7 +128,7 @@ mod tests {
     }
 
     /// No scenario can name a supplied picker, and none can be written: a scenario is self-contained.
-    #[cfg(all(feature = "serde", feature = "schema"))]
+    #[cfg(feature = "serde")]
     #[test]
     fn no_scenario_names_one() {
         let supplied = PickerConfig::Supplied(PickerFactory::new(Arc::new(Own(PickerConfig::Rps))));

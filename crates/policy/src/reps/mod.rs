@@ -22,9 +22,8 @@ use window::Window;
 /// Parameters of REPS and its window. Defaults in packets and round-trip times are the usual ones for NSCC in packet
 /// simulators, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RepsConfig {
     /// Packets that explore at the start and after a freeze, in bandwidth-delay products. Default 1 (REPS).
     pub explore_bdp: f64,

@@ -11,9 +11,8 @@ use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
 /// Variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UdmpVariant {
     /// Algorithms 1 and 2 as printed, with the packets in flight counted (the listing lacks the two lines for it),
     /// and with a restart kick, without which flows deadlock in incast. Under noise the rate drifts to half the line
@@ -36,9 +35,8 @@ impl fmt::Display for UdmpVariant {
 
 /// Excess of a round-trip time over the average from which its acknowledgement releases nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UdmpLate {
     /// One base round-trip time: for fabrics, where queues are hardly longer.
     #[default]
@@ -58,9 +56,8 @@ impl UdmpLate {
 /// Parameters of UDMP. The paper gives a value only for `ooo_packets`. The others were found by a study of this
 /// protocol in the paper's fat tree (100 Gb/s, 12 us, 1,400 bytes of payload).
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdmpConfig {
     /// Variant of the algorithm: "repaired" (default) or "published".
     pub variant: UdmpVariant,

@@ -16,9 +16,8 @@ const STEP_TARGET: f64 = 3.0;
 /// Parameters of weave. The numbers are dimensionless and hold for every rate, packet size and distance. All other
 /// values are constants in the code, each with its reason.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeaveConfig {
     /// Queueing delay at which the largest window stays as it is, in round-trip times of the idle network. The time of
     /// two packets at line rate is added. A smaller window has a higher target. A lower target costs throughput, a
@@ -42,9 +41,8 @@ pub struct WeaveConfig {
 
 /// Choice of paths in weave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathChoice {
     /// A path whose packets returned in time, marked or not, else a random one. One window serves all paths, and no
     /// state is kept per path.

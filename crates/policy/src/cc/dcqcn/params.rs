@@ -14,9 +14,8 @@ use crate::{ConfigError, PolicyEnv};
 
 /// Time at which the reaction point acts on a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reaction {
     /// At once: the rate falls, then alpha rises, and the alpha timer restarts (SIGCOMM'15, section 3.1). Assumes a
     /// notification point that limits the rate of its notifications.
@@ -58,9 +57,8 @@ macro_rules! parameters {
         /// A preset and the overrides of its values. Only overrides are written to a scenario, so a change of the
         /// preset changes all other values.
         #[derive(Clone, Debug, PartialEq, Default)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct DcqcnConfig {
             /// Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "conweave",
             /// "laps", "astra".

@@ -36,9 +36,8 @@ use law::{Acked, Controller};
 /// Parameters of [`Nscc`]. Increases are given for 100 Gb/s and 12 us; in other networks they scale with the
 /// bandwidth-delay product.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NsccConfig {
     /// Rules where simulator and specification differ: "htsim" (default) or "ue1.0".
     pub profile: NsccProfile,
@@ -88,9 +87,8 @@ pub struct NsccConfig {
 
 /// Effect of a packet trimmed at the last hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LastHopTrims {
     /// The window loses the packet's bytes.
     #[default]
@@ -101,8 +99,7 @@ pub enum LastHopTrims {
 
 /// Source of the rules where simulator and specification differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 pub enum NsccProfile {
     /// uet-htsim: an acknowledgement without a measurement counts as one of average delay. A loss without a trim does
     /// not change the window.

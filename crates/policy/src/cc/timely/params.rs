@@ -13,9 +13,8 @@ const LINE: Rate = Rate::from_gbps(10);
 
 /// A named parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TimelyPreset {
     /// Values that the HPCC authors used for TIMELY: thresholds of the paper, steps that grow with the line rate.
     #[default]
@@ -31,9 +30,8 @@ pub enum TimelyPreset {
 
 /// Answers of the edge of a site that update the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EdgeUpdates {
     /// Every answer: the edge chooses their interval.
     #[default]
@@ -52,9 +50,8 @@ macro_rules! parameters {
 
         /// A preset and the overrides of its values.
         #[derive(Clone, Debug, PartialEq, Default)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct TimelyConfig {
             /// Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "erpc", "near".
             #[cfg_attr(feature = "serde", serde(default))]
