@@ -1,7 +1,7 @@
 //! Wire bytes of the most frequent packets, computed once.
 
-use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, NoticePermission, Operation, Segment};
+use pathweave_units::{PathId, QpNum};
+use pathweave_wire::{Ack, Body, Data, Framing, Operation, Segment};
 
 use crate::config::EndpointConfig;
 
@@ -18,32 +18,15 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     pub(crate) fn new(config: &EndpointConfig) -> Self {
-        let ack = Ack {
-            cumulative: 0,
-            psn: 0,
-            back: 0,
-            sack: 0,
-            echo_sent_at: Time::ZERO,
-            received_at: Time::ZERO,
-            packets: 1,
-            marked: 0,
-            notices: NoticePermission::Welcome,
-        };
+        let ack = Ack { packets: 1, ..Ack::EMPTY };
         let middle = |op| {
             Body::Data(Data {
                 psn: 1,
-                msn: 0,
                 offset: u32::from(config.mtu_payload),
                 len: config.mtu_payload,
                 op,
                 last: false,
-                retransmit: false,
-                ack_request: false,
-                rkey: 0,
-                remote_addr: 0,
-                imm: 0,
-                receive_index: 0,
-                sent_at: Time::ZERO,
+                ..Data::EMPTY
             })
         };
         let size = |body| {
@@ -105,7 +88,7 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_units::HostId;
+    use pathweave_units::{HostId, Time};
 
     /// Compares with the framing itself, which defines the packets that are alike.
     #[test]
@@ -124,13 +107,12 @@ mod tests {
                 let ack = Ack {
                     cumulative: psn,
                     psn,
-                    back: 0,
                     sack: psn,
                     echo_sent_at: Time::from_ps(psn),
                     received_at: Time::MAX,
                     packets: 3,
                     marked: 2,
-                    notices: NoticePermission::Welcome,
+                    ..Ack::EMPTY
                 };
                 let ack = segment(Body::Ack(ack));
                 assert_eq!(sizes.of_control(framing, &ack), framing.wire_bytes(&ack), "{framing:?}");

@@ -157,21 +157,7 @@ mod tests {
         Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(0), pull_target: None, body }
     }
     fn data(op: Operation, offset: u32, len: u16, last: bool) -> Segment {
-        segment(Body::Data(Data {
-            psn: 0,
-            msn: 0,
-            offset,
-            len,
-            op,
-            last,
-            retransmit: false,
-            ack_request: false,
-            rkey: 0,
-            remote_addr: 0,
-            imm: 0,
-            receive_index: 0,
-            sent_at: Time::ZERO,
-        }))
+        segment(Body::Data(Data { offset, len, op, last, ..Data::EMPTY }))
     }
     fn rd(len: u16) -> Segment {
         segment(Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false }))

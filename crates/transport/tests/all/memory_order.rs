@@ -198,17 +198,11 @@ fn keys_cannot_be_tried_behind_a_gap() {
             let data = Data {
                 psn: guess,
                 msn: guess as u32,
-                offset: 0,
                 len: u16::from(op == Operation::Write),
                 op,
                 last: true,
-                retransmit: false,
-                ack_request: false,
                 rkey: guess << 24,
-                remote_addr: 0,
-                imm: 0,
-                receive_index: 0,
-                sent_at: Time::ZERO,
+                ..Data::EMPTY
             };
             let body = Body::Data(data);
             let segment = Segment {

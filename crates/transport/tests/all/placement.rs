@@ -99,21 +99,7 @@ impl Victim {
 }
 
 fn data(op: Operation, psn: u64, msn: u32, offset: u32, len: u16, last: bool) -> Data {
-    Data {
-        psn,
-        msn,
-        offset,
-        len,
-        op,
-        last,
-        retransmit: false,
-        ack_request: false,
-        rkey: 0,
-        remote_addr: 0,
-        imm: 0,
-        receive_index: 0,
-        sent_at: Time::ZERO,
-    }
+    Data { psn, msn, offset, len, op, last, ..Data::EMPTY }
 }
 
 #[test]

@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::control::Control;
-    use crate::segment::{Ack, Nack, NoticePermission};
+    use crate::segment::{Ack, Nack};
     use crate::{Ecn, EthernetAddresses, Framing};
     use pathweave_units::{PathId, QpNum, Time};
     use proptest::prelude::*;
@@ -181,12 +181,10 @@ mod tests {
             op,
             last,
             retransmit: true,
-            ack_request: false,
             rkey: 0xbeef,
             remote_addr: 0x1122_3344_5566_7788,
             imm: 0xcafe,
-            receive_index: 0,
-            sent_at: Time::ZERO,
+            ..Data::EMPTY
         })
     }
 
@@ -202,17 +200,7 @@ mod tests {
         assert_eq!((last[42], last[50], &last[54..58]), (0x09, 0x80, &[0, 0, 0xca, 0xfe][..]));
         let read = frame(data(Operation::ReadRequest, 0, 0, true), 0);
         assert_eq!((read[42], &read[66..70]), (0x0c, &[0, 0, 0xca, 0xff][..]));
-        let ack = Ack {
-            cumulative: 0x100_0000,
-            psn: 9,
-            back: 0,
-            sack: 1,
-            echo_sent_at: Time::ZERO,
-            received_at: Time::ZERO,
-            packets: 1,
-            marked: 0,
-            notices: NoticePermission::Welcome,
-        };
+        let ack = Ack { cumulative: 0x100_0000, psn: 9, sack: 1, packets: 1, ..Ack::EMPTY };
         let ack = frame(Body::Ack(ack), 0);
         assert_eq!((ack[42], &ack[51..58]), (0x11, &[0xff, 0xff, 0xff, 0x1f, 0, 0, 0][..]));
         let nack = Nack { expected: 5, psn: 9, sack: 0, reason: NackReason::Sequence, marked: false };

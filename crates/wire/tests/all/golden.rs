@@ -166,17 +166,14 @@ fn first_packet_of_a_write_of_four_gibibytes() {
         body: Body::Data(Data {
             psn: 5,
             msn: 9,
-            offset: 0,
             len: 4,
             op: Operation::Write,
             last: false,
-            retransmit: false,
-            ack_request: false,
             rkey: 0xfedc_ba98_7654_3210,
             remote_addr: 0x7f00_0001_0000,
             imm: u32::MAX,
-            receive_index: 0,
             sent_at: Time::from_ps(1_000_001),
+            ..Data::EMPTY
         }),
     };
     let route = FrameAddressing { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
@@ -211,13 +208,12 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
         body: Body::Ack(Ack {
             cumulative: 0x200_0005,
             psn: 0x1ff_fffe,
-            back: 0,
             sack: !0x10,
             echo_sent_at: Time::from_ps(1_000_001),
             received_at: Time::from_us(2),
             packets: 4,
             marked: 1,
-            notices: NoticePermission::Welcome,
+            ..Ack::EMPTY
         }),
     };
     let route = FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() };

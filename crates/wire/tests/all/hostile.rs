@@ -102,14 +102,11 @@ fn error_after(change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
         len: 8,
         op: Operation::Write,
         last: false,
-        retransmit: false,
-        ack_request: false,
         rkey: 3,
         remote_addr: 0x1000,
         // A message of 100 bytes.
         imm: 99,
-        receive_index: 0,
-        sent_at: Time::ZERO,
+        ..Data::EMPTY
     };
     error_in(Body::Data(data), change)
 }
@@ -129,17 +126,12 @@ fn error_in(body: Body, change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
 const EMPTY_WRITE: Data = Data {
     psn: 1,
     msn: 2,
-    offset: 0,
     len: 0,
     op: Operation::Write,
     last: true,
-    retransmit: false,
-    ack_request: false,
     rkey: 3,
     remote_addr: 0x1000,
-    imm: 0,
-    receive_index: 0,
-    sent_at: Time::ZERO,
+    ..Data::EMPTY
 };
 
 #[test]

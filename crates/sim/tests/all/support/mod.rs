@@ -188,21 +188,7 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
         Verb::Write => Operation::Write,
         Verb::Send => Operation::Send,
     };
-    let data = Data {
-        op,
-        offset,
-        len,
-        last,
-        psn: 0,
-        msn: 0,
-        receive_index: 0,
-        retransmit: false,
-        ack_request: false,
-        rkey: 0,
-        remote_addr: 0,
-        imm: 0,
-        sent_at: Time::ZERO,
-    };
+    let data = Data { op, offset, len, last, ..Data::EMPTY };
     let segment = Segment {
         dst_qp: QpNum(0),
         src_qp: QpNum(0),
