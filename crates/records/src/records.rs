@@ -273,10 +273,10 @@ named_enum! {
 macro_rules! flow_record {
     (
         $( $_first:ident {
-            $( $first:ident { $first_type:ty, $_fu:literal, $first_meaning:literal $(, $_fo:literal)? } )*
+            $( $first:ident { $first_type:ty, $first_meaning:literal $(, $_fo:literal)? } )*
         } )*;
         $_second:ident {
-            $( $second:ident { $second_type:ty, $_su:literal, $second_meaning:literal $(, $_so:literal)? } )*
+            $( $second:ident { $second_type:ty, $second_meaning:literal $(, $_so:literal)? } )*
         }
     ) => {
         /// One flow: a message from a host to another.
