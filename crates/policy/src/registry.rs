@@ -19,7 +19,7 @@ use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{SplitConfig, SplitPolicy};
 use crate::supplied::{ExternalPolicy, PolicyFactory};
-use crate::udmp::{Udmp, UdmpConfig};
+use crate::udmp::{Udmp, UdmpConfig, UdmpPublishedConfig};
 use crate::weave::{Weave, WeaveConfig};
 use crate::{Adapt, ConfigError, Policy, PolicyEnv};
 
@@ -88,6 +88,8 @@ policies! {
     Split(SplitPolicy<AnyCc, AnyPicker>, SplitConfig),
     /// UDMP: delay decides rate and, by ACK clocking, path.
     Udmp(Udmp, UdmpConfig),
+    /// UDMP as printed.
+    UdmpPublished(Udmp, UdmpPublishedConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
     Mprdma(MpRdma, MpRdmaConfig),
     /// MRC: paths in turn, each with a state, and the window of NSCC.

@@ -38,9 +38,6 @@ pub struct ReportPolicy {
     pub low: Bytes,
     /// Effect of an unmarked notice, besides requesting copies. Default "shield".
     pub clean_notice: CleanNotice,
-    /// Treatment of a marked packet that had arrived before: "ignore" (default), or "notify" for a congestion
-    /// notification.
-    pub copy_marks: CopyMarks,
 }
 
 impl Default for ReportPolicy {
@@ -51,7 +48,6 @@ impl Default for ReportPolicy {
             high: Bytes::from_kb(128),
             low: Bytes::from_kb(64),
             clean_notice: CleanNotice::default(),
-            copy_marks: CopyMarks::default(),
         }
     }
 }
@@ -67,18 +63,6 @@ pub enum CleanNotice {
     Shield,
     /// No effect (DLBF as printed).
     Expose,
-}
-
-/// Treatment of a marked packet that had arrived before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-pub enum CopyMarks {
-    /// No congestion notification: copies must not reduce the rate.
-    #[default]
-    Ignore,
-    /// A congestion notification, as for any marked packet (ConWeave simulator).
-    Notify,
 }
 
 impl Reordering {

@@ -1,7 +1,7 @@
 //! Configuration of an endpoint and of a queue pair.
 
 use crate::memory::Domain;
-use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, CreditParams, PathView, Recovery, Reordering};
+use pathweave_policy::{AckPolicy, CnpPolicy, CreditParams, PathView, Recovery, Reordering};
 use pathweave_units::{Duration, HostId};
 use pathweave_wire::Framing;
 
@@ -99,7 +99,7 @@ impl<'a, P> QpConfig<'a, P> {
                 sender_window_packets: None,
             },
             acks: AckPolicy::by_packets(1, Duration::from_us(10)),
-            cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+            cnp: CnpPolicy::Off,
             reordering: Reordering::Silent,
             credit: None,
             rto: RetransmissionConfig::SHORT,

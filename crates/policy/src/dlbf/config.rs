@@ -106,9 +106,6 @@ pub struct DlbfConfig {
     /// T_unavail: time for which a path counts as congested after its last marked acknowledgement. Default 200 us,
     /// twice `available_for`. The repaired variant uses eight round trips of the idle network if they are longer.
     pub unavailable_for: Duration,
-    /// Time added to the delay gap of every packet. Delays are half a round trip old when they are used, and a
-    /// growing queue makes the true gap larger. Default 0s (the paper).
-    pub gap_margin: Duration,
     /// Packets sent on a new path before its data. Default "copies_and_notices" (the paper).
     pub on_switch: OnSwitch,
     /// Effect of a marked packet on the rate. Default "reduced" (the paper).
@@ -124,7 +121,6 @@ impl Default for DlbfConfig {
             variant: DlbfVariant::default(),
             available_for: Duration::from_us(100),
             unavailable_for: Duration::from_us(200),
-            gap_margin: Duration::ZERO,
             on_switch: OnSwitch::default(),
             marked_rate: MarkedRate::default(),
             scope: DlbfScope::default(),
@@ -151,8 +147,7 @@ impl DlbfConfig {
             check(allowed, name, time, "more than 0s, at most 1s")
         };
         time("available_for", self.available_for)?;
-        time("unavailable_for", self.unavailable_for)?;
-        check(self.gap_margin <= Duration::from_ms(1_000), "gap_margin", self.gap_margin, "at most 1s")
+        time("unavailable_for", self.unavailable_for)
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Dlbf {

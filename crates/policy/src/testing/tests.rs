@@ -15,7 +15,7 @@ use super::*;
 use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
 use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
 use crate::{
-    AnyPolicy, CnpMode, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, MeasuredSection, Memo,
+    AnyPolicy, CnpPolicy, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, MeasuredSection, Memo,
     MpRdma, Outgoing, PathView, PeerKind, Policy, PolicyConfig, PolicyCx, PolicyEnv, QueuePairId,
     SendRequest, Sent, Shared, SplitConfig, SplitPolicy, Udmp, find_scheme, schemes,
 };
@@ -160,7 +160,7 @@ fn clocked() -> impl Iterator<Item = &'static str> {
         let scheme = (info.make)();
         let unlimited =
             matches!(&scheme.policy, PolicyConfig::Split(split) if matches!(split.cc, CcConfig::None(_)));
-        scheme.cnp.mode == CnpMode::Off && scheme.service.is_connection() && !unlimited
+        scheme.cnp == CnpPolicy::Off && scheme.service.is_connection() && !unlimited
     });
     all.map(|info| info.name)
 }

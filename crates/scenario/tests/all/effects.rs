@@ -57,7 +57,7 @@ until = "20ms"
 /// Setting that each field depends on, enabled when the field is changed.
 const WITH: [(&str, &str); 16] = [
     ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
-    ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
+    ("scheme.cnp.interval", "scheme.cnp.kind=on_mark"),
     ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
     ("scheme.policy.cc.clamp_target", "scheme.policy.cc.rate_timer=5us"),
     // A rate step every few microseconds; otherwise the run ends before the second one.

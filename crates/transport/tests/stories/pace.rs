@@ -2,7 +2,7 @@
 
 use crate::pair::{Channel, MTU, Pair};
 use crate::{LIMIT, dropping};
-use pathweave_policy::{CnpMode, CnpPolicy, FeedbackKind, Recovery};
+use pathweave_policy::{CnpPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{
     Buffer, Class, Endpoint, EndpointConfig, FreePorts, Op, ReceiveMode, Transmit, WorkRequest,
 };
@@ -15,7 +15,7 @@ fn marked_packets_are_reported_and_notified_once_an_interval() {
     channel.mark = 1.0;
     let mut pair = Pair::new(channel, 40_000, |config| {
         config.receive = ReceiveMode::Discard;
-        config.cnp = CnpPolicy { mode: CnpMode::OnMark, interval: Duration::from_us(1) };
+        config.cnp = CnpPolicy::OnMark { interval: Duration::from_us(1) };
     });
     pair.post(0, 1, Op::Send, 0, 16 * u64::from(MTU));
     pair.run(LIMIT);
