@@ -17,7 +17,7 @@ use core::fmt;
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::ack_clock::AckClock;
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::late_acks::LateAckDetector;
 use crate::{
@@ -92,9 +92,8 @@ impl Adapt for MpRdmaConfig {}
 impl MpRdmaConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let window = self.initial_window_bdp > 0.0 && self.initial_window_bdp <= 1e3;
-        check(window, "initial_window_bdp", self.initial_window_bdp, "more than 0, at most 1000")?;
-        check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")
+        within("initial_window_bdp", self.initial_window_bdp, above(0.0, 1e3), "")?;
+        within("explore", self.explore, 0.0..=1.0, "")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> MpRdma {

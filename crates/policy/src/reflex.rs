@@ -203,10 +203,10 @@ impl Policy for Reflex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memo;
+
     use crate::cc::TimelyPreset;
     use crate::find_scheme;
-    use pathweave_units::{PathId, Rate};
+    use pathweave_units::Rate;
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -236,17 +236,7 @@ mod tests {
     }
 
     fn feed(reflex: &mut Reflex, kind: FeedbackKind, at_us: u64, rtt: Duration) {
-        let feedback = Feedback {
-            kind,
-            path: PathId(0),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_048,
-            rtt,
-            one_way_ps: 0,
-            inflight_packets: 9,
-            backlogged: true,
-        };
+        let feedback = Feedback { kind, wire_bytes: 1_048, rtt, inflight_packets: 9, ..crate::testing::ACK };
         let (mut rng, mut shared) = (Rng::for_component(1, "qp", 1), crate::Shared::new());
         reflex.on_feedback(
             Time::from_us(at_us),

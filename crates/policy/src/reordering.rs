@@ -2,7 +2,7 @@
 
 use pathweave_units::{Bytes, Duration};
 
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::{ConfigError, Recovery};
 
 /// Reports of the receiver about packets that arrive ahead of a gap, in addition to acknowledgements.
@@ -76,10 +76,7 @@ impl Reordering {
             "reported",
             "\"silent\", unless recovery is \"selective_repeat\" or \"timed\"",
         )?;
-        let time = |name, time: Duration| {
-            let allowed = time > Duration::ZERO && time <= Duration::from_ms(1_000);
-            check(allowed, name, time, "more than 0s, at most 1s")
-        };
+        let time = |name, time| within(name, time, above(Duration::ZERO, Duration::from_ms(1_000)), "");
         time("repeat", report.repeat)?;
         time("wait", report.wait)?;
         check(report.low <= report.high, "low", report.low, "at most `high`")

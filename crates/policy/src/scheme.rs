@@ -4,7 +4,7 @@ use pathweave_units::{Bytes, Duration, Forwarding, Rate, Rng};
 
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
-use crate::error::check;
+use crate::error::{check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid};
 use crate::{
     AnyPolicy, ConfigError, CreditConfig, CreditParams, DatagramConfig, DlbfConfig, NotificationScope,
@@ -84,15 +84,15 @@ impl Scheme {
     /// Returns an error that names the first invalid field, or the combination that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.policy.validate().map_err(|error| error.within("policy"))?;
-        check(self.queue_pairs > 0, "queue_pairs", self.queue_pairs, "at least 1")?;
-        check(self.paths > 0, "paths", self.paths, "at least 1")?;
-        check(self.acks.every_packets > 0, "acks.every_packets", self.acks.every_packets, "at least 1")?;
+        within("queue_pairs", self.queue_pairs, 1.., "")?;
+        within("paths", self.paths, 1.., "")?;
+        within("acks.every_packets", self.acks.every_packets, 1.., "")?;
         if let Some(bytes) = self.acks.every_bytes {
             let in_range = (1..=MAX_ACK_BYTES).contains(&bytes.get());
             check(in_range, "acks.every_bytes", bytes, "1B to 16MB")?;
         }
         if let Some(window_packets) = self.recovery.window_packets() {
-            check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
+            within("recovery.window_packets", window_packets, 1.., "")?;
             let sent = self.recovery.sender_window_packets().unwrap_or(window_packets);
             check(
                 sent >= window_packets,
@@ -115,8 +115,8 @@ impl Scheme {
         if let Recovery::Timeouts { exponent, alike, retries, .. } = self.recovery {
             let exponent = exponent.unwrap_or_default();
             check(exponent <= 24, "recovery.exponent", exponent, "0 to 24")?;
-            check((1..=7).contains(&alike), "recovery.alike", alike, "1 to 7")?;
-            check((1..=25).contains(&retries), "recovery.retries", retries, "1 to 25 (25: never)")?;
+            within("recovery.alike", alike, 1..=7, "")?;
+            within("recovery.retries", retries, 1..=25, "25: never")?;
         }
         self.reordering.validate(self.recovery).map_err(|error| error.within("reordering"))?;
         if let Some(credit) = &self.credit {
@@ -187,9 +187,8 @@ impl Scheme {
         let allowed = "one of the others with this policy: \"sleek\" needs a split policy whose congestion control \
                        has a window (\"nscc\", \"smartt\", \"strack\", \"swift\", \"mswift\", \"dctcp\")";
         check(has_window, "recovery.kind", "\"sleek\"", allowed)?;
-        let windows = (0.1..=1e3).contains(&reorder_windows);
-        check(windows, "recovery.reorder_windows", reorder_windows, "0.1 to 1000")?;
-        check(reorder_packets > 0, "recovery.reorder_packets", reorder_packets, "at least 1")?;
+        within("recovery.reorder_windows", reorder_windows, 0.1..=1e3, "")?;
+        within("recovery.reorder_packets", reorder_packets, 1.., "")?;
         let rtts = |field, rtts: f64| check((0.1..=1e3).contains(&rtts), field, rtts, "0.1 to 1000");
         rtts("recovery.probe_rtts", probe_rtts)?;
         rtts("recovery.probe_again_rtts", probe_again_rtts)

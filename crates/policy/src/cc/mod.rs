@@ -29,7 +29,7 @@ use crate::{
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
 pub use nscc::{LastHopTrims, NsccProfile};
 pub use supplied::{CcFactory, ExternalCc, MakeCc, ProgramCc};
-pub use swift::{HopScaling, IncreaseOver, SwiftHops};
+pub use swift::{HopScaling, IncreaseOver};
 pub use timely::{EdgeUpdates, TimelyParams, TimelyPreset};
 pub use window::Window;
 

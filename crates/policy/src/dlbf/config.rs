@@ -8,7 +8,7 @@ use pathweave_units::{Duration, Rng};
 
 use super::Dlbf;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
 use crate::{Adapt, ConfigError, PolicyEnv};
 
@@ -142,10 +142,7 @@ impl DlbfConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.cc.validate().map_err(|error| error.within("cc"))?;
-        let time = |name, time: Duration| {
-            let allowed = time > Duration::ZERO && time <= Duration::from_ms(1_000);
-            check(allowed, name, time, "more than 0s, at most 1s")
-        };
+        let time = |name, time| within(name, time, above(Duration::ZERO, Duration::from_ms(1_000)), "");
         time("available_for", self.available_for)?;
         time("unavailable_for", self.unavailable_for)
     }

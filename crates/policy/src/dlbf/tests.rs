@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::cc::CcConfig;
-use crate::testing::{Host, Scenario, random_operations};
-use crate::{Egress, PathState, Shared};
+use crate::testing::{ACK, Host, REQUEST, SENT, Scenario, random_operations};
+use crate::{PathState, Shared};
 use pathweave_units::{Rate, Rng};
 
 const US: u64 = 1_000_000;
@@ -58,29 +58,12 @@ impl Alone {
         self
     }
     fn poll(&mut self, now: u64) -> Grant {
-        let want = SendRequest {
-            psn: self.next,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            msn: 0,
-            retransmit: false,
-            inflight_packets: 0,
-            inflight_bytes: 0,
-            egress: Egress::ONE,
-        };
+        let want = SendRequest { psn: self.next, payload_bytes: 1_000, wire_bytes: 1_048, ..REQUEST };
         self.dlbf.poll_send(us(now), &want, &mut self.host.cx())
     }
     fn send(&mut self, now: u64) -> PathId {
         let Grant::Send(path) = self.poll(now) else { panic!("{:?} at {now}", self.poll(now)) };
-        let sent = Sent {
-            path,
-            psn: self.next,
-            msn: 0,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            retransmit: false,
-            inflight_packets: 1,
-        };
+        let sent = Sent { path, psn: self.next, payload_bytes: 1_000, wire_bytes: 1_048, ..SENT };
         let mut cx = self.host.cx();
         self.dlbf.on_sent(us(now), &sent, &mut cx);
         self.next += 1;
@@ -91,12 +74,10 @@ impl Alone {
             kind,
             path: PathId(path),
             psn,
-            memo: Memo::default(),
             wire_bytes: 1_048,
             rtt: Duration::from_us(rtt),
             one_way_ps: delay * US as i64,
-            inflight_packets: 1,
-            backlogged: true,
+            ..ACK
         };
         let mut cx = self.host.cx();
         self.dlbf.on_feedback(us(now), &feedback, &mut cx);
@@ -165,14 +146,11 @@ fn the_seven_most_recent_packets() {
     let mut cx = qp.host.cx();
     let feedback = Feedback {
         kind: FeedbackKind::Duplicate { marked: true },
-        path: PathId(0),
-        psn: 0,
-        memo: Memo::default(),
         wire_bytes: 0,
         rtt: Duration::from_us(1),
         one_way_ps: gap,
         inflight_packets: 20,
-        backlogged: true,
+        ..ACK
     };
     qp.dlbf.on_feedback(us(20), &feedback, &mut cx);
     assert_eq!(qp.copies(20), (13..20).collect::<Vec<_>>());

@@ -12,6 +12,7 @@
 mod bench;
 mod channel;
 mod checked;
+mod examples;
 mod host;
 mod operations;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod tests;
 
 pub use channel::Hop;
 pub use checked::Checked;
+pub use examples::{ACK, ENV, REQUEST, SENT};
 pub use host::Host;
 pub use operations::random_operations;
 pub use report::{Report, SenderReport};

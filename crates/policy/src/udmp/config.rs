@@ -3,7 +3,7 @@
 use pathweave_units::{Duration, Rng};
 
 use super::Udmp;
-use crate::error::check;
+use crate::error::{above, between, check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
@@ -152,18 +152,12 @@ impl Algorithm<'_> {
     }
 }
 
-/// Checks that a value is above 0 and at most `most`.
-fn share(name: &'static str, value: f64, most: f64, allowed: &'static str) -> Result<(), ConfigError> {
-    check(value > 0.0 && value <= most, name, value, allowed)
-}
-
 /// Checks the parameters that both algorithms have.
 fn check_common(algorithm: Algorithm<'_>) -> Result<(), ConfigError> {
     let Common { rtt_gain, severe_rtt, explore, .. } = algorithm.common();
-    share("rtt_gain", rtt_gain, 1.0, "more than 0, at most 1")?;
-    let severe = severe_rtt > 1.0 && severe_rtt <= 1e6;
-    check(severe, "severe_rtt", severe_rtt, "more than 1 (base round-trip times), at most 1000000")?;
-    check((0.0..=1.0).contains(&explore), "explore", explore, "0 to 1")
+    within("rtt_gain", rtt_gain, above(0.0, 1.0), "")?;
+    within("severe_rtt", severe_rtt, above(1.0, 1e6), "base round-trip times")?;
+    within("explore", explore, 0.0..=1.0, "")
 }
 
 /// Adapts the parameters that both algorithms have to real hosts.
@@ -248,18 +242,15 @@ impl UdmpConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         check_common(Algorithm::Repaired(self))?;
-        let target = (0.0..=1e3).contains(&self.queue_target_rtts);
-        check(target, "queue_target_rtts", self.queue_target_rtts, "0 to 1000 (base round-trip times)")?;
-        share("queue_gain", self.queue_gain, 10.0, "more than 0, at most 10")?;
-        let step = (0.0..1.0).contains(&self.increase_step);
-        check(step, "increase_step", self.increase_step, "0 to less than 1 (of the line rate)")?;
-        let limit = self.step_limit > 0.0 && self.step_limit < 1.0;
-        check(limit, "step_limit", self.step_limit, "more than 0, less than 1")?;
-        share("pool_bdp", self.pool_bdp, 1e6, "more than 0, at most 1000000")?;
+        within("queue_target_rtts", self.queue_target_rtts, 0.0..=1e3, "base round-trip times")?;
+        within("queue_gain", self.queue_gain, above(0.0, 10.0), "")?;
+        within("increase_step", self.increase_step, 0.0..1.0, "of the line rate")?;
+        within("step_limit", self.step_limit, between(0.0, 1.0), "")?;
+        within("pool_bdp", self.pool_bdp, above(0.0, 1e6), "")?;
         let idle = self.idle_pool_bdp >= self.pool_bdp && self.idle_pool_bdp <= 1e6;
         check(idle, "idle_pool_bdp", self.idle_pool_bdp, "at least `pool_bdp`, at most 1000000")?;
-        share("inflight_bdp", self.inflight_bdp, 1e6, "more than 0, at most 1000000")?;
-        check((0.0..=10.0).contains(&self.near), "near", self.near, "0 to 10 (of the base round-trip time)")
+        within("inflight_bdp", self.inflight_bdp, above(0.0, 1e6), "")?;
+        within("near", self.near, 0.0..=10.0, "of the base round-trip time")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Udmp {

@@ -4,21 +4,13 @@ use std::vec::Vec;
 
 use super::*;
 use crate::PolicyConfig;
-use crate::testing::{Host, Report, Scenario, random_operations};
+use crate::testing::{ACK, ENV, Host, REQUEST, Report, SENT, Scenario, random_operations};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 
 /// Returns an environment with packets of 1,250 bytes at 100 Gb/s: 100 ns each; 100 of them are a BDP.
 fn env() -> PolicyEnv {
-    PolicyEnv {
-        line_rate: Rate::from_gbps(100),
-        base_rtt: US(10),
-        mtu_wire_bytes: 1_250,
-        mtu_payload_bytes: 1_172,
-        paths: 16,
-        measured: crate::MeasuredSection::with_rtt(US(10)),
-        edge: None,
-    }
+    PolicyEnv { paths: 16, ..ENV }
 }
 
 /// A queue pair with unlimited data, driven step by step.
@@ -39,13 +31,9 @@ impl Driver {
     fn poll(&mut self) -> Grant {
         let want = SendRequest {
             psn: self.psn,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            msn: 0,
-            retransmit: false,
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
-            egress: Egress::ONE,
+            ..REQUEST
         };
         self.udmp.poll_send(self.now, &want, &mut self.host.cx())
     }
@@ -54,15 +42,7 @@ impl Driver {
         let mut paths = Vec::new();
         while let Grant::Send(path) = self.poll() {
             self.inflight += 1;
-            let sent = Sent {
-                path,
-                psn: self.psn,
-                msn: 0,
-                payload_bytes: 1_172,
-                wire_bytes: 1_250,
-                retransmit: false,
-                inflight_packets: self.inflight,
-            };
+            let sent = Sent { path, psn: self.psn, inflight_packets: self.inflight, ..SENT };
             self.udmp.on_sent(self.now, &sent, &mut self.host.cx());
             self.psn += 1;
             paths.push(path.0);
@@ -71,17 +51,8 @@ impl Driver {
     }
     fn ack_of(&mut self, path: u16, psn: u64, rtt: Duration, backlogged: bool) {
         self.inflight -= 1;
-        let feedback = Feedback {
-            kind: FeedbackKind::Ack { timed: true, marked: false },
-            path: PathId(path),
-            psn,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt,
-            one_way_ps: 0,
-            inflight_packets: self.inflight,
-            backlogged,
-        };
+        let feedback =
+            Feedback { path: PathId(path), psn, rtt, inflight_packets: self.inflight, backlogged, ..ACK };
         self.udmp.on_feedback(self.now, &feedback, &mut self.host.cx());
     }
     /// Feeds an acknowledgement over `path` with `rtt`. Returns the paths of the packets that leave then.
@@ -206,17 +177,8 @@ fn a_path_is_spare_if_it_is_good_and_got_nothing_and_until_it_loses_a_packet() {
         assert!(driver.ack(path, US(15)).is_empty());
     }
     assert_eq!(spares(&driver), [6, 7, 6]);
-    let lost = |kind, path| Feedback {
-        kind,
-        path: PathId(path),
-        psn: 0,
-        memo: Memo::default(),
-        wire_bytes: 1_250,
-        rtt: Duration::ZERO,
-        one_way_ps: 0,
-        inflight_packets: 90,
-        backlogged: true,
-    };
+    let lost =
+        |kind, path| Feedback { kind, path: PathId(path), rtt: Duration::ZERO, inflight_packets: 90, ..ACK };
     driver.udmp.on_feedback(driver.now, &lost(FeedbackKind::Lost, 6), &mut driver.host.cx());
     assert_eq!(spares(&driver), [7]);
     driver.udmp.on_feedback(driver.now, &lost(FeedbackKind::Timeout, 7), &mut driver.host.cx());

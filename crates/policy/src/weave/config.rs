@@ -3,7 +3,7 @@
 use pathweave_units::Rng;
 
 use super::Weave;
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{Adapt, Awaited, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
 
@@ -87,10 +87,9 @@ impl Adapt for WeaveConfig {
 impl WeaveConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let positive = |name, x: f64| check(x > 0.0 && x <= 1e3, name, x, "more than 0, at most 1000");
-        positive("target", self.target.unwrap_or(MESSAGE_TARGET))?;
-        positive("max_bdp", self.max_bdp)?;
-        check(self.run_packets > 0, "run_packets", self.run_packets, "at least 1")
+        within("target", self.target.unwrap_or(MESSAGE_TARGET), above(0.0, 1e3), "")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")?;
+        within("run_packets", self.run_packets, 1.., "")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Weave {

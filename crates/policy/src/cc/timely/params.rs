@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Rate};
 
 use crate::cc::Window;
 use crate::cc::host_scaling::HostScaling;
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
@@ -154,18 +154,16 @@ impl TimelyConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let p = self.params();
-        let most = Rate::from_gbps(100_000);
         check(p.t_low > Duration::ZERO, "t_low", p.t_low, "more than 0s")?;
         check(p.t_high > p.t_low, "t_high", p.t_high, "more than t_low")?;
         for (name, x) in [("beta", p.beta), ("gain", p.gain)] {
-            check(x > 0.0 && x <= 1.0, name, x, "more than 0, at most 1")?;
+            within(name, x, above(0.0, 1.0), "")?;
         }
         check(p.min_rtt > Duration::ZERO, "min_rtt", p.min_rtt, "more than 0s")?;
         for (name, rate) in [("step", p.step), ("min_rate", p.min_rate)] {
-            check(rate > Rate::ZERO && rate <= most, name, rate, "more than 0bps, at most 100Tbps")?;
+            within(name, rate, above(Rate::ZERO, Rate::from_gbps(100_000)), "")?;
         }
-        let hyper = (1..=1_000).contains(&p.hyper_factor);
-        check(hyper, "hyper_factor", p.hyper_factor, "1 to 1000")?;
+        within("hyper_factor", p.hyper_factor, 1..=1_000, "")?;
         p.window.validate()
     }
 }

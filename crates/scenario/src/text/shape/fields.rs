@@ -138,10 +138,11 @@ impl<'a> SchemaChecker<'a> {
 }
 
 /// Fields of former versions: the last name of their table, the field, and what has taken its place.
-const FORMER: [(&str, &str, &str); 4] = [
+const FORMER: [(&str, &str, &str); 5] = [
     ("cnp", "mode", "the field is now called `kind`"),
     ("policy", "variant", "UDMP as printed is now the policy `kind = \"udmp_published\"`"),
     ("policy", "gap_margin", "gone: no delay is added to DLBF's gaps"),
+    ("hop_scaling", "hops", "gone: a hop is a node that the round trip visits"),
     ("reordering", "copy_marks", "gone: marks of copies never cause a notification"),
 ];
 
