@@ -22,7 +22,7 @@ fn data_segment(verb: Verb, offset: u32, len: u16, last: bool) -> Segment {
 }
 
 pub(crate) fn segment(body: Body) -> Segment {
-    Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), pull_target: None, body }
+    Segment::new(QpNum(0), QpNum(0), PathId(0), body)
 }
 
 /// Returns the time from the first bit of a message to its last bit at the receiver, on an otherwise idle network.

@@ -30,8 +30,7 @@ impl Sizes {
             })
         };
         let size = |body| {
-            let segment =
-                Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), pull_target: None, body };
+            let segment = Segment::new(QpNum(0), QpNum(0), PathId(0), body);
             u16::try_from(config.framing.wire_bytes(&segment))
                 .expect("a packet has at most MAX_MTU_PAYLOAD bytes and headers")
         };
@@ -75,13 +74,7 @@ impl Sizes {
     #[cold]
     fn of_end(framing: Framing, data: &Data) -> u32 {
         let (dst_qp, src_qp) = (QpNum(0), QpNum(0));
-        framing.wire_bytes(&Segment {
-            dst_qp,
-            src_qp,
-            path: PathId(0),
-            pull_target: None,
-            body: Body::Data(*data),
-        })
+        framing.wire_bytes(&Segment::new(dst_qp, src_qp, PathId(0), Body::Data(*data)))
     }
 }
 
@@ -96,13 +89,7 @@ mod tests {
         for framing in [Framing::Rocev2, Framing::Ns3, Framing::Pathweave] {
             let config = EndpointConfig { framing, mtu_payload: 1_003, ..EndpointConfig::new(HostId(0)) };
             let sizes = Sizes::new(&config);
-            let segment = |body| Segment {
-                dst_qp: QpNum(9),
-                src_qp: QpNum(8),
-                path: PathId(7),
-                pull_target: None,
-                body,
-            };
+            let segment = |body| Segment::new(QpNum(9), QpNum(8), PathId(7), body);
             for psn in [0, 1, 1 << 40] {
                 let ack = Ack {
                     cumulative: psn,

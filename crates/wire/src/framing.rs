@@ -154,7 +154,7 @@ mod tests {
     use pathweave_units::{PathId, QpNum, Time};
 
     fn segment(body: Body) -> Segment {
-        Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(0), pull_target: None, body }
+        Segment::new(QpNum(1), QpNum(2), PathId(0), body)
     }
     fn data(op: Operation, offset: u32, len: u16, last: bool) -> Segment {
         segment(Body::Data(Data { offset, len, op, last, ..Data::EMPTY }))

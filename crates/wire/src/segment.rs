@@ -275,6 +275,10 @@ pub enum NackReason {
 }
 
 impl Segment {
+    /// Creates a packet to `dst_qp` from `src_qp`, without a target of credit.
+    pub const fn new(dst_qp: QpNum, src_qp: QpNum, path: PathId, body: Body) -> Self {
+        Segment { dst_qp, src_qp, path, pull_target: None, body }
+    }
     /// Returns the segment that [`Datagram::segment`](crate::Datagram::segment) gives back after
     /// [`emit`](crate::emit).
     ///

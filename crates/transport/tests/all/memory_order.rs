@@ -205,13 +205,7 @@ fn keys_cannot_be_tried_behind_a_gap() {
                 ..Data::EMPTY
             };
             let body = Body::Data(data);
-            let segment = Segment {
-                dst_qp: pair.qps[1],
-                src_qp: pair.qps[0],
-                path: PathId(0),
-                pull_target: None,
-                body,
-            };
+            let segment = Segment::new(pair.qps[1], pair.qps[0], PathId(0), body);
             let placed = pair.hosts[1].endpoint.on_packet(Time::ZERO, HostId(0), &segment, false);
             assert_eq!(placed, None);
             refused += 1;

@@ -104,8 +104,7 @@ impl End {
         self
     }
     fn arrives(&mut self, path: u16, body: Body, ce: bool) -> Vec<Body> {
-        let segment =
-            Segment { dst_qp: self.qp, src_qp: PEER.1, path: PathId(path), pull_target: None, body };
+        let segment = Segment::new(self.qp, PEER.1, PathId(path), body);
         self.endpoint.on_packet(self.now, PEER.0, &segment, ce);
         self.control()
     }
@@ -448,13 +447,7 @@ fn notices_without_end_leave_a_bounded_queue() {
     let mut end = End::new([], CnpPolicy::Off);
     for n in 0..100_000 {
         let notice = Control::Notice { first: 0, last: 1_000 + n % 20, sent_at: Time::ZERO };
-        let segment = Segment {
-            dst_qp: end.qp,
-            src_qp: PEER.1,
-            path: PathId(3),
-            pull_target: None,
-            body: Body::Control(notice),
-        };
+        let segment = Segment::new(end.qp, PEER.1, PathId(3), Body::Control(notice));
         end.endpoint.on_packet(end.now, PEER.0, &segment, false);
     }
     let said = end.control();

@@ -162,8 +162,7 @@ mod tests {
     };
 
     fn frame(body: Body, message_bytes: u32) -> Vec<u8> {
-        let segment =
-            Segment { dst_qp: QpNum(0x0a_0b0c), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };
+        let segment = Segment::new(QpNum(0x0a_0b0c), QpNum(7), PathId(3), body);
         let mut out = [0xee; 9_200];
         let len = emit_standard(&segment, message_bytes, &ROUTE, &mut out).unwrap().unwrap();
         // Bytes that the simulator counts, without preamble, gap and FCS.
@@ -213,8 +212,7 @@ mod tests {
     #[test]
     fn segments_without_a_rocev2_packet_are_none() {
         let body = Body::Control(Control::Probe { sent_at: Time::ZERO });
-        let segment =
-            Segment { dst_qp: QpNum(1), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };
+        let segment = Segment::new(QpNum(1), QpNum(7), PathId(3), body);
         assert_eq!(emit_standard(&segment, 0, &ROUTE, &mut []), Ok(None));
     }
 

@@ -112,7 +112,7 @@ fn error_after(change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
 }
 
 fn error_in(body: Body, change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
-    let segment = Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body };
+    let segment = Segment::new(QpNum(5), QpNum(6), PathId(7), body);
     let mut frame = frame(&segment, &plain_route());
     change(&mut frame);
     frame[10..12].fill(0);
@@ -240,8 +240,7 @@ fn errors_name_field_and_value() {
 
 #[test]
 fn checksums_name_both_values() {
-    let segment =
-        Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
+    let segment = Segment::new(QpNum(5), QpNum(6), PathId(7), Body::Cnp);
     let good = frame(&segment, &plain_route());
     let mut bad = good.clone();
     bad[8] -= 1;
@@ -266,8 +265,7 @@ fn checksums_name_both_values() {
 
 #[test]
 fn a_marked_packet_is_still_intact() {
-    let segment =
-        Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
+    let segment = Segment::new(QpNum(5), QpNum(6), PathId(7), Body::Cnp);
     let route = pathweave_wire::FrameAddressing { ecn: pathweave_wire::Ecn::Capable0, ..plain_route() };
     let mut frame = frame(&segment, &route);
     // Operation of a switch: set both ECN bits, decrement the TTL, and adjust the header checksum (RFC 1624).

@@ -40,8 +40,7 @@ fn write(offset: u32, len: u16) -> Data {
 }
 
 fn try_emit(dst_qp: u32, body: Body, payload: &[u8], room: usize) -> Result<usize, EmitError> {
-    let segment =
-        Segment { dst_qp: QpNum(dst_qp), src_qp: QpNum(0), path: PathId(0), pull_target: None, body };
+    let segment = Segment::new(QpNum(dst_qp), QpNum(0), PathId(0), body);
     let result = emit(&segment, &plain_route(), payload, &mut vec![0; room]);
     if result.is_ok() {
         // Every frame that was emitted can be parsed.
