@@ -97,30 +97,10 @@ impl AsFluid for PolicyFactory {
     }
 }
 
-/// Checks that a supplied part behaves as the built-in one: every scenario of the test bench has the same result, and
-/// random operations break no invariant.
-#[cfg(test)]
-pub(crate) fn assert_alike(name: &str, supplied: &crate::PolicyConfig, own: &crate::PolicyConfig) {
-    use crate::testing::{Scenario, SenderReport, random_operations};
-    assert_eq!(supplied.validate(), Ok(()));
-    for (situation, scenario) in Scenario::all() {
-        let outcome = |policy: &crate::PolicyConfig| {
-            let report = scenario.run(|env, rng| policy.build(env, rng));
-            let sender = |sender: &SenderReport| {
-                (sender.sent.clone(), sender.retransmitted, sender.marked, sender.done_at)
-            };
-            report.senders.iter().map(sender).collect::<alloc::vec::Vec<_>>()
-        };
-        assert_eq!(outcome(supplied), outcome(own), "{name}, {situation}");
-    }
-    for seed in 0..2 {
-        random_operations(seed, 1_000, &Scenario::steady().env, |env, rng| supplied.build(env, rng));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::assert_alike;
     use crate::{PolicyConfig, schemes};
     use alloc::sync::Arc;
 

@@ -44,7 +44,7 @@ mod tests {
     use super::*;
     use crate::cc::CcConfig;
     use crate::picker::PickerConfig;
-    use crate::supplied::assert_alike;
+    use crate::testing::assert_alike;
     use crate::{PolicyConfig, SplitConfig};
     use alloc::sync::Arc;
 

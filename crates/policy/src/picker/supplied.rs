@@ -32,7 +32,7 @@ mod tests {
     use super::*;
     use crate::cc::{CcConfig, UnlimitedConfig};
     use crate::picker::PickerConfig;
-    use crate::supplied::assert_alike;
+    use crate::testing::assert_alike;
     use crate::{PolicyConfig, SplitConfig};
     use alloc::sync::Arc;
 

@@ -9,6 +9,8 @@
 //!
 //! Everything is a function of the seed; a failure message names seed and step.
 
+#[cfg(test)]
+mod alike;
 mod bench;
 mod channel;
 mod checked;
@@ -23,6 +25,8 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use alike::assert_alike;
 pub use channel::Hop;
 pub use checked::Checked;
 pub use examples::{ACK, ENV, REQUEST, SENT};
