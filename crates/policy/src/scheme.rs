@@ -664,9 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notification_has_an_interval_only_if_there_is_one() {
-        let off = complaint(|text| text["cnp"] = json!({ "kind": "off", "interval": "1us" }));
-        assert!(off.contains("interval"), "{off}");
+    fn every_mark_is_notified_of_unless_an_interval_is_given() {
         let mut text = to_value(preset("rps")).expect("a scheme can be written");
         text["cnp"] = json!({ "kind": "on_mark_or_gap" });
         let scheme: Scheme = from_value(text).expect("the interval has a default");

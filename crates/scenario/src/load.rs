@@ -276,6 +276,8 @@ mod tests {
             let why = loaded(scheme, &[set]).expect_err("a former field").to_string();
             assert!(why.contains("unknown field") && why.contains(answer), "{why}");
         }
+        let why = loaded("weave", &["scheme.cnp.interval=1us"]).expect_err("there are no notifications");
+        assert!(why.to_string().contains("unknown field `interval` in `scheme.cnp`"), "{why}");
     }
 
     /// Settings of a scheme belong to that scheme; a later scheme inherits nothing from an earlier one.
