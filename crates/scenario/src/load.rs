@@ -267,6 +267,22 @@ mod tests {
         }
     }
 
+    /// Fields of former versions are answered with what has taken their place.
+    #[test]
+    fn former_fields_are_answered_with_their_new_names() {
+        for (scheme, set, answer) in [
+            ("ecmp", "scheme.cnp.mode=off", "the field is now called `kind`"),
+            ("udmp", "scheme.policy.variant=published", "`kind = \"udmp_published\"`"),
+            ("dlbf", "scheme.policy.gap_margin=1us", "no delay is added to DLBF's gaps"),
+            ("dlbf", "scheme.reordering.copy_marks=notify", "never cause a notification"),
+        ] {
+            let why = loaded(scheme, &[set]).expect_err("a former field").to_string();
+            assert!(why.contains("unknown field") && why.contains(answer), "{why}");
+        }
+        let why = loaded("weave", &["scheme.cnp.interval=1us"]).expect_err("there are no notifications");
+        assert!(why.to_string().contains("unknown field `interval` in `scheme.cnp`"), "{why}");
+    }
+
     /// Settings of a scheme belong to that scheme; a later scheme inherits nothing from an earlier one.
     #[test]
     fn later_changes_replace_schemes_and_add_to_the_rest() {

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use super::*;
-use crate::testing::{Scenario, random_operations};
+use crate::testing::{ACK, REQUEST, SENT, Scenario, random_operations};
 use crate::{
     Adapt, Awaited, Egress, FabricEnv, FullBufferAction, HostEnv, MeasuredSection, PathState, Policy, Shared,
 };
@@ -69,27 +69,15 @@ impl Flow {
         let mut paths = Vec::new();
         while paths.len() < most {
             let want = SendRequest {
-                psn: 0,
                 payload_bytes: 1_186,
-                wire_bytes: 1_250,
-                msn: 0,
-                retransmit: false,
                 inflight_packets: self.in_flight,
                 inflight_bytes: u64::from(self.in_flight) * 1_250,
-                egress: Egress::ONE,
+                ..REQUEST
             };
             let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
             let Grant::Send(path) = self.weave.poll_send(Time::ZERO, &want, &mut cx) else { break };
             self.in_flight += 1;
-            let sent = Sent {
-                path,
-                psn: 0,
-                msn: 0,
-                payload_bytes: 1_186,
-                wire_bytes: 1_250,
-                retransmit: false,
-                inflight_packets: self.in_flight,
-            };
+            let sent = Sent { path, payload_bytes: 1_186, inflight_packets: self.in_flight, ..SENT };
             self.weave.on_sent(Time::ZERO, &sent, &mut cx);
             paths.push(path.0);
         }
@@ -100,13 +88,9 @@ impl Flow {
         let feedback = Feedback {
             kind,
             path: PathId(path),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
             rtt: Duration::from_ns(rtt_ns),
-            one_way_ps: 0,
             inflight_packets: self.in_flight,
-            backlogged: true,
+            ..ACK
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         self.weave.on_feedback(Time::from_us(at_us), &feedback, &mut cx);

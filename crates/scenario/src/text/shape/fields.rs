@@ -128,9 +128,23 @@ impl<'a> SchemaChecker<'a> {
             .at(child.key.clone().or(child.span.clone()))
             .suggest(closest_name(name, allowed.iter().copied()))
             .help(format!("fields here: {}", allowed.join(", ")));
-        self.report(finding);
+        let former =
+            FORMER.iter().find(|(table, field, _)| (path.last_key(), name) == (Some(*table), *field));
+        self.report(match former {
+            Some((.., now)) => finding.allowed(*now),
+            None => finding,
+        });
     }
 }
+
+/// Fields of former versions: the last name of their table, the field, and what has taken its place.
+const FORMER: [(&str, &str, &str); 5] = [
+    ("cnp", "mode", "the field is now called `kind`"),
+    ("policy", "variant", "UDMP as printed is now the policy `kind = \"udmp_published\"`"),
+    ("policy", "gap_margin", "gone: no delay is added to DLBF's gaps"),
+    ("hop_scaling", "hops", "gone: a hop is a node that the round trip visits"),
+    ("reordering", "copy_marks", "gone: marks of copies never cause a notification"),
+];
 
 /// Describes a tag by its table: "topology kind" instead of "kind".
 fn described(tag: &str, path: &FieldPath) -> String {
