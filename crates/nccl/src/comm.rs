@@ -2,35 +2,28 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use pathweave_datapath::{CloseReason, Completion, Connection, Region, RegionError};
+use pathweave_datapath::{CloseReason, Completion, Connection, RegionError};
 
 use crate::abi::{Fault, MAX_GROUPS, MAX_RECEIVES};
-use crate::guard::{Outcome, info};
-use crate::notes::MAX_NOTE_BYTES;
-use crate::plugin::{Lane, lock};
-use crate::receive::Receiver;
-use crate::send::Sender;
-
-/// Bytes of a place for a note.
-pub(crate) const PLACE_BYTES: usize = 256;
-/// Number of places for notes: twice the groups in progress, since the acknowledgement of a note may arrive after the
-/// message that it asked for.
-pub(crate) const PLACES: usize = 2 * MAX_GROUPS;
-const _: () = assert!(MAX_NOTE_BYTES <= PLACE_BYTES);
+use crate::guard::{Outcome, info, lock};
+use crate::lane::Lane;
+use crate::link::Link;
+use crate::memory::{Mr, Use};
+use crate::notes::Sizes;
+use crate::receive::{Receiver, Wanted};
+use crate::send::{Message, Sender};
 
 /// One end of a connection.
 pub(crate) struct Comm {
     pub(crate) lane: Arc<Lane>,
-    pub(crate) connection: Connection,
-    /// Places for notes.
-    pub(crate) board: Region,
-    pub(crate) end: End,
+    pub(crate) link: Link,
+    end: End,
     /// Requests, as NCCL sees them.
     requests: Box<[Request]>,
 }
 
 /// Role of this end.
-pub(crate) enum End {
+enum End {
     Sends(Mutex<Sender>),
     Receives(Mutex<Receiver>),
 }
@@ -41,19 +34,12 @@ pub(crate) struct Request {
     pub(crate) index: usize,
 }
 
-/// Result of a finished request: the bytes of each message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Sizes {
-    pub(crate) count: usize,
-    pub(crate) bytes: [usize; MAX_RECEIVES],
-}
-
 impl Comm {
     /// Creates the sending end, ready for notes of the peer.
     pub(crate) fn sends(lane: &Arc<Lane>, connection: Connection) -> Result<Arc<Self>, RegionError> {
         let end = End::Sends(Mutex::new(Sender::new()));
         let comm = Comm::new(lane, connection, end, MAX_GROUPS * MAX_RECEIVES)?;
-        (0..PLACES).for_each(|place| comm.await_note(place));
+        Sender::await_notes(&comm.link);
         Ok(comm)
     }
 
@@ -61,8 +47,7 @@ impl Comm {
     pub(crate) fn receives(lane: &Arc<Lane>, connection: Connection) -> Result<Arc<Self>, RegionError> {
         let end = End::Receives(Mutex::new(Receiver::new()));
         let comm = Comm::new(lane, connection, end, MAX_GROUPS)?;
-        // One for each message that can be announced, and some that are not posted again yet.
-        (0..(MAX_GROUPS + 4) * MAX_RECEIVES).for_each(|_| comm.await_message());
+        Receiver::await_messages(&comm.link);
         Ok(comm)
     }
 
@@ -72,43 +57,35 @@ impl Comm {
         end: End,
         requests: usize,
     ) -> Result<Arc<Self>, RegionError> {
-        let board = Region::zeroed(PLACES * PLACE_BYTES)?;
+        let link = Link::new(connection)?;
         Ok(Arc::new_cyclic(|comm| Comm {
             lane: lane.clone(),
-            connection,
-            board,
+            link,
             end,
             requests: (0..requests).map(|index| Request { comm: comm.clone(), index }).collect(),
         }))
     }
 
-    pub(crate) fn request(&self, index: usize) -> &Request {
-        &self.requests[index]
-    }
-
     /// Processes the completion of a request to the datapath. Called by the loop.
     pub(crate) fn completed(&self, done: &Completion) {
         match &self.end {
-            End::Sends(sender) => self.sender_completed(&mut lock(sender), done),
-            End::Receives(receiver) => self.receiver_completed(&mut lock(receiver), done),
+            End::Sends(sender) => lock(sender).completed(&self.link, done),
+            End::Receives(receiver) => lock(receiver).completed(&self.link, done),
         }
     }
 
     /// Fails all requests, since the connection has ended. Called by the loop.
     pub(crate) fn lost(&self, reason: CloseReason) {
         if reason != CloseReason::Peer && reason != CloseReason::Local {
-            info(format_args!("the connection with {} has ended: {reason}", self.connection.peer_addr()));
+            info(format_args!(
+                "the connection with {} has ended: {reason}",
+                self.link.connection.peer_addr()
+            ));
         }
         match &self.end {
             End::Sends(sender) => lock(sender).lose(Fault::Remote),
             End::Receives(receiver) => lock(receiver).lose(Fault::Remote),
         }
-    }
-
-    /// Ends the connection because the peer breaks the protocol.
-    pub(crate) fn reject(&self, why: &str) {
-        crate::guard::warn(format_args!("{}: {why}; the connection is closed", self.connection.peer_addr()));
-        self.connection.close();
     }
 
     /// Returns true if the connection has ended.
@@ -119,19 +96,72 @@ impl Comm {
         }
     }
 
+    /// Registers memory.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    ///
+    /// # Safety
+    /// The memory has `bytes` bytes until [`deregister`](Comm::deregister) returns.
+    #[allow(unsafe_code, reason = "passes a promise of NCCL on")]
+    pub(crate) unsafe fn register(&self, address: *mut u8, bytes: usize) -> Outcome<Mr> {
+        let usage = match self.end {
+            End::Sends(_) => Use::Sends,
+            End::Receives(_) => Use::Receives,
+        };
+        // SAFETY: guaranteed by the caller.
+        unsafe { Mr::open(&self.link.connection, usage, address, bytes) }
+    }
+
+    /// Takes memory back.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(crate) fn deregister(&self, memory: Mr) -> Outcome {
+        memory.close(&self.link.connection, &self.lane.device)
+    }
+
+    /// Starts to send a message. Returns `None` if the peer has not announced a receive for it.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(crate) fn isend(&self, message: &Message<'_>) -> Outcome<Option<&Request>> {
+        let End::Sends(sender) = &self.end else { return Err(Fault::Usage) };
+        self.twice(|| {
+            let started = lock(sender).start(&self.link, message)?;
+            Ok(started.map(|index| &self.requests[index]))
+        })
+    }
+
+    /// Announces a group of receives. Returns `None` if as many are in progress as are allowed.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(crate) fn irecv(&self, wanted: &[Wanted<'_>]) -> Outcome<Option<&Request>> {
+        let End::Receives(receiver) = &self.end else { return Err(Fault::Usage) };
+        self.twice(|| {
+            let started = lock(receiver).start(&self.link, wanted)?;
+            Ok(started.map(|index| &self.requests[index]))
+        })
+    }
+
     /// Returns the sizes of a request's messages once they are complete.
     ///
     /// # Errors
     /// The reason why the request has failed.
     pub(crate) fn test(&self, index: usize) -> Outcome<Option<Sizes>> {
-        let look = || match &self.end {
+        self.twice(|| match &self.end {
             End::Sends(sender) => lock(sender).test(index),
             End::Receives(receiver) => lock(receiver).test(index),
-        };
-        if let Some(sizes) = look()? {
-            return Ok(Some(sizes));
+        })
+    }
+
+    /// Tries again after a turn of the loop, without the lock that its events need.
+    fn twice<T>(&self, attempt: impl Fn() -> Outcome<Option<T>>) -> Outcome<Option<T>> {
+        if let Some(result) = attempt()? {
+            return Ok(Some(result));
         }
         self.lane.turn();
-        look()
+        attempt()
     }
 }

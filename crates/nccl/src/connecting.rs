@@ -10,9 +10,9 @@ use pathweave_datapath::{ConnectError, Connection};
 
 use crate::abi::{Fault, HANDLE_BYTES};
 use crate::comm::Comm;
-use crate::guard::{Outcome, warn};
+use crate::guard::{Outcome, lock, warn};
 use crate::handle::{self, Cookie, Handle};
-use crate::plugin::{Lane, Plugin, lock};
+use crate::lane::Lane;
 
 /// Time before a peer that has too many half-open connections is asked again; doubled each time, up to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(2);
@@ -54,8 +54,8 @@ fn new_cookie() -> Cookie {
 
 impl Listener {
     /// Starts to listen; writes the handle for the peer.
-    pub(crate) fn open(plugin: &Plugin, bytes: &mut [u8; HANDLE_BYTES]) -> Arc<Self> {
-        let (lane, cookie) = (plugin.next_lane().clone(), new_cookie());
+    pub(crate) fn open(lane: &Arc<Lane>, bytes: &mut [u8; HANDLE_BYTES]) -> Arc<Self> {
+        let (lane, cookie) = (lane.clone(), new_cookie());
         *bytes = Handle { cookie, addresses: lane.device.addresses().to_vec() }.encode();
         let listener = Arc::new(Listener { lane, cookie, queue: Mutex::default() });
         lock(&listener.lane.table).listeners.insert(cookie, listener.clone());
@@ -83,31 +83,16 @@ impl Listener {
     }
 }
 
-/// Starts to connect, or continues: the handle keeps the number of the attempt. Returns `None` while it is not open.
-///
-/// # Errors
-/// [`Fault::Usage`] for a handle of another plug-in, [`Fault::Remote`] if the peer cannot be reached.
-pub(crate) fn connect(plugin: &Plugin, bytes: &mut [u8; HANDLE_BYTES]) -> Outcome<Option<Arc<Comm>>> {
-    let mut number = handle::attempt(bytes);
-    if number == 0 {
-        let Some(handle) = Handle::decode(bytes) else {
-            warn("the peer uses another network plug-in, or another version of this one");
-            return Err(Fault::Usage);
-        };
-        number = plugin.next_attempt();
-        handle::set_attempt(bytes, number);
-        let until = Instant::now() + plugin.patience;
-        let dial = Dial { handle, until, pause: FIRST_PAUSE, state: DialState::Waiting };
-        plugin.lane_of(number).dial(number, dial);
+impl Dial {
+    /// Creates an attempt that may last so long.
+    pub(crate) fn new(handle: Handle, patience: Duration) -> Self {
+        Dial { handle, until: Instant::now() + patience, pause: FIRST_PAUSE, state: DialState::Waiting }
     }
-    let lane = plugin.lane_of(number);
-    lane.turn();
-    lane.outcome(number)
 }
 
 impl Lane {
     /// Asks the peer, and waits for its answer.
-    fn dial(&self, number: u64, dial: Dial) {
+    pub(crate) fn dial(&self, number: u64, dial: Dial) {
         let Handle { cookie, addresses } = dial.handle.clone();
         lock(&self.table).dials.insert(number, Dial { state: DialState::Waiting, ..dial });
         let greeting = handle::greeting(&cookie);
@@ -116,7 +101,7 @@ impl Lane {
     }
 
     /// Returns the connection of an attempt, once.
-    fn outcome(&self, number: u64) -> Outcome<Option<Arc<Comm>>> {
+    pub(crate) fn outcome(&self, number: u64) -> Outcome<Option<Arc<Comm>>> {
         let mut table = lock(&self.table);
         let dial = table.dials.get(&number).ok_or(Fault::Usage)?;
         match dial.state {
@@ -147,7 +132,7 @@ impl Lane {
         };
         let mut table = lock(&self.table);
         if let DialState::Open(comm) = &state {
-            table.comms.insert(comm.connection.id(), comm.clone());
+            table.comms.insert(comm.link.connection.id(), comm.clone());
         }
         if let Some(dial) = table.dials.get_mut(&number) {
             dial.state = state;
@@ -184,7 +169,7 @@ impl Lane {
         // Without a listener the connection is dropped, which closes it.
         let Some(listener) = listener.filter(|_| Lane::keeps_lines(&connection)) else { return };
         if let Ok(comm) = Comm::receives(self, connection) {
-            lock(&self.table).comms.insert(comm.connection.id(), comm.clone());
+            lock(&self.table).comms.insert(comm.link.connection.id(), comm.clone());
             lock(&listener.queue).push_back(comm);
         }
     }

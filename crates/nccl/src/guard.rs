@@ -5,7 +5,7 @@
 use std::ffi::{CString, c_int};
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{OnceLock, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use pathweave_door::Process;
 
@@ -33,6 +33,11 @@ pub(crate) fn entry(body: impl FnOnce() -> Outcome) -> Code {
             Fault::Internal as Code
         }
     }
+}
+
+/// Locks a mutex. A panic under the lock ends the call that held it; the next one goes on.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Sets the function that writes NCCL's log.

@@ -8,8 +8,8 @@
 //! |---|---|
 //! | `abi` | structures and constants of NCCL's interface |
 //! | [`tables`] | tables of functions for NCCL of versions 2.17 to 2.30; all calls of C arrive here |
-//! | `plugin` | the process's devices, and what they report |
-//! | `comm` | a connection as NCCL sees it: one end sends, the other one receives |
+//! | `plugin`, `lane` | the process's devices, and what they report |
+//! | `comm` | a connection as NCCL sees it: one end `send`s, the other one `receive`s |
 //! | `connecting` | listeners, and connections that are being opened |
 //! | `handle`, `notes` | bytes that the two ends exchange |
 #![cfg(target_os = "linux")]
@@ -19,6 +19,8 @@ mod comm;
 mod connecting;
 mod guard;
 mod handle;
+mod lane;
+mod link;
 mod memory;
 mod notes;
 mod plugin;

@@ -5,15 +5,22 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Access, Region, Registration, Slice};
+use pathweave_datapath::{Access, Connection, Device, Region, Registration, Slice};
 
 use crate::abi::Fault;
-use crate::comm::{Comm, End};
-use crate::guard::{Outcome, warn};
-use crate::plugin::lock;
+use crate::guard::{Outcome, lock, warn};
 
 /// Longest time for which deregistering waits for the network to let go of memory.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Use of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Messages leave from it.
+    Sends,
+    /// The peer writes messages into it.
+    Receives,
+}
 
 /// Registered memory.
 pub(crate) struct Mr {
@@ -33,7 +40,12 @@ impl Mr {
     ///
     /// # Safety
     /// The memory has `bytes` bytes until [`Mr::close`] returns.
-    pub(crate) unsafe fn open(comm: &Comm, address: *mut u8, bytes: usize) -> Outcome<Self> {
+    pub(crate) unsafe fn open(
+        connection: &Connection,
+        usage: Use,
+        address: *mut u8,
+        bytes: usize,
+    ) -> Outcome<Self> {
         let start = match NonNull::new(address) {
             Some(start) => start,
             None if bytes == 0 => NonNull::dangling(),
@@ -45,10 +57,10 @@ impl Mr {
         // reads aligned words, as the memory of a network adapter is read.
         let region = unsafe { Region::from_raw(start, bytes, Box::new(token)) };
         let address = start.as_ptr() as usize;
-        let open = match comm.end {
-            End::Sends(_) => None,
-            End::Receives(_) => {
-                let opened = comm.connection.register_at(&region.in_order(), address as u64, Access::WRITE);
+        let open = match usage {
+            Use::Sends => None,
+            Use::Receives => {
+                let opened = connection.register_at(&region.in_order(), address as u64, Access::WRITE);
                 Some(Mutex::new(opened.map_err(|_| Fault::Remote)?))
             }
         };
@@ -79,7 +91,7 @@ impl Mr {
     ///
     /// # Errors
     /// [`Fault::Internal`] if the network has not let go of the memory.
-    pub(crate) fn close(self, comm: &Comm) -> Outcome {
+    pub(crate) fn close(self, connection: &Connection, device: &Device) -> Outcome {
         let Mr { region, open, lent, .. } = self;
         if let Some(open) = open {
             let closed = lock(&open).close();
@@ -93,10 +105,10 @@ impl Mr {
         if lent.strong_count() == 0 {
             return Ok(());
         }
-        comm.connection.close();
+        connection.close();
         let until = Instant::now() + PATIENCE;
         while lent.strong_count() > 0 {
-            comm.lane.device.progress();
+            device.progress();
             if Instant::now() > until {
                 warn("memory is taken back while messages are leaving from it, and the network keeps it");
                 return Err(Fault::Internal);

@@ -89,6 +89,13 @@ pub(crate) struct Immediate {
     pub(crate) entry: usize,
 }
 
+/// Bytes of each message of a finished request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) count: usize,
+    pub(crate) bytes: [usize; MAX_RECEIVES],
+}
+
 const TOO_LONG: u32 = 1 << 31;
 
 impl Immediate {

@@ -3,11 +3,10 @@
 use pathweave_datapath::{Access, Completion, Opcode, PostError, Region, Registration};
 
 use crate::abi::{Fault, MAX_BYTES, MAX_GROUPS, MAX_RECEIVES};
-use crate::comm::{Comm, End, PLACE_BYTES, PLACES, Request, Sizes};
 use crate::guard::{Outcome, warn};
+use crate::link::{Link, PLACES};
 use crate::memory::Mr;
-use crate::notes::{Content, Entry, GROUP_BITS, Immediate, Note};
-use crate::plugin::lock;
+use crate::notes::{Content, Entry, GROUP_BITS, Immediate, Note, Sizes};
 
 /// Number of receives for messages; the others are those of places for notes.
 const IS_MESSAGE: u64 = 1 << 32;
@@ -68,12 +67,12 @@ impl Receiver {
     pub(crate) fn test(&mut self, index: usize) -> Outcome<Option<Sizes>> {
         match &self.groups[index] {
             None => Err(self.lost.unwrap_or(Fault::Usage)),
-            Some(Group { failed: Some(fault), .. }) => Err(*fault),
             Some(group) if group.is_complete() => {
-                let sizes = group.sizes;
+                let (sizes, failed) = (group.sizes, group.failed);
                 self.groups[index] = None;
-                Ok(Some(sizes))
+                failed.map_or(Ok(Some(sizes)), Err)
             }
+            Some(group) if self.lost.is_some() => Err(group.failed.unwrap_or(Fault::Remote)),
             Some(_) => Ok(None),
         }
     }
@@ -92,41 +91,41 @@ impl Group {
     }
 }
 
-impl Comm {
-    /// Posts the receive whose completion tells of a message.
-    pub(crate) fn await_message(&self) {
-        if let Ok(nothing) = self.board.slice(0..0) {
+impl Receiver {
+    /// Posts the receives whose completions tell of messages: one for each message that can be announced, and some that
+    /// are not posted again yet.
+    pub(crate) fn await_messages(link: &Link) {
+        (0..(MAX_GROUPS + 4) * MAX_RECEIVES).for_each(|_| Receiver::await_message(link));
+    }
+
+    fn await_message(link: &Link) {
+        if let Ok(nothing) = link.nothing() {
             // It fails only if the connection has ended, of which an event tells.
-            let _ = self.connection.recv(IS_MESSAGE, nothing);
+            let _ = link.connection.recv(IS_MESSAGE, nothing);
         }
     }
 
-    /// Announces a group of receives. Returns `None` if as many are in progress as are allowed.
+    /// Announces a group of receives, and returns the number of the request. Returns `None` if as many are in progress as
+    /// are allowed.
     ///
     /// # Errors
     /// [`Fault`].
-    pub(crate) fn irecv(&self, wanted: &[Wanted<'_>]) -> Outcome<Option<&Request>> {
-        let End::Receives(receiver) = &self.end else { return Err(Fault::Usage) };
+    pub(crate) fn start(&mut self, link: &Link, wanted: &[Wanted<'_>]) -> Outcome<Option<usize>> {
         let too_long = wanted.iter().any(|wanted| wanted.bytes > MAX_BYTES);
         if too_long || !(1..=MAX_RECEIVES).contains(&wanted.len()) {
             return Err(Fault::Usage);
         }
-        let mut receiver = lock(receiver);
-        if let Some(fault) = receiver.lost {
+        if let Some(fault) = self.lost {
             return Err(fault);
         }
-        let (number, index) = (receiver.next, receiver.next as usize % MAX_GROUPS);
-        if receiver.groups[index].is_some() {
+        let (number, index) = (self.next, self.next as usize % MAX_GROUPS);
+        if self.groups[index].is_some() {
             return Ok(None);
         }
-        let Some(place) = receiver.places.pop() else {
-            drop(receiver);
-            self.lane.turn();
-            return Ok(None);
-        };
-        let posted = self.announce(&mut receiver, number, wanted, place);
+        let Some(place) = self.places.pop() else { return Ok(None) };
+        let posted = self.announce(link, number, wanted, place);
         if !matches!(posted, Ok(true)) {
-            receiver.places.push(place);
+            self.places.push(place);
             return posted.map(|_| None);
         }
         let mut group = Group {
@@ -140,75 +139,66 @@ impl Comm {
         for (at, wanted) in wanted.iter().enumerate() {
             (group.rooms[at], group.tags[at]) = (wanted.bytes, wanted.tag);
         }
-        receiver.groups[index] = Some(group);
-        receiver.next = (number + 1) & ((1 << GROUP_BITS) - 1);
-        Ok(Some(self.request(index)))
+        self.groups[index] = Some(group);
+        self.next = (number + 1) & ((1 << GROUP_BITS) - 1);
+        Ok(Some(index))
     }
 
     /// Sends the note. Returns false if the queue is full.
-    fn announce(
-        &self,
-        receiver: &mut Receiver,
-        number: u32,
-        wanted: &[Wanted<'_>],
-        place: usize,
-    ) -> Outcome<bool> {
+    fn announce(&mut self, link: &Link, number: u32, wanted: &[Wanted<'_>], place: usize) -> Outcome<bool> {
         let mut entries = Vec::with_capacity(wanted.len());
         for Wanted { address, bytes, tag, memory } in wanted {
             let (address, rkey) = match memory {
                 Some(memory) => (*address as u64, memory.key(*address, *bytes)?),
-                None if *bytes == 0 => (0, self.nowhere(receiver)?),
+                None if *bytes == 0 => (0, self.nowhere(link)?),
                 None => return Err(Fault::Usage),
             };
             entries.push(Entry { address, rkey, bytes: *bytes, tag: *tag });
         }
-        let bytes = Note { group: number, entries }.encode();
-        let at = place * PLACE_BYTES;
-        let written = self.board.write(at, &bytes).and_then(|()| self.board.slice(at..at + bytes.len()));
-        let slice = written.map_err(|_| Fault::Internal)?;
-        match self.connection.send(place as u64, slice) {
+        let note = link.write(place, &Note { group: number, entries }.encode());
+        match link.connection.send(place as u64, note.map_err(|_| Fault::Internal)?) {
             Ok(()) => Ok(true),
             Err(PostError::Full { .. }) => Ok(false),
             Err(_) => {
-                receiver.lose(Fault::Remote);
+                self.lose(Fault::Remote);
                 Err(Fault::Remote)
             }
         }
     }
 
     /// Returns a key that the peer may use for a message without bytes.
-    fn nowhere(&self, receiver: &mut Receiver) -> Outcome<u64> {
-        if receiver.nowhere.is_none() {
+    fn nowhere(&mut self, link: &Link) -> Outcome<u64> {
+        if self.nowhere.is_none() {
             let region = Region::zeroed(1).map_err(|_| Fault::System)?;
-            let registered = self.connection.register(&region, Access::WRITE).map_err(|_| Fault::Remote)?;
-            receiver.nowhere = Some(registered);
+            let registered = link.connection.register(&region, Access::WRITE).map_err(|_| Fault::Remote)?;
+            self.nowhere = Some(registered);
         }
-        receiver.nowhere.as_ref().map(Registration::rkey).ok_or(Fault::Internal)
+        self.nowhere.as_ref().map(Registration::rkey).ok_or(Fault::Internal)
     }
 
     /// Processes a completion.
-    pub(crate) fn receiver_completed(&self, receiver: &mut Receiver, done: &Completion) {
-        if done.opcode != Opcode::Recv {
+    pub(crate) fn completed(&mut self, link: &Link, done: &Completion) {
+        if done.opcode == Opcode::Send {
             if (done.wr_id as usize) < PLACES {
-                receiver.places.push(done.wr_id as usize);
+                self.places.push(done.wr_id as usize);
             }
             return;
         }
         if !done.is_success() {
             return;
         }
-        self.await_message();
+        Receiver::await_message(link);
         let Some(imm) = done.imm.map(Immediate::decode) else {
-            return self.reject("it sends a message without a receive");
+            return link.reject("it sends a message without a receive");
         };
-        let Some(group) = receiver.waiting(imm) else {
-            return self.reject("it sends a message into a receive that waits for none");
+        let Some(group) = self.waiting(imm) else {
+            return link.reject("it sends a message into a receive that waits for none");
         };
         let bytes = done.byte_len as usize;
         if imm.content == Content::TooLong || bytes > group.rooms[imm.entry] {
             warn(format_args!(
                 "a message of {} with tag {} is longer than its receive of {} bytes; the sender logs its length",
-                self.connection.peer_addr(),
+                link.connection.peer_addr(),
                 group.tags[imm.entry],
                 group.rooms[imm.entry]
             ));

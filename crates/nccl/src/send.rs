@@ -5,11 +5,10 @@ use std::collections::VecDeque;
 use pathweave_datapath::{Completion, Opcode, PostError, Remote, Slice};
 
 use crate::abi::{Fault, MAX_BYTES, MAX_GROUPS, MAX_RECEIVES};
-use crate::comm::{Comm, End, PLACE_BYTES, Request, Sizes};
 use crate::guard::{Outcome, warn};
+use crate::link::{Link, PLACES};
 use crate::memory::Mr;
-use crate::notes::{Content, Entry, Immediate, Note};
-use crate::plugin::lock;
+use crate::notes::{Content, Entry, Immediate, Note, Sizes};
 
 /// Bit of the numbers of receives for notes; the others are those of requests.
 const IS_NOTE: u64 = 1 << 32;
@@ -83,7 +82,13 @@ impl Sender {
                 Ok(Some(sizes))
             }
             State::Flying { .. } => Ok(None),
-            State::Failed(fault) => Err(fault),
+            State::Failed(fault) => {
+                if self.lost.is_none() {
+                    self.requests[index] = State::Free;
+                    self.free.push(index);
+                }
+                Err(fault)
+            }
             State::Free => Err(self.lost.unwrap_or(Fault::Usage)),
         }
     }
@@ -108,62 +113,56 @@ impl Sender {
     }
 }
 
-impl Comm {
-    /// Posts the receive for the next note.
-    pub(crate) fn await_note(&self, place: usize) {
-        let range = place * PLACE_BYTES..(place + 1) * PLACE_BYTES;
-        if let Ok(slice) = self.board.slice(range) {
-            // It fails only if the connection has ended, of which an event tells.
-            let _ = self.connection.recv(IS_NOTE | place as u64, slice);
-        }
-    }
-
-    /// Starts to send a message. Returns `None` if the peer has not announced a receive for it.
-    ///
-    /// # Errors
-    /// [`Fault`].
-    pub(crate) fn isend(&self, message: &Message<'_>) -> Outcome<Option<&Request>> {
-        let End::Sends(sender) = &self.end else { return Err(Fault::Usage) };
-        if message.bytes > MAX_BYTES {
-            return Err(Fault::Usage);
-        }
-        let slice = self.slice_of(message)?;
-        let start = || self.start(&mut lock(sender), message, &slice);
-        if let Some(request) = start()? {
-            return Ok(Some(request));
-        }
-        self.lane.turn();
-        start()
-    }
-
-    /// Returns the memory of a message.
-    fn slice_of(&self, message: &Message<'_>) -> Outcome<Slice> {
-        match message.memory {
-            _ if message.bytes == 0 => self.board.slice(0..0).map_err(|_| Fault::Internal),
-            Some(memory) => memory.slice(message.address, message.bytes),
+impl Message<'_> {
+    /// Returns the memory of the message.
+    fn slice(&self, link: &Link) -> Outcome<Slice> {
+        match self.memory {
+            _ if self.bytes == 0 => link.nothing(),
+            Some(memory) => memory.slice(self.address, self.bytes),
             None => Err(Fault::Usage),
         }
     }
+}
 
-    fn start(&self, sender: &mut Sender, message: &Message<'_>, slice: &Slice) -> Outcome<Option<&Request>> {
-        if let Some(fault) = sender.lost {
+impl Sender {
+    /// Posts the receives for notes.
+    pub(crate) fn await_notes(link: &Link) {
+        (0..PLACES).for_each(|place| Sender::await_note(link, place));
+    }
+
+    fn await_note(link: &Link, place: usize) {
+        if let Ok(slice) = link.place(place) {
+            // It fails only if the connection has ended, of which an event tells.
+            let _ = link.connection.recv(IS_NOTE | place as u64, slice);
+        }
+    }
+
+    /// Starts to send a message, and returns the number of the request. Returns `None` if the peer has not announced a
+    /// receive for it.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub(crate) fn start(&mut self, link: &Link, message: &Message<'_>) -> Outcome<Option<usize>> {
+        if message.bytes > MAX_BYTES {
+            return Err(Fault::Usage);
+        }
+        if let Some(fault) = self.lost {
             return Err(fault);
         }
-        let Some((group, entry, into)) = sender.find(message.tag) else { return Ok(None) };
-        let Some(&index) = sender.free.last() else { return Ok(None) };
+        let Some((group, entry, into)) = self.find(message.tag) else { return Ok(None) };
+        let Some(&index) = self.free.last() else { return Ok(None) };
         let fits = message.bytes <= into.bytes;
-        let content = if fits { Content::Message } else { Content::TooLong };
-        let slice = match content {
-            Content::Message => slice.clone(),
-            Content::TooLong => self.board.slice(0..0).map_err(|_| Fault::Internal)?,
+        let (content, slice) = match fits {
+            true => (Content::Message, message.slice(link)?),
+            false => (Content::TooLong, link.nothing()?),
         };
         let to = Remote { address: into.address, rkey: into.rkey };
         let imm = Immediate { content, group, entry }.encode();
-        match self.connection.write_imm(index as u64, slice, to, imm) {
+        match link.connection.write_imm(index as u64, slice, to, imm) {
             Ok(()) => {}
             Err(PostError::Full { .. }) => return Ok(None),
             Err(_) => {
-                sender.lose(Fault::Remote);
+                self.lose(Fault::Remote);
                 return Err(Fault::Remote);
             }
         }
@@ -172,26 +171,26 @@ impl Comm {
                 "a message of {} bytes with tag {} to {} is longer than its receive of {} bytes",
                 message.bytes,
                 message.tag,
-                self.connection.peer_addr(),
+                link.connection.peer_addr(),
                 into.bytes
             ));
         }
-        sender.free.pop();
+        self.free.pop();
         let end = if fits { Ok(()) } else { Err(Fault::Usage) };
-        sender.requests[index] = State::Flying { bytes: message.bytes, end };
-        sender.fill(entry);
-        Ok(Some(self.request(index)))
+        self.requests[index] = State::Flying { bytes: message.bytes, end };
+        self.fill(entry);
+        Ok(Some(index))
     }
 
     /// Processes a completion.
-    pub(crate) fn sender_completed(&self, sender: &mut Sender, done: &Completion) {
-        if done.opcode == Opcode::Recv {
+    pub(crate) fn completed(&mut self, link: &Link, done: &Completion) {
+        if done.opcode != Opcode::Write {
             if done.is_success() {
-                self.on_note(sender, (done.wr_id & !IS_NOTE) as usize, done.byte_len as usize);
+                self.on_note(link, (done.wr_id & !IS_NOTE) as usize, done.byte_len as usize);
             }
             return;
         }
-        let Some(state) = sender.requests.get_mut(done.wr_id as usize) else { return };
+        let Some(state) = self.requests.get_mut(done.wr_id as usize) else { return };
         if let State::Flying { bytes, end } = *state {
             *state = match end {
                 _ if !done.is_success() => State::Failed(Fault::Remote),
@@ -201,18 +200,17 @@ impl Comm {
         }
     }
 
-    fn on_note(&self, sender: &mut Sender, place: usize, bytes: usize) {
-        let start = place * PLACE_BYTES;
-        let note = self.board.to_vec(start..start + bytes.min(PLACE_BYTES)).ok();
-        self.await_note(place);
+    fn on_note(&mut self, link: &Link, place: usize, bytes: usize) {
+        let note = link.read(place, bytes).ok();
+        Sender::await_note(link, place);
         match note.and_then(|note| Note::decode(&note)) {
             // An honest peer waits for the messages of a group before it uses its place again.
-            Some(_) if sender.groups.len() >= MAX_GROUPS => self.reject("it announces too many receives"),
+            Some(_) if self.groups.len() >= MAX_GROUPS => link.reject("it announces too many receives"),
             Some(Note { group, entries }) => {
                 let open = entries.into_iter().map(Some).collect();
-                sender.groups.push_back(Group { number: group, open });
+                self.groups.push_back(Group { number: group, open });
             }
-            None => self.reject("it announces receives in bytes that are not understood"),
+            None => link.reject("it announces receives in bytes that are not understood"),
         }
     }
 }

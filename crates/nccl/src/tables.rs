@@ -17,7 +17,7 @@ use crate::abi::{
     Properties7, Properties8, Properties9, Properties11, Properties12, Start9,
 };
 use crate::comm::{Comm, Request};
-use crate::connecting::{Listener, connect as dial};
+use crate::connecting::Listener;
 use crate::guard::{Outcome, entry, log_with};
 use crate::memory::Mr;
 use crate::plugin::{self, plugin};
@@ -320,7 +320,7 @@ unsafe extern "C" fn listen_v6(device: c_int, handle: *mut HandleBytes, to: *mut
         check_device(device)?;
         // SAFETY: NCCL's buffer of a handle.
         let handle = unsafe { handle.as_mut() }.ok_or(Fault::Usage)?;
-        let listener = Listener::open(plugin()?, handle);
+        let listener = plugin()?.listen(handle);
         // SAFETY: NCCL's variable.
         unsafe { put(to, lend(listener)) }
     })
@@ -343,7 +343,7 @@ unsafe extern "C" fn connect_v6(device: c_int, handle: *mut HandleBytes, to: *mu
         check_device(device)?;
         // SAFETY: NCCL's buffer of a handle, the same one in each call of an attempt.
         let handle = unsafe { handle.as_mut() }.ok_or(Fault::Usage)?;
-        match dial(plugin()?, handle)? {
+        match plugin()?.connect(handle)? {
             // SAFETY: as above.
             Some(comm) => unsafe { put(to, lend(comm)) },
             None => Ok(()),
@@ -426,7 +426,7 @@ unsafe extern "C" fn register(
         // SAFETY: a connection that NCCL has not closed.
         let comm = unsafe { at(comm.cast::<Comm>()) }?;
         // SAFETY: NCCL keeps the memory until it has deregistered it.
-        let memory = unsafe { Mr::open(comm, data.cast(), bytes) }?;
+        let memory = unsafe { comm.register(data.cast(), bytes) }?;
         // SAFETY: NCCL's variable.
         unsafe { put(to, Box::into_raw(Box::new(memory)).cast()) }
     })
@@ -441,7 +441,7 @@ unsafe extern "C" fn deregister(comm: *const c_void, memory: *mut c_void) -> Cod
         }
         // SAFETY: made by `register`; NCCL gives it back once.
         let memory = unsafe { Box::from_raw(memory.cast::<Mr>()) };
-        memory.close(comm)
+        comm.deregister(*memory)
     })
 }
 
