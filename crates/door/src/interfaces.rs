@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Operational state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// It carries packets.
+    /// Carries packets.
     Up,
     /// The interface may come up later. The system keeps its IPv4 addresses.
     Down,

@@ -12,7 +12,7 @@ const MOST_REMEMBERED: usize = 256;
 pub fn say_once(message: &str) {
     let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
     if said.len() < MOST_REMEMBERED && said.insert(message.to_owned()) {
-        // An error of standard error cannot be reported.
-        let _ = writeln!(std::io::stderr(), "pathweave: {message}");
+        // One write, so that lines of several processes do not mix. An error of standard error cannot be reported.
+        let _ = std::io::stderr().write_all(format!("pathweave: {message}\n").as_bytes());
     }
 }

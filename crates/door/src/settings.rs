@@ -57,7 +57,7 @@ pub enum SettingError {
     Value {
         /// Name of the variable.
         variable: &'static str,
-        /// Its value.
+        /// Value that it has.
         value: String,
         /// Allowed values.
         allowed: String,

@@ -7,6 +7,9 @@ pub(crate) type Code = c_int;
 
 pub(crate) const SUCCESS: Code = 0;
 
+/// Name of the network, which the variable `NCCL_NET` selects.
+pub(crate) const NAME: *const c_char = c"pathweave".as_ptr();
+
 /// Reason why a call fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pathweave_datapath::{
-    Accepting, Connection, ConnectionId, Device, DeviceConfig, Event, Events, OpenError,
+    Accepting, Connection, ConnectionId, Device, DeviceConfig, Driving, Event, Events, OpenError,
 };
-use pathweave_door::{Interface, Settings};
+use pathweave_door::{Interface, Progress, Settings};
 
 use crate::comm::Comm;
 use crate::connecting::{Dial, Listener};
@@ -45,6 +45,13 @@ pub(crate) struct Table {
 fn configuration(settings: &Settings, interfaces: &[&Interface], port: u16) -> Result<DeviceConfig, String> {
     let mut config = settings.device(interfaces, SocketAddr::new(interfaces[0].address, port));
     config.payload_of_lines(LINE_BYTES).map_err(|error| error.to_string())?;
+    if settings.progress == Progress::Auto {
+        // Calls then only look and post, so none of them takes long, whatever the network brings.
+        config.driving = Driving::Thread { core: None };
+    }
+    // A peer is lost after the time that the user allows, of which the first part passes before an idle one is asked.
+    config.keepalive = config.keepalive.min(config.peer_timeout / 4);
+    config.peer_timeout -= config.keepalive;
     config.max_connections = MOST_CONNECTIONS;
     config.max_connections_per_peer = MOST_CONNECTIONS;
     config.max_half_open = MOST_HALF_OPEN;

@@ -7,7 +7,8 @@
 //! | module | subject |
 //! |---|---|
 //! | `abi` | structures and constants of NCCL's interface |
-//! | [`tables`] | tables of functions for NCCL of versions 2.17 to 2.30; all calls of C arrive here |
+//! | [`tables`] | tables of functions for NCCL 2.17 to 2.30 |
+//! | `calls`, `older` | these functions: all `unsafe` calls from C |
 //! | `plugin`, `lane` | the process's devices, and what they report |
 //! | `comm` | a connection as NCCL sees it: one end `send`s, the other one `receive`s |
 //! | `connecting` | listeners, and connections that are being opened |
@@ -15,6 +16,7 @@
 #![cfg(target_os = "linux")]
 
 mod abi;
+mod calls;
 mod comm;
 mod connecting;
 mod guard;
@@ -23,6 +25,7 @@ mod lane;
 mod link;
 mod memory;
 mod notes;
+mod older;
 mod plugin;
 mod properties;
 mod receive;

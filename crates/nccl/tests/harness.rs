@@ -49,7 +49,7 @@ fn build() -> Option<Bench> {
         return None;
     };
     assert!(status.success(), "the client is compiled");
-    fs::write(&key, "5a".repeat(32)).unwrap();
+    fs::write(&key, "0123456789abcdef2f6b1c09d84e37a5".repeat(2)).unwrap();
     fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
     Some(Bench { client, library, key })
 }
