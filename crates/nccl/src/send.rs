@@ -147,7 +147,8 @@ impl Sender {
             return Err(Fault::Usage);
         }
         if let Some(fault) = self.lost {
-            return Err(fault);
+            // NCCL learns it from the request: a message may be posted before its peer is known to be lost.
+            return self.fail_one(fault).map(Some);
         }
         let Some((group, entry, into)) = self.find(message.tag) else { return Ok(None) };
         let Some(&index) = self.free.last() else { return Ok(None) };
@@ -163,7 +164,7 @@ impl Sender {
             Err(PostError::Full { .. }) => return Ok(None),
             Err(_) => {
                 self.lose(Fault::Remote);
-                return Err(Fault::Remote);
+                return self.fail_one(Fault::Remote).map(Some);
             }
         }
         if !fits {
@@ -180,6 +181,18 @@ impl Sender {
         self.requests[index] = State::Flying { bytes: message.bytes, end };
         self.fill(entry);
         Ok(Some(index))
+    }
+
+    /// Returns the number of a request that has failed. Such requests are never free again, so the last one may be
+    /// several requests.
+    fn fail_one(&mut self, fault: Fault) -> Outcome<usize> {
+        let failed = |state: &State| matches!(state, State::Failed(_));
+        let index = match self.free.pop() {
+            Some(index) => index,
+            None => self.requests.iter().position(failed).ok_or(fault)?,
+        };
+        self.requests[index] = State::Failed(fault);
+        Ok(index)
     }
 
     /// Processes a completion.
@@ -248,5 +261,10 @@ mod tests {
         assert_eq!((sender.test(0), sender.test(0)), (Err(Fault::Remote), Err(Fault::Remote)));
         let done = sender.test(1).unwrap().unwrap();
         assert_eq!((done.count, done.bytes[0]), (1, 9));
+        // However many messages follow, each gets a request that fails.
+        for _ in 0..1_000 {
+            let index = sender.fail_one(Fault::Remote).unwrap();
+            assert_eq!(sender.test(index), Err(Fault::Remote));
+        }
     }
 }

@@ -62,7 +62,9 @@ fn run(bench: &Bench, version: u32, ranks: u32, protection: &str, addresses: &st
     let mut command = Command::new(&bench.client);
     command.arg(&bench.library).args([version.to_string(), ranks.to_string(), checks.to_owned()]);
     command.env("PATHWEAVE_PROTECTION", protection).env("PATHWEAVE_ADDRESS", addresses);
-    command.env("PATHWEAVE_KEY_FILE", &bench.key).env("PATHWEAVE_PEER_TIMEOUT", "2");
+    // Only the check of a killed peer waits for the end of this time.
+    let timeout = if checks == "8" { "2" } else { "30" };
+    command.env("PATHWEAVE_KEY_FILE", &bench.key).env("PATHWEAVE_PEER_TIMEOUT", timeout);
     command.stdin(Stdio::null()).output().unwrap()
 }
 
