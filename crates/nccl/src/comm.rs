@@ -25,7 +25,7 @@ pub(crate) struct Comm {
 /// Role of this end.
 enum End {
     Sends(Mutex<Sender>),
-    Receives(Mutex<Receiver>),
+    Receives(Box<Mutex<Receiver>>),
 }
 
 /// A request, whose address NCCL keeps. It exists as long as the connection.
@@ -45,7 +45,7 @@ impl Comm {
 
     /// Creates the receiving end, ready for messages of the peer.
     pub(crate) fn receives(lane: &Arc<Lane>, connection: Connection) -> Result<Arc<Self>, RegionError> {
-        let end = End::Receives(Mutex::new(Receiver::new()));
+        let end = End::Receives(Box::new(Mutex::new(Receiver::new())));
         let comm = Comm::new(lane, connection, end, MAX_GROUPS)?;
         Receiver::await_messages(&comm.link);
         Ok(comm)

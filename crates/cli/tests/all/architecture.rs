@@ -119,8 +119,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
-const MAY_TOUCH_THE_SYSTEM: &[&str] =
-    &["heap", "cli", "datapath", "shm", "linux", "bypass", "door", "ofi", "nccl", "lab", "perf", "python", "bench", "cosim"];
+const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
+    "heap", "cli", "datapath", "shm", "linux", "bypass", "door", "ofi", "nccl", "lab", "perf", "python",
+    "bench", "cosim",
+];
 
 /// The one file of the simulator with threads: rounds of shards side by side. Nothing that is simulated sees them.
 const ROUNDS: &str = "crates/sim/src/rounds.rs";

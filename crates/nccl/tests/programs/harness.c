@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -66,15 +67,23 @@ static void end(const struct watch *watch) {
 #define TIMED(name, call) ({ struct watch watch_ = begin(name); int result_ = (call); end(&watch_); result_; })
 #define F(number, ...) ((int (*)(__VA_ARGS__))slots[number])
 
-static void quiet(int level, unsigned long flags, const char *file, int line, const char *format, ...) {
-    (void)level, (void)flags, (void)file, (void)line, (void)format;
+// Log of the plug-in, on standard error if the variable HARNESS_LOG is set.
+static void write_log(int level, unsigned long flags, const char *file, int line, const char *format, ...) {
+    (void)flags, (void)file, (void)line;
+    if (!getenv("HARNESS_LOG")) return;
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(stderr, "rank %d, level %d: ", rank, level);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
 }
 
 static int net_init(void) {
     void *context = NULL;
-    if (version <= 9) return F(1, void *)(quiet);
-    if (version == 10) return F(1, void *, void *)(quiet, NULL);
-    return F(1, void **, uint64_t, void *, void *, void *)(&context, 7, NULL, quiet, NULL);
+    if (version <= 9) return F(1, void *)(write_log);
+    if (version == 10) return F(1, void *, void *)(write_log, NULL);
+    return F(1, void **, uint64_t, void *, void *, void *)(&context, 7, NULL, write_log, NULL);
 }
 static int net_listen(char *handle, void **to) {
     if (version <= 10) return TIMED("listen", (F(4, int, void *, void **)(0, handle, to)));
