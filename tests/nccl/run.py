@@ -100,7 +100,7 @@ def main() -> int:
             "LD_LIBRARY_PATH": str(folder),
             "PATHWEAVE_PROTECTION": "insecure",
             "PATHWEAVE_IFACE": "lo",
-            "PATHWEAVE_PEER_TIMEOUT": "5",
+            "PATHWEAVE_PEER_TIMEOUT": "20",
         }
         for test in options.only:
             program = compiled(options.aws, folder, test)

@@ -88,14 +88,6 @@ impl Comm {
         }
     }
 
-    /// Returns true if the connection has ended.
-    pub(crate) fn is_lost(&self) -> bool {
-        match &self.end {
-            End::Sends(sender) => lock(sender).lost.is_some(),
-            End::Receives(receiver) => lock(receiver).lost.is_some(),
-        }
-    }
-
     /// Registers memory.
     ///
     /// # Errors

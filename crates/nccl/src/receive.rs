@@ -13,7 +13,7 @@ const IS_MESSAGE: u64 = 1 << 32;
 
 /// State of the receiving end.
 pub(crate) struct Receiver {
-    pub(crate) lost: Option<Fault>,
+    lost: Option<Fault>,
     /// Number of the next group.
     next: u32,
     /// Groups in progress, by number modulo their count.

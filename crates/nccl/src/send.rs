@@ -15,7 +15,7 @@ const IS_NOTE: u64 = 1 << 32;
 
 /// State of the sending end.
 pub(crate) struct Sender {
-    pub(crate) lost: Option<Fault>,
+    lost: Option<Fault>,
     groups: VecDeque<Group>,
     /// Requests that are not in use.
     free: Vec<usize>,
