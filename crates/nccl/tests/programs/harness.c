@@ -329,7 +329,7 @@ static void optional(struct ring *ring) {
     }
 }
 
-// 5: more connections of one listener, many at once, and a peer that nobody answers for.
+// 5: more connections of one listener, many at once.
 static void many(void *listener, int lane, unsigned *round) {
     enum { COMMS = 256 };
     static struct ring rings[COMMS];
@@ -384,6 +384,10 @@ static void many(void *listener, int lane, unsigned *round) {
         CHECK(net_deregister(rings[i].receive, rings[i].receive_memory) == OK, "deregMr");
         CHECK(net_close(CLOSE_SEND, rings[i].send) == OK && net_close(CLOSE_RECEIVE, rings[i].receive) == OK, "close");
     }
+}
+
+// d: a port that nobody answers at, and the handle of another plug-in.
+static void dead_port(int lane) {
     char dead[HANDLE];
     memcpy(dead, shared->handles[rank][lane], HANDLE);
     memcpy(dead + 104, "\1\0\1\0\1\0\1\0", 8);
@@ -553,6 +557,7 @@ static int run(const char *library_path, const char *oracles) {
         case '3': groups(&ring); break;
         case '4': optional(&ring); break;
         case '5': many(listener, 0, &round); break;
+        case 'd': dead_port(0); break;
         case '6': aborts(); break;
         case '7': early_close(listener, 0, &round); break;
         case '8': killed(&ring, 0, &round); return 0;
