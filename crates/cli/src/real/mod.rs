@@ -2,6 +2,7 @@
 //! `datapath`.
 
 mod lab;
+pub(crate) mod nccl;
 mod ofi;
 mod perf;
 mod ping;
