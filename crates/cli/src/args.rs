@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, FitArgs, ListArgs, ManArgs, NcclArgs,
-    PaperArgs, PlanArgs, RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
+    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, DiffArgs, ExplainArgs, FitArgs, ListArgs, ManArgs,
+    NcclArgs, PaperArgs, PlanArgs, RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
 };
 use crate::options::Colour;
 
@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Explain in words what limited a run, and which tables and columns show it
     Explain(ExplainArgs),
+    /// Compare two result folders: settings that differ, and results by how much
+    Diff(DiffArgs),
     /// List schemes, topologies, workloads and presets
     List(ListArgs),
     /// Show one scheme, topology, workload or preset with its settings

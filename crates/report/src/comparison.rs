@@ -45,6 +45,13 @@ pub struct Place {
     pub spurious_timeouts: Option<u64>,
 }
 
+impl Place {
+    /// Returns the index of the run among those that were judged.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+}
+
 impl Verdict {
     /// Judges runs by job time, or by P99 of the slowdown if one of them has no jobs.
     ///
