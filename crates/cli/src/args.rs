@@ -43,9 +43,9 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Compare two result folders: settings that differ, and results by how much
     Diff(DiffArgs),
-    /// List schemes, topologies, workloads and presets
+    /// List all that a scenario can name: schemes, topologies, workloads, faults, models, ...
     List(ListArgs),
-    /// Show one scheme, topology, workload or preset with its settings
+    /// Show one of them with its settings
     Show(ShowArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,

@@ -155,3 +155,20 @@ fn folders_without_results_are_errors() {
     comparison(&d, &[("r", 1.0), ("s", 1.0)], "8MB");
     assert_eq!(error(&c, &d), "no run is in both folders: A has p, q; B has r, s");
 }
+
+#[test]
+fn a_table_fits_a_terminal() {
+    let home = tempfile::tempdir().unwrap();
+    let runs: Vec<(String, f64)> =
+        (0..40).map(|n| (format!("a-scheme-of-a-very-long-name-{n:02}"), 5_000.0)).collect();
+    let named: Vec<(&str, f64)> = runs.iter().map(|(name, us)| (name.as_str(), *us)).collect();
+    let (a, b) = (home.path().join("a"), home.path().join("b"));
+    comparison(&a, &named, "8MB");
+    comparison(&b, &named, "9MB");
+    for (name, _) in &named {
+        write(&b.join(name), name, Some(9_999.0), 7.5, 123_456_789, "9MB");
+    }
+    let text = diff(&a, &b).unwrap().table();
+    assert!(text.lines().count() < 34 && text.contains("and 26 more rows"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}

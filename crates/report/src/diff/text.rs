@@ -3,55 +3,92 @@
 use comfy_table::{CellAlignment, Table, presets};
 
 use super::words::percent;
-use super::{Diff, FIGURES, ResultDifference, SettingDifference};
+use super::{Diff, ResultDifference, SettingDifference};
 
 /// Largest number of settings and of rows of results in the brief tables, so that both fit 40 lines.
 const SETTINGS: usize = 8;
 const ROWS: usize = 14;
-/// Largest number of characters of a value.
+/// Largest number of characters of a value, and of a line.
 const VALUE: usize = 28;
+const WIDTH: usize = 100;
+/// Figures in the order in which they get a column.
+const COLUMNS: &[&str] = &[
+    "Unfinished",
+    "Job time",
+    "Slowdown P99",
+    "Slowdown mean",
+    "Dropped packets",
+    "Retransmissions",
+    "FCT P99",
+    "FCT mean",
+];
 
-/// Returns the settings that differ, and a row for each workload of each run with a column for each figure.
+/// Returns the settings that differ, and a row for each workload of each run with a column for each figure that
+/// differs anywhere, as long as there is room.
 pub(super) fn brief(diff: &Diff) -> String {
     let (shown, more) = cut(&diff.settings, SETTINGS);
-    let mut out = settings(shown) + &more_of(more, "settings");
+    let out = settings(shown) + &more_of(more, "settings");
     if diff.results.is_empty() {
         return out;
     }
     let mut rows: Vec<(&str, &str)> = diff.results.iter().map(|row| (&*row.run, &*row.workload)).collect();
     rows.dedup();
-    // The most important figures first; those that are equal everywhere have no column.
-    let measure = measure(diff);
-    let differs = |label: &&str| diff.results.iter().any(|row| row.label == *label && row.differs());
-    let others: Vec<&str> =
-        FIGURES.iter().copied().filter(|label| *label != measure).filter(differs).collect();
-    let row_of = |(run, workload): (&str, &str), label: &str| {
-        diff.results.iter().find(|row| row.run == run && row.workload == workload && row.label == label)
-    };
+    let (shown, more) = cut(&rows, ROWS);
+    let columns = columns(diff, shown);
     let mut table = Table::new();
     table.load_style(presets::UTF8_BORDERS_ONLY);
-    let heads = [format!("{measure}\nA"), "\nB".to_owned(), "\nchange".to_owned()];
-    let lines = |label: &&str| label.replacen(' ', "\n", 1);
-    table.set_header(
-        ["run".to_owned(), "workload".to_owned()].into_iter().chain(heads).chain(others.iter().map(lines)),
-    );
-    let (shown, more) = cut(&rows, ROWS);
-    for &(run, workload) in shown {
-        let of_measure = row_of((run, workload), measure);
-        let value = |value: Option<f64>| of_measure.map_or("-".to_owned(), |row| show(row, value));
-        let mut cells = vec![shortened(run), shortened(workload)];
-        cells.push(value(of_measure.and_then(|row| row.a)));
-        cells.push(value(of_measure.and_then(|row| row.b)));
-        cells.push(of_measure.map_or("-".to_owned(), change));
-        cells
-            .extend(others.iter().map(|label| row_of((run, workload), label).map_or("-".to_owned(), change)));
-        table.add_row(cells);
+    table.set_header(columns.iter().map(|column| &column.heading));
+    for row in 0..shown.len() {
+        table.add_row(columns.iter().map(|column| &column.cells[row]));
     }
     for column in table.column_iter_mut().skip(2) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    out += &format!("{table}\n{}", more_of(more, "rows"));
-    out
+    out + &format!("{table}\n{}", more_of(more, "rows"))
+}
+
+struct Column {
+    heading: String,
+    cells: Vec<String>,
+}
+
+impl Column {
+    /// Width with the space around the text and the border.
+    fn width(&self) -> usize {
+        let texts = self.heading.lines().chain(self.cells.iter().map(String::as_str));
+        3 + texts.map(|text| text.chars().count()).max().unwrap_or(0)
+    }
+}
+
+/// Returns the columns that fit: names, values of the figure that decides, and changes of the others.
+fn columns(diff: &Diff, rows: &[(&str, &str)]) -> Vec<Column> {
+    let measure = measure(diff);
+    let column = |heading: String, label: &str, cell: &dyn Fn(&ResultDifference) -> String| {
+        let of_row = |&(run, workload): &(&str, &str)| {
+            let same =
+                |row: &&ResultDifference| row.run == run && row.workload == workload && row.label == label;
+            diff.results.iter().find(same).map_or("-".to_owned(), cell)
+        };
+        Column { heading, cells: rows.iter().map(of_row).collect() }
+    };
+    let mut columns = vec![
+        Column { heading: "run".to_owned(), cells: rows.iter().map(|row| shortened(row.0)).collect() },
+        Column { heading: "workload".to_owned(), cells: rows.iter().map(|row| shortened(row.1)).collect() },
+        column(format!("{measure}\nA"), measure, &|row| show(row, row.a)),
+        column("\nB".to_owned(), measure, &|row| show(row, row.b)),
+        column("\nchange".to_owned(), measure, &change),
+    ];
+    let mut width = 1 + columns.iter().map(Column::width).sum::<usize>();
+    let differs = |label: &&&str| diff.results.iter().any(|row| row.label == **label && row.differs());
+    for label in COLUMNS.iter().filter(|label| **label != measure).filter(differs) {
+        let next = column(label.replacen(' ', "\n", 1), label, &change);
+        width += next.width();
+        if width > WIDTH {
+            break;
+        }
+        columns.push(next);
+    }
+    columns
 }
 
 /// Returns every setting that differs, and each figure of each workload with both values.
