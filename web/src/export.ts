@@ -27,7 +27,7 @@ const LINE = 18, PAD = 10;
 export function exported(place: Element, target: HTMLCanvasElement | SVGElement, picture: Picture): void {
   const save = (kind: string, address: () => string | Promise<string>) =>
     button(kind.toUpperCase(), () => { void Promise.resolve(address()).then((href) => download(`${fileName(picture.name)}.${kind}`, href)); },
-      { class: "link", "aria-label": `Save ${picture.name} as ${kind.toUpperCase()}` });
+      { "aria-label": `Save ${picture.name} as ${kind.toUpperCase()}` });
   const text = (type: string, content: string) => `data:${type};charset=utf-8,${encodeURIComponent(content)}`;
   const drawing = () => asSvg(target, picture);
   place.append(element("p", { class: "export" }, "Save ",

@@ -76,7 +76,7 @@ const OF_FINISHED: &[&str] = &["Slowdown P99", "Slowdown mean", "FCT P99", "FCT 
 /// A column: its heading, the number behind each cell, and the cells.
 struct Column {
     heading: String,
-    /// Counts that are zero in each row are told in a sentence.
+    /// Format of the values. `None`: the column stays even if it is empty.
     quantity: Option<Quantity>,
     values: Vec<Option<f64>>,
     cells: Vec<String>,

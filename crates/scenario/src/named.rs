@@ -152,7 +152,8 @@ fn described(schema: &'static Json) -> String {
     let names: Vec<String> =
         inner.flat_map(entries).filter(|entry| entry.fields.is_empty()).map(|entry| entry.name).collect();
     let help = text(&schema["description"]);
-    if names.is_empty() { help } else { format!("{help} One of {}.", names.join(", ")) }
+    let told = names.iter().all(|name| help.contains(name.as_str()));
+    if told { help } else { format!("{help} One of {}.", names.join(", ")) }
 }
 
 fn default(value: &Json) -> String {

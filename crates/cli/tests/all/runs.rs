@@ -70,19 +70,11 @@ fn five_schemes_are_one_table_and_a_sentence() {
 fn two_folders_are_compared() {
     let lab = Lab::with_small();
     assert_eq!(lab.run(&["compare", "small.toml", "--schemes", "ecmp,rps", "--out", "a"]).code, 0);
-    let slow = [
-        "compare",
-        "small.toml",
-        "--schemes",
-        "rps,weave",
-        "--out",
-        "b",
-        "--set",
-        "topology.host_rate=50Gbps",
-    ];
+    let slow =
+        ["compare", "small.toml", "--schemes", "rps,weave", "--out", "b", "--set", "topology.rate=50Gbps"];
     assert_eq!(lab.run(&slow).code, 0);
     let json: serde_json::Value = serde_json::from_str(&lab.run(&["diff", "a", "b", "--json"]).out).unwrap();
-    assert_eq!(json["settings"][0]["field"], "topology.host_rate");
+    assert_eq!(json["settings"][0]["field"], "topology.rate");
     assert_eq!((&json["only_in_a"][0], &json["only_in_b"][0]), (&"ecmp".into(), &"weave".into()));
     let time =
         |folder: &str| lab.json(&format!("{folder}/rps/summary.json"))["jobs"]["time_ns"].as_f64().unwrap();
