@@ -145,7 +145,7 @@ MPI_OPTIONS ?=
 test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; fetches packages into target/mpi.
 	$(PYTHON) tests/mpi/run.py $(DEBUG)/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
-test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/howto-cluster.md.
+test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/several-machines.md.
 	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target) -- $(ALL)
 
 # Where fabtests is installed, if not where the shell finds it.

@@ -18,9 +18,11 @@
 //! ```
 
 mod blocks;
+mod brief;
 pub mod chart;
 mod colours;
 mod comparison;
+mod diff;
 mod differences;
 mod estimate;
 mod explain;
@@ -40,8 +42,10 @@ mod student;
 mod template;
 mod text;
 
+pub use brief::{brief_comparison, brief_run};
 pub use colours::{SCHEME_COLOURS, scheme_colours};
 pub use comparison::{COMPARISON_FILE, Place, Verdict};
+pub use diff::{Diff, DiffError, ResultDifference, SettingDifference, Side, diff};
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
@@ -52,6 +56,6 @@ pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetr
 pub use overview::{SchemeComparison, html as landing_html, sentence, unlike_idle_times};
 pub use parquet_file::{RunTable, table_bytes};
 pub use progress::{PROGRESS_FILE, Progress, ProgressPoint, RunProgress};
-pub use report::html as report_html;
+pub use report::{html as report_html, run_in_words};
 pub use template::{escape, fill as fill_page, plain_page, script_json};
 pub use text::{comparison_table, differences_table, summary_table};
