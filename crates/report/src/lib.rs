@@ -19,7 +19,6 @@
 
 mod blocks;
 pub mod chart;
-mod colours;
 mod comparison;
 mod differences;
 mod estimate;
@@ -40,7 +39,7 @@ mod student;
 mod template;
 mod text;
 
-pub use colours::{SCHEME_COLOURS, scheme_colours};
+pub use pathweave_records::{SCHEME_COLOURS, scheme_colours};
 pub use comparison::{COMPARISON_FILE, Place, Verdict};
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};

@@ -63,6 +63,8 @@ mod weights;
 mod window;
 mod work;
 
+#[cfg(feature = "hops")]
+pub use pathweave_fabric::Hop;
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use config::{Calibrate, Fold, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION, Verb};
 pub use faults::scale_up_changes;

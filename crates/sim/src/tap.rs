@@ -53,4 +53,11 @@ pub(crate) fn show(tap: &mut dyn Tap, mut seen: Vec<Seen>) {
 pub trait Tap {
     /// Called for every packet that has arrived.
     fn arrived(&mut self, arrival: &Arrival<'_>);
+
+    /// Called for every packet that a port has put on its link, in order of the window in which it did, and of the
+    /// start of transmission within the window.
+    #[cfg(feature = "hops")]
+    fn crossed(&mut self, hop: &pathweave_fabric::Hop) {
+        let _ = hop;
+    }
 }

@@ -5,7 +5,7 @@ use pathweave_records::RunResult;
 use super::situation::SchemeComparison;
 use super::verdict::ComparisonResult;
 use super::{curve, map};
-use crate::colours::scheme_colours;
+use pathweave_records::scheme_colours;
 use crate::judge::{Judgement, Measure};
 use crate::template::{escape, fill, plain_page};
 

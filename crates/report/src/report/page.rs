@@ -19,7 +19,7 @@ use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
 use super::tables::html_table;
 use super::timeline::{Timeline, timeline};
-use crate::colours::scheme_colours;
+use pathweave_records::scheme_colours;
 use crate::grid;
 use crate::overview::colour_of_run;
 use crate::template::{escape, fill, script_json};
