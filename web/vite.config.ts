@@ -1,8 +1,21 @@
 // Builds the viewer: dist/report.html for runs, dist/sweep.html for sweeps and dist/view.html for `pathweave view`
 // (`--mode` says which), each one page with
-// its style and script in it, and places named [[...]] that the program fills with data.
+// its style and script in it, and places named [[...]] that the program fills with data. `--mode play` builds the page with the
+// simulator in it, whose module MODULE names.
 import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
+
+// The page with the simulator may also compile WebAssembly, and starts workers from its own text.
+const head = (file: string): string => {
+  const text = readFileSync("head.html", "utf8");
+  if (file !== "play.html") return text;
+  const allowed = "script-src 'unsafe-inline' 'wasm-unsafe-eval' blob: data:; worker-src blob: data:";
+  return text.replace("script-src 'unsafe-inline'", () => allowed).replace("[[title]]", "Packets choose their paths");
+};
+
+// The simulator's module as text: compressed, in base64.
+const simulator = (): string => gzipSync(readFileSync(process.env.MODULE!), { level: 9 }).toString("base64");
 
 // Puts what the page refers to into the page.
 const oneFile = (file: string): Plugin => ({
@@ -10,7 +23,7 @@ const oneFile = (file: string): Plugin => ({
   enforce: "post",
   transformIndexHtml: {
     order: "pre",
-    handler: (html) => html.replace("[[head]]\n", () => readFileSync("head.html", "utf8")),
+    handler: (html) => html.replace("[[head]]\n", () => head(file)),
   },
   generateBundle(_, bundle) {
     const page = bundle[file];
@@ -23,7 +36,7 @@ const oneFile = (file: string): Plugin => ({
         ? new RegExp(`<script[^>]*src="[^"]*${name}"[^>]*></script>`)
         : new RegExp(`<link[^>]*href="[^"]*${name}"[^>]*>`);
       if (!tag.test(html)) throw new Error(`the page does not refer to ${name}`);
-      const notice = `/*! Contains uPlot.\n${readFileSync("node_modules/uplot/LICENSE", "utf8").trim()} */\n`;
+      const notice = file === "play.html" ? "" : `/*! Contains uPlot.\n${readFileSync("node_modules/uplot/LICENSE", "utf8").trim()} */\n`;
       // A function, since "$" in a text means something to `replace`.
       const inline = item.type === "chunk"
         ? `<script type="module">${notice}${text.trim().replaceAll("</script", "<\\/script")}</script>`
@@ -31,6 +44,7 @@ const oneFile = (file: string): Plugin => ({
       html = html.replace(tag, () => inline);
       delete bundle[name];
     }
+    if (file === "play.html") html = html.replace("[[module]]", simulator);
     page.source = html;
   },
 });
