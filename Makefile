@@ -167,7 +167,7 @@ test-web: programs ## The viewer: source and built page agree, reports work in C
 browser: ## The page with the simulator as WebAssembly, into target/browser/play.html; needs rustup's wasm32-unknown-unknown and Node.
 	.ci/browser
 
-test-browser: programs ## The same, compared with the program under Node and in Chromium. Skipped without them.
+test-browser: programs browser ## The page, compared with the program under Node and in Chromium. Skipped without them.
 	.ci/browser test
 
 # MkDocs with Material: wheels of a few megabytes into the environment that the Python package has anyway, where mdBook

@@ -82,6 +82,19 @@ export function order(canvas: HTMLCanvasElement, film: Film, colour: string, pai
   return { late, all };
 }
 
+/** What each link between switches has carried, most first. Returns how much more than the mean the busiest has. */
+export function loads(canvas: HTMLCanvasElement, film: Film, colour: string, most: number, t: number): number {
+  const width = Math.max(260, canvas.parentElement!.clientWidth), height = 74, g = resize(canvas, width, height), bytes = film.loads(t);
+  const step = (width - LEFT - RIGHT) / Math.max(1, bytes.length), mean = bytes.reduce((a, b) => a + b, 0) / Math.max(1, bytes.length);
+  const y = (b: number) => height - 2 - (b / Math.max(1, most)) * (height - 8);
+  g.fillStyle = colour;
+  bytes.forEach((b, i) => g.fillRect(LEFT + i * step, y(b), Math.max(0.6, step * (step > 4 ? 0.8 : 1)), height - 2 - y(b)));
+  g.strokeStyle = css("--text");
+  g.setLineDash([4, 3]);
+  g.beginPath(); g.moveTo(LEFT, y(mean)); g.lineTo(width - RIGHT, y(mean)); g.stroke();
+  return mean > 0 ? bytes[0] / mean : 0;
+}
+
 /** The longest queue anywhere, over time. */
 export function queue(canvas: HTMLCanvasElement, film: Film, colour: string, most: number, span: number, t: number): void {
   const { g, height, width, x } = begin(canvas, 90, span, t), y = (bytes: number) => height - BELOW - (bytes / most) * (height - BELOW - 12);

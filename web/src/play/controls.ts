@@ -11,7 +11,11 @@ export function lessonButtons(parent: HTMLElement, all: Lesson[], start: (lesson
 }
 
 export function markLesson(parent: HTMLElement): void {
-  for (const b of parent.querySelectorAll("button")) b.setAttribute("aria-pressed", String(b.dataset.lesson === state.lesson?.key));
+  for (const b of parent.querySelectorAll("button")) {
+    const chosen = b.dataset.lesson === state.lesson?.key;
+    b.setAttribute("aria-pressed", String(chosen));
+    if (chosen) parent.scrollLeft = b.offsetLeft - (parent.clientWidth - b.offsetWidth) / 2;
+  }
 }
 
 const built = { fabric: "16", traffic: "permutation", size: "1MB", seed: 1 };

@@ -26,6 +26,9 @@ export class Film {
   readonly drops: Float64Array;
   readonly dropLink: Float64Array;
   readonly peaks: Float32Array;
+  /** Links between switches. */
+  readonly between: number[];
+  private readonly sent: Float32Array[];
   readonly arrivals: { at: Float64Array; pair: Float64Array; number: Float64Array; kind: Float64Array };
   readonly wall_ms: number;
   private readonly lateAt: Float64Array;
@@ -58,6 +61,32 @@ export class Film {
     [this.first, this.hops] = this.index();
     this.samples = samplesOf(c);
     this.peaks = this.longestQueues();
+    this.between = this.links.flatMap((l, i) => (this.nodes[l.from].level > 0 && this.nodes[l.to].level > 0 ? [i] : []));
+    this.sent = this.sentBytes();
+  }
+
+  /** Bytes that each link has sent, by the instants of the charts: from packets, or from samples where those end early. */
+  private sentBytes(): Float32Array[] {
+    const sent = this.links.map(() => new Float32Array(INSTANTS + 1)), step = this.end / INSTANTS;
+    const add = (link: number, at: number, bytes: number) => { sent[link][Math.min(INSTANTS, Math.ceil(at / step))] += bytes; };
+    if (Number.isFinite(this.filmed)) {
+      const { use_ps, use_link, use_share } = this.c, before = new Map<number, number>();
+      this.samples.at.forEach((at, j) => before.set(at, j ? this.samples.at[j - 1] : 0));
+      for (let i = 0; i < use_ps.length; i++) {
+        add(use_link[i], use_ps[i], (use_share[i] * this.links[use_link[i]].rate_bps * (use_ps[i] - before.get(use_ps[i])!)) / 8e12);
+      }
+    } else {
+      const { start, link, kind } = this.h;
+      for (let i = 0; i < start.length; i++) add(link[i], start[i], kind[i] >>> 8);
+    }
+    for (const line of sent) for (let k = 1; k <= INSTANTS; k++) line[k] += line[k - 1];
+    return sent;
+  }
+
+  /** Bytes that links between switches have sent so far, most first. */
+  loads(t: number): Float32Array {
+    const k = Math.min(INSTANTS, Math.floor((t / this.end) * INSTANTS));
+    return Float32Array.from(this.between, (link) => this.sent[link][k]).sort().reverse();
   }
 
   /** For each slice of time the hops that overlap it. */

@@ -73,7 +73,7 @@ async function run(where: "start" | "stay"): Promise<void> {
     if (mine === turn && (why as Error).message !== "stopped") tell((why as Error).message, true);
     return;
   }
-  const [film] = state.films, slowest = film.byFinish[film.byFinish.length - 1];
+  const [film] = state.films, shown = film.byFinish.filter((flow) => flow.start < film.filmed / 2), slowest = shown[shown.length - 1] ?? film.flows[0];
   if (where === "start") state.pair = [slowest.src, slowest.dst];
   colours();
   panels.forEach((panel) => panel.load());
@@ -101,6 +101,7 @@ function begin(lesson: Lesson): void {
 }
 
 async function open(): Promise<void> {
+  (document.querySelector("details.choose") as HTMLDetailsElement).open = innerWidth > 800;
   at("head").append(themeButton(() => draw(true)));
   at("stages").replaceChildren(...panels.map((panel) => panel.root));
   tell("Loading the simulator ...");

@@ -2,7 +2,7 @@
 import { element, tip } from "../dom";
 import { show } from "../format";
 import { css } from "../theme";
-import { order, queue, race } from "./charts";
+import { loads, order, queue, race } from "./charts";
 import { span, state } from "./state";
 import { Stage } from "./stage";
 
@@ -21,8 +21,9 @@ export class Panel {
   private readonly title = element("h2");
   private readonly facts = element("dl", { class: "facts" });
   private readonly keys = element("p", { class: "key", "aria-hidden": "true" });
-  private readonly canvases: Record<"race" | "order" | "queue", HTMLCanvasElement>;
+  private readonly canvases: Record<"race" | "order" | "loads" | "queue", HTMLCanvasElement>;
   private readonly orderNote = element("small");
+  private readonly loadNote = element("small");
   private readonly digest = element("p", { class: "digest" });
   private pulled: { cable: string; x: number; y: number; from: [number, number] } | undefined;
   private chartsAt = 0;
@@ -34,12 +35,14 @@ export class Panel {
     this.canvases = {
       race: chart("Messages: a row each, from start to finish"),
       order: chart("Packets of the followed message at its receiver, by time and number"),
+      loads: chart("Bytes that each link between switches has carried, most first"),
       queue: chart("Longest queue over time"),
     };
     const box = (title: string, note: HTMLElement | string, canvas: HTMLCanvasElement) => [element("h3", {}, title, " ", note), element("div", {}, canvas)];
     this.root = element("section", { class: "stage" }, this.title, this.facts, this.keys, element("div", {}, network),
       ...box("Messages until they finish", "", this.canvases.race),
       ...box("Order at the receiver", this.orderNote, this.canvases.order),
+      ...box("Load of the links between switches", this.loadNote, this.canvases.loads),
       ...box("Longest queue", "", this.canvases.queue), this.digest);
     this.listen(network);
   }
@@ -94,10 +97,10 @@ export class Panel {
     const { film } = this, t = state.t, done = film.done(t), all = film.flows.length;
     const queued = Math.max(0, ...film.queues(t).values());
     const facts: [string, string][] = [
-      ["messages done", `${done.toLocaleString("en")} of ${all.toLocaleString("en")}`],
-      ["longest queue now", show("bytes", queued)],
-      ["and so far", show("bytes", film.longest(t))],
-      ...(film.hasPackets(t) ? [["packets that came late", film.late(t).toLocaleString("en")] as [string, string]] : []),
+      ["done", `${done.toLocaleString("en")} of ${all.toLocaleString("en")}`],
+      ["queue now", show("bytes", queued)],
+      ["longest so far", show("bytes", film.longest(t))],
+      ...(film.hasPackets(t) ? [["late packets", film.late(t).toLocaleString("en")] as [string, string]] : []),
       ["lost", film.dropped(t).toLocaleString("en")],
       ...(done === all ? [["all done after", show("time_ns", film.finish / 1e3)] as [string, string]] : []),
     ];
@@ -119,7 +122,9 @@ export class Panel {
     const other = state.films[1 - this.at];
     race(this.canvases.race, film, other, this.colour, css(state.colours[1 - this.at]), span(), state.t);
     const { late, all: seen } = order(this.canvases.order, film, this.colour, state.pair, Math.min(span(), film.filmed), state.t);
-    this.orderNote.textContent = film.arrivals.at.length ? `host ${state.pair[0]} to ${state.pair[1]}: ${late} of ${seen} packets came after a later one` : "";
+    this.orderNote.textContent = !seen && state.t >= film.filmed ? "packets are known for the beginning only" : film.arrivals.at.length ? `host ${state.pair[0]} to ${state.pair[1]}: ${late} of ${seen} packets came after a later one` : "";
+    const heaviest = Math.max(...state.films.map((f) => f.loads(f.end)[0] ?? 0)), uneven = loads(this.canvases.loads, film, this.colour, heaviest, state.t);
+    this.loadNote.textContent = uneven ? `the busiest carries ${uneven.toFixed(1)} times the mean` : "";
     queue(this.canvases.queue, film, this.colour, most, span(), state.t);
   }
 }

@@ -13,7 +13,7 @@ export class Transport {
   private last = 0;
 
   constructor(parent: HTMLElement, private readonly draw: (all: boolean) => void) {
-    const speeds: [string, string][] = [["0.1", "1/10"], ["0.25", "1/4"], ["0.5", "1/2"], ["1", "1"], ["2", "2"], ["5", "5"]];
+    const speeds: [string, string][] = [["0.01", "1/100"], ["0.1", "1/10"], ["0.25", "1/4"], ["0.5", "1/2"], ["1", "1"], ["2", "2"], ["5", "5"]];
     parent.replaceChildren(
       this.toggle, button("Start", () => this.go(0), { "aria-label": "To the start" }), this.range, this.time,
       choice("Speed", speeds, "1", (value) => { state.speed = Number(value); this.tell(); }), this.slow,

@@ -42,7 +42,7 @@ test("a situation runs, and draws queues where one path is shared", async (t) =>
   await go(page, 0.4);
   const [ecmp, rps] = [await painted(page, 0), await painted(page, 1)];
   assert.ok(ecmp.all > 2000 && rps.all > 2000, JSON.stringify([ecmp, rps]));
-  assert.ok(ecmp.queue > 3 * rps.queue, JSON.stringify([ecmp, rps]));
+  assert.ok(ecmp.queue > 1.5 * rps.queue, JSON.stringify([ecmp, rps]));
   await go(page, 1);
   assert.match(await page.locator("#verdict").innerText(), /^ecmp takes 1\.\d times as long as rps/);
   assert.match(await page.locator(".stage .facts").first().innerText(), /8 of 8/);
