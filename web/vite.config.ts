@@ -14,8 +14,25 @@ const head = (file: string): string => {
   return text.replace("script-src 'unsafe-inline'", () => allowed).replace("[[title]]", "Packets choose their paths");
 };
 
-// The simulator's module as text: compressed, in base64.
-const simulator = (): string => gzipSync(readFileSync(process.env.MODULE!), { level: 9 }).toString("base64");
+// The simulator's module as text: without names of functions, compressed, in base64.
+const simulator = (): string => gzipSync(withoutNames(readFileSync(process.env.MODULE!)), { level: 9 }).toString("base64");
+
+// A WebAssembly module is 8 bytes and then sections: a number, a length (LEB128), and as many bytes. Number 0 is for tools.
+function withoutNames(module: Buffer): Buffer {
+  const kept = [module.subarray(0, 8)];
+  for (let at = 8; at < module.length;) {
+    let end = at + 1, length = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = module[end++];
+      length += (byte & 127) * 2 ** shift;
+      if (byte < 128) break;
+    }
+    end += length;
+    if (module[at] !== 0) kept.push(module.subarray(at, end));
+    at = end;
+  }
+  return Buffer.concat(kept);
+}
 
 // Puts what the page refers to into the page.
 const oneFile = (file: string): Plugin => ({

@@ -51,7 +51,7 @@ test("a situation runs, and draws queues where one path is shared", async (t) =>
 test("a link that is broken changes the future only, and the file for download has the program's digest", async (t) => {
   const page = await opened(t, "collide"), before = await digests(page);
   await go(page, 0.3);
-  await page.getByLabel("Link").selectOption("leaf0-spine2");
+  await page.getByLabel("Link", { exact: true }).selectOption("leaf0-spine2");
   await page.locator("#break").click();
   await page.waitForSelector("#link li");
   await drawn(page);
