@@ -119,7 +119,7 @@ export class Film {
     return peaks;
   }
 
-  /** Whether packets of an instant are known. */
+  /** True if packets of an instant are known. */
   hasPackets(t: number): boolean { return t < this.filmed && this.h.link.length > 0; }
 
   /** Calls `draw` for each packet in the network: its link, its share of the way (below 0 while it waits), bytes before it in the queue. */

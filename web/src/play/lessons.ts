@@ -4,8 +4,7 @@ import { compose, withFaults } from "./scenario";
 
 export interface Lesson {
   key: string; title: string; says: string; schemes: [string, string]; text: string;
-  /** Schemes that the program's demo compares in it. */
-  others?: string[];
+  /** True if only the first packets are kept. */
   big?: boolean;
 }
 
@@ -35,7 +34,7 @@ export function lessons(catalogue: Catalogue): Lesson[] {
     },
   ];
   const demo = catalogue.demo.map((s): Lesson => ({
-    key: s.scenario, title: s.title, schemes: [s.schemes[0], s.schemes[s.schemes.length - 1]], text: s.text, others: s.schemes, big: true,
+    key: s.scenario, title: s.title, schemes: [s.schemes[0], s.schemes[s.schemes.length - 1]], text: s.text, big: true,
     says: `${s.says} One of the five situations of pathweave demo, packet by packet at the full size: it takes some seconds. The first packets are drawn; later there are samples of each link.`,
   }));
   return [...own, ...demo];

@@ -5,6 +5,8 @@ import { cablesOf } from "./layout";
 import type { Fault } from "./scenario";
 import { span, state } from "./state";
 
+const DOES: Record<Fault["kind"], string> = { down: "breaks", slow: "slows down", lossy: "loses 1 %" };
+
 export class Links {
   private readonly now = element("p", { class: "now" });
   private asked = 0;
@@ -13,6 +15,14 @@ export class Links {
 
   choose(cable: string): void {
     state.chosen = cable;
+    this.show();
+    this.draw();
+  }
+
+  /** Follows a message from a host, or to it. */
+  follow(host: number): void {
+    const flows = state.films[0].byFinish, flow = flows.findLast((f) => f.src === host) ?? flows.findLast((f) => f.dst === host);
+    if (flow) state.pair = [flow.src, flow.dst];
     this.show();
     this.draw();
   }
@@ -36,12 +46,13 @@ export class Links {
       choice("Link", names.map((n): [string, string] => [n, n]), chosen, (name) => this.choose(name)),
       button("Break it now", () => this.harm(state.chosen || chosen, "down"), { id: "break" }),
       button("Slow it to a quarter", () => this.harm(state.chosen || chosen, "slow")),
+      button("Lose 1 % on it", () => this.harm(state.chosen || chosen, "lossy")),
       followed(this.draw));
     const list = element("ul", { "aria-label": "Faults that you added" }, ...state.faults.map((f) => element("li", {},
-      `${f.link} ${f.kind === "down" ? "breaks" : "slows down"} at ${show("time_ns", f.at / 1e3)}`,
+      `${f.link} ${DOES[f.kind]} at ${show("time_ns", f.at / 1e3)}`,
       button("Repair", () => { state.faults = state.faults.filter((other) => other !== f); this.changed(); }, { "aria-label": `Repair ${f.link}` }))));
     this.parent.replaceChildren(element("h2", {}, "Break something"),
-      element("p", { class: "note" }, "Choose a link, or drag one in a picture until it snaps. Both runs are repeated with the fault from this instant on; all before stays the same."),
+      element("p", { class: "note" }, "Choose a link, or drag one in a picture until it snaps. Choose a host to follow its message. Both runs are repeated with the fault from this instant on; all before stays the same."),
       bar, list, this.now);
     void this.ask();
   }
@@ -68,6 +79,9 @@ function followed(draw: () => void): HTMLLabelElement {
   const [film] = state.films, most = film.byFinish.length;
   const places = [...new Set([...Array.from({ length: 8 }, (_, i) => most - 1 - i), Math.floor(most / 2), 0])].filter((i) => i >= 0);
   const name = (i: number) => (i === most - 1 ? " (the slowest)" : i === 0 ? " (the fastest)" : "");
-  const options = places.map((i): [string, string] => [`${film.byFinish[i].src},${film.byFinish[i].dst}`, `host ${film.byFinish[i].src} to ${film.byFinish[i].dst}${name(i)}`]);
+  if (!places.some((i) => film.byFinish[i].src === state.pair[0] && film.byFinish[i].dst === state.pair[1])) {
+    places.unshift(film.byFinish.findIndex((f) => f.src === state.pair[0] && f.dst === state.pair[1]));
+  }
+  const options = places.filter((i) => i >= 0).map((i): [string, string] => [`${film.byFinish[i].src},${film.byFinish[i].dst}`, `host ${film.byFinish[i].src} to ${film.byFinish[i].dst}${name(i)}`]);
   return choice("Follow the message of", options, state.pair.join(","), (value) => { state.pair = value.split(",").map(Number) as [number, number]; draw(); });
 }

@@ -18,7 +18,7 @@ const at = (id: string): HTMLElement => document.getElementById(id)!;
 const MOST_HOPS = 1_500_000, MOST_HOPS_BIG = 300_000;
 
 const links = new Links(at("link"), () => draw(true), () => void run("stay"));
-const panels = ([0, 1] as const).map((i) => new Panel(i, (cable) => links.choose(cable), (cable) => links.harm(cable, "down")));
+const panels = ([0, 1] as const).map((i) => new Panel(i, (cable) => links.choose(cable), (cable) => links.harm(cable, "down"), (host) => links.follow(host)));
 const transport = new Transport(at("transport"), draw);
 let told = 0;
 

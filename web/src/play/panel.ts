@@ -4,7 +4,8 @@ import { show } from "../format";
 import { css } from "../theme";
 import { loads, order, queue, race } from "./charts";
 import { span, state } from "./state";
-import { Stage } from "./stage";
+import type { Harm } from "./scenario";
+import { Stage, type Broken } from "./stage";
 
 const DRAG = 34;
 
@@ -28,7 +29,7 @@ export class Panel {
   private pulled: { cable: string; x: number; y: number; from: [number, number] } | undefined;
   private chartsAt = 0;
 
-  constructor(private readonly at: 0 | 1, private readonly choose: (cable: string) => void, private readonly snap: (cable: string) => void) {
+  constructor(private readonly at: 0 | 1, private readonly choose: (cable: string) => void, private readonly snap: (cable: string) => void, private readonly follow: (host: number) => void) {
     const network = element("canvas", { class: "network", role: "img", tabindex: 0 });
     this.stage = new Stage(network);
     const chart = (label: string) => element("canvas", { role: "img", "aria-label": label });
@@ -56,7 +57,9 @@ export class Panel {
       return [e.clientX - box.left, e.clientY - box.top];
     };
     canvas.addEventListener("pointerdown", (e) => {
-      const [x, y] = place(e), cable = this.stage.cableAt(x, y, e.pointerType === "mouse" ? 9 : 18);
+      const [x, y] = place(e), host = this.film && this.stage.hostAt(x, y, this.film.hosts);
+      if (host !== undefined) return this.follow(host);
+      const cable = this.stage.cableAt(x, y, e.pointerType === "mouse" ? 9 : 18);
       if (!cable) return;
       this.choose(cable);
       this.pulled = { cable, x, y, from: [x, y] };
@@ -130,17 +133,16 @@ export class Panel {
 }
 
 const FAULT = /\[\[fault\]\]([^[]*)/g;
+const KINDS: Record<string, Harm> = { "link-down": "down", "link-rate": "slow", "link-loss": "lossy" };
 const unit: Record<string, number> = { ps: 1, ns: 1e3, us: 1e6, ms: 1e9, s: 1e12 };
 
 /** Links that the scenario breaks or slows down, from its text, with those that the reader added. */
-function brokenNow(): { cable: string; at: number; kind: "down" | "slow" }[] {
-  const found = state.faults.map((f) => ({ cable: f.link, at: f.at, kind: f.kind }));
+function brokenNow(): Broken[] {
+  const found: Broken[] = state.faults.map((f) => ({ cable: f.link, at: f.at, kind: f.kind }));
   for (const [, table] of state.text.matchAll(FAULT)) {
     const value = (name: string) => new RegExp(`^${name}\\s*=\\s*"([^"]*)"`, "m").exec(table)?.[1] ?? "";
     const kind = value("kind"), [, number, name] = /^([\d.]+)\s*([a-z]+)$/.exec(value("at")) ?? ["", "0", "s"];
-    if (kind === "link-down" || kind === "link-rate") {
-      found.push({ cable: value("link"), at: Number(number) * unit[name], kind: kind === "link-down" ? "down" : "slow" });
-    }
+    if (kind in KINDS) found.push({ cable: value("link"), at: Number(number) * unit[name], kind: KINDS[kind] });
   }
   return found;
 }

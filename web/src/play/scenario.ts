@@ -2,7 +2,8 @@
 import { digits } from "../format";
 
 export interface Option { key: string; name: string; text: string }
-export interface Fault { link: string; at: number; kind: "down" | "slow"; rate_bps: number }
+export type Harm = "down" | "slow" | "lossy";
+export interface Fault { link: string; at: number; kind: Harm; rate_bps: number }
 
 export const FABRICS: Option[] = [
   { key: "8", name: "8 hosts, 2 leaves, 4 spines", text: 'kind = "leaf-spine"\nleaves = 2\nspines = 4\nhosts_per_leaf = 4\nhost_delay = "500ns"' },
@@ -31,12 +32,14 @@ export const compose = (name: string, fabric: string, traffic: string, size: str
 /** A time for a scenario: whole nanoseconds. */
 export const atText = (ps: number): string => `${Math.round(ps / 1e3)}ns`;
 
-export function withFaults(text: string, faults: Fault[]): string {
-  const tables = faults.map((f) => f.kind === "down"
-    ? `\n[[fault]]\nkind = "link-down"\nlink = "${f.link}"\nat = "${atText(f.at)}"\n`
-    : `\n[[fault]]\nkind = "link-rate"\nlink = "${f.link}"\nat = "${atText(f.at)}"\nrate = "${digits(f.rate_bps / 1e9, 6)}Gbps"\n`);
-  return text.trimEnd() + "\n" + tables.join("");
-}
+const TABLES: Record<Harm, (fault: Fault) => string> = {
+  down: () => 'kind = "link-down"',
+  slow: ({ rate_bps }) => `kind = "link-rate"\nrate = "${digits(rate_bps / 1e9, 6)}Gbps"`,
+  lossy: () => 'kind = "link-loss"\nprobability = 0.01',
+};
+
+export const withFaults = (text: string, faults: Fault[]): string =>
+  text.trimEnd() + "\n" + faults.map((f) => `\n[[fault]]\n${TABLES[f.kind](f)}\nlink = "${f.link}"\nat = "${atText(f.at)}"\n`).join("");
 
 /** The text with a scheme of its own, for a file. A line before the first table, in place of one that is there. */
 export function withScheme(text: string, scheme: string): string {

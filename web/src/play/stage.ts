@@ -3,8 +3,10 @@ import { resize } from "../dom";
 import { css, heat } from "../theme";
 import type { Film } from "./film";
 import { layout, type Layout } from "./layout";
+import type { Harm } from "./scenario";
 
-export interface Broken { cable: string; at: number; kind: "down" | "slow" }
+export interface Broken { cable: string; at: number; kind: Harm }
+const DASHES: Record<Harm, number[]> = { down: [3, 4], slow: [9, 3], lossy: [2, 2, 8, 2] };
 export interface View {
   film: Film;
   colour: string;
@@ -41,6 +43,14 @@ export class Stage {
     return name;
   }
 
+  /** The host at a point of the canvas, if there is one. */
+  hostAt(x: number, y: number, hosts: number): number | undefined {
+    const places = this.placed?.places.slice(0, hosts) ?? [];
+    const off = (n: number) => Math.hypot(places[n].x - x, places[n].y - y) - places[n].r;
+    const nearest = places.reduce((best, _, n) => (off(n) < off(best) ? n : best), 0);
+    return places.length && off(nearest) < 6 ? nearest : undefined;
+  }
+
   /** Makes the canvas fit its place. */
   fit(film: Film): void {
     const width = Math.max(280, this.canvas.parentElement!.clientWidth);
@@ -71,7 +81,7 @@ export class Stage {
       const busy = use ? Math.max(...cable.links.map((l) => use.get(l) ?? 0)) : 0;
       g.strokeStyle = harm ? bad : chosen ? accent : busy > 0.02 ? heat(busy) : grid;
       g.lineWidth = chosen || harm ? 2.2 : busy > 0.02 ? 1.6 : dense ? 0.7 : 1.2;
-      g.setLineDash(harm ? (harm.kind === "down" ? [3, 4] : [9, 3]) : []);
+      g.setLineDash(harm ? DASHES[harm.kind] : []);
       g.beginPath();
       g.moveTo(a.x, a.y);
       if (view.pulled?.cable === cable.name) g.quadraticCurveTo(2 * view.pulled.x - (a.x + b.x) / 2, 2 * view.pulled.y - (a.y + b.y) / 2, b.x, b.y);
