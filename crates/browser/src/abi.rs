@@ -1,7 +1,10 @@
 //! Functions that the module exports. They pass no pointers in: the module owns the text of a request and the answer,
 //! and tells the caller where they are.
 
-#![allow(unsafe_code, reason = "attributes that keep the names of exported functions; there is no unsafe block")]
+#![allow(
+    unsafe_code,
+    reason = "attributes that keep the names of exported functions; there is no unsafe block"
+)]
 
 use std::cell::RefCell;
 

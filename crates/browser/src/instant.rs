@@ -35,11 +35,8 @@ impl Instant {
     pub(crate) fn new(run: &RunResult, film: &Film, time_ps: u64, window_ps: u64) -> Self {
         let now = time_ps as f64;
         let filmed = !film.hop_link.is_empty() && film.ends_at.is_none_or(|end| now < end);
-        let mut links = if filmed {
-            of_packets(run, film, now, window_ps as f64)
-        } else {
-            of_samples(run, time_ps)
-        };
+        let mut links =
+            if filmed { of_packets(run, film, now, window_ps as f64) } else { of_samples(run, time_ps) };
         let drops = run.events.iter().take_while(|event| event.time_ps <= time_ps);
         for event in drops.filter(|event| event.kind == EventKind::Drop) {
             if let Some(link) = event.link {
@@ -49,7 +46,11 @@ impl Instant {
         Instant {
             source: if filmed { "packets" } else { "samples" },
             links,
-            flows_done: run.flows.iter().filter(|flow| flow.finish_ps.is_some_and(|at| at <= time_ps)).count(),
+            flows_done: run
+                .flows
+                .iter()
+                .filter(|flow| flow.finish_ps.is_some_and(|at| at <= time_ps))
+                .count(),
             arrived: if filmed { arrived(film, now) } else { Vec::new() },
         }
     }

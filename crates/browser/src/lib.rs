@@ -8,6 +8,7 @@ pub mod abi;
 mod catalogue;
 mod film;
 mod instant;
+mod progress;
 mod request;
 mod session;
 

@@ -25,8 +25,7 @@ pub(crate) struct ScenarioRequest {
 
 impl ScenarioRequest {
     pub(crate) fn load(&self) -> Result<Loaded, Diagnostics> {
-        let changes =
-            Changes { scheme: self.scheme.clone(), set: self.set.clone(), ..Changes::default() };
+        let changes = Changes { scheme: self.scheme.clone(), set: self.set.clone(), ..Changes::default() };
         let mut loaded = Loaded::parse(&self.text, SOURCE, "", &changes)?;
         // A browser gives the module one thread. Results do not depend on the number.
         loaded.scenario.run.threads = Some(1);

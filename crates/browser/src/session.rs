@@ -2,7 +2,7 @@
 
 use pathweave_records::{EventKind, RunResult, SeriesKind, Summary};
 use pathweave_scenario::Prepared;
-use pathweave_sim::{Fidelity, NoMonitor, SimSpec, Simulation};
+use pathweave_sim::{Fidelity, SimSpec, Simulation};
 use pathweave_topo::{NodeId, Topology};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use crate::catalogue::Catalogue;
 use crate::film::Film;
 use crate::instant::Instant;
+use crate::progress::Teller;
 use crate::request::{InstantRequest, ScenarioRequest};
 
 /// Names of the columns of a run, in the order of their numbers. A hop is a packet on a link, an arrival one of data at
@@ -152,10 +153,10 @@ impl Session {
 fn execute(spec: &SimSpec, film: &mut Film) -> Result<RunResult, String> {
     let refused = |why: pathweave_sim::SimError| why.to_string();
     if spec.run.fidelity == Fidelity::Flow {
-        return pathweave_scenario::run(spec, &mut NoMonitor).map_err(refused);
+        return pathweave_scenario::run(spec, &mut Teller).map_err(refused);
     }
     let tap: Option<&mut dyn pathweave_sim::Tap> = if film.is_wanted() { Some(film) } else { None };
-    Ok(Simulation::new(spec).map_err(refused)?.watched_by(tap).run(&mut NoMonitor))
+    Ok(Simulation::new(spec).map_err(refused)?.watched_by(tap).run(&mut Teller))
 }
 
 fn prepared(request: &str) -> Result<(ScenarioRequest, Prepared), String> {

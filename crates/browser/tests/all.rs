@@ -4,7 +4,8 @@ use pathweave_browser::{COLUMNS, Session};
 use serde_json::{Value, json};
 
 /// Two hosts at a switch, 100 Gbit/s and 1 us a link: a byte takes 80 ps.
-const STAR: &str = "scheme = \"rps\"\n[topology]\nkind = \"star\"\nhosts = 3\nrate = \"100Gbps\"\ndelay = \"1us\"\n";
+const STAR: &str =
+    "scheme = \"rps\"\n[topology]\nkind = \"star\"\nhosts = 3\nrate = \"100Gbps\"\ndelay = \"1us\"\n";
 const ONE_PACKET: &str = "[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 1, size = \"4096B\" }]\n";
 const TWO_TO_ONE: &str = "[[workload]]\nkind = \"flows\"\nflows = [{ src = 0, dst = 2, size = \"64KB\" }, { src = 1, dst = 2, size = \"64KB\" }]\n";
 
@@ -35,7 +36,11 @@ fn a_packet_crosses_two_links_and_its_acknowledgement_two() {
     assert_eq!((start[0], start[1], start[3]), (0.0, arrival[0], arrival[2]));
     assert!(kind[0] as u32 >> 8 > 4_096, "payload and headers");
     assert_eq!(column(&session, "arrival_ps"), [arrival[1]]);
-    assert_eq!(column(&session, "arrival_kind"), [f64::from(4_096_u32 << 8)], "the payload, neither late nor sent again");
+    assert_eq!(
+        column(&session, "arrival_kind"),
+        [f64::from(4_096_u32 << 8)],
+        "the payload, neither late nor sent again"
+    );
     assert_eq!(column(&session, "flow_finish_ps"), [arrival[1]]);
 }
 
@@ -56,7 +61,8 @@ fn a_film_changes_no_digest_and_ends_at_its_limit() {
 fn two_senders_at_full_rate_fill_the_queue_of_the_link_that_they_share() {
     let mut session = Session::new();
     let ran = run(&mut session, &format!("{STAR}{TWO_TO_ONE}"), 1_000_000);
-    let shared = ran["links"].as_array().expect("links").iter().position(|link| link["to"] == 2).expect("a link");
+    let shared =
+        ran["links"].as_array().expect("links").iter().position(|link| link["to"] == 2).expect("a link");
     // The first packets have arrived at the switch; the link has sent since. Each of its senders brings as much as it sends.
     let first = column(&session, "hop_arrival_ps")[0];
     let later = first + 2e6;
@@ -69,7 +75,8 @@ fn two_senders_at_full_rate_fill_the_queue_of_the_link_that_they_share() {
     let queued = link["queue_bytes"].as_f64().expect("bytes");
     assert!((queued - 25_000.0).abs() < 2.0 * 4_300.0, "{queued}");
     assert_eq!(state["flows_done"], 0);
-    let arrived: u64 = state["arrived"].as_array().expect("pairs").iter().map(|pair| pair[2].as_u64().expect("bytes")).sum();
+    let arrived: u64 =
+        state["arrived"].as_array().expect("pairs").iter().map(|pair| pair[2].as_u64().expect("bytes")).sum();
     assert!(arrived <= 25_000, "a link carries no more in 2 us: {arrived}");
 }
 
@@ -77,11 +84,16 @@ fn two_senders_at_full_rate_fill_the_queue_of_the_link_that_they_share() {
 fn errors_are_those_of_the_program() {
     let mut session = Session::new();
     let text = format!("{}{ONE_PACKET}", STAR.replace("rps", "rsp"));
-    let answer: Value = serde_json::from_str(&session.check(&json!({ "text": text }).to_string())).expect("JSON");
+    let answer: Value =
+        serde_json::from_str(&session.check(&json!({ "text": text }).to_string())).expect("JSON");
     let error = answer["error"].as_str().expect("an error");
     assert!(error.contains("scenario.toml:1") && error.contains("rps"), "{error}");
     let checked: Value =
-        serde_json::from_str(&session.check(&json!({ "text": format!("{STAR}{ONE_PACKET}") }).to_string())).expect("JSON");
-    assert_eq!((&checked["hosts"], &checked["messages"], &checked["bytes"]), (&json!(3), &json!(1), &json!(4_096)));
+        serde_json::from_str(&session.check(&json!({ "text": format!("{STAR}{ONE_PACKET}") }).to_string()))
+            .expect("JSON");
+    assert_eq!(
+        (&checked["hosts"], &checked["messages"], &checked["bytes"]),
+        (&json!(3), &json!(1), &json!(4_096))
+    );
     assert!(session.run("{}").contains("missing field `text`"));
 }

@@ -39,7 +39,6 @@ mod student;
 mod template;
 mod text;
 
-pub use pathweave_records::{SCHEME_COLOURS, scheme_colours};
 pub use comparison::{COMPARISON_FILE, Place, Verdict};
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};
@@ -50,6 +49,7 @@ pub use frame::{DataFrame, Series};
 pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};
 pub use overview::{SchemeComparison, html as landing_html, sentence, unlike_idle_times};
 pub use parquet_file::{RunTable, table_bytes};
+pub use pathweave_records::{SCHEME_COLOURS, scheme_colours};
 pub use progress::{PROGRESS_FILE, Progress, ProgressPoint, RunProgress};
 pub use report::html as report_html;
 pub use template::{escape, fill as fill_page, plain_page, script_json};

@@ -28,4 +28,4 @@ export interface Module {
   instant(request: { time_ps: number; window_ps: number }): Instant;
   column(number: number): Float64Array;
 }
-export function open(module: WebAssembly.Module): Promise<Module>;
+export function open(module: WebAssembly.Module, progress?: (share: number) => void): Promise<Module>;

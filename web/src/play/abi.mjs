@@ -1,8 +1,8 @@
 // Calls of the WebAssembly module (crates/browser). Shared by the page's worker and by the tests under Node.
 
-/** A module that is ready to answer. `imports` of it are none: it sees neither clock nor files. */
-export async function open(module) {
-  const { exports } = await WebAssembly.instantiate(module, {});
+/** A module that is ready to answer. It sees neither clock nor files; it tells `progress`, from 0 to 1, while it runs. */
+export async function open(module, progress = () => {}) {
+  const { exports } = await WebAssembly.instantiate(module, { page: { progress } });
   const ask = (what, request) => {
     const bytes = new TextEncoder().encode(request === undefined ? "" : JSON.stringify(request));
     const at = exports.pathweave_request(bytes.length);

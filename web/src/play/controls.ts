@@ -25,8 +25,8 @@ export function choices(parent: HTMLElement, rerun: (what: "schemes" | "built") 
   const names = state.catalogue.schemes.map((s): [string, string] => [s.name, s.name]);
   const scheme = (at: 0 | 1, label: string) => choice(label, names, state.schemes[at], (name) => { state.schemes[at] = name; rerun("schemes"); });
   const build = (key: "fabric" | "traffic" | "size", label: string, options: [string, string][]) => {
-    const shown: [string, string][] = state.lesson ? [["", "as above"], ...options] : options;
-    return choice(label, shown, state.lesson ? "" : built[key], (value) => { built[key] = value || built[key]; take(); });
+    const shown: [string, string][] = state.composed ? options : [["", state.lesson ? "as above" : "as written"], ...options];
+    return choice(label, shown, state.composed ? built[key] : "", (value) => { built[key] = value || built[key]; take(); });
   };
   const take = () => {
     state.lesson = undefined;

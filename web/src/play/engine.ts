@@ -22,6 +22,8 @@ export class Engine {
   private worker: Worker | undefined;
   private ready: Promise<unknown> = Promise.resolve();
   private next = 1;
+  /** Called with the part of a run that is done, 0 to 1. */
+  progress: (share: number) => void = () => {};
   private waiting = new Map<number, { done: (data: { said: never; columns: Float64Array[] }) => void; failed: (why: Error) => void }>();
 
   private async start(): Promise<void> {
@@ -30,6 +32,7 @@ export class Engine {
     this.waiting.clear();
     this.worker = new Spawn();
     this.worker.onmessage = ({ data }) => {
+      if (data.share !== undefined) return this.progress(data.share);
       const { done, failed } = this.waiting.get(data.id)!;
       this.waiting.delete(data.id);
       if (data.error === undefined) done(data);

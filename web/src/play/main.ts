@@ -61,7 +61,9 @@ let turn = 0;
 async function run(where: "start" | "stay"): Promise<void> {
   const mine = ++turn, keep = state.t, was = state.playing || where === "start", text = scenario();
   transport.play(false);
-  tell(state.big ? "Simulating both: some seconds ..." : "Simulating both ...");
+  const shares = [0, 0], running = () => tell(`Simulating: ${shares.map((s, i) => `${state.schemes[i]} ${Math.round(100 * s)} %`).join(", ")}`);
+  running();
+  state.engines.forEach((engine, i) => { engine.progress = (share) => { shares[i] = share; if (mine === turn) running(); }; });
   document.documentElement.removeAttribute("data-drawn");
   try {
     const most_hops = state.big ? MOST_HOPS_BIG : MOST_HOPS;
@@ -78,7 +80,7 @@ async function run(where: "start" | "stay"): Promise<void> {
   colours();
   panels.forEach((panel) => panel.load());
   links.show();
-  files(at("files"), (changed) => { state.text = changed; state.faults = []; state.lesson = undefined; refresh(); void run("start"); });
+  files(at("files"), (changed) => { state.text = changed; state.composed = false; state.faults = []; state.lesson = undefined; refresh(); void run("start"); });
   transport.go(where === "stay" ? Math.min(keep, span()) : 0);
   document.documentElement.dataset.drawn = "";
   if (was && !matchMedia("(prefers-reduced-motion: reduce)").matches) transport.play(true);
@@ -88,13 +90,13 @@ function refresh(): void {
   markLesson(at("lessons"));
   at("says").textContent = state.lesson?.says ?? "Your own: choose, or change the scenario below.";
   choices(at("choices"), (what) => {
-    if (what === "built") { state.faults = []; state.big = false; refresh(); }
+    if (what === "built") { state.composed = true; state.faults = []; state.big = false; refresh(); }
     void run("start");
   });
 }
 
 function begin(lesson: Lesson): void {
-  Object.assign(state, { lesson, text: lesson.text, schemes: [...lesson.schemes], faults: [], big: lesson.big ?? false, chosen: "", t: 0 });
+  Object.assign(state, { lesson, composed: false, text: lesson.text, schemes: [...lesson.schemes], faults: [], big: lesson.big ?? false, chosen: "", t: 0 });
   history.replaceState(null, "", `#${lesson.key}`);
   refresh();
   void run("start");

@@ -30,7 +30,7 @@ export class Panel {
   private chartsAt = 0;
 
   constructor(private readonly at: 0 | 1, private readonly choose: (cable: string) => void, private readonly snap: (cable: string) => void, private readonly follow: (host: number) => void) {
-    const network = element("canvas", { class: "network", role: "img", tabindex: 0 });
+    const network = element("canvas", { class: "network", role: "img" });
     this.stage = new Stage(network);
     const chart = (label: string) => element("canvas", { role: "img", "aria-label": label });
     this.canvases = {

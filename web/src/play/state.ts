@@ -9,6 +9,8 @@ import { withFaults } from "./scenario";
 export const state = {
   catalogue: undefined as unknown as Catalogue,
   lesson: undefined as Lesson | undefined,
+  /** True if the scenario is as the selects say. */
+  composed: false,
   /** The scenario without faults that the reader added. */
   text: "",
   schemes: ["ecmp", "rps"] as [string, string],

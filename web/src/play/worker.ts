@@ -9,7 +9,7 @@ let module: Module | undefined;
 
 async function answer(ask: Ask): Promise<{ said: unknown; columns: Float64Array[] }> {
   if (ask.what === "start") {
-    module = await open(ask.module);
+    module = await open(ask.module, (share) => (self as unknown as Worker).postMessage({ share }));
     return { said: null, columns: [] };
   }
   const call = module![ask.what] as (request: unknown) => unknown;

@@ -35,3 +35,17 @@ test("a scenario with a mistake is refused with the program's words", async () =
   const module = await open(compiled);
   assert.throws(() => module.run({ text: '[topology]\nkind = "star"\nhost = 2\n' }), /unknown field `host`[\s\S]*hosts/);
 });
+
+test("a run tells how far it is, and then the state of an instant", async () => {
+  const shares = [], module = await open(compiled, (share) => shares.push(share));
+  const text = readFileSync(join(demo, "slow-links.toml"), "utf8");
+  const { simulated_ps, links } = module.run({ text, scheme: "ecmp", set: ["workload[0].size=256KB"], most_hops: 10_000 });
+  assert.ok(shares.length > 2 && shares.at(-1) === 1 && shares.every((s, i) => i === 0 || s >= shares[i - 1]), String(shares));
+  const early = module.instant({ time_ps: 2_000_000, window_ps: 1_000_000 });
+  assert.equal(early.source, "packets");
+  const late = module.instant({ time_ps: simulated_ps, window_ps: 1_000_000 });
+  assert.deepEqual([late.source, late.flows_done], ["samples", 320]);
+  // At the start each host sends as fast as its link can.
+  const busy = links.flatMap((link, i) => (link.from < 320 ? [early.links[i]?.utilisation ?? 0] : []));
+  assert.ok(busy.length === 320 && busy.every((share) => share > 0.99), String(Math.min(...busy)));
+});
