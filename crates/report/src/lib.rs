@@ -20,7 +20,6 @@
 mod blocks;
 mod brief;
 pub mod chart;
-mod colours;
 mod comparison;
 mod diff;
 mod differences;
@@ -43,7 +42,6 @@ mod template;
 mod text;
 
 pub use brief::{brief_comparison, brief_run};
-pub use colours::{SCHEME_COLOURS, scheme_colours};
 pub use comparison::{COMPARISON_FILE, Place, Verdict};
 pub use diff::{Diff, DiffError, ResultDifference, SettingDifference, Side, diff};
 pub use estimate::Estimate;
@@ -55,6 +53,7 @@ pub use frame::{DataFrame, Series};
 pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};
 pub use overview::{SchemeComparison, html as landing_html, sentence, unlike_idle_times};
 pub use parquet_file::{RunTable, table_bytes};
+pub use pathweave_records::{SCHEME_COLOURS, scheme_colours};
 pub use progress::{PROGRESS_FILE, Progress, ProgressPoint, RunProgress};
 pub use report::{html as report_html, run_in_words};
 pub use template::{escape, fill as fill_page, plain_page, script_json};
