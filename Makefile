@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo module profile dist release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider
+.PHONY: help build demo module profile dist release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,13 @@ provider: ## Build the libfabric provider; docs/mpi.md.
 
 install-provider: provider ## Install it for PREFIX's libfabric, or for FI_PROVIDER_PATH=PREFIX/lib/libfabric.
 	install -D -m 755 $(PROVIDER) $(DESTDIR)$(PREFIX)/lib/libfabric/libpathweave-fi.so
+
+# What NCCL looks for has hyphens; docs/nccl.md.
+NCCL_PLUGIN = $(TUNED)/libnccl_net_pathweave.so
+
+nccl: ## Build NCCL's network plug-in, into PREFIX/lib; docs/nccl.md.
+	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-nccl
+	install -D -m 755 $(NCCL_PLUGIN) $(DESTDIR)$(PREFIX)/lib/libnccl-net-pathweave.so
 
 # The demo simulates, and the datapath takes a quarter of the build: it is left out unless it has been built.
 DEMO_FEATURES = $(if $(wildcard $(or $(CARGO_TARGET_DIR),target)/release/deps/libpathweave_datapath-*.rlib),,--no-default-features)
@@ -138,7 +145,7 @@ MPI_OPTIONS ?=
 test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; fetches packages into target/mpi.
 	$(PYTHON) tests/mpi/run.py $(DEBUG)/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
-test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/howto-cluster.md.
+test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/several-machines.md.
 	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target) -- $(ALL)
 
 # Where fabtests is installed, if not where the shell finds it.
@@ -146,6 +153,12 @@ FABTESTS ?=
 
 test-fabtests: programs ## libfabric's own tests (fabtests) over the provider; docs/mpi.md. Skipped without them.
 	$(PYTHON) tests/fabtests/run.py $(DEBUG)/deps/libpathweave_fi.so $(if $(FABTESTS),--fabtests $(FABTESTS))
+
+# Source of aws-ofi-nccl.
+AWS ?=
+
+test-nccl: programs ## Functional tests of aws-ofi-nccl (AWS=its source) over NCCL's plug-in; docs/nccl.md. Needs an MPI.
+	$(PYTHON) tests/nccl/run.py $(DEBUG)/deps/libnccl_net_pathweave.so $(if $(AWS),--aws $(AWS))
 
 # What tests of other languages start or load: the program, what writes samples of reports, the fuzz targets, the Python module.
 # Examples, and with them the features of what tests need, are in it, so that `cargo test` builds nothing of it again.

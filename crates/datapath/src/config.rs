@@ -238,6 +238,31 @@ impl DeviceConfig {
         Ok(())
     }
 
+    /// Lowers `mtu_payload` to a multiple of `line_bytes`, so that no line of a message is spread over two packets if
+    /// the message begins with one. A smaller payload of the peer applies to a connection, so both ends have to do
+    /// this. See [`Region::in_order`](crate::Region::in_order).
+    ///
+    /// # Errors
+    /// [`ConfigError::OutOfRange`] if no multiple of at least 256 bytes is left.
+    ///
+    /// ```
+    /// use pathweave_datapath::DeviceConfig;
+    ///
+    /// let mut config = DeviceConfig::loopback();
+    /// config.fit_link(1_500)?;
+    /// assert_eq!(config.mtu_payload, 1_344);
+    /// config.payload_of_lines(128)?;
+    /// assert_eq!(config.mtu_payload, 1_280);
+    /// # Ok::<(), pathweave_datapath::ConfigError>(())
+    /// ```
+    pub fn payload_of_lines(&mut self, line_bytes: u16) -> Result<(), ConfigError> {
+        let payload = self.mtu_payload.checked_div(line_bytes).unwrap_or(0) * line_bytes;
+        let allowed = "1 byte up to the payload of a packet, with a multiple of at least 256 within it";
+        check(payload >= MIN_MTU_PAYLOAD, "line_bytes", line_bytes, allowed)?;
+        self.mtu_payload = payload;
+        Ok(())
+    }
+
     /// Returns the MTU in bytes of a link on which [`fit_link`](DeviceConfig::fit_link) selects at least this
     /// payload.
     pub fn link_mtu_for(mtu_payload: u16) -> usize {

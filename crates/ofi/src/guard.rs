@@ -4,11 +4,11 @@
 use std::ffi::c_int;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::abi::errno::{FI_EIO, FI_EOTHER};
 use crate::log::{Level, log};
+
+pub(crate) use pathweave_door::Process;
 
 /// Error of a call: a positive number of `rdma/fi_errno.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,37 +25,10 @@ pub(crate) fn refused(errno: i32, what: impl Display) -> Errno {
 /// Result of a call.
 pub(crate) type FiResult<T = ()> = Result<T, Errno>;
 
-/// Number of forks between this process and the one that loaded the library.
-static GENERATION: AtomicU32 = AtomicU32::new(0);
-static WATCH: Once = Once::new();
-
-/// The process in which an object was opened. Its sockets and threads do not exist in a child process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Process(u32);
-
-impl Process {
-    /// Returns the current process.
-    pub(crate) fn this() -> Self {
-        WATCH.call_once(crate::ffi::watch_forks);
-        Process(GENERATION.load(Ordering::Relaxed))
-    }
-
-    /// Returns FI_EIO in a child process.
-    #[inline]
-    pub(crate) fn check(self) -> FiResult {
-        if self.is_this() { Ok(()) } else { Err(Errno(FI_EIO)) }
-    }
-
-    /// Returns true if this is still the same process.
-    #[inline]
-    pub(crate) fn is_this(self) -> bool {
-        GENERATION.load(Ordering::Relaxed) == self.0
-    }
-}
-
-/// Counts a fork. Called in the child of each fork.
-pub(crate) fn forked() {
-    GENERATION.fetch_add(1, Ordering::Relaxed);
+/// Returns FI_EIO in a child process of the one in which an object was opened.
+#[inline]
+pub(crate) fn check(process: Process) -> FiResult {
+    if process.is_this() { Ok(()) } else { Err(Errno(FI_EIO)) }
 }
 
 /// Runs the body of an entry that returns a non-negative number. Converts errors and panics to negative

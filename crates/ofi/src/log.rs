@@ -1,10 +1,10 @@
 //! Messages on standard error, filtered by libfabric's variable `FI_LOG_LEVEL`. libfabric's log functions are
 //! not used, because the process may contain another libfabric than the one that loaded the provider.
 
-use std::collections::BTreeSet;
 use std::fmt::Arguments;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
+
+pub(crate) use pathweave_door::say_once as log_once;
 
 /// Log levels, named as in libfabric, the most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,10 +14,6 @@ pub(crate) enum Level {
     /// Explanations.
     Info,
 }
-
-/// Messages that [`log_once`] has written. The set is bounded.
-static SAID: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-const MOST_REMEMBERED: usize = 256;
 
 fn wanted(level: Level) -> bool {
     let Ok(text) = std::env::var("FI_LOG_LEVEL") else { return false };
@@ -32,14 +28,6 @@ fn wanted(level: Level) -> bool {
 pub(crate) fn log(level: Level, message: Arguments<'_>) {
     if wanted(level) {
         write(message);
-    }
-}
-
-/// Writes a message whatever the level, but once per process, because applications repeat their requests.
-pub(crate) fn log_once(message: &str) {
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.len() < MOST_REMEMBERED && said.insert(message.to_owned()) {
-        write(format_args!("{message}"));
     }
 }
 

@@ -18,8 +18,10 @@
 //! ```
 
 mod blocks;
+mod brief;
 pub mod chart;
 mod comparison;
+mod diff;
 mod differences;
 mod estimate;
 mod explain;
@@ -39,7 +41,9 @@ mod student;
 mod template;
 mod text;
 
+pub use brief::{brief_comparison, brief_run};
 pub use comparison::{COMPARISON_FILE, Place, Verdict};
+pub use diff::{Diff, DiffError, ResultDifference, SettingDifference, Side, diff};
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
@@ -51,6 +55,6 @@ pub use overview::{SchemeComparison, html as landing_html, sentence, unlike_idle
 pub use parquet_file::{RunTable, table_bytes};
 pub use pathweave_records::{SCHEME_COLOURS, scheme_colours};
 pub use progress::{PROGRESS_FILE, Progress, ProgressPoint, RunProgress};
-pub use report::html as report_html;
+pub use report::{html as report_html, run_in_words};
 pub use template::{escape, fill as fill_page, plain_page, script_json};
 pub use text::{comparison_table, differences_table, summary_table};

@@ -20,7 +20,11 @@ use crate::terminal;
 /// model, by which it chooses. The GPUs, servers and NICs are those of a scenario with `kind = "cluster"`, or those of the
 /// options.
 #[derive(Args, Debug)]
+#[cfg_attr(feature = "datapath", command(args_conflicts_with_subcommands = true))]
 pub(crate) struct NcclArgs {
+    #[cfg(feature = "datapath")]
+    #[command(subcommand)]
+    pub(crate) command: Option<crate::real::nccl::NcclCommand>,
     /// Scenario file (TOML) with a cluster [default: the servers that the options describe]
     #[arg(conflicts_with_all = ["servers", "gpus", "nics", "nic"])]
     pub(crate) scenario: Option<PathBuf>,
@@ -180,6 +184,10 @@ struct Question<'a> {
 }
 
 pub(crate) fn nccl(args: &NcclArgs) -> Result<Outcome, Failure> {
+    #[cfg(feature = "datapath")]
+    if let Some(command) = &args.command {
+        return crate::real::nccl::run(command);
+    }
     let answer = answer(args)?;
     terminal::out(&if args.json { super::json(&answer) } else { text(&answer) });
     Ok(Outcome::Done)

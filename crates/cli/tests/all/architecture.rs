@@ -38,8 +38,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
     // Byte rings in shared memory between processes of one host, whatever the content.
     ("shm", &[]),
+    // Shared by libraries that other programs load.
+    ("door", &["units", "datapath"]),
     // The libfabric provider.
-    ("ofi", &["units", "tagged", "datapath", "shm"]),
+    ("ofi", &["units", "tagged", "datapath", "shm", "door"]),
+    // The network plug-in of NCCL.
+    ("nccl", &["datapath", "door"]),
     // BPF programs, and queries of network interfaces, independent of their use.
     ("linux", &[]),
     // Backends of the datapath beside the kernel's network stack, and the choice among them.
@@ -117,8 +121,10 @@ const ARROWS: &[(&str, &[&str])] = &[
 const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
-const MAY_TOUCH_THE_SYSTEM: &[&str] =
-    &["heap", "cli", "datapath", "shm", "linux", "bypass", "ofi", "lab", "perf", "python", "bench", "cosim"];
+const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
+    "heap", "cli", "datapath", "shm", "linux", "bypass", "door", "ofi", "nccl", "lab", "perf", "python",
+    "bench", "cosim",
+];
 
 /// The one file of the simulator with threads: rounds of shards side by side. Nothing that is simulated sees them.
 const ROUNDS: &str = "crates/sim/src/rounds.rs";

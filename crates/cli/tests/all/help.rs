@@ -46,7 +46,8 @@ fn the_document_is_the_help() {
         .chain(names.map(|name| vec![name]))
         .chain(of_lab.map(|name| vec!["lab", name]))
         .chain(of_perf.map(|name| vec!["perf", name]))
-        .chain(of_ofi.map(|name| vec!["ofi", name]));
+        .chain(of_ofi.map(|name| vec!["ofi", name]))
+        .chain([vec!["nccl", "env"]]);
     for command in commands {
         let args: Vec<_> = command.iter().copied().chain(["-h"]).collect();
         // The width of the terminal must not matter.

@@ -77,7 +77,20 @@ impl Events {
     /// Starts to open a connection with the given scheme and private data; see
     /// [`Device::connect_with`](crate::Device::connect_with).
     pub fn connect_with(&self, token: u64, peer: SocketAddr, scheme: &str, private_data: &[u8]) -> Attempt {
-        self.dial(token, None, peer, scheme, private_data)
+        self.dial(token, None, (peer, Vec::new()), scheme, private_data)
+    }
+
+    /// Starts to open a connection like [`connect_with`](Events::connect_with) with a peer that has several addresses;
+    /// see [`Device::connect_any`](crate::Device::connect_any).
+    pub fn connect_any(
+        &self,
+        token: u64,
+        peer: SocketAddr,
+        others: &[SocketAddr],
+        scheme: &str,
+        private_data: &[u8],
+    ) -> Attempt {
+        self.dial(token, None, (peer, others.to_vec()), scheme, private_data)
     }
 
     /// Starts to open a connection in a protection domain.
@@ -95,14 +108,14 @@ impl Events {
         if !self.0.inner.domains.know(domain) {
             return Err(ConnectError::OtherDevice);
         }
-        Ok(self.dial(token, Some(domain.clone()), peer, scheme, private_data))
+        Ok(self.dial(token, Some(domain.clone()), (peer, Vec::new()), scheme, private_data))
     }
 
     fn dial(
         &self,
         token: u64,
         domain: Option<ProtectionDomain>,
-        peer: SocketAddr,
+        (peer, others): (SocketAddr, Vec<SocketAddr>),
         scheme: &str,
         private_data: &[u8],
     ) -> Attempt {
@@ -110,7 +123,7 @@ impl Events {
         let connection = Arc::new(ConnectionShared::new(inner.queue_depth, Some(token)));
         inner.ask(Command::Connect(Box::new(ConnectRequest {
             peer,
-            others: Vec::new(),
+            others,
             private_data: private_data.to_vec(),
             scheme: scheme.into(),
             domain,

@@ -24,6 +24,18 @@ pub(super) unsafe fn store(to: *mut u8, from: &[u8]) {
     unsafe { machine::store(to, from.as_ptr(), from.len()) }
 }
 
+/// Copies `from` to shared memory in ascending order: whoever sees a byte of an aligned word of 8 bytes sees the whole
+/// word, and on x86-64 all words below it. On AArch64 whoever sees the last word of an aligned line of 128 bytes sees
+/// the words of the line below it.
+///
+/// # Safety
+/// The requirements are those of [`store`].
+#[inline]
+pub(super) unsafe fn store_ascending(to: *mut u8, from: &[u8]) {
+    // SAFETY: guaranteed by the caller.
+    unsafe { machine::store_ascending(to, from.as_ptr(), from.len()) }
+}
+
 /// Copies shared memory to `to`.
 ///
 /// # Safety
@@ -74,6 +86,68 @@ mod machine {
             }
             if len > in_words {
                 bytes(to.add(in_words), from.add(in_words), len - in_words);
+            }
+        }
+    }
+
+    /// Bytes of a line of the protocol LL128 of NCCL, whose last word says that the others are there.
+    #[cfg(target_arch = "aarch64")]
+    const LINE: usize = 128;
+
+    /// Copies `len` bytes upwards, in words that are aligned at the destination. Neither a string instruction nor a
+    /// wide register writes here: the order in which their parts become visible is not guaranteed.
+    ///
+    /// # Safety
+    /// The requirements are those of [`copy`].
+    pub(crate) unsafe fn store_ascending(to: *mut u8, from: *const u8, len: usize) {
+        let head = to.align_offset(WORD).min(len);
+        let in_words = (len - head) / WORD * WORD;
+        let tail = len - head - in_words;
+        // SAFETY: the three parts are adjacent and together have `len` bytes.
+        unsafe {
+            if head > 0 {
+                bytes(to, from, head);
+            }
+            if in_words > 0 {
+                ascending_words(to.add(head), from.add(head), in_words);
+            }
+            if tail > 0 {
+                bytes(to.add(head + in_words), from.add(head + in_words), tail);
+            }
+        }
+    }
+
+    /// # Safety
+    /// The requirements are those of [`copy`]; `len` is a multiple of [`WORD`], not 0, and `to` is aligned to it.
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    unsafe fn ascending_words(to: *mut u8, from: *const u8, len: usize) {
+        // The processor makes stores visible in the order of the program.
+        // SAFETY: guaranteed by the caller.
+        unsafe { words(to, from, len) }
+    }
+
+    /// # Safety
+    /// The requirements are those of [`copy`]; `len` is a multiple of [`WORD`], not 0, and `to` is aligned to it.
+    #[cfg(target_arch = "aarch64")]
+    #[inline]
+    unsafe fn ascending_words(to: *mut u8, from: *const u8, len: usize) {
+        let mut at = 0;
+        while at < len {
+            let last_word = LINE - WORD - (to as usize + at) % LINE;
+            let before = last_word.min(len - at);
+            // SAFETY: parts of `len` bytes.
+            unsafe {
+                if before > 0 {
+                    words(to.add(at), from.add(at), before);
+                    at += before;
+                }
+                if at < len {
+                    // SAFETY: a barrier between stores; it changes no register.
+                    asm!("dmb ishst", options(nostack, preserves_flags));
+                    words(to.add(at), from.add(at), WORD);
+                    at += WORD;
+                }
             }
         }
     }
@@ -251,7 +325,7 @@ mod machine {
 /// Portable definition of the copies.
 #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
 mod machine {
-    use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+    use core::sync::atomic::{AtomicU8, Ordering::Relaxed, Ordering::Release};
 
     /// # Safety
     /// `to` is valid for writes of `len` bytes that others access atomically, `from` for reads of as many.
@@ -259,6 +333,15 @@ mod machine {
         for at in 0..len {
             // SAFETY: within `len`.
             unsafe { AtomicU8::from_ptr(to.add(at)).store(from.add(at).read(), Relaxed) };
+        }
+    }
+
+    /// # Safety
+    /// The requirements are those of [`store`].
+    pub(super) unsafe fn store_ascending(to: *mut u8, from: *const u8, len: usize) {
+        for at in 0..len {
+            // SAFETY: within `len`. Each byte is released after those below it.
+            unsafe { AtomicU8::from_ptr(to.add(at)).store(from.add(at).read(), Release) };
         }
     }
 
@@ -301,8 +384,47 @@ mod tests {
             let mut back = vec![0; from.len()];
             // SAFETY: as above.
             unsafe { load(memory.as_mut_ptr().add(at), &mut back) };
-            prop_assert_eq!(back, from);
+            prop_assert_eq!(&back, &from);
+            let mut again = vec![0xee; len + 56];
+            // SAFETY: as above.
+            unsafe { store_ascending(again.as_mut_ptr().add(at), &from) };
+            prop_assert_eq!(again, memory);
         }
+    }
+
+    /// A reader that finds a word of one round finds no word of an earlier one below it, and no word is torn.
+    #[test]
+    #[cfg(not(miri))]
+    fn ascending_stores_appear_in_order() {
+        use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire};
+        const WORDS: usize = 176;
+        const LINE_WORDS: usize = 16;
+        #[repr(align(128))]
+        struct Lines([AtomicU64; WORDS]);
+        let lines = Lines(std::array::from_fn(|_| AtomicU64::new(0)));
+        let (lines, over) = (&lines.0, &AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                for round in 1..=200_000u32 {
+                    let word = (u64::from(round) << 32 | u64::from(round)).to_ne_bytes();
+                    let packet: Vec<u8> = word.iter().copied().cycle().take(WORDS * 8).collect();
+                    // SAFETY: within the atomics; their readers are machine instructions of 8 bytes.
+                    unsafe { store_ascending(lines.as_ptr().cast::<u8>().cast_mut(), &packet) };
+                }
+                over.store(true, std::sync::atomic::Ordering::Release);
+            });
+            let mut line = 0;
+            while !over.load(Acquire) {
+                line = (line + 1) % (WORDS / LINE_WORDS);
+                let words = &lines[line * LINE_WORDS..][..LINE_WORDS];
+                let flag = words[LINE_WORDS - 1].load(Acquire);
+                for word in words {
+                    let seen = word.load(Acquire);
+                    assert!(seen >= flag, "{seen:#x} below a flag of {flag:#x}");
+                    assert_eq!(seen >> 32, seen & 0xffff_ffff, "a torn word");
+                }
+            }
+        });
     }
 
     /// Concurrent copies of every length and alignment in one place: each byte read is one of those that were

@@ -59,7 +59,17 @@ pub struct Region(Arc<Memory>);
 struct Memory {
     start: NonNull<u8>,
     len: usize,
+    order: StoreOrder,
     owner: Owner,
+}
+
+/// Order in which the bytes of a packet become visible in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StoreOrder {
+    /// Any.
+    Any,
+    /// Ascending, in aligned words of 8 bytes.
+    Ascending,
 }
 
 /// Owner of the memory, which frees it.
@@ -98,12 +108,17 @@ impl Region {
         if len >= pages::HUGE_BYTES {
             let mapped = pages::Pages::zeroed(len).ok_or(out_of_memory)?;
             let start = mapped.start();
-            return Ok(Region(Arc::new(Memory { start, len, owner: Owner::Mapped { _keep: mapped } })));
+            return Ok(Region(Arc::new(Memory {
+                start,
+                len,
+                order: StoreOrder::Any,
+                owner: Owner::Mapped { _keep: mapped },
+            })));
         }
         let layout = Layout::from_size_align(len.max(1), PAGE_BYTES).map_err(|_| out_of_memory.clone())?;
         // SAFETY: the layout's size is not zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or(out_of_memory)?;
-        Ok(Region(Arc::new(Memory { start, len, owner: Owner::Allocated(layout) })))
+        Ok(Region(Arc::new(Memory { start, len, order: StoreOrder::Any, owner: Owner::Allocated(layout) })))
     }
 
     /// Allocates a region with these bytes.
@@ -124,7 +139,43 @@ impl Region {
     /// lives, all other accesses to the bytes are atomic and byte by byte, or happen while no work request and no
     /// registration covers them.
     pub unsafe fn from_raw(start: NonNull<u8>, len: usize, keep: Box<dyn Any + Send + Sync>) -> Self {
-        Region(Arc::new(Memory { start, len, owner: Owner::Lent { _keep: keep } }))
+        Region(Arc::new(Memory { start, len, order: StoreOrder::Any, owner: Owner::Lent { _keep: keep } }))
+    }
+
+    /// Returns the same memory as a region in which the bytes of a packet become visible in ascending order, in aligned
+    /// words of 8 bytes. Register it for readers that poll flags within a message which is still arriving, as NCCL's
+    /// kernels do: if the last word of a line of 128 bytes is new, so is the rest of the line. Packets still arrive in
+    /// any order, so no line may be spread over two of them
+    /// ([`payload_of_lines`](crate::DeviceConfig::payload_of_lines)). Long packets take a little longer to copy.
+    ///
+    /// ```
+    /// use pathweave_datapath::Region;
+    ///
+    /// let memory = Region::zeroed(4_096)?;
+    /// let polled = memory.in_order();
+    /// polled.write(0, b"a line")?;
+    /// assert_eq!(memory.to_vec(0..6)?, b"a line");
+    /// # Ok::<(), pathweave_datapath::RegionError>(())
+    /// ```
+    pub fn in_order(&self) -> Region {
+        let owner = Owner::Lent { _keep: Box::new(self.clone()) };
+        Region(Arc::new(Memory { start: self.0.start, len: self.0.len, order: StoreOrder::Ascending, owner }))
+    }
+
+    /// Copies bytes into the region in its order.
+    ///
+    /// # Safety
+    /// The bytes at `offset` are within the region.
+    #[inline]
+    unsafe fn store(&self, offset: usize, bytes: &[u8]) {
+        // SAFETY: guaranteed by the caller; all safe accesses are atomic.
+        unsafe {
+            let to = self.as_ptr().add(offset);
+            match self.0.order {
+                StoreOrder::Any => copy::store(to, bytes),
+                StoreOrder::Ascending => copy::store_ascending(to, bytes),
+            }
+        }
     }
 
     /// Returns the length in bytes.
@@ -149,8 +200,8 @@ impl Region {
     /// [`RegionError::OutOfBounds`]; nothing is copied then.
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), RegionError> {
         self.check(offset, bytes.len())?;
-        // SAFETY: the range was checked; all safe accesses are atomic.
-        unsafe { copy::store(self.as_ptr().add(offset), bytes) };
+        // SAFETY: the range was checked.
+        unsafe { self.store(offset, bytes) };
         Ok(())
     }
 
@@ -236,7 +287,7 @@ impl Slice {
     pub(crate) fn place(&self, offset: u64, bytes: &[u8]) -> bool {
         let Some(at) = self.within(offset, bytes.len()) else { return false };
         // SAFETY: `within` has checked that the bytes lie in the slice, and the slice lies in the region.
-        unsafe { copy::store(self.region.as_ptr().add(at), bytes) };
+        unsafe { self.region.store(at, bytes) };
         true
     }
 

@@ -4,6 +4,7 @@ mod closed_memory;
 mod domains;
 mod fewer_paths;
 mod hostile;
+mod lines;
 mod loops;
 mod peers;
 mod rails;

@@ -21,7 +21,7 @@ use slab::Slab;
 use super::handshake::Here;
 use super::local_thread::{self, LaneKey, Watched};
 use super::relay::Relay;
-use crate::ffi::{cores, interfaces};
+use crate::ffi::cores;
 use crate::log::{Level, log};
 use crate::object::Map;
 use crate::settings::{Progress, Settings, SharedMemory};
@@ -370,7 +370,7 @@ impl Rendezvous {
         Some(Rendezvous {
             kernel: boot_id()?,
             meeting: door.name(),
-            local: interfaces::list().into_iter().map(|interface| interface.address).collect(),
+            local: pathweave_door::interfaces().into_iter().map(|interface| interface.address).collect(),
             watch: Arc::new(watch),
             stop: Arc::default(),
             listener: Some(door),

@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Device, DeviceConfig, Driving, OpenError, Turned, Unprotected};
+use pathweave_datapath::{Device, DeviceConfig, OpenError, Turned};
 use pathweave_shm::{OfferedMemory, Ticket};
 
 pub(crate) use self::core::EndpointState;
@@ -48,10 +48,6 @@ use crate::object::vector::Vector;
 use crate::object::{Next, Progress, contention, lock};
 use crate::settings;
 
-/// Default number of paths of a connection through a network. Switches hash source ports. With four spines,
-/// 16 paths miss a given spine in one connection of 100, and 32 paths in one of 10,000; the connection loses
-/// the rate of that spine.
-const PATHS: u16 = 32;
 /// Time for which closing an endpoint waits for operations whose completions the application has not read.
 /// For operations without a completion, the limit is the peer timeout.
 const LINGER: Duration = Duration::from_secs(1);
@@ -98,37 +94,8 @@ fn random() -> u64 {
 }
 
 fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
-    let settings = &domain.settings;
-    let mut config = DeviceConfig::new(bind);
-    // Loopback has one path, whatever the ports of packets.
-    let paths = if bind.ip().is_loopback() { 1 } else { PATHS };
-    config.paths = settings.paths.unwrap_or(paths);
-    config.protection = settings.protection;
-    config.key = settings.key.clone();
-    // This has an effect only if protection is disabled by name in the environment.
-    config.unprotected = Unprotected::Anywhere;
-    config.scheme.clone_from(&settings.scheme);
-    let all = || std::iter::once(&domain.interface).chain(&domain.others);
-    // The others listen on the same port, if this interface is one of the domain's.
-    let others = all().filter(|other| other.address != bind.ip());
-    if all().any(|interface| interface.address == bind.ip()) {
-        config.also_bind = others.map(|other| SocketAddr::new(other.address, bind.port())).collect();
-    }
-    if let Some(rate) = settings.rate(all()) {
-        config.line_rate = rate;
-    }
-    let link_mtu = settings.link_mtu.or(all().map(Interface::link_mtu).min()).unwrap_or(1_500);
-    // If the link MTU is too small, opening the device fails.
-    let _ = config.fit_link(link_mtu);
-    config.driving = match settings.progress {
-        settings::Progress::Auto => Driving::Standby,
-        settings::Progress::Thread => Driving::Thread { core: None },
-        settings::Progress::Caller => Driving::Caller,
-    };
-    config.waiting = settings.waiting;
-    config.peer_timeout = settings.peer_timeout;
-    config.connect_timeout = settings.peer_timeout;
-    config.max_connections_per_peer = config.max_connections;
+    let all: Vec<&Interface> = std::iter::once(&domain.interface).chain(&domain.others).collect();
+    let mut config = domain.settings.device(&all, bind);
     config.answer_data = handshake::Answer { boot }.encode();
     config
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::handle::{Handle, fid};
 use super::handles::{DomainHandle, FabricHandle};
-use super::{address, cntr, cq, endpoint, info, interfaces, mr, unsupported, vector};
+use super::{address, cntr, cq, endpoint, info, mr, unsupported, vector};
 use crate::abi::atomic::AtomicAttr;
 use crate::abi::domain::*;
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA, FI_ENOSYS};
@@ -103,7 +103,7 @@ unsafe fn domain(fabric: &Arc<crate::object::domain::Fabric>, info: &Info) -> Fi
             && hints.name.as_deref().is_none_or(|name| interface.name == name)
             && src.is_none_or(|src| src.ip().is_unspecified() || src.ip() == interface.address)
     };
-    let all = settings.place.all(&interfaces::list());
+    let all = settings.place.all(&pathweave_door::interfaces());
     let interface = all.iter().find(|interface| is_meant(interface)).ok_or(Errno(FI_ENODATA))?.clone();
     // An interface that the environment does not name was requested by name, and is used alone.
     let others = settings.place.others(&interface, &all).unwrap_or_default();

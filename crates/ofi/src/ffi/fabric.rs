@@ -31,7 +31,7 @@ static FABRIC_OPS: OpsFabric = OpsFabric {
 pub(super) unsafe fn open(attr: &FabricAttr, to: *mut *mut FidFabric, context: *mut c_void) -> FiResult {
     // SAFETY: a string or NULL.
     let name = unsafe { text::read(attr.name) }.unwrap_or_default();
-    let known = super::interfaces::list().iter().any(|interface| interface.subnet().to_string() == name);
+    let known = pathweave_door::interfaces().iter().any(|interface| interface.subnet().to_string() == name);
     if !known {
         return Err(Errno(FI_ENODATA));
     }

@@ -82,7 +82,7 @@ impl<F: Face + 'static, T: 'static> Handle<F, T> {
         }
         // SAFETY: guaranteed by the caller.
         let handle = unsafe { Self::of(pointer) };
-        handle.process.check()?;
+        crate::guard::check(handle.process)?;
         Ok(&handle.object)
     }
 

@@ -12,7 +12,6 @@ pub(crate) mod fabric;
 pub(crate) mod handle;
 pub(crate) mod handles;
 pub(crate) mod info;
-pub(crate) mod interfaces;
 pub(crate) mod library;
 pub(crate) mod memory;
 pub(crate) mod mr;
@@ -23,8 +22,6 @@ mod unsupported;
 pub(crate) mod vector;
 
 use std::time::Duration;
-
-use crate::guard;
 
 /// Returns the number of cores of this host. Cores that this process may not use count as well, because the
 /// ranks it waits for may use them.
@@ -39,14 +36,4 @@ pub(crate) fn core_time() -> Duration {
     // SAFETY: `time` is writable, and every thread has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-}
-
-/// Registers a function that runs in the child of each fork.
-pub(crate) fn watch_forks() {
-    extern "C" fn child() {
-        guard::forked();
-    }
-    // SAFETY: the function lives as long as the library, which is never unloaded (link argument nodelete). If
-    // registration fails for lack of memory, forks go unnoticed, as they do for the C library itself.
-    let _ = unsafe { libc::pthread_atfork(None, None, Some(child)) };
 }

@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
-use super::{fabric, info, interfaces};
+use super::{fabric, info};
 use crate::abi::errno::{FI_EINVAL, FI_ENODATA};
 use crate::abi::fabric::{FabricAttr, FidFabric, Info};
 use crate::abi::provider::Provider;
@@ -59,7 +59,7 @@ unsafe extern "C" fn getinfo(
         let echo = unsafe { info::Echo::of(&question, hints) };
         let named = is_named(&question);
         let settings = settings::from_environment().map_err(|error| unusable(named, &error.to_string()))?;
-        let offers = offers(&question, &settings, &interfaces::list())
+        let offers = offers(&question, &settings, &pathweave_door::interfaces())
             .map_err(|refusal| nothing_for(named, &refusal))?;
         let list = info::list(&offers, &echo)?;
         // SAFETY: not NULL, and the caller waits for the value.

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::interfaces::said;
 use crate::abi::fabric::{FI_LINK_DOWN, FI_LINK_UNKNOWN, FI_LINK_UP, PciAttr};
+use pathweave_door::file_text as said;
 
 /// Hardware of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use pathweave_units::Rate;
 use thiserror::Error;
 
 use super::check::check;
-use super::interfaces::Interface;
 use super::limits::*;
 use crate::abi::fabric::*;
 use crate::settings::{Settings, Where};
+use pathweave_door::Interface;
 
 /// Hints of an application. Attributes are copies; their pointers are not followed, except for the values in
 /// the fields beside them.

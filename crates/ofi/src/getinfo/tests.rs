@@ -4,6 +4,7 @@ use super::*;
 use crate::abi::fabric::*;
 use crate::abi::version;
 use crate::settings::Settings;
+use pathweave_door::Link;
 
 fn interface(name: &str, address: &str, prefix_bits: u8) -> Interface {
     Interface { name: name.into(), address: address.parse().unwrap(), prefix_bits, link: Link::Up }

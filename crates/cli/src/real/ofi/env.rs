@@ -44,23 +44,34 @@ pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
     let mut lines =
         args.shell.export("FI_PROVIDER_PATH", &search_path(&folder, variable("FI_PROVIDER_PATH"))?);
     lines.push_str(&args.shell.export("FI_PROVIDER", "pathweave"));
-    let key = args.key.clone().or_else(|| variable("PATHWEAVE_KEY_FILE").map(PathBuf::from));
+    lines.push_str(&key_line(args.shell, args.key.as_deref())?);
+    terminal::out(&lines);
+    Ok(Outcome::Done)
+}
+
+/// Returns the line that sets the file of the cluster's key, if there is one.
+///
+/// # Errors
+/// The file has no key, or others can read it.
+pub(in crate::real) fn key_line(shell: Shell, given: Option<&Path>) -> Result<String, Failure> {
+    let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let key = given.map(PathBuf::from).or_else(|| variable("PATHWEAVE_KEY_FILE").map(PathBuf::from));
     if let Some(key) = key {
         ClusterKey::read(&key).map_err(|why| {
-            let from = if args.key.is_some() { "--key" } else { "PATHWEAVE_KEY_FILE" };
+            let from = if given.is_some() { "--key" } else { "PATHWEAVE_KEY_FILE" };
             Failure::Input(format!("{from}: {why}"))
         })?;
         // Programs may start in other folders than this one.
         let key = std::path::absolute(&key).unwrap_or(key);
-        lines.push_str(&args.shell.export("PATHWEAVE_KEY_FILE", text(&key)?));
-    } else if variable("PATHWEAVE_PROTECTION").is_none_or(|mode| mode != "insecure") {
+        return Ok(shell.export("PATHWEAVE_KEY_FILE", text(&key)?));
+    }
+    if variable("PATHWEAVE_PROTECTION").is_none_or(|mode| mode != "insecure") {
         terminal::note(
             "note: there is no key, without which nothing is offered: --key FILE, or on a closed network \
              PATHWEAVE_PROTECTION=insecure",
         );
     }
-    terminal::out(&lines);
-    Ok(Outcome::Done)
+    Ok(String::new())
 }
 
 /// Returns the search path with the folder first, before those that the variable already contains. The variable
@@ -84,7 +95,7 @@ fn search_path(folder: &Path, set: Option<OsString>) -> Result<String, Failure> 
     })
 }
 
-fn text<S: AsRef<OsStr> + ?Sized>(value: &S) -> Result<&str, Failure> {
+pub(in crate::real) fn text<S: AsRef<OsStr> + ?Sized>(value: &S) -> Result<&str, Failure> {
     let value = value.as_ref();
     value.to_str().ok_or_else(|| Failure::Input(format!("{}: not UTF-8", value.display())))
 }

@@ -3,9 +3,9 @@
 // Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
-mod env;
+pub(super) mod env;
 mod info;
-mod shell;
+pub(super) mod shell;
 
 use clap::{Args, Subcommand};
 

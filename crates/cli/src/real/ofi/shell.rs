@@ -4,7 +4,7 @@ use clap::ValueEnum;
 
 /// Shell language.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Shell {
+pub(in crate::real) enum Shell {
     /// sh, bash, zsh, dash and other POSIX shells
     #[default]
     #[value(alias = "bash", alias = "zsh")]
@@ -15,7 +15,7 @@ pub(super) enum Shell {
 
 impl Shell {
     /// Returns a line that sets a variable for all programs that the shell starts.
-    pub(super) fn export(self, name: &str, value: &str) -> String {
+    pub(in crate::real) fn export(self, name: &str, value: &str) -> String {
         match self {
             Shell::Sh => format!("export {name}='{}'\n", value.replace('\'', r"'\''")),
             Shell::Fish => {

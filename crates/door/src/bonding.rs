@@ -3,13 +3,13 @@
 
 use std::net::IpAddr;
 
-use super::interfaces::Interface;
+use crate::interfaces::Interface;
 use crate::settings::Where;
 
 impl Where {
     /// Returns the interfaces of this host, and the named loopback addresses. All addresses of the loopback
     /// network are local, but the system lists only one.
-    pub(crate) fn all(&self, interfaces: &[Interface]) -> Vec<Interface> {
+    pub fn all(&self, interfaces: &[Interface]) -> Vec<Interface> {
         let mut all = interfaces.to_vec();
         let Where::Addresses(addresses) = self else { return all };
         for address in addresses.iter().filter(|address| address.is_loopback() && address.is_ipv4()) {
@@ -22,7 +22,7 @@ impl Where {
     }
 
     /// Describes a named interface or address that does not exist.
-    pub(super) fn missing(&self, all: &[Interface]) -> Option<String> {
+    pub fn missing(&self, all: &[Interface]) -> Option<String> {
         match self {
             Where::Anywhere => None,
             Where::Interfaces(names) => {
@@ -38,7 +38,7 @@ impl Where {
 
     /// Returns true if an interface may be offered. Of several interfaces used together, that is the first
     /// one that is up, or the one with address `src` if the application names it.
-    pub(super) fn allows(&self, interface: &Interface, src: Option<IpAddr>, all: &[Interface]) -> bool {
+    pub fn allows(&self, interface: &Interface, src: Option<IpAddr>, all: &[Interface]) -> bool {
         let is_first = match self {
             Where::Anywhere => true,
             Where::Interfaces(names) => {
@@ -55,7 +55,7 @@ impl Where {
 
     /// Returns the interfaces that are used together with this one. Returns `None` if it is not a named one,
     /// or if one of them has no address of its family.
-    pub(crate) fn others(&self, interface: &Interface, all: &[Interface]) -> Option<Vec<Interface>> {
+    pub fn others(&self, interface: &Interface, all: &[Interface]) -> Option<Vec<Interface>> {
         let fits = |other: &&Interface| {
             other.is_routable() && other.address.is_ipv4() == interface.address.is_ipv4()
         };

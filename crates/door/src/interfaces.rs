@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Operational state of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Link {
+pub enum Link {
+    /// Carries packets.
     Up,
     /// The interface may come up later. The system keeps its IPv4 addresses.
     Down,
@@ -15,27 +16,32 @@ pub(crate) enum Link {
 
 /// An address of a network interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Interface {
-    pub(crate) name: String,
-    pub(crate) address: IpAddr,
-    pub(crate) prefix_bits: u8,
-    pub(crate) link: Link,
+pub struct Interface {
+    /// Name, such as `eth0`.
+    pub name: String,
+    /// The address.
+    pub address: IpAddr,
+    /// Length of the prefix of its network.
+    pub prefix_bits: u8,
+    /// State.
+    pub link: Link,
 }
 
 /// A subnet, such as `10.0.0.0/24`. It is the name of a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Subnet {
+pub struct Subnet {
     network: IpAddr,
     prefix_bits: u8,
 }
 
 impl Interface {
     /// Returns true if the interface carries packets now.
-    pub(crate) fn is_up(&self) -> bool {
+    pub fn is_up(&self) -> bool {
         self.link == Link::Up
     }
 
-    pub(crate) fn subnet(&self) -> Subnet {
+    /// Returns the network of the address.
+    pub fn subnet(&self) -> Subnet {
         let bits = u32::from(self.prefix_bits);
         let network = match self.address {
             IpAddr::V4(address) => {
@@ -51,7 +57,7 @@ impl Interface {
     }
 
     /// Returns true if a peer can use the address without knowing the link it belongs to.
-    pub(crate) fn is_routable(&self) -> bool {
+    pub fn is_routable(&self) -> bool {
         match self.address {
             IpAddr::V4(address) => !address.is_unspecified(),
             IpAddr::V6(address) => !address.is_unspecified() && !address.is_unicast_link_local(),
@@ -59,18 +65,18 @@ impl Interface {
     }
 
     /// Returns true for the loopback interface. Linux has one, with this name, in every network namespace.
-    pub(crate) fn is_loopback(&self) -> bool {
+    pub fn is_loopback(&self) -> bool {
         self.name == "lo"
     }
 
     /// Returns the link MTU in bytes, or Ethernet's if the system does not report it.
-    pub(crate) fn link_mtu(&self) -> usize {
+    pub fn link_mtu(&self) -> usize {
         self.system_says("mtu").unwrap_or(1_500)
     }
 
     /// Returns the rate in Mb/s, if the interface has one. An interface without a device below it has none,
     /// whatever it reports: each end of a veth pair, which is as fast as the CPU, reports 10,000.
-    pub(crate) fn speed_mbps(&self) -> Option<u64> {
+    pub fn speed_mbps(&self) -> Option<u64> {
         let folder = self.folder();
         let is_lower = |name: &OsStr| name.to_string_lossy().starts_with("lower_");
         let stands_on = |folder: &Path| {
@@ -82,12 +88,12 @@ impl Interface {
     }
 
     /// Returns the folder in which the system describes the interface.
-    pub(crate) fn folder(&self) -> PathBuf {
+    pub fn folder(&self) -> PathBuf {
         Path::new(INTERFACES).join(&self.name)
     }
 
     fn system_says<T: std::str::FromStr>(&self, what: &str) -> Option<T> {
-        said(&self.folder().join(what))?.parse().ok()
+        file_text(&self.folder().join(what))?.parse().ok()
     }
 }
 
@@ -95,7 +101,7 @@ impl Interface {
 const INTERFACES: &str = "/sys/class/net";
 
 /// Returns the text of a system file, or `None` if it is empty or missing.
-pub(super) fn said(path: &Path) -> Option<String> {
+pub fn file_text(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
