@@ -38,7 +38,7 @@ pub(crate) struct Film {
     pub(crate) arrival_kind: Vec<f64>,
     packets: u32,
     /// Packets on their way: by the port and the time of their next arrival.
-    on_the_way: HashMap<(u32, u64), u32, foldhash::fast::FixedState>,
+    on_the_way: HashMap<(u32, u64), u32>,
     /// Highest packet number so far of each sender, receiver and queue pair.
     highest: BTreeMap<(u32, u32, u32), u64>,
 }
@@ -89,10 +89,6 @@ impl Tap for Film {
         self.hop_pair.push(pair(hop.src.0, hop.dst.0));
         let bits = if hop.trimmed { TRIMMED } else { 0 } | if hop.class == 0 { CONTROL } else { 0 };
         self.hop_kind.push(kind(hop.wire_bytes, bits));
-    }
-
-    fn needs_more(&self) -> bool {
-        self.ends_at.is_none()
     }
 
     fn arrived(&mut self, arrival: &Arrival<'_>) {

@@ -69,11 +69,6 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
         self.transit.lines.wires.hops = HopLog(Some(Vec::new()));
     }
 
-    /// Records no hops from now on.
-    pub fn forget_hops(&mut self) {
-        self.transit.lines.wires.hops = HopLog(None);
-    }
-
     /// Returns the hops since the last call, in order of their start. Ports have their numbers in the whole fabric. Must
     /// be called between windows.
     pub fn drain_hops(&mut self) -> Vec<Hop> {

@@ -244,15 +244,6 @@ impl<const C: usize> LockedShards<'_, '_, C> {
         notes
     }
 
-    /// Ends the observation of packets, because the tap needs no more.
-    pub(crate) fn stop_watching(&mut self) {
-        for shard in &mut self.shards {
-            shard.observers.seen = None;
-            #[cfg(feature = "hops")]
-            shard.network.fabric.forget_hops();
-        }
-    }
-
     /// Reports lost packets to those of their senders that this process owns. Returns the flows concerned.
     pub(crate) fn note_lost(&mut self, log: &[FabricEvent<Content>]) -> Vec<LossOfFlow> {
         let lost = (0..).zip(log).filter_map(|(place, event)| match &event.kind {
