@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo module profile dist release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
+.PHONY: help build demo module profile dist release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,7 +91,7 @@ test: bare smoke ## All tests.
 	@$(if $(HAS_DPDK),,echo "SKIPPED: no DPDK (libdpdk-dev); its ports were neither compiled nor tested")
 	$(CARGO) test $(ALL)
 	@# Two at a time, for each keeps about one core busy.
-	$(MAKE) --jobs=2 --output-sync=target test-python test-web site
+	$(MAKE) --jobs=2 --output-sync=target test-python test-web test-browser site
 	.ci/hardware
 
 quick: ## Formatting, lints and tests of the crates with changes that are not committed.
@@ -145,7 +145,7 @@ MPI_OPTIONS ?=
 test-mpi: programs ## Each MPI of docs/mpi.md over the provider, byte by byte; fetches packages into target/mpi.
 	$(PYTHON) tests/mpi/run.py $(DEBUG)/deps/libpathweave_fi.so --only $(MPI) --runs $(RUNS) $(MPI_OPTIONS)
 
-test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/howto-cluster.md.
+test-ranks: ## One run by 2 and 4 ranks of each MPI that is installed (Open MPI, MPICH); docs/several-machines.md.
 	$(PYTHON) tests/ranks/run.py --target $(or $(CARGO_TARGET_DIR),target) -- $(ALL)
 
 # Where fabtests is installed, if not where the shell finds it.
@@ -177,13 +177,19 @@ web: ## Build the report viewer into web/dist; needs Node. The result is committ
 test-web: programs ## The viewer: source and built page agree, reports work in Chromium. Skipped without Node.
 	.ci/web
 
+browser: ## The page with the simulator as WebAssembly, into target/browser/play.html; needs rustup's wasm32-unknown-unknown and Node.
+	.ci/browser
+
+test-browser: programs browser ## The page, compared with the program under Node and in Chromium. Skipped without them.
+	.ci/browser test
+
 # MkDocs with Material: wheels of a few megabytes into the environment that the Python package has anyway, where mdBook
 # would have to be compiled first.
 $(VENV)/site: $(VENV)/tools
 	$(VENV)/bin/pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.7,<10'
 	touch $@
 
-site: $(VENV)/site ## The documents as a site, into target/site; every link is checked.
+site: $(VENV)/site browser ## The documents as a site, into target/site, with the page of `make browser`; every link is checked.
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 docs: site ## The site with the reference of every crate: open target/site/index.html.

@@ -5,6 +5,7 @@ Pages beside `docs/` become pages of the site, and links between them follow. Li
 """
 
 import json
+import os
 import posixpath
 import re
 import tomllib
@@ -12,6 +13,7 @@ from pathlib import Path
 
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
+from mkdocs.structure.nav import Link
 
 ROOT = Path(__file__).resolve().parent.parent
 # Documents beside docs/: from the root of the repository, and in the site.
@@ -23,6 +25,8 @@ BESIDE = {
     # The site begins with the index of the documents.
     "README.md": "README.md",
 }
+# The page with the simulator in it, where `make browser` could build it.
+PLAY = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "browser" / "play.html"
 LINK = re.compile(r"(!?)\[([^\]\[]+)\]\(([^)\s]+)\)")
 
 
@@ -34,7 +38,15 @@ def on_files(files, config):
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook(path)))
     files.append(File.generated(config, "rust.md", content=crates()))
+    if PLAY.exists():
+        files.append(File.generated(config, "play.html", abs_src_path=str(PLAY)))
     return files
+
+
+def on_nav(nav, config, files):
+    if files.get_file_from_path("play.html"):
+        nav.items.insert(1, Link("Watch packets", "play.html"))
+    return nav
 
 
 def notebook(path):

@@ -12,6 +12,7 @@ are those of the program `pathweave`; the same scenario and seed give the same d
 from . import model
 from ._compare import Comparison, compare
 from ._control import CongestionControl
+from ._load import LoadedComparison, LoadedRun, load
 from ._pathweave import (
     Cancel,
     Feedback,
@@ -42,6 +43,8 @@ __all__ = [
     "Comparison",
     "CongestionControl",
     "Feedback",
+    "LoadedComparison",
+    "LoadedRun",
     "Packet",
     "Path",
     "Picker",
@@ -57,6 +60,7 @@ __all__ = [
     "check_control",
     "check_picker",
     "compare",
+    "load",
     "model",
     "presets",
     "run",

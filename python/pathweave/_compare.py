@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import _pathweave
-from ._pathweave import Cancel, RunResult
+from ._control import ControlLike
+from ._pathweave import Cancel, RunResult, Scenario
+from ._picker import PickerLike
 from ._plot import Plot
 from ._run import ScenarioLike, as_scenario, run_shown
 from .model import Fidelity
@@ -58,18 +61,28 @@ def compare(
     schemes: Sequence[str] = (),
     *,
     fidelity: Sequence[Fidelity] = (),
+    pickers: Mapping[str, PickerLike] | None = None,
+    controls: Mapping[str, ControlLike] | None = None,
+    base: str | None = None,
     set: Sequence[str] = (),
     seed: int | None = None,
     jobs: int | None = None,
     threads: int | None = None,
     progress: bool = True,
 ) -> Comparison:
-    """Runs a scenario under each scheme, with each fidelity: the same traffic, the same seed.
+    """Runs a scenario under each scheme, with each fidelity, and with own pickers and congestion controls beside them.
+
+    All runs have the same traffic and the same seed.
+
+    >>> pw.compare("scenarios/permutation.toml", ["ecmp", "weave"], pickers={"mine": RoundRobin}, base="rps")
 
     Args:
         scenario: A `Scenario`, a `model.ScenarioFile`, the path of a file, or a mapping laid out as the file is.
         schemes: Names of schemes; ratios are to the first. None: those of the scenario.
         fidelity: "packet", "flow" or both, as for `pathweave compare --fidelity`; none: the scenario's `run.fidelity`.
+        pickers: Path pickers by name, as `run` takes them. Each is one more run, with packets, under the scheme `base`.
+        controls: Congestion controls by name, likewise. A name in both has a picker and a control.
+        base: The scheme of the runs with an own picker or control; default: the scenario's.
         set: Changes, each `key=value` as for `pathweave compare --set`.
         seed: Instead of the scenario's.
         jobs: Runs at a time; default: the number of processors. Results do not depend on it.
@@ -78,24 +91,37 @@ def compare(
 
     Raises:
         ScenarioError: The scenario cannot run under one of the schemes; nothing has run then.
-        ValueError: A scheme or fidelity is named twice, or neither is named.
+        ValueError: A scheme or fidelity is named twice, or there is nothing to compare; a picker or control has the
+            name of a scheme; or `base` decides rate and path together.
     """
-    if not schemes and not fidelity:
-        raise ValueError('compare needs at least one scheme, or fidelity=["packet", "flow"]')
+    own = {**(pickers or {}), **(controls or {})}
+    if not schemes and not fidelity and not own:
+        raise ValueError('compare needs at least one scheme, picker or control, or fidelity=["packet", "flow"]')
+    if isinstance(schemes, str):
+        raise TypeError(f"schemes is the text {schemes!r}; expected a list of names, such as [{schemes!r}]")
     for argument, given in (("schemes", schemes), ("fidelity", fidelity)):
         twice = [name for name in given if list(given).count(name) > 1]
         if twice:
             raise ValueError(f"{argument} names {twice[0]!r} twice; name each once")
-    base = as_scenario(scenario)
-    own: list[None] = [None]
-    names, planned = [], []
-    for scheme in schemes or own:
-        for moved in fidelity or own:
+    taken = [name for name in own if name in schemes]
+    if taken:
+        raise ValueError(f"a picker or control has the name of the scheme {taken[0]!r}; name it otherwise")
+    scenario = as_scenario(scenario)
+    names: list[str] = []
+    planned: list[tuple[Scenario, PickerLike | None, ControlLike | None]] = []
+    nothing: list[None] = [None]
+    for scheme in schemes or (nothing if fidelity or not own else []):
+        for moved in fidelity or nothing:
             # What there is one of at most is not in the names.
             name = f"{scheme} {moved}" if scheme and len(fidelity) > 1 else scheme or str(moved)
             changes = [*set, f'name="{name}"', *([f'run.fidelity="{moved}"'] if moved else [])]
             names.append(name)
-            planned.append(base.with_(set=changes, seed=seed, scheme=scheme))
+            planned.append((scenario.with_(set=changes, seed=seed, scheme=scheme), None, None))
+    for name in own:
+        changes = [*set, f"name={json.dumps(name)}", *(['run.fidelity="packet"'] if fidelity else [])]
+        names.append(name)
+        changed = scenario.with_(set=changes, seed=seed, scheme=base)
+        planned.append((changed, (pickers or {}).get(name), (controls or {}).get(name)))
     cancel = Cancel()
 
     processors = os.cpu_count() or 1
@@ -103,8 +129,8 @@ def compare(
     cores = max(1, processors // at_a_time)
     with ThreadPoolExecutor(at_a_time) as pool:
         futures = [
-            pool.submit(run_shown, one, name, progress, cancel, threads, cores)
-            for one, name in zip(planned, names, strict=True)
+            pool.submit(run_shown, one, name, progress, cancel, threads, cores, picker, control)
+            for (one, picker, control), name in zip(planned, names, strict=True)
         ]
         try:
             runs = [future.result() for future in futures]

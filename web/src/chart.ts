@@ -4,6 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import { save } from "./address";
 import type { Mark, Quantity, Span } from "./data";
 import { element } from "./dom";
+import { column, exported, type Numbers } from "./export";
 import { digits, show, ticks, unitOf } from "./format";
 import { colour, css } from "./theme";
 
@@ -20,6 +21,8 @@ export interface Line {
 interface Spec { x: Axis; y: Axis; lines: Line[]; height?: number; marker?: () => number | undefined;
   /** What broke when; of a time axis. */
   faults?: Mark[];
+  /** Title of its files; that of its card where it has none. */
+  name?: string;
 }
 
 /** The part of time that is shown, of every chart that has a time axis; undefined is all of it. */
@@ -95,7 +98,26 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
     plot.over.addEventListener("dblclick", () => zoomed(undefined));
     if (zoom.part) plot.setScale("x", { min: zoom.part[0], max: zoom.part[1] });
   }
+  exported(place, plot.ctx.canvas, {
+    name: spec.name ?? titleOf(parent) ?? spec.y.label,
+    numbers: () => numbersOf(spec, data),
+    // It draws when the script that asked for it is over.
+    draw: () => new Promise((done) => { plot.redraw(true); setTimeout(done); }),
+    legend: () => spec.lines.map((l, i) => ({ label: l.label, colour: l.colour ?? colour(i) })),
+  });
   return plot;
+}
+
+const titleOf = (parent: Element): string | undefined => parent.closest(".card, figure")?.querySelector("h3, figcaption")?.textContent ?? undefined;
+
+// A column a line, and one more for how far the truth may be from it.
+function numbersOf(spec: Spec, data: uPlot.AlignedData): Numbers {
+  const heads = spec.lines.flatMap((l) => [column(l.label, spec.y.quantity), ...(l.spread ? [column(`${l.label} half width`, spec.y.quantity)] : [])]);
+  const rows = Array.from(data[0], (x, at) => [
+    spec.x.categories ? spec.x.categories[x] : x,
+    ...spec.lines.flatMap((l, i) => [data[i + 1][at], ...(l.spread ? [l.spread[l.x.indexOf(x)]] : [])]),
+  ]);
+  return { head: [column(spec.x.label, spec.x.quantity), ...heads], rows };
 }
 
 function zoomed(part: [number, number] | undefined): void {

@@ -1,6 +1,7 @@
 // The middle picture of the first screen of one run: what arrived over time, or slowdowns by size where nothing was sampled.
 import { chart, overTime } from "./chart";
 import { runs } from "./data";
+import { exported, type Numbers } from "./export";
 import { comparing, sets, slowdownChart } from "./flows";
 import { element } from "./dom";
 import { faultWords } from "./overtime";
@@ -26,4 +27,23 @@ export function firstCurve(): void {
   const shown = sets().filter((s) => s.summary.finished > 0).slice(0, 1);
   figure.replaceChildren(...(shown.length ? [element("figcaption", {}, "Slowdown by size")] : []));
   if (shown.length) slowdownChart(figure, shown, 250);
+}
+
+/** Makes the pictures that the program drew exportable: curves have their numbers in the page, maps those of links. */
+export function firstPictures(): void {
+  document.querySelectorAll<SVGElement>(".panes figure > svg").forEach((picture) => {
+    const figure = picture.parentElement!;
+    figure.querySelector(":scope > .export")?.remove();
+    const own = picture.dataset.numbers;
+    const name = figure.querySelector("figcaption")?.textContent ?? "Picture";
+    exported(figure, picture, { name, numbers: () => (own ? (JSON.parse(own) as Numbers) : ofLinks()),
+      legend: () => (own ? runs.map((r) => ({ label: r.name, colour: colour(r.colour) })) : []) });
+  });
+}
+
+function ofLinks(): Numbers {
+  const first = runs[0].fabric, heads = runs.flatMap((r) => [`busy ${r.name} (ratio)`, `sent ${r.name} (bytes)`]);
+  const rows = first.from.map((from, l) => [first.nodes[from].name, first.nodes[first.to[l]].name,
+    ...runs.flatMap(({ fabric }) => [fabric.totals.utilisation[l], fabric.totals.tx_bytes[l]])]);
+  return { head: ["from", "to", ...heads], rows };
 }

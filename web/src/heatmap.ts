@@ -2,11 +2,14 @@
 import { onZoom, pointAt, pointerLine, setZoom, zoom } from "./chart";
 import type { Mark } from "./data";
 import { element, shortened, tip } from "./dom";
+import { exported } from "./export";
 import { anchor, canvasAnchor, instants } from "./format";
 import { css, heat } from "./theme";
 
 interface Spec {
   label: string;
+  /** Heading of its values in CSV. */
+  column: string;
   times: number[];
   rows: { name: string; values: number[] }[];
   top: number;
@@ -126,5 +129,8 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
   pointerLine(stage, (at) => (at >= part()[0] && at <= part()[1] ? x(at) : undefined));
   onZoom(draw, stage);
   draw();
+  exported(parent, picture, { name: `${spec.label} over time`, draw, numbers: () => ({
+    head: ["row", "time (ns)", spec.column], rows: rows.flatMap((row) => times.map((at, i) => [row.name, at, row.values[i]])),
+  }) });
   return draw;
 }

@@ -3,6 +3,7 @@ import { save } from "./address";
 import { onZoom, pointAt, pointerLine, setZoom, zoom } from "./chart";
 import { button, card, element, resize, table, tip } from "./dom";
 import { later } from "./chart";
+import { exported } from "./export";
 import { anchor, canvasAnchor, digits, instants, show } from "./format";
 import { run, select, state } from "./state";
 import { colour, css } from "./theme";
@@ -227,5 +228,9 @@ export function hostTimeline(cards: HTMLElement): void {
     pointerLine(stage, (at) => (at >= part()[0] && at <= part()[1] ? x(at) : undefined));
     draw();
     tell();
+    exported(stage, picture, { name: "Timeline of hosts", draw, legend: () => names.map((label, i) => ({ label, colour: colour(i) })), numbers: () => ({
+      head: ["host", "kind", "activity", "start (ns)", "finish (ns)", "sent and received (bytes)"],
+      rows: b.row.map((row, bar) => [h.name[row], b.communicates[bar] ? "communication" : "computation", words(bar), b.start_ns[bar], b.finish_ns[bar], b.bytes[bar]]),
+    }) });
   });
 }

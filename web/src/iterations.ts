@@ -2,6 +2,7 @@
 import { summaries } from "./data";
 import { later, logSplits } from "./chart";
 import { canvas, card, choice, element, svg, table, tip } from "./dom";
+import { exported } from "./export";
 import { anchor, digits, instants, show, ticks, unitOf, wide } from "./format";
 import { run, select, state } from "./state";
 import { colour, css } from "./theme";
@@ -76,6 +77,10 @@ export function waterfall(cards: HTMLElement): void {
       add("idle", iteration.idle_ns);
     });
     box.append(picture);
+    exported(box, picture, { name: "Iterations", legend: () => parts.map((label) => ({ label, colour: hue(label) })), numbers: () => ({
+      head: ["iteration", "time (ns)", ...parts.map((part) => `${part} (ns)`)],
+      rows: iterations.map((i) => [i.name, i.time_ns, i.computation_ns, ...names.map((kind) => i.exposed_ns[kind] ?? 0), i.idle_ns]),
+    }) });
   });
 }
 
@@ -120,6 +125,10 @@ export function criticalPath(cards: HTMLElement): void {
       square.style.background = hue(name);
       return element("span", {}, square, name);
     })), element("p", { class: "note" }, "Above: computations. Below: messages."), said);
+    exported(body, picture, { name: "Critical path", legend: () => names.map((label) => ({ label, colour: hue(label) })), numbers: () => ({
+      head: ["job", "kind", "activity", "host", "peer host", "flow", "start (ns)", "finish (ns)"],
+      rows: steps.map((s) => [path.name, s.kind, s.activity, s.host, s.peer_host, s.flow, s.start_ns, s.finish_ns]),
+    }) });
   };
   if (paths.length > 1) box.append(choice("Job", paths.map((path, i): [number, string] => [i, `${path.name}, ${show("time_ns", path.time_ns)}`]), longest, (v) => draw(Number(v))));
   box.append(body);
@@ -154,6 +163,8 @@ function scatterOf(box: HTMLElement, shown: number[]): void {
   const [x0, x1] = extent(sizes), most = rates.reduce((a, b) => Math.max(a, b)) * 1.05, unit = unitOf("rate_bps", most);
   const x = (v: number) => left + (Math.log(v / x0) / Math.log(x1 / x0)) * (width - left - right);
   const y = (v: number) => height - bottom - (v / most) * (height - bottom - top);
+  const draw = () => {
+  g.clearRect(0, 0, width, height);
   g.font = "12px system-ui, sans-serif";
   g.strokeStyle = css("--grid");
   g.fillStyle = css("--soft");
@@ -179,6 +190,8 @@ function scatterOf(box: HTMLElement, shown: number[]): void {
     g.arc(x(c.size_bytes[i]!), y(c.bus_bandwidth_bps[i]!), 3.5, 0, 7);
     g.fill();
   }
+  };
+  draw();
   const nearest = (e: MouseEvent): number | undefined => {
     const rect = image.getBoundingClientRect(), [px, py] = [e.clientX - rect.left, e.clientY - rect.top];
     const distance = (i: number) => (x(c.size_bytes[i]!) - px) ** 2 + (y(c.bus_bandwidth_bps[i]!) - py) ** 2;
@@ -194,4 +207,8 @@ function scatterOf(box: HTMLElement, shown: number[]): void {
     square.style.background = colour(names.indexOf(kind));
     return element("span", {}, square, kind);
   })));
+  exported(box, image, { name: "Bus bandwidth of collectives", draw, legend: () => names.map((label, i) => ({ label, colour: colour(i) })), numbers: () => ({
+    head: ["collective", "layer", "ranks", "size (bytes)", "bus bandwidth (bit/s)"],
+    rows: shown.map((i) => [c.kind[i], c.layer[i], c.ranks[i], c.size_bytes[i], c.bus_bandwidth_bps[i]]),
+  }) });
 }

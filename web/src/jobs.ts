@@ -1,5 +1,6 @@
 // Jobs and events over time.
 import { card, element, svg, tip } from "./dom";
+import { exported } from "./export";
 import { later } from "./chart";
 import { anchor, instants, show, wide } from "./format";
 import { run, select } from "./state";
@@ -69,6 +70,10 @@ export function jobs(cards: HTMLElement): void {
       });
       y += Math.min(lane.length, 80) * 2 + 6;
     });
+    exported(box, picture, { name: "Jobs over time", numbers: () => ({
+      head: ["job", "group", "start (ns)", "finish (ns)", "time (ns)"],
+      rows: rows.map((job) => [job.name, r.groups[job.group], job.start_ns, job.finish_ns, job.time_ns]),
+    }) });
   });
 }
 
@@ -102,5 +107,9 @@ export function events(cards: HTMLElement): void {
         picture.append(bar);
       });
     });
+    exported(box, picture, { name: "Events over time", numbers: () => ({
+      head: ["kind", "from (ns)", "until (ns)", "events"],
+      rows: rows.flatMap((row) => row.counts.map((n, i) => [row.kind, i * interval_ns, (i + 1) * interval_ns, n])),
+    }) });
   });
 }

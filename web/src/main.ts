@@ -2,7 +2,7 @@
 import { remember, toSection } from "./address";
 import { runs } from "./data";
 import { choice, element } from "./dom";
-import { firstCurve } from "./first";
+import { firstCurve, firstPictures } from "./first";
 import { comparing, flows } from "./flows";
 import { hostTimeline } from "./hosts";
 import { inspector } from "./inspector";
@@ -20,6 +20,7 @@ remember(written, readIn, () => draw());
 const draw = drawnBy(() => {
   forget();
   firstCurve();
+  firstPictures();
   section("Flows", (cards) => {
     flows(cards, () => draw());
     if (!comparing) scatter(cards);

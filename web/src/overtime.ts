@@ -2,6 +2,7 @@
 import { runs, type Mark, type Run } from "./data";
 import { card, element } from "./dom";
 import { chart, later, overTime as along } from "./chart";
+import { column } from "./export";
 import { show } from "./format";
 import { heatmap } from "./heatmap";
 import { metrics, on, planeOf, rowName, run, select, state } from "./state";
@@ -79,7 +80,7 @@ function linkHeat(cards: HTMLElement): void {
     const which = shown.length < all.length ? `the ${shown.length} with the most, of ${show("count", all.length)} ${of}` : `all ${of}`;
     body.append(element("p", { class: "note" }, `${title}, ${which}; the strongest colour is ${show(quantity, plane.top)} ${scale}. "Colour by" above chooses what is shown.`));
     redraw = heatmap(body, Math.max(320, box.clientWidth - 30), {
-      label: title, times: r.frames.time_ns, top: plane.top,
+      label: title, column: column(title, quantity), times: r.frames.time_ns, top: plane.top,
       rows: shown.map((x) => ({ name: rowName(r.fabric, x.row), values: x.values })),
       say: (row, i) => `${rowName(r.fabric, shown[row].row)}\n${show("time_ns", r.frames.time_ns[i])}: ${show(quantity, shown[row].values[i])} ${scale}`,
       choose: (row) => select({ kind: "row", row: shown[row].row }),

@@ -5,6 +5,7 @@ import { later } from "./chart";
 import { digits, show } from "./format";
 import { run, rowName, select } from "./state";
 import { heat } from "./theme";
+import { exported } from "./export";
 
 interface Spread { node: number; links: number[]; /** The largest load over the mean of all: bytes for what a link can carry. */ worst: number }
 
@@ -71,11 +72,16 @@ function shares(cards: HTMLElement, g: Fabric): boolean {
       const total = s.links.reduce((sum, l) => sum + of(l), 0);
       return total ? of(s.links[k]) / total : 0;
     };
+    const draw = () => {
+    c.clearRect(0, 0, width, height);
+    c.fillStyle = getComputedStyle(box).color;
     most.forEach((s, i) => { if (high >= 11 || i % 2 === 0) c.fillText(g.nodes[s.node].name, 0, (i + 0.5) * high, left - 6); });
     most.forEach((s, i) => s.links.forEach((_, k) => {
       c.fillStyle = heat((part(s, k, (l) => load(g, l)) * s.links.length) / 2);
       c.fillRect(left + k * side, i * high, side - 1, high - 1);
     }));
+    };
+    draw();
     const find = (e: MouseEvent): [Spread, number] | undefined => {
       const rect = picture.getBoundingClientRect();
       const s = most[Math.floor((e.clientY - rect.top) / high)], k = Math.floor((e.clientX - rect.left - left) / side);
@@ -90,6 +96,10 @@ function shares(cards: HTMLElement, g: Fabric): boolean {
       if (found) select({ kind: "row", row: found[0].links[found[1]] });
     });
     box.append(picture);
+    exported(box, picture, { name: "Shares of links up", draw, numbers: () => ({
+      head: ["switch", "link", "sent (ratio)", "capacity (ratio)"],
+      rows: most.flatMap((s) => s.links.map((l, k) => [g.nodes[s.node].name, rowName(g, l), part(s, k, (x) => g.totals.tx_bytes[x]), part(s, k, (x) => g.totals.rate_bps[x])])),
+    }) });
   });
   return true;
 }

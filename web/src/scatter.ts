@@ -1,6 +1,7 @@
 // Single flows: size against slowdown, and the slowest in a table.
 import { canvas, card, element, table, tip } from "./dom";
 import { later, logSplits } from "./chart";
+import { exported } from "./export";
 import { digits, show } from "./format";
 import { on, run, select, state } from "./state";
 import { colour, css } from "./theme";
@@ -123,6 +124,10 @@ function picture(box: HTMLElement, shown: number[]): void {
     box.append(legend);
   }
   draw();
+  exported(box, image, { name: "Single flows", draw, numbers: () => ({
+    head: ["flow", "group", "size (bytes)", "completion time (ns)", "slowdown"],
+    rows: shown.map((i) => [f.flow[i], run().groups[f.group[i]], f.size_bytes[i], f.fct_ns[i], f.slowdown[i]]),
+  }), legend: () => run().groups.map((label, i) => ({ label, colour: colour(i) })) });
   on("selected", draw);
 }
 

@@ -7,8 +7,8 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
-    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, ExplainArgs, FitArgs, ListArgs, ManArgs, NcclArgs,
-    PaperArgs, PlanArgs, RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
+    CheckArgs, CompareArgs, ConvertArgs, DemoArgs, DiffArgs, ExplainArgs, FitArgs, ListArgs, ManArgs,
+    NcclArgs, PaperArgs, PlanArgs, RunArgs, ScanPeriodArgs, ShowArgs, SweepArgs, ValidateArgs,
 };
 use crate::options::Colour;
 
@@ -41,9 +41,11 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Explain in words what limited a run, and which tables and columns show it
     Explain(ExplainArgs),
-    /// List schemes, topologies, workloads and presets
+    /// Compare two result folders: settings that differ, and results by how much
+    Diff(DiffArgs),
+    /// List all that a scenario can name: schemes, topologies, workloads, faults, models, ...
     List(ListArgs),
-    /// Show one scheme, topology, workload or preset with its settings
+    /// Show one of them with its settings
     Show(ShowArgs),
     /// Print the JSON Schema of scenario files, for editors
     Schema,

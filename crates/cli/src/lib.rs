@@ -102,6 +102,7 @@ fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Compare(args) => commands::compare(args),
         Command::Check(args) => commands::check(args),
         Command::Explain(args) => commands::explain(args),
+        Command::Diff(args) => commands::diff(args),
         Command::List(args) => commands::list(args),
         Command::Show(args) => commands::show(args),
         Command::Convert(args) => commands::convert(args),

@@ -25,6 +25,8 @@ pub(crate) enum Command {
     Perf(Ignored),
     /// Survey the paths to a `pathweave perf server` (not in this build)
     Ping(Ignored),
+    /// Make the key file of a cluster (not in this build)
+    Key(Ignored),
     /// Set up the libfabric provider (not in this build)
     Ofi(Ignored),
 }
@@ -34,6 +36,7 @@ pub(crate) fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Lab(rest) => ("lab", rest),
         Command::Perf(rest) => ("perf", rest),
         Command::Ping(rest) => ("ping", rest),
+        Command::Key(rest) => ("key", rest),
         Command::Ofi(rest) => ("ofi", rest),
     };
     let words: Vec<_> = rest.iter().map(|word| word.to_string_lossy()).collect();

@@ -8,44 +8,42 @@ use crate::trim::TrimConfig;
 
 /// Settings of the switches that a table selects. Absent fields are those of earlier tables for the switch, or of all
 /// switches. At least one of `match`, `tier` and `group` is given; a switch is selected if all that are given apply.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct SwitchFor {
     /// Names of the switches: "leaf0", or a pattern in which `*` stands for any characters, `?` for one, and `[0-7]`
     /// for a number: "p*.leaf*".
-    #[cfg_attr(feature = "serde", serde(rename = "match", skip_serializing_if = "Option::is_none"))]
+    #[serde(rename = "match", skip_serializing_if = "Option::is_none")]
     pub names: Option<String>,
     /// Tier of the switches: their distance from the hosts, 0 for ToRs and leaves.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<u8>,
     /// Pod or group of the switches.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub group: Option<u32>,
     /// Chip of the switches, which sets `buffer`. A `buffer` in the same table counts instead.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub asic: Option<Asic>,
     /// Replaces `switch.buffer`, and at external switches `switch.external.buffer`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer: Option<Bytes>,
     /// Replaces `switch.egress_alpha`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub egress_alpha: Option<f64>,
     /// Replaces fields of `switch.pfc`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub pfc: Option<PfcChange>,
     /// Replaces fields of `switch.ecn`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ecn: Option<EcnChange>,
     /// Replaces fields of `switch.trim`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub trim: Option<TrimChange>,
     /// Replaces `switch.hash`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub hash: Option<EcmpHash>,
     /// Replaces `switch.latency`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Duration>,
 }
 
@@ -54,13 +52,12 @@ macro_rules! changes {
     ($(#[$meta:meta])* $name:ident of $config:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
         pub struct $name {
             $(
                 $(#[$doc])*
-                #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+                #[serde(skip_serializing_if = "Option::is_none")]
                 pub $field: Option<$type>,
             )*
         }
@@ -135,33 +132,31 @@ changes! {
 
 /// Switch chip, which stands for its packet memory. The sizes are approximate: vendors' announcements and reports,
 /// and a guess where there is none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub enum Asic {
     /// Broadcom Tomahawk 3, 12.8 Tb/s: 64 MB.
-    #[cfg_attr(feature = "serde", serde(rename = "tomahawk-3"))]
+    #[serde(rename = "tomahawk-3")]
     Tomahawk3,
     /// Broadcom Tomahawk 4, 25.6 Tb/s: 114 MB.
-    #[cfg_attr(feature = "serde", serde(rename = "tomahawk-4"))]
+    #[serde(rename = "tomahawk-4")]
     Tomahawk4,
     /// Broadcom Tomahawk 5, 51.2 Tb/s: 165 MB.
-    #[cfg_attr(feature = "serde", serde(rename = "tomahawk-5"))]
+    #[serde(rename = "tomahawk-5")]
     Tomahawk5,
     /// NVIDIA Spectrum-4, 51.2 Tb/s: 160 MB.
-    #[cfg_attr(feature = "serde", serde(rename = "spectrum-4"))]
+    #[serde(rename = "spectrum-4")]
     Spectrum4,
     /// Cisco Silicon One G200, 51.2 Tb/s: 256 MB.
-    #[cfg_attr(feature = "serde", serde(rename = "silicon-one-g200"))]
+    #[serde(rename = "silicon-one-g200")]
     SiliconOneG200,
     /// Broadcom Trident 4, 12.8 Tb/s: 132 MB.
-    #[cfg_attr(feature = "serde", serde(rename = "trident-4"))]
+    #[serde(rename = "trident-4")]
     Trident4,
     /// Broadcom Jericho 3, with packet memory outside of the chip (HBM): 1 GB.
-    #[cfg_attr(feature = "serde", serde(rename = "jericho-3"))]
+    #[serde(rename = "jericho-3")]
     Jericho3,
     /// NVIDIA Quantum-2 (InfiniBand NDR), whose memory is not public: 64 MB, a guess.
-    #[cfg_attr(feature = "serde", serde(rename = "quantum-2"))]
+    #[serde(rename = "quantum-2")]
     Quantum2,
 }
 

@@ -19,10 +19,8 @@ pub use crate::trim::TrimConfig;
 pub const MAX_CLASSES: usize = 8;
 
 /// Settings of all switches of a fabric.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct SwitchConfig {
     /// Packet memory that all ports of a switch share, 64 KB to 4.29 GB. Default 32 MB (set-ups of UDMP, DLBF and
     /// HPCC).
@@ -55,15 +53,14 @@ pub struct SwitchConfig {
     pub external: ExternalConfig,
     /// Time that each packet takes behind its egress port, in addition to the delay of the link: the fixed latency of
     /// the switch. Default 0.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_zero"))]
+    #[serde(skip_serializing_if = "is_zero")]
     pub latency: Duration,
     /// Other settings for some switches: `[[switch.for]]`. Of several tables for a switch, the last one that sets a
     /// field counts.
-    #[cfg_attr(feature = "serde", serde(rename = "for", skip_serializing_if = "Vec::is_empty"))]
+    #[serde(rename = "for", skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<SwitchFor>,
 }
 
-#[cfg(feature = "serde")]
 fn is_zero(duration: &Duration) -> bool {
     *duration == Duration::ZERO
 }
@@ -89,16 +86,14 @@ impl Default for SwitchConfig {
 }
 
 /// Priority flow control (IEEE 802.1Qbb) with a threshold for each ingress port and class.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct PfcConfig {
     /// Makes the data classes lossless. Default true.
     pub enabled: bool,
     /// Kind of XOFF threshold of an ingress queue. "dynamic" (default): the share `alpha` of the free shared buffer.
     /// "static": an equal part of the shared buffer for each port, whatever is free (LAPS).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "PfcThreshold::is_dynamic"))]
+    #[serde(skip_serializing_if = "PfcThreshold::is_dynamic")]
     pub threshold: PfcThreshold,
     /// Share of the free shared buffer above which an ingress queue sends XOFF, above 0 and at most 1024. Default 1/8
     /// (HPCC, ConWeave).
@@ -107,7 +102,7 @@ pub struct PfcConfig {
     pub xon_gap: Bytes,
     /// Buffer reserved for each ingress port and class for packets that arrive after XOFF was sent. Absent: computed
     /// from the link as two propagation delays, three frames of 9216 B and the pause frame, which always suffices.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub headroom: Option<Bytes>,
     /// Time after which a cycle of paused ports, none of which has sent, ends the run as a deadlock. Default 1 ms.
     pub deadlock_after: Duration,
@@ -133,10 +128,10 @@ impl Default for PfcConfig {
 const PFC_ALPHA: f64 = 0.125;
 
 /// Kind of XOFF threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum PfcThreshold {
     /// A share of the free shared buffer.
     #[default]
@@ -153,10 +148,10 @@ impl PfcThreshold {
 }
 
 /// Seeds of the hash of source, destination and path entropy by which switches choose among equal-cost next hops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum EcmpHash {
     /// Each switch has a seed of its own.
     #[default]
@@ -166,10 +161,10 @@ pub enum EcmpHash {
 }
 
 /// Class in which acknowledgements are queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum AckClass {
     /// Their own class, with strict priority.
     #[default]
@@ -179,10 +174,8 @@ pub enum AckClass {
 }
 
 /// A scheduled fault. All times are simulated time since the start of the run.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum FaultConfig {
     /// A link loses all packets, queued or in flight, from `at` until `up_at`. If one direction fails, the other works
     /// until routes avoid the link, which they do in both directions.
@@ -193,7 +186,7 @@ pub enum FaultConfig {
         /// Start of the fault.
         at: Duration,
         /// Time at which the link comes back. Absent: never.
-        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         up_at: Option<Duration>,
     },
     /// A link goes down and up repeatedly.
@@ -218,7 +211,7 @@ pub enum FaultConfig {
         /// Rate during the fault, above 0.
         rate: Rate,
         /// Time at which the former rate returns. Absent: never.
-        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Duration>,
     },
     /// A link has another propagation delay. Packets on a link never overtake each other.
@@ -230,7 +223,7 @@ pub enum FaultConfig {
         /// Propagation delay during the fault.
         delay: Duration,
         /// Time at which the former delay returns. Absent: never.
-        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Duration>,
     },
     /// Each packet on a link is lost with a fixed probability (Bernoulli).
@@ -238,12 +231,12 @@ pub enum FaultConfig {
         /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault. Default: the start of the run.
-        #[cfg_attr(feature = "serde", serde(default))]
+        #[serde(default)]
         at: Duration,
         /// Probability of the loss of a packet, 0 to 1.
         probability: f64,
         /// End of the fault. Absent: never.
-        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Duration>,
     },
     /// Each packet on a link arrives with a bad checksum with a fixed probability. The node that receives it drops
@@ -252,12 +245,12 @@ pub enum FaultConfig {
         /// Link or direction, named by its ends.
         link: String,
         /// Start of the fault. Default: the start of the run.
-        #[cfg_attr(feature = "serde", serde(default))]
+        #[serde(default)]
         at: Duration,
         /// Probability of the corruption of a packet, 0 to 1.
         probability: f64,
         /// End of the fault. Absent: never.
-        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Duration>,
     },
     /// All links of a switch go down.
@@ -267,7 +260,7 @@ pub enum FaultConfig {
         /// Start of the fault.
         at: Duration,
         /// Time at which the switch comes back, with empty queues. Absent: never.
-        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         up_at: Option<Duration>,
     },
     /// A broken NIC sends pause frames without end for all data classes of its link.
@@ -277,7 +270,7 @@ pub enum FaultConfig {
         /// Start of the fault.
         at: Duration,
         /// Time at which the pause frames stop. Absent: never.
-        #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Duration>,
     },
 }

@@ -15,6 +15,8 @@ mod event;
 mod fabric;
 mod faults;
 mod forwarding;
+#[cfg(feature = "hops")]
+mod hop;
 mod impairments;
 mod journal;
 mod link;
@@ -48,6 +50,8 @@ pub use crossing::PartTransfer;
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
 pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, PlacedRoutes, SwitchRoutes, TableRoutes};
+#[cfg(feature = "hops")]
+pub use hop::Hop;
 pub use memory::FabricBytes;
 pub use middlebox::{
     ContentAccess, ContentView, MiddleboxStats, NdtStats, NsfStats, QueueingThresholds, SwitchPosition,

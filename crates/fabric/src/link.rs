@@ -71,6 +71,12 @@ impl Link {
         self.packets.push(header.on_link(ingress, arrival));
     }
 
+    /// Returns the arrival time of the last packet put on the link.
+    #[cfg(feature = "hops")]
+    pub(crate) fn last_arrival(&self) -> Time {
+        self.last
+    }
+
     /// Continues with a packet that was put on this link, with its arrival time, in another part of the fabric.
     pub(crate) fn take_over(&mut self, header: Header) {
         self.next = self.next.min(header.arrival());

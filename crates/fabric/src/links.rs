@@ -21,6 +21,8 @@ pub(crate) struct Wires {
     pub(crate) nic_due: Time,
     /// Number of hosts. Nodes from this number on are switches.
     pub(crate) hosts: u32,
+    #[cfg(feature = "hops")]
+    pub(crate) hops: crate::hop::HopLog,
 }
 
 impl Wires {
@@ -32,6 +34,8 @@ impl Wires {
             due: vec![Time::MAX; (hosts + switches) as usize],
             nic_due: Time::MAX,
             hosts,
+            #[cfg(feature = "hops")]
+            hops: Default::default(),
         }
     }
 
@@ -67,8 +71,12 @@ impl Wires {
     /// Transmits a frame from a port when the port is free.
     #[inline(always)]
     pub(crate) fn transmit<const C: usize>(&mut self, port: &mut Port<C>, header: &Header) {
+        #[cfg(feature = "hops")]
+        let start = port.tx_free;
         let arrival = port.transmit(header, &self.specs);
         self.links[port.peer as usize].push(header, port.peer, arrival);
+        #[cfg(feature = "hops")]
+        self.hops.note(header, port.peer, start, self.links[port.peer as usize].last_arrival());
         self.advance_due(port.peer_node, arrival);
     }
 }

@@ -17,10 +17,8 @@ use crate::packet::{Header, MIN_WIRE_BYTES, PortId};
 
 /// Trimming in switches: treatment of data packets that do not fit in the queue of their port. Replaces the limit of
 /// `egress_alpha`. Cannot be combined with `pfc`.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct TrimConfig {
     /// Enables trimming instead of dropping. Default false. Requires `pfc.enabled = false`.
     pub enabled: bool,
@@ -29,7 +27,7 @@ pub struct TrimConfig {
     pub queue: Bytes,
     /// Headers and control packets that a port may hold at `reference_rate`. Further ones are lost. At least `size`.
     /// Absent: twice `queue` (uet-htsim).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub header_queue: Option<Bytes>,
     /// Size of a trimmed packet on the link, 40 B to 512 B. Default 64 B (uet-htsim); SAI has 128 B.
     pub size: Bytes,

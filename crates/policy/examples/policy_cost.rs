@@ -1,13 +1,14 @@
 //! CPU cost of a policy per packet: one poll, one commit, one acknowledgement.
 
+use pathweave_policy::testing::{ACK, ENV, REQUEST, SENT};
 use std::collections::VecDeque;
 use std::time::Instant;
 
 use pathweave_policy::{
-    Egress, Feedback, FeedbackKind, Grant, MeasuredSection, Memo, Policy, PolicyCx, PolicyEnv, QueuePairId,
-    SendRequest, Sent, Shared, find_scheme, schemes,
+    Feedback, Grant, MeasuredSection, Policy, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent, Shared,
+    find_scheme, schemes,
 };
-use pathweave_units::{Duration, HostId, PathId, QpNum, Rate, Rng, Time};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Rng, Time};
 
 const PACKETS: u64 = 10_000_000;
 
@@ -23,13 +24,10 @@ fn main() {
 
 fn env(paths: u16) -> PolicyEnv {
     PolicyEnv {
-        line_rate: Rate::from_gbps(100),
         base_rtt: Duration::from_us(12),
-        mtu_wire_bytes: 1_250,
-        mtu_payload_bytes: 1_172,
         paths,
         measured: MeasuredSection { base_rtt: Duration::from_us(12), links: 4 },
-        edge: None,
+        ..ENV
     }
 }
 
@@ -46,42 +44,21 @@ fn choice_among(paths: u16) -> f64 {
     for path in 0..paths {
         let one_way_ps = 5_000_000 + 500_000 * i64::from(path);
         let feedback = Feedback {
-            kind: FeedbackKind::Ack { timed: true, marked: false },
             path: PathId(path),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
             rtt: Duration::from_us(12),
             one_way_ps,
             inflight_packets: 0,
-            backlogged: true,
+            ..ACK
         };
         policy.on_feedback(now, &feedback, &mut cx);
     }
-    let want = SendRequest {
-        psn: 0,
-        payload_bytes: 1_172,
-        wire_bytes: 1_250,
-        msn: 0,
-        retransmit: false,
-        inflight_packets: 0,
-        inflight_bytes: 0,
-        egress: Egress::ONE,
-    };
+    let want = SendRequest { ..REQUEST };
     let started = Instant::now();
     for psn in 0..PACKETS {
         let Grant::Send(path) = policy.poll_send(now, &want, &mut cx) else {
             unreachable!("nothing is in flight")
         };
-        let sent = Sent {
-            path,
-            psn,
-            msn: 0,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            retransmit: false,
-            inflight_packets: 1,
-        };
+        let sent = Sent { path, psn, ..SENT };
         policy.on_sent(now, &sent, &mut cx);
     }
     started.elapsed().as_nanos() as f64 / PACKETS as f64
@@ -102,13 +79,9 @@ fn nanoseconds(scheme: &str) -> f64 {
         let inflight_packets = flying.len() as u32;
         let want = SendRequest {
             psn,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            msn: 0,
-            retransmit: false,
             inflight_packets,
             inflight_bytes: u64::from(inflight_packets) * 1_250,
-            egress: Egress::ONE,
+            ..REQUEST
         };
         if policy.next_timer().is_some_and(|timer| timer <= now) {
             policy.on_timer(now, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
@@ -116,15 +89,7 @@ fn nanoseconds(scheme: &str) -> f64 {
         if let Grant::Send(path) =
             policy.poll_send(now, &want, &mut PolicyCx { rng: &mut rng, shared: &mut shared })
         {
-            let sent = Sent {
-                path,
-                psn,
-                msn: 0,
-                payload_bytes: 1_172,
-                wire_bytes: 1_250,
-                retransmit: false,
-                inflight_packets: inflight_packets + 1,
-            };
+            let sent = Sent { path, psn, inflight_packets: inflight_packets + 1, ..SENT };
             let memo = policy.on_sent(now, &sent, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
             flying.push_back((now, psn, path, memo));
             psn += 1;
@@ -135,15 +100,13 @@ fn nanoseconds(scheme: &str) -> f64 {
         {
             flying.pop_front();
             let feedback = Feedback {
-                kind: FeedbackKind::Ack { timed: true, marked: false },
                 path,
                 psn,
                 memo,
-                wire_bytes: 1_250,
                 rtt: now - sent_at + Duration::from_ps(u64::from(path.0) * 16),
                 one_way_ps: 6_000_000,
                 inflight_packets: flying.len() as u32,
-                backlogged: true,
+                ..ACK
             };
             policy.on_feedback(now, &feedback, &mut PolicyCx { rng: &mut rng, shared: &mut shared });
         }

@@ -12,15 +12,14 @@
 use pathweave_units::{Bytes, Duration, Rate};
 
 use crate::cc::Window;
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::{ConfigError, HostEnv, PolicyEnv};
 
 /// Receivers grant credit, and senders send as far as they have credit. Default: Ultra Ethernet's receiver-based
 /// congestion control (RCCC), as in uet-htsim 40ccb05.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CreditConfig {
     /// Unit of credit (quantum): `{ bytes = "256B" }` is a number of bytes on the wire, headers included; "packet" is
     /// a packet of any size. Default `{ bytes = "256B" }` (RCCC).
@@ -55,9 +54,8 @@ pub struct CreditConfig {
 
 /// Reaction of a receiver to a fabric that cannot carry what it grants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum FabricControl {
     /// No reaction.
     #[default]
@@ -69,9 +67,8 @@ pub enum FabricControl {
 /// Control of the share of the link at which a receiver grants: uet-htsim's control of oversubscribed trees
 /// (`oversubscribed_cc`, 40ccb05), whose values are the defaults.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FabricPace {
     /// Interval between changes of the share, in round trips of the idle network, varied at random by up to a
     /// quarter. Default 1.5.
@@ -100,19 +97,18 @@ impl FabricPace {
     fn validate(&self) -> Result<(), ConfigError> {
         let FabricPace { every_rtts, least, increase, decrease, marked, gain } = *self;
         check((0.1..=1e3).contains(&every_rtts), "every_rtts", every_rtts, "0.1 to 1000 round trips")?;
-        check(least > 0.0 && least <= 1.0, "least", least, "above 0, at most 1 (of the link)")?;
-        check(increase > 0.0 && increase <= 1.0, "increase", increase, "above 0, at most 1 (of the link)")?;
-        check((0.0..=1.0).contains(&decrease), "decrease", decrease, "0 to 1")?;
-        check((0.0..=1.0).contains(&marked), "marked", marked, "0 to 1 (of the packets)")?;
-        check(gain > 0.0 && gain <= 1.0, "gain", gain, "above 0, at most 1")
+        within("least", least, above(0.0, 1.0), "of the link")?;
+        within("increase", increase, above(0.0, 1.0), "of the link")?;
+        within("decrease", decrease, 0.0..=1.0, "")?;
+        within("marked", marked, 0.0..=1.0, "of the packets")?;
+        within("gain", gain, above(0.0, 1.0), "")
     }
 }
 
 /// Unit of credit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Quantum {
     /// Bytes on the wire.
     Bytes(Bytes),
@@ -122,9 +118,8 @@ pub enum Quantum {
 
 /// Bytes of the receiver's link that a grant occupies in pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum GrantCost {
     /// The bytes that it grants.
     Granted,
@@ -136,9 +131,8 @@ macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$choice_doc:meta])* $choice:ident),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name { $($(#[$choice_doc])* $choice),* }
     };
 }
@@ -255,8 +249,7 @@ impl CreditConfig {
             check((64..=65_536).contains(&bytes.get()), "quantum", bytes, "64B to 65536B, or \"packet\"")?;
         }
         check(self.grant > 0, "grant", self.grant, "1 to 65535 quanta")?;
-        let pace = self.pace > 0.0 && self.pace <= 2.0;
-        check(pace, "pace", self.pace, "above 0, at most 2 (of the link)")?;
+        within("pace", self.pace, above(0.0, 2.0), "of the link")?;
         if let GrantCost::Packet(bytes) = self.cost {
             check(bytes.get() <= 65_536, "cost", bytes, "at most 65536B besides the packet")?;
         }
@@ -269,7 +262,7 @@ impl CreditConfig {
                     "{ bdp = 1.5 } or { packets = 50 }: the bytes sent without a grant have a bound";
                 check(false, "window", "\"unlimited\"", allowed)
             }
-            Window::Bdp(bdp) => check((0.01..=1e3).contains(&bdp), "window.bdp", bdp, "0.01 to 1000"),
+            Window::Bdp(bdp) => within("window.bdp", bdp, 0.01..=1e3, ""),
             Window::Packets(packets) => {
                 check((1..=1 << 20).contains(&packets), "window.packets", packets, "1 to 1048576")
             }
@@ -354,18 +347,18 @@ impl CreditParams {
 mod tests {
     use super::*;
     use crate::MeasuredSection;
+    use crate::testing::ENV;
     use std::string::ToString;
 
     fn env(mtu_wire_bytes: u32) -> PolicyEnv {
         let base_rtt = Duration::from_ps(14_022_700);
         PolicyEnv {
-            line_rate: Rate::from_gbps(100),
             base_rtt,
             mtu_wire_bytes,
             mtu_payload_bytes: mtu_wire_bytes - 64,
             paths: 64,
             measured: MeasuredSection::with_rtt(base_rtt),
-            edge: None,
+            ..ENV
         }
     }
 

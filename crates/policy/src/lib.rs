@@ -49,7 +49,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(test, feature = "schema"))]
+#[cfg(any(test, feature = "serde"))]
 extern crate std;
 
 pub mod ack_clock;
@@ -104,11 +104,11 @@ pub use pathweave_units::Forwarding;
 pub use peers::PeerKind;
 pub use reflex::{E2eMode, Reflex, ReflexConfig, queued_rtt};
 pub use registry::{AnyPolicy, PolicyConfig};
-pub use reordering::{CleanNotice, CopyMarks, Reordering, ReportPolicy};
+pub use reordering::{CleanNotice, Reordering, ReportPolicy};
 pub use reps::{Reps, RepsConfig};
 pub use scheme::{
-    AckPolicy, CnpMode, CnpPolicy, DestinationControl, MOST_WINDOW_PACKETS, PathRto, Ports, Recovery,
-    RingScope, Scheme,
+    AckPolicy, CnpPolicy, DestinationControl, MOST_WINDOW_PACKETS, PathRto, Ports, Recovery, RingScope,
+    Scheme,
 };
 pub use schemes::{SchemeInfo, find_scheme, schemes};
 pub use service::{
@@ -117,7 +117,7 @@ pub use service::{
 };
 pub use shared::{QueuePairId, Shared};
 pub use split::{SplitConfig, SplitPolicy};
-pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpVariant};
+pub use udmp::{Udmp, UdmpConfig, UdmpLate, UdmpPublishedConfig};
 pub use weave::{PathChoice, Weave, WeaveConfig};
 
 /// Types that [`ignores!`] and [`forwards!`] name in the crate that uses it.

@@ -17,7 +17,7 @@ use core::fmt;
 use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 
 use crate::ack_clock::AckClock;
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::late_acks::LateAckDetector;
 use crate::{
@@ -27,9 +27,8 @@ use crate::{
 
 /// Effect of a mark on the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Decrease {
     /// Every marked acknowledgement removes half a packet (NSDI 2018).
     #[default]
@@ -52,9 +51,8 @@ impl fmt::Display for Decrease {
 
 /// Parameters of MP-RDMA.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MpRdmaConfig {
     /// Effect of a mark on the window: "half_packet" (default), "half_window" or "half_window_each_mark".
     pub decrease: Decrease,
@@ -94,9 +92,8 @@ impl Adapt for MpRdmaConfig {}
 impl MpRdmaConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let window = self.initial_window_bdp > 0.0 && self.initial_window_bdp <= 1e3;
-        check(window, "initial_window_bdp", self.initial_window_bdp, "more than 0, at most 1000")?;
-        check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")
+        within("initial_window_bdp", self.initial_window_bdp, above(0.0, 1e3), "")?;
+        within("explore", self.explore, 0.0..=1.0, "")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> MpRdma {

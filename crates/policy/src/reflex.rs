@@ -17,9 +17,8 @@ use crate::{
 
 /// Effect of the peer's acknowledgements on the congestion control of a flow to another site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum E2eMode {
     /// No effect, as in the paper: once the edge is silent, a flow that was slowed down stays slow.
     None,
@@ -31,9 +30,8 @@ pub enum E2eMode {
 
 /// Reflex: congestion control by the edge switch of the own site.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReflexConfig {
     /// Congestion control.
     pub cc: CcConfig,
@@ -205,10 +203,10 @@ impl Policy for Reflex {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memo;
+
     use crate::cc::TimelyPreset;
     use crate::find_scheme;
-    use pathweave_units::{PathId, Rate};
+    use pathweave_units::Rate;
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -238,17 +236,7 @@ mod tests {
     }
 
     fn feed(reflex: &mut Reflex, kind: FeedbackKind, at_us: u64, rtt: Duration) {
-        let feedback = Feedback {
-            kind,
-            path: PathId(0),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_048,
-            rtt,
-            one_way_ps: 0,
-            inflight_packets: 9,
-            backlogged: true,
-        };
+        let feedback = Feedback { kind, wire_bytes: 1_048, rtt, inflight_packets: 9, ..crate::testing::ACK };
         let (mut rng, mut shared) = (Rng::for_component(1, "qp", 1), crate::Shared::new());
         reflex.on_feedback(
             Time::from_us(at_us),

@@ -19,7 +19,7 @@ use crate::reflex::{Reflex, ReflexConfig};
 use crate::reps::{Reps, RepsConfig};
 use crate::split::{SplitConfig, SplitPolicy};
 use crate::supplied::{ExternalPolicy, PolicyFactory};
-use crate::udmp::{Udmp, UdmpConfig};
+use crate::udmp::{Udmp, UdmpConfig, UdmpPublishedConfig};
 use crate::weave::{Weave, WeaveConfig};
 use crate::{Adapt, ConfigError, Policy, PolicyEnv};
 
@@ -27,9 +27,8 @@ macro_rules! policies {
     ($( $(#[$doc:meta])* $name:ident($state:ty, $config:ty) ),* $(,)?) => {
         /// A policy with its parameters. Serves as its factory.
         #[derive(Clone, Debug, PartialEq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[allow(clippy::large_enum_variant, reason = "a scenario has a handful of them")]
         pub enum PolicyConfig {
             $( $(#[$doc])* $name($config), )*
@@ -89,6 +88,8 @@ policies! {
     Split(SplitPolicy<AnyCc, AnyPicker>, SplitConfig),
     /// UDMP: delay decides rate and, by ACK clocking, path.
     Udmp(Udmp, UdmpConfig),
+    /// UDMP as printed.
+    UdmpPublished(Udmp, UdmpPublishedConfig),
     /// MP-RDMA: an ECN-driven window, ACK-clocked on the path of the acknowledgement.
     Mprdma(MpRdma, MpRdmaConfig),
     /// MRC: paths in turn, each with a state, and the window of NSCC.

@@ -2,14 +2,13 @@
 
 use pathweave_units::{Bytes, Duration};
 
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::{ConfigError, Recovery};
 
 /// Reports of the receiver about packets that arrive ahead of a gap, in addition to acknowledgements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reordering {
     /// No reports: the sender detects losses by itself.
     #[default]
@@ -22,9 +21,8 @@ pub enum Reordering {
 /// Rules by which a receiver declares a missing packet lost (IRN's selective repeat, with the notices of DLBF,
 /// section III-D).
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportPolicy {
     /// Shortest time after which a packet that is still missing is reported again. Default 4 us (ConWeave simulator,
     /// NACK interval).
@@ -40,9 +38,6 @@ pub struct ReportPolicy {
     pub low: Bytes,
     /// Effect of an unmarked notice, besides requesting copies. Default "shield".
     pub clean_notice: CleanNotice,
-    /// Treatment of a marked packet that had arrived before: "ignore" (default), or "notify" for a congestion
-    /// notification.
-    pub copy_marks: CopyMarks,
 }
 
 impl Default for ReportPolicy {
@@ -53,16 +48,14 @@ impl Default for ReportPolicy {
             high: Bytes::from_kb(128),
             low: Bytes::from_kb(64),
             clean_notice: CleanNotice::default(),
-            copy_marks: CopyMarks::default(),
         }
     }
 }
 
 /// Effect of an unmarked notice, besides requesting copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum CleanNotice {
     /// The announced packets do not count as lost for `wait`, as with a marked notice. The requested copies are a
     /// round trip away; until then every packet of the new path would indicate a loss.
@@ -70,19 +63,6 @@ pub enum CleanNotice {
     Shield,
     /// No effect (DLBF as printed).
     Expose,
-}
-
-/// Treatment of a marked packet that had arrived before.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum CopyMarks {
-    /// No congestion notification: copies must not reduce the rate.
-    #[default]
-    Ignore,
-    /// A congestion notification, as for any marked packet (ConWeave simulator).
-    Notify,
 }
 
 impl Reordering {
@@ -96,10 +76,7 @@ impl Reordering {
             "reported",
             "\"silent\", unless recovery is \"selective_repeat\" or \"timed\"",
         )?;
-        let time = |name, time: Duration| {
-            let allowed = time > Duration::ZERO && time <= Duration::from_ms(1_000);
-            check(allowed, name, time, "more than 0s, at most 1s")
-        };
+        let time = |name, time| within(name, time, above(Duration::ZERO, Duration::from_ms(1_000)), "");
         time("repeat", report.repeat)?;
         time("wait", report.wait)?;
         check(report.low <= report.high, "low", report.low, "at most `high`")

@@ -4,11 +4,11 @@ use pathweave_units::{Bytes, Duration, Forwarding, Rate, Rng};
 
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
-use crate::error::check;
+use crate::error::{check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid};
 use crate::{
-    AnyPolicy, ConfigError, CreditConfig, CreditParams, DlbfConfig, NotificationScope, PolicyConfig,
-    PolicyEnv, Reordering, Service, SplitConfig,
+    AnyPolicy, ConfigError, CreditConfig, CreditParams, DatagramConfig, DlbfConfig, NotificationScope,
+    PolicyConfig, PolicyEnv, Reordering, Service, SplitConfig,
 };
 
 /// A named preset, or a preset with overrides. In a scenario it is a name (`scheme = "rps"`) or a table. The field
@@ -16,9 +16,8 @@ use crate::{
 /// `{ base = "rps", paths = 64 }`. Merging is by table, except that a `kind` that differs from the base's replaces
 /// its table as a whole.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scheme {
     /// Policy: decides when a packet may leave, and on which path.
     pub policy: PolicyConfig,
@@ -85,15 +84,15 @@ impl Scheme {
     /// Returns an error that names the first invalid field, or the combination that cannot work.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.policy.validate().map_err(|error| error.within("policy"))?;
-        check(self.queue_pairs > 0, "queue_pairs", self.queue_pairs, "at least 1")?;
-        check(self.paths > 0, "paths", self.paths, "at least 1")?;
-        check(self.acks.every_packets > 0, "acks.every_packets", self.acks.every_packets, "at least 1")?;
+        within("queue_pairs", self.queue_pairs, 1.., "")?;
+        within("paths", self.paths, 1.., "")?;
+        within("acks.every_packets", self.acks.every_packets, 1.., "")?;
         if let Some(bytes) = self.acks.every_bytes {
             let in_range = (1..=MAX_ACK_BYTES).contains(&bytes.get());
             check(in_range, "acks.every_bytes", bytes, "1B to 16MB")?;
         }
         if let Some(window_packets) = self.recovery.window_packets() {
-            check(window_packets > 0, "recovery.window_packets", window_packets, "at least 1")?;
+            within("recovery.window_packets", window_packets, 1.., "")?;
             let sent = self.recovery.sender_window_packets().unwrap_or(window_packets);
             check(
                 sent >= window_packets,
@@ -116,8 +115,8 @@ impl Scheme {
         if let Recovery::Timeouts { exponent, alike, retries, .. } = self.recovery {
             let exponent = exponent.unwrap_or_default();
             check(exponent <= 24, "recovery.exponent", exponent, "0 to 24")?;
-            check((1..=7).contains(&alike), "recovery.alike", alike, "1 to 7")?;
-            check((1..=25).contains(&retries), "recovery.retries", retries, "1 to 25 (25: never)")?;
+            within("recovery.alike", alike, 1..=7, "")?;
+            within("recovery.retries", retries, 1..=25, "25: never")?;
         }
         self.reordering.validate(self.recovery).map_err(|error| error.within("reordering"))?;
         if let Some(credit) = &self.credit {
@@ -126,38 +125,56 @@ impl Scheme {
             check(connections, "credit", "(this table)", "absent where the service is not \"connection\"")?;
         }
         self.service.validate().map_err(|error| error.within("service"))?;
-        if matches!(self.service, Service::Datagram(_)) {
-            let window = match &self.policy {
-                PolicyConfig::Split(SplitConfig { cc: CcConfig::None(config), .. }) => Some(config.window),
-                PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. }) => {
-                    Some(config.params().window)
-                }
-                _ => None,
-            };
-            let allowed = "a split policy with congestion control \"none\" or \"dcqcn\" and no window: datagrams \
-                           are not acknowledged";
-            check(window == Some(Window::Unlimited), "policy", "(this policy)", allowed)?;
-            let mode = self.cnp.mode;
-            let on_gap = "\"off\" or \"on_mark\": datagrams may arrive in any order";
-            check(mode != CnpMode::OnMarkOrGap, "cnp.mode", "\"on_mark_or_gap\"", on_gap)?;
-            check(
-                self.queue_pairs == 1,
-                "queue_pairs",
-                self.queue_pairs,
-                "1, as a datagram queue pair serves everybody",
-            )?;
+        if let Service::Datagram(datagrams) = &self.service {
+            self.validate_datagrams(datagrams)?;
         }
         if let Some(dcqcn) = self.dcqcn() {
             let p = dcqcn.params();
-            let spaced = p.decrease_interval > Duration::ZERO || self.cnp.interval > Duration::ZERO;
+            let interval = self.cnp.interval().unwrap_or(Duration::MAX);
+            let spaced = p.decrease_interval > Duration::ZERO || interval > Duration::ZERO;
             check(
                 p.reaction == Reaction::Sampled || spaced,
                 "cnp.interval",
-                self.cnp.interval,
+                interval,
                 "more than 0s (the DCQCN paper has 50us), because this DCQCN reacts to every notification",
             )?;
         }
         Ok(())
+    }
+    /// Validates a scheme whose queue pairs send datagrams, which are not acknowledged one by one.
+    fn validate_datagrams(&self, datagrams: &DatagramConfig) -> Result<(), ConfigError> {
+        let repaired = "absent with service \"datagram\": service.repair decides what is sent again";
+        check(self.recovery == Recovery::GoBackN, "recovery", "(this table)", repaired)?;
+        let unacknowledged = self.acks == AckPolicy::by_packets(1, self.acks.max_delay);
+        check(unacknowledged, "acks", "(this table)", repaired)?;
+        let ports = "\"any\": a datagram queue pair has the same ports for all its peers";
+        check(self.ports == Ports::Any, "ports", "\"distinct\"", ports)?;
+        if self.dcqcn().is_none() {
+            let off =
+                "\"off\" unless congestion control is \"dcqcn\": nothing else is slowed by notifications";
+            check(self.cnp == CnpPolicy::Off, "cnp.kind", "\"on_mark\"", off)?;
+            let usual = "\"destination\" unless congestion control is \"dcqcn\"";
+            let by_destination = datagrams.slows == NotificationScope::Destination;
+            check(by_destination, "service.slows", "\"queue_pair\"", usual)?;
+        }
+        let window = match &self.policy {
+            PolicyConfig::Split(SplitConfig { cc: CcConfig::None(config), .. }) => Some(config.window),
+            PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(config), .. }) => {
+                Some(config.params().window)
+            }
+            _ => None,
+        };
+        let allowed = "a split policy with congestion control \"none\" or \"dcqcn\" and no window: datagrams \
+                       are not acknowledged";
+        check(window == Some(Window::Unlimited), "policy", "(this policy)", allowed)?;
+        let on_gap = "\"off\" or \"on_mark\": datagrams may arrive in any order";
+        check(!self.cnp.notifies_of_gaps(), "cnp.kind", "\"on_mark_or_gap\"", on_gap)?;
+        check(
+            self.queue_pairs == 1,
+            "queue_pairs",
+            self.queue_pairs,
+            "1, as a datagram queue pair serves everybody",
+        )
     }
     /// Validates SLEEK, which requires a window and has bounds of its own.
     fn validate_sleek(&self) -> Result<(), ConfigError> {
@@ -170,9 +187,8 @@ impl Scheme {
         let allowed = "one of the others with this policy: \"sleek\" needs a split policy whose congestion control \
                        has a window (\"nscc\", \"smartt\", \"strack\", \"swift\", \"mswift\", \"dctcp\")";
         check(has_window, "recovery.kind", "\"sleek\"", allowed)?;
-        let windows = (0.1..=1e3).contains(&reorder_windows);
-        check(windows, "recovery.reorder_windows", reorder_windows, "0.1 to 1000")?;
-        check(reorder_packets > 0, "recovery.reorder_packets", reorder_packets, "at least 1")?;
+        within("recovery.reorder_windows", reorder_windows, 0.1..=1e3, "")?;
+        within("recovery.reorder_packets", reorder_packets, 1.., "")?;
         let rtts = |field, rtts: f64| check((0.1..=1e3).contains(&rtts), field, rtts, "0.1 to 1000");
         rtts("recovery.probe_rtts", probe_rtts)?;
         rtts("recovery.probe_again_rtts", probe_again_rtts)
@@ -228,9 +244,8 @@ fn is_any(ports: &Ports) -> bool {
 
 /// Choice of the source ports of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Ports {
     /// Any source ports: several may hash to the same route.
     #[default]
@@ -243,9 +258,8 @@ pub enum Ports {
 
 /// Loss recovery of the sender, and treatment of out-of-order packets at the receiver.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Recovery {
     /// Go-back-N: the receiver drops packets out of order and sends a NACK per gap; the sender goes back to the
     /// gap.
@@ -454,9 +468,8 @@ pub const MOST_WINDOW_PACKETS: u32 = 1 << 22;
 
 /// Scope of the order of packets on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RingScope {
     /// Packets of all queue pairs to a host: an acknowledgement of one detects losses of another (LAPS, its code).
     #[default]
@@ -467,9 +480,8 @@ pub enum RingScope {
 
 /// Timeout of a path: time without an acknowledgement after which all packets in flight on the path count as lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathRto {
     /// Twice the path's delay plus `rto_slack`, at least `rto_min`, from the first outstanding packet. Each timeout
     /// in a row doubles it.
@@ -484,9 +496,8 @@ pub enum PathRto {
 
 /// Acknowledgements of the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AckPolicy {
     /// Data packets per acknowledgement; 1 acknowledges each packet. Some packets are acknowledged at once: the last
     /// of a message, duplicates, retransmissions while packets are missing, the packet that proves another one lost
@@ -527,35 +538,47 @@ impl AckPolicy {
     }
 }
 
-/// Congestion notification point (DCQCN NP).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CnpPolicy {
-    /// Condition for notifications.
-    pub mode: CnpMode,
-    /// Shortest time between two notifications for a queue pair (DCQCN's N). Zero: one notification for every marked
-    /// packet.
-    pub interval: Duration,
-}
-
-/// Condition under which the receiver sends congestion notifications.
+/// Congestion notifications of the receiver (DCQCN's notification point).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum CnpMode {
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind"))]
+pub enum CnpPolicy {
     /// No notifications.
     #[default]
     Off,
     /// One for packets marked Congestion Experienced.
-    OnMark,
+    OnMark {
+        /// Shortest time between two notifications for a queue pair (DCQCN's N). Default 0s: one notification for
+        /// every marked packet.
+        #[cfg_attr(feature = "serde", serde(default))]
+        interval: Duration,
+    },
     /// One for marked packets, and for packets that arrive ahead of a gap. RoCE adapters take a gap as a sign of loss
     /// and notify even if only the missing packet is retransmitted. In the ConWeave simulator a selective
     /// acknowledgement of a gap carries the notification bit. Under DCQCN reordering then reduces the rate. With
     /// go-back-N, which drops packets behind a gap, the notification accompanies the NACK, one per gap.
-    OnMarkOrGap,
+    OnMarkOrGap {
+        /// Shortest time between two notifications for a queue pair (DCQCN's N). Default 0s: one notification for
+        /// every marked packet.
+        #[cfg_attr(feature = "serde", serde(default))]
+        interval: Duration,
+    },
+}
+
+impl CnpPolicy {
+    /// Returns the shortest time between two notifications; `None` if none are sent.
+    #[inline]
+    pub const fn interval(self) -> Option<Duration> {
+        match self {
+            CnpPolicy::Off => None,
+            CnpPolicy::OnMark { interval } | CnpPolicy::OnMarkOrGap { interval } => Some(interval),
+        }
+    }
+    /// Returns true if a packet ahead of a gap is a reason for a notification.
+    #[inline]
+    pub const fn notifies_of_gaps(self) -> bool {
+        matches!(self, CnpPolicy::OnMarkOrGap { .. })
+    }
 }
 
 #[cfg(all(test, feature = "serde"))]
@@ -595,7 +618,11 @@ mod tests {
     }
 
     fn complaint(change: impl FnOnce(&mut Value)) -> std::string::String {
-        let mut text = to_value(preset("rps")).expect("a scheme can be written");
+        complaint_of("rps", change)
+    }
+
+    fn complaint_of(name: &str, change: impl FnOnce(&mut Value)) -> std::string::String {
+        let mut text = to_value(preset(name)).expect("a scheme can be written");
         change(&mut text);
         match from_value::<Scheme>(text) {
             Ok(scheme) => scheme.validate().expect_err("must be refused").to_string(),
@@ -617,7 +644,33 @@ mod tests {
         assert!(spacing.starts_with("cnp.interval = 0s is not allowed: more than 0s"), "{spacing}");
     }
 
-    #[cfg(feature = "schema")]
+    #[test]
+    fn a_scheme_of_datagrams_has_no_settings_of_acknowledgements() {
+        let refused = |field: &str, value: Value| {
+            let place = std::format!("/{}", field.replace('.', "/"));
+            let found = complaint_of("erd-uncontrolled", |text| match text.pointer_mut(&place) {
+                Some(old) => *old = value,
+                None => text[field] = value,
+            });
+            assert!(found.starts_with(&std::format!("{field} = ")), "{found}");
+        };
+        refused("acks", json!({ "every_packets": 4, "max_delay": "1us" }));
+        refused("acks", json!({ "every_packets": 1, "max_delay": "1us", "every_bytes": "16KB" }));
+        refused("recovery", to_value(preset("rps").recovery).expect("a table"));
+        refused("ports", json!("distinct"));
+        refused("service.slows", json!("queue_pair"));
+        let marks = complaint_of("erd-uncontrolled", |text| text["cnp"] = json!({ "kind": "on_mark" }));
+        assert!(marks.starts_with("cnp.kind = \"on_mark\" is not allowed: \"off\" unless"), "{marks}");
+    }
+
+    #[test]
+    fn every_mark_is_notified_of_unless_an_interval_is_given() {
+        let mut text = to_value(preset("rps")).expect("a scheme can be written");
+        text["cnp"] = json!({ "kind": "on_mark_or_gap" });
+        let scheme: Scheme = from_value(text).expect("the interval has a default");
+        assert_eq!(scheme.cnp, CnpPolicy::OnMarkOrGap { interval: Duration::ZERO });
+    }
+
     #[test]
     fn the_json_schema_carries_the_help_texts() {
         let schema = serde_json::to_string(&schemars::schema_for!(Scheme)).expect("a schema is JSON");

@@ -6,9 +6,8 @@ use crate::error::check;
 
 /// Transport service of a queue pair (InfiniBand architecture).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, rename_all = "snake_case", tag = "kind"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Service {
     /// Reliable connection (RC): a queue pair at each end for each pair of processes.
     #[default]
@@ -59,9 +58,8 @@ impl Service {
 
 /// Division of a host into nodes whose processes share receive queues.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedReceiveConfig {
     /// Processes of a node, 1 to 32768. Shared receive queues do not cross virtual machines. Absent: all processes of
     /// the host.
@@ -88,9 +86,8 @@ impl SharedReceiveConfig {
 
 /// Scope of a congestion notification, for datagrams with congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum NotificationScope {
     /// The destination that sent the notification. Messages to other destinations are not slowed.
     #[default]
@@ -102,9 +99,8 @@ pub enum NotificationScope {
 
 /// Behaviour of datagram queue pairs (ERD). The same at both ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DatagramConfig {
     /// Rule by which the receiver requests retransmissions. "overtaken" (default): packets that later packets have
     /// overtaken on every path, and the last packets sent once the flow is silent. "two_scans": packets that two
@@ -186,9 +182,8 @@ macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $(#[$first_doc:meta])* $first:ident, $($(#[$rest_doc:meta])* $rest:ident),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name {
             $(#[$first_doc])*
             #[default]

@@ -79,9 +79,8 @@ impl<C: CongestionControl, P: PathPicker> Policy for SplitPolicy<C, P> {
 
 /// A congestion control and a picker, chosen independently.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SplitConfig {
     /// Congestion control.
     pub cc: CcConfig,
@@ -115,8 +114,7 @@ impl SplitConfig {
 mod tests {
     use super::*;
     use crate::FeedbackKind;
-    use crate::testing::Host;
-    use pathweave_units::Duration;
+    use crate::testing::{ACK, Host, SENT};
 
     /// Takes paths in turn, and attaches to each packet the number of completed rounds.
     #[derive(Default)]
@@ -171,27 +169,11 @@ mod tests {
         let mut split = SplitPolicy { picker: Laps::default(), cc: Follows::default() };
         let mut host = Host::new(1);
         for psn in 0..10 {
-            let sent = Sent {
-                path: PathId(psn as u16 % 4),
-                psn,
-                msn: 0,
-                payload_bytes: 1_000,
-                wire_bytes: 1_078,
-                retransmit: false,
-                inflight_packets: 1,
-            };
+            let sent =
+                Sent { path: PathId(psn as u16 % 4), psn, payload_bytes: 1_000, wire_bytes: 1_078, ..SENT };
             let memo = split.on_sent(Time::ZERO, &sent, &mut host.cx());
-            let feedback = Feedback {
-                kind: FeedbackKind::Ack { timed: true, marked: false },
-                path: sent.path,
-                psn,
-                memo,
-                wire_bytes: 1_078,
-                rtt: Duration::from_us(10),
-                one_way_ps: 0,
-                inflight_packets: 0,
-                backlogged: true,
-            };
+            let feedback =
+                Feedback { path: sent.path, psn, memo, wire_bytes: 1_078, inflight_packets: 0, ..ACK };
             split.on_feedback(Time::ZERO, &feedback, &mut host.cx());
             assert_eq!(u64::from(split.cc.laps), (psn + 1) / 4);
         }

@@ -1,13 +1,12 @@
 //! Policies that the program supplies, for example an experiment outside this workspace. The crate only calls them.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::fmt;
 
 use pathweave_units::Rng;
 
 use crate::fluid::{AsFluid, ControlModel, Fluid};
-use crate::{Adapt, ConfigError, Policy, PolicyEnv};
+use crate::{Adapt, Policy, PolicyEnv};
 
 /// Factory of a program's policies, one per queue pair.
 pub trait MakePolicy: fmt::Debug + Send + Sync {
@@ -22,44 +21,71 @@ pub trait MakePolicy: fmt::Debug + Send + Sync {
     }
 }
 
-/// A policy of the program. Every [`Policy`] that can be cloned and sent to another thread implements it.
-pub trait ProgramPolicy: Policy + fmt::Debug + Send {
-    /// Returns a copy with a state of its own.
-    fn boxed_clone(&self) -> Box<dyn ProgramPolicy>;
-}
+/// Defines the types by which a program supplies parts of one kind: the trait of its objects, the factory as part of a
+/// configuration, and the object of one queue pair, to which all calls go.
+macro_rules! supplied {
+    ($kind:literal, $trait:ident by $make:ident: $program:ident, $factory:ident, $external:ident, $methods:ident) => {
+        #[doc = concat!("A ", $kind, " of the program. Everything that implements [`", stringify!($trait), "`] and can be cloned and \
+                        sent to another thread is one.")]
+        pub trait $program: $trait + core::fmt::Debug + Send {
+            /// Returns a copy with a state of its own.
+            fn boxed_clone(&self) -> alloc::boxed::Box<dyn $program>;
+        }
 
-impl<P: Policy + fmt::Debug + Clone + Send + 'static> ProgramPolicy for P {
-    fn boxed_clone(&self) -> Box<dyn ProgramPolicy> {
-        Box::new(self.clone())
-    }
-}
+        impl<P: $trait + core::fmt::Debug + Clone + Send + 'static> $program for P {
+            fn boxed_clone(&self) -> alloc::boxed::Box<dyn $program> {
+                alloc::boxed::Box::new(self.clone())
+            }
+        }
 
-/// A factory of policies, as part of a configuration. Two are equal if they are the same instance.
-#[derive(Clone, Debug)]
-pub struct PolicyFactory(Arc<dyn MakePolicy>);
+        #[doc = concat!("A factory of a program's ", $kind, ", as part of a configuration. Two are equal if they are the same instance.")]
+        #[derive(Clone, Debug)]
+        pub struct $factory(alloc::sync::Arc<dyn $make>);
+
+        impl $factory {
+            /// Wraps `factory`.
+            pub fn new(factory: alloc::sync::Arc<dyn $make>) -> Self {
+                $factory(factory)
+            }
+            /// Returns the name in results.
+            pub fn name(&self) -> &str {
+                self.0.name()
+            }
+            /// Returns no error: the crate knows no parameter of the program's.
+            pub fn validate(&self) -> Result<(), $crate::ConfigError> {
+                Ok(())
+            }
+        }
+
+        impl PartialEq for $factory {
+            fn eq(&self, other: &Self) -> bool {
+                alloc::sync::Arc::ptr_eq(&self.0, &other.0)
+            }
+        }
+
+        #[doc = concat!("A queue pair's ", $kind, " that a [`", stringify!($factory), "`] has created.")]
+        #[derive(Debug)]
+        pub struct $external(alloc::boxed::Box<dyn $program>);
+
+        impl Clone for $external {
+            fn clone(&self) -> Self {
+                $external(self.0.boxed_clone())
+            }
+        }
+
+        impl $trait for $external {
+            $crate::forwards!({ 0 } $methods);
+        }
+    };
+}
+pub(crate) use supplied;
+
+supplied!("policy", Policy by MakePolicy: ProgramPolicy, PolicyFactory, ExternalPolicy, policy);
 
 impl PolicyFactory {
-    /// Wraps `factory`.
-    pub fn new(factory: Arc<dyn MakePolicy>) -> Self {
-        PolicyFactory(factory)
-    }
-    /// Returns the name in results.
-    pub fn name(&self) -> &str {
-        self.0.name()
-    }
-    /// Returns no error: the crate knows no parameter of the program's.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        Ok(())
-    }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> ExternalPolicy {
         ExternalPolicy(self.0.make(env, rng))
-    }
-}
-
-impl PartialEq for PolicyFactory {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
@@ -71,25 +97,12 @@ impl AsFluid for PolicyFactory {
     }
 }
 
-/// A queue pair's policy that a [`PolicyFactory`] has created.
-#[derive(Debug)]
-pub struct ExternalPolicy(Box<dyn ProgramPolicy>);
-
-impl Clone for ExternalPolicy {
-    fn clone(&self) -> Self {
-        ExternalPolicy(self.0.boxed_clone())
-    }
-}
-
-impl Policy for ExternalPolicy {
-    crate::forwards!({ 0 } policy);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Scenario, random_operations};
+    use crate::testing::assert_alike;
     use crate::{PolicyConfig, schemes};
+    use alloc::sync::Arc;
 
     /// Supplies policies of this crate.
     #[derive(Debug)]
@@ -107,27 +120,13 @@ mod tests {
         }
     }
 
-    /// A policy behaves the same if it is supplied: every scenario of the test bench has the same result, and random
-    /// operations break no invariant.
     #[test]
-    fn supplied_parts_are_called_as_built_in_ones() {
+    fn supplied_policies_are_called_as_built_in_ones() {
         for info in schemes() {
             let own = (info.make)().policy;
             let supplied = PolicyConfig::Supplied(PolicyFactory::new(Arc::new(Own(own.clone()))));
-            assert_eq!((supplied.validate(), supplied.as_fluid()), (Ok(()), own.as_fluid()));
-            for (situation, scenario) in Scenario::all() {
-                let outcome = |policy: &PolicyConfig| {
-                    let report = scenario.run(|env, rng| policy.build(env, rng));
-                    let sender = |sender: &crate::testing::SenderReport| {
-                        (sender.sent.clone(), sender.retransmitted, sender.marked, sender.done_at)
-                    };
-                    report.senders.iter().map(sender).collect::<alloc::vec::Vec<_>>()
-                };
-                assert_eq!(outcome(&supplied), outcome(&own), "{}, {situation}", info.name);
-            }
-            for seed in 0..2 {
-                random_operations(seed, 500, &Scenario::steady().env, |env, rng| supplied.build(env, rng));
-            }
+            assert_eq!(supplied.as_fluid(), own.as_fluid());
+            assert_alike(info.name, &supplied, &own);
         }
     }
 }

@@ -127,7 +127,7 @@ impl RunResult {
         })
         .map_err(|e| output_error(&e))
     }
-    /// Returns the table that `pathweave run` prints.
+    /// Returns the tables that `pathweave run --all` prints.
     fn __str__(&self) -> String {
         pathweave_report::summary_table(&self.summary)
     }
@@ -137,7 +137,7 @@ impl RunResult {
     }
 }
 
-/// Returns the table that `pathweave compare` prints. Ratios are relative to the first run.
+/// Returns the tables that `pathweave compare --all` prints. Ratios are relative to the first run.
 #[pyfunction]
 pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
     pathweave_report::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())

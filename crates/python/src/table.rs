@@ -34,14 +34,14 @@ impl Table {
         let (mut fields, mut arrays) = (Vec::new(), Vec::new());
         for column in columns {
             let array = array(run, column, rows)?;
-            let described = [("unit", column.unit), ("meaning", column.meaning)];
+            let described = [("unit", column.unit()), ("meaning", column.meaning)];
             let described = described.map(|(key, text)| (key.to_owned(), text.to_owned()));
             let field = Field::new(column.name, array.data_type().clone(), column.nullable);
             fields.push(field.with_metadata(HashMap::from(described)));
             arrays.push(array);
         }
         let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)?;
-        let columns = columns.iter().map(|column| (column.name, column.unit, column.meaning)).collect();
+        let columns = columns.iter().map(|column| (column.name, column.unit(), column.meaning)).collect();
         Ok(Table { batch, columns })
     }
 }

@@ -4,6 +4,7 @@
 mod activities;
 mod arrivals;
 mod collectives;
+mod colours;
 mod columns;
 mod columns_of_jobs;
 mod columns_of_waits;
@@ -31,6 +32,7 @@ mod waits;
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
 pub use arrivals::Arrivals;
 pub use collectives::{CollectiveRecord, collectives};
+pub use colours::{SCHEME_COLOURS, scheme_colours};
 pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, ROWS_A_GROUP, SERIES};
 pub use columns_of_jobs::{COLLECTIVES, CRITICAL, LAYERS};
 pub use columns_of_waits::WAITS;

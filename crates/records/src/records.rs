@@ -228,7 +228,7 @@ impl RunInfo {
 named_enum! {
     /// Model of the traffic of a run.
     #[derive(Default, serde::Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(schemars::JsonSchema)]
     Fidelity {
         /// Every packet is simulated.
         #[default] Packet = "packet",
@@ -240,7 +240,7 @@ named_enum! {
 named_enum! {
     /// Role of a workload group in the run.
     #[derive(Default, serde::Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(schemars::JsonSchema)]
     Role {
         /// The group is measured. The run ends when the foreground is done.
         #[default] Foreground = "foreground",
@@ -273,10 +273,10 @@ named_enum! {
 macro_rules! flow_record {
     (
         $( $_first:ident {
-            $( $first:ident { $first_type:ty, $_fu:literal, $first_meaning:literal $(, $_fo:literal)? } )*
+            $( $first:ident { $first_type:ty, $first_meaning:literal $(, $_fo:literal)? } )*
         } )*;
         $_second:ident {
-            $( $second:ident { $second_type:ty, $_su:literal, $second_meaning:literal $(, $_so:literal)? } )*
+            $( $second:ident { $second_type:ty, $second_meaning:literal $(, $_so:literal)? } )*
         }
     ) => {
         /// One flow: a message from a host to another.

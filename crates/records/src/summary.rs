@@ -146,10 +146,10 @@ described! {
 macro_rules! flow_summary {
     (
         $( $_first:ident {
-            $( $first:ident { $_ft:tt, $_fu:literal, $first_meaning:literal $(, $_fo:literal)? } )*
+            $( $first:ident { $_ft:tt, $first_meaning:literal $(, $_fo:literal)? } )*
         } )*;
         $_second:ident {
-            $( $second:ident { $_st:tt, $_su:literal, $second_meaning:literal $(, $_so:literal)? } )*
+            $( $second:ident { $_st:tt, $second_meaning:literal $(, $_so:literal)? } )*
         }
     ) => {
         described! {

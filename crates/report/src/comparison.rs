@@ -45,6 +45,13 @@ pub struct Place {
     pub spurious_timeouts: Option<u64>,
 }
 
+impl Place {
+    /// Returns the index of the run among those that were judged.
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+}
+
 impl Verdict {
     /// Judges runs by job time, or by P99 of the slowdown if one of them has no jobs.
     ///
@@ -85,7 +92,11 @@ impl Verdict {
 
     /// Returns a line for each run, best first, with every figure of tables. `runs` are the runs that were judged.
     pub fn csv(&self, runs: &[&Summary]) -> String {
-        let mut head = "place,run,measure,value,over_best,unfinished_flows".to_owned();
+        let value = match self.measure {
+            Measure::JobTime => "value_ns",
+            Measure::TailSlowdown => "value",
+        };
+        let mut head = format!("place,run,measure,{value},over_best,unfinished_flows");
         let groups = self.order.first().map_or(&[][..], |first| &first.jobs);
         for group in groups {
             head += &format!(",{}", quoted(&format!("job_time_{}_ns", group.group)));
@@ -171,7 +182,7 @@ mod tests {
         let lines: Vec<&str> = csv.lines().collect();
         assert!(
             lines[0].starts_with(
-                "place,run,measure,value,over_best,unfinished_flows,job_time_a_ns,\"job_time_b, c_ns\",flows,"
+                "place,run,measure,value_ns,over_best,unfinished_flows,job_time_a_ns,\"job_time_b, c_ns\",flows,"
             ),
             "{csv}"
         );

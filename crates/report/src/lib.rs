@@ -18,9 +18,10 @@
 //! ```
 
 mod blocks;
+mod brief;
 pub mod chart;
-mod colours;
 mod comparison;
+mod diff;
 mod differences;
 mod estimate;
 mod explain;
@@ -40,8 +41,9 @@ mod student;
 mod template;
 mod text;
 
-pub use colours::{SCHEME_COLOURS, scheme_colours};
+pub use brief::{brief_comparison, brief_run};
 pub use comparison::{COMPARISON_FILE, Place, Verdict};
+pub use diff::{Diff, DiffError, ResultDifference, SettingDifference, Side, diff};
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
@@ -51,7 +53,8 @@ pub use frame::{DataFrame, Series};
 pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};
 pub use overview::{SchemeComparison, html as landing_html, sentence, unlike_idle_times};
 pub use parquet_file::{RunTable, table_bytes};
+pub use pathweave_records::{SCHEME_COLOURS, scheme_colours};
 pub use progress::{PROGRESS_FILE, Progress, ProgressPoint, RunProgress};
-pub use report::html as report_html;
+pub use report::{html as report_html, run_in_words};
 pub use template::{escape, fill as fill_page, plain_page, script_json};
 pub use text::{comparison_table, differences_table, summary_table};

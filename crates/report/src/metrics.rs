@@ -70,7 +70,7 @@ pub fn figures(summary: &Summary) -> Vec<Figure> {
 }
 
 /// Returns the column name of a figure, from its label and unit.
-fn name(label: &str, quantity: Quantity) -> String {
+pub(crate) fn name(label: &str, quantity: Quantity) -> String {
     let lower = label.to_lowercase();
     let words = lower.split(|c: char| !c.is_ascii_alphanumeric() && !".'".contains(c));
     let words: Vec<String> = words.filter(|w| !w.is_empty()).map(|w| w.replace(['.', '\''], "")).collect();

@@ -5,6 +5,7 @@ use pathweave_topo::{presets as topology_presets, topologies};
 use pathweave_workload::{builtin_cdfs, builtin_simai, workloads};
 use serde::Serialize;
 
+pub use crate::named::{collectives, controls, faults, hardware, models, pickers, switching, transports};
 use crate::text::value_of;
 
 /// Named item that a scenario can use.

@@ -6,31 +6,16 @@ use std::collections::BTreeSet;
 use pathweave_fabric::config::{SwitchConfig, Thresholds};
 use pathweave_policy::cc::CcConfig;
 use pathweave_policy::fluid::ControlModel;
-use pathweave_policy::{
-    CnpMode, DatagramConfig, DlbfConfig, OnSwitch, PolicyConfig, Ports, Recovery, Reordering, ReportPolicy,
-    Scheme, Service, SplitConfig, UdmpConfig, UdmpVariant,
-};
+use pathweave_policy::{PolicyConfig, Scheme, Service, SplitConfig};
 use pathweave_sim::nic::SideRoute;
 use pathweave_sim::{place_of, switch_classes};
 use pathweave_topo::{RoutingConfig, Topology};
-use pathweave_units::{Bytes, Duration, Rate};
+use pathweave_units::{Bytes, Rate};
 use pathweave_workload::{MessageConnections, MessageGraph};
 use serde::Serialize;
 
 use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
 use crate::text::value_of;
-
-/// Fields of UDMP that do not exist in the published algorithm.
-const REPAIRED: [&str; 8] = [
-    "queue_target_rtts",
-    "queue_gain",
-    "increase_step",
-    "step_limit",
-    "pool_bdp",
-    "idle_pool_bdp",
-    "inflight_bdp",
-    "near",
-];
 
 /// Returns a note, with the reason, for each setting that differs from its default and has no effect.
 pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGraph) -> Vec<String> {
@@ -217,68 +202,20 @@ impl Notes {
     }
 
     fn of_scheme(&mut self, path: &str, scheme: &Scheme) {
-        let within = |below: &str| format!("{path}.{below}");
-        if let Service::Datagram(datagrams) = &scheme.service {
-            let why = "datagrams are not acknowledged one by one; service.repair decides their repair";
-            if scheme.acks.every_packets != 1 {
-                self.add(&within("acks"), &["every_packets"], why);
-            }
-            if scheme.acks.every_bytes.is_some() {
-                self.add(&within("acks"), &["every_bytes"], why);
-            }
-            if scheme.recovery != Recovery::GoBackN {
-                self.add(path, &["recovery"], why);
-            }
-            if scheme.ports == Ports::Distinct {
-                self.add(path, &["ports"], "a datagram queue pair has the same ports for all its peers");
-            }
-            let split = match &scheme.policy {
-                PolicyConfig::Split(SplitConfig { cc, .. }) => Some(cc),
-                _ => None,
-            };
-            if !matches!(split, Some(CcConfig::Dcqcn(_))) {
-                let why = "without congestion control \"dcqcn\" no sender is notified of marks";
-                if scheme.cnp.mode != CnpMode::Off {
-                    self.add(&within("cnp"), &["mode"], why);
-                }
-                if datagrams.slows != DatagramConfig::default().slows {
-                    self.add(&within("service"), &["slows"], why);
-                }
-            }
-        } else if scheme.acks.every_packets != 1 && scheme.acks.every_bytes.is_some() {
-            self.add(&within("acks"), &["every_packets"], "bytes count where acks.every_bytes is given");
-        }
-        if scheme.cnp.mode == CnpMode::Off && scheme.cnp.interval > Duration::ZERO {
-            self.add(&within("cnp"), &["interval"], "cnp.mode is \"off\"");
-        }
         let every = scheme.acks.every_packets;
-        if every > 1 && matches!(scheme.policy, PolicyConfig::Udmp(_) | PolicyConfig::Mprdma(_)) {
+        if every != 1 && scheme.acks.every_bytes.is_some() {
+            let why = "bytes count where acks.every_bytes is given";
+            self.add(&format!("{path}.acks"), &["every_packets"], why);
+        }
+        let clocked = matches!(
+            scheme.policy,
+            PolicyConfig::Udmp(_) | PolicyConfig::UdmpPublished(_) | PolicyConfig::Mprdma(_)
+        );
+        if every > 1 && clocked {
             self.0.push(format!(
                 "{path}.acks.every_packets is {every}: the policy sends a packet for each acknowledgement \
                  that arrives, so fewer acknowledgements slow it down; expected 1"
             ));
-        }
-        if let PolicyConfig::Dlbf(DlbfConfig { on_switch: OnSwitch::Wait, gap_margin, .. }) = &scheme.policy {
-            let why = "policy.on_switch is \"wait\": nothing is copied";
-            if *gap_margin != DlbfConfig::default().gap_margin {
-                self.add(&within("policy"), &["gap_margin"], why);
-            }
-            let usual = ReportPolicy::default().copy_marks;
-            if matches!(&scheme.reordering, Reordering::Reported(report) if report.copy_marks != usual) {
-                self.add(&within("reordering"), &["copy_marks"], why);
-            }
-        }
-        if let PolicyConfig::Udmp(udmp) = &scheme.policy {
-            let changed = changed(udmp, &UdmpConfig::default());
-            let (others, why): (&[&str], _) = match udmp.variant {
-                UdmpVariant::Published => (&REPAIRED, "variant \"published\" does not have this parameter"),
-                UdmpVariant::Repaired => {
-                    (&["kick_after"], "variant \"repaired\" does not have this parameter")
-                }
-            };
-            let idle: Vec<&str> =
-                others.iter().copied().filter(|other| changed.iter().any(|it| it == other)).collect();
-            self.add(&within("policy"), &idle, why);
         }
     }
 }
@@ -349,18 +286,6 @@ mod tests {
     #[test]
     fn ignored_settings_are_reported() {
         let one = |scheme, set: &[&str], note: &str| assert_eq!(notes(scheme, set), [note]);
-        one(
-            "erd",
-            &["scheme.acks.every_packets=4"],
-            "scheme.acks.every_packets has no effect: datagrams are not acknowledged one by one; \
-             service.repair decides their repair",
-        );
-        one(
-            "erd",
-            &["scheme.acks.every_bytes=16KB"],
-            "scheme.acks.every_bytes has no effect: datagrams are not acknowledged one by one; \
-             service.repair decides their repair",
-        );
         for scheme in ["erd", "xrc"] {
             one(
                 scheme,
@@ -390,16 +315,6 @@ mod tests {
             "rps",
             &["switch.pfc.enabled=false", "switch.pfc.alpha=0.5"],
             "switch.pfc.alpha has no effect: switch.pfc.enabled is false",
-        );
-        one(
-            "dlbf-wait",
-            &["scheme.policy.gap_margin=1us"],
-            "scheme.policy.gap_margin has no effect: policy.on_switch is \"wait\": nothing is copied",
-        );
-        one(
-            "udmp-published",
-            &["scheme.policy.near=0.1"],
-            "scheme.policy.near has no effect: variant \"published\" does not have this parameter",
         );
         one(
             "udmp",

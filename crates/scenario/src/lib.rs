@@ -17,6 +17,7 @@ mod latency;
 mod load;
 mod memory;
 mod model;
+mod named;
 pub mod nccl;
 mod outside_check;
 mod pools;

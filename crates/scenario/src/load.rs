@@ -1,7 +1,7 @@
 //! Loading of a scenario from a file and the command line.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::expand::{DEFAULT_SCHEME, expand};
 use crate::model::Scenario;
@@ -10,6 +10,9 @@ use crate::text::shape::SchemaCheck;
 use crate::text::{
     Diagnostic, Diagnostics, Document, FieldPath, Node, Setting, Source, Value, parse_document, read_document,
 };
+
+/// The shape of a complete scenario, which is derived once: it takes as long as the rest of loading.
+static SCENARIO: LazyLock<SchemaCheck> = LazyLock::new(SchemaCheck::for_type::<Scenario>);
 
 /// Changes to a scenario from outside its file, applied in this order.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -145,7 +148,7 @@ impl Loaded {
         expand(&mut tree, &mut found);
         // An unknown name leaves a value behind whose shape would be reported a second time.
         let reported: Vec<String> = found.iter().map(|finding| finding.field.to_string()).collect();
-        let shape = SchemaCheck::for_type::<Scenario>().check(&tree);
+        let shape = SCENARIO.check(&tree);
         found.extend(shape.into_iter().filter(|finding| !is_already_reported(&finding.field, &reported)));
         Diagnostics::check(found)?;
         let scenario: Scenario = deserialise(&tree)?;
@@ -262,6 +265,22 @@ mod tests {
             let said = format!("{what} is set beside --schemes");
             assert!(why.contains(&said) && why.contains("scheme.FIELD=VALUE"), "{why}");
         }
+    }
+
+    /// Fields of former versions are answered with what has taken their place.
+    #[test]
+    fn former_fields_are_answered_with_their_new_names() {
+        for (scheme, set, answer) in [
+            ("ecmp", "scheme.cnp.mode=off", "the field is now called `kind`"),
+            ("udmp", "scheme.policy.variant=published", "`kind = \"udmp_published\"`"),
+            ("dlbf", "scheme.policy.gap_margin=1us", "no delay is added to DLBF's gaps"),
+            ("dlbf", "scheme.reordering.copy_marks=notify", "never cause a notification"),
+        ] {
+            let why = loaded(scheme, &[set]).expect_err("a former field").to_string();
+            assert!(why.contains("unknown field") && why.contains(answer), "{why}");
+        }
+        let why = loaded("weave", &["scheme.cnp.interval=1us"]).expect_err("there are no notifications");
+        assert!(why.to_string().contains("unknown field `interval` in `scheme.cnp`"), "{why}");
     }
 
     /// Settings of a scheme belong to that scheme; a later scheme inherits nothing from an earlier one.

@@ -299,13 +299,7 @@ mod tests {
 
     #[test]
     fn blocks_by_hand() {
-        let segment = Segment {
-            dst_qp: QpNum(3),
-            src_qp: QpNum(4),
-            path: PathId(0),
-            pull_target: None,
-            body: Body::Cnp,
-        };
+        let segment = Segment::new(QpNum(3), QpNum(4), PathId(0), Body::Cnp);
         let arrival = |to, at| Arrival {
             at: Time::from_ps(at),
             from: HostId(9),

@@ -15,10 +15,8 @@ use crate::nic::{NicConfig, SideChannelConfig};
 const LARGEST_MTU: Bytes = Bytes::new(9_000);
 
 /// Packets: size, headers, and retransmission.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct NetworkConfig {
     /// Headers that count on the wire: "rocev2" (default) for RoCEv2 over Ethernet, or "ns3" for the headers of the
     /// ns-3 RDMA simulators, for comparison with their results.
@@ -27,7 +25,7 @@ pub struct NetworkConfig {
     /// bytes. "anchors" lists the few switches that determine the route, 4 bytes each. "hops" lists the port at every
     /// switch, 2 bytes each. "segments" lists every anchor with 16 bytes, as in SRv6. Each list has 8 more bytes of
     /// header. Default "hops", or "none" with `framing = "ns3"`.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub source_route: Option<RouteBytes>,
     /// Payload of a full packet, 256 B to 9000 B. Default 4096 B, the largest MTU of InfiniBand verbs.
     pub mtu: Bytes,
@@ -37,17 +35,17 @@ pub struct NetworkConfig {
     pub retransmission: RetransmissionConfig,
     /// Costs of NICs and hosts besides the link: queue-pair contexts, PCIe, cores. Default: absent, and they take no
     /// time.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nic: Option<NicConfig>,
     /// Reliable side channel of datagram queue pairs.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_default"))]
+    #[serde(skip_serializing_if = "is_default")]
     pub side_channel: SideChannelConfig,
     /// Time until a host knows that a task has ended at another host. The receiver of a message knows of its delivery
     /// at once, the sender with the acknowledgement of its last byte. A task at any other host that waits for the
     /// message begins this much later, and so does a task that waits for a barrier. At least the delay of the
     /// shortest link. Default 1 us (ours: about a small message within a data centre), or the delay of the shortest
     /// link if that is longer.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_notification: Option<Duration>,
 }
 
@@ -96,10 +94,10 @@ impl NetworkConfig {
 }
 
 /// Verb with which messages are posted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verb {
     /// One-sided WRITE.
     #[default]
@@ -110,43 +108,41 @@ pub enum Verb {
 
 /// End, fidelity and execution of the run. The run ends when every foreground message is delivered and acknowledged
 /// or has failed, or earlier at one of the limits below.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct RunConfig {
     /// Granularity of the simulation: "packet" (default) simulates every packet. "flow" simulates messages as fluids
     /// that share links, in a fraction of the time; docs/flow-fidelity.md states its error.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_default"))]
+    #[serde(skip_serializing_if = "is_default")]
     pub fidelity: Fidelity,
     /// Check of a flow simulation against packets of its beginning. "auto" (default) measures a run that shows signs
     /// of being outside of the model, for some tenths of a second, and reports whether it is. "prefix" measures every
     /// run for some seconds: one number is fitted on half of the messages, and the label states the error on the
     /// others. "off" measures none.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_default"))]
+    #[serde(skip_serializing_if = "is_default")]
     pub calibrate: Calibrate,
     /// Folding of equivalent ranks in a flow simulation of a collective or training job ("collective", "simai",
     /// "transformer"). Ranks that the network and the job treat alike are simulated once. "auto" (default) folds jobs
     /// of more than 4 million messages and computations. "always" folds every job and is an error where no ranks are
     /// alike; "never" folds none. Needs a single workload without stragglers or faults, and a scheme that spreads its
     /// packets.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "is_default"))]
+    #[serde(skip_serializing_if = "is_default")]
     pub fold: Fold,
     /// Simulated time at which the run ends, even if work is left. Above 0. Default: no limit.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub until: Option<Duration>,
     /// Number of simulator events after which the run ends. The run completes the window (2us at most) in which it
     /// reaches the number. At least 1. Default: no limit.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_events: Option<u64>,
     /// Number of parallel threads, 1 to 1024. Has no influence on results. Default: as many as the command sets, or
     /// as there are cores and enough hosts for, with at least 64 hosts a thread.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<u16>,
     /// File that assigns each node to a part of the run, for threads and ranks. Each line has the name of a node and
     /// the number of its part, from 0. A host that is not listed belongs to the part of its switch. Has no influence
     /// on results. Default: by the topology.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub partition: Option<PathBuf>,
     /// Verification that every byte of every message is delivered exactly once. A violation stops the run with an
     /// internal error. Costs time and memory. Default false.
@@ -167,10 +163,10 @@ impl RunConfig {
 }
 
 /// Check of a flow simulation against packets.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Calibrate {
     /// Check runs that show signs of being outside of the model.
     #[default]
@@ -182,10 +178,10 @@ pub enum Calibrate {
 }
 
 /// Folding of equivalent ranks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fold {
     /// Fold large jobs.
     #[default]
@@ -197,10 +193,8 @@ pub enum Fold {
 }
 
 /// Observations recorded beyond one record for each flow, job and link.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct ObserveConfig {
     /// Time between samples of queues, links and hosts. It doubles whenever there are more than `max_samples`
     /// instants. Default 5 us; 0s disables samples.
@@ -218,12 +212,12 @@ pub struct ObserveConfig {
     /// Numbers of further messages that are followed over time, as in column `flow` of flows.parquet. The numbers are
     /// the same in each run of a scenario. `flows` and `follow` together may select at most 1000 messages. Default:
     /// none.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Vec::is_empty"))]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub follow: Vec<u32>,
     /// Collects statistics of data packets that leave their hosts, written to `summary.json`: the gaps between
     /// packets of a message and, if sources choose paths, the bytes by path length. Does not apply to datagram queue
     /// pairs. Default false.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "std::ops::Not::not"))]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub departures: bool,
 }
 
@@ -270,7 +264,6 @@ fn check(ok: bool, field: &str, value: impl ToString, allowed: &str) -> Option<C
     (!ok).then(|| ConfigError::new(field, value, allowed))
 }
 
-#[cfg(feature = "serde")]
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

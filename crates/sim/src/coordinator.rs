@@ -198,6 +198,10 @@ impl<'a> Coordinator<'a> {
         if self.meeting.is_lead() {
             self.record(notes, &flows);
         }
+        if !self.meeting.several() && self.tap.as_ref().is_some_and(|tap| !tap.needs_more()) {
+            self.tap = None;
+            whole.stop_watching();
+        }
         tells
     }
 

@@ -2,8 +2,8 @@
 
 use std::borrow::Borrow;
 
-use pathweave_units::{Duration, PathId, QpNum, Rate, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, NoticePermission, Operation, RdData, Segment};
+use pathweave_units::{Duration, PathId, QpNum, Rate};
+use pathweave_wire::{Ack, Body, Data, Framing, Operation, RdData, Segment};
 
 use crate::config::Verb;
 use crate::paths::PathProfile;
@@ -18,29 +18,11 @@ fn data_segment(verb: Verb, offset: u32, len: u16, last: bool) -> Segment {
         Verb::Write => Operation::Write,
         Verb::Send => Operation::Send,
     };
-    segment(Body::Data(Data { op, offset, len, last, ..blank_data() }))
-}
-
-fn blank_data() -> Data {
-    Data {
-        psn: 0,
-        msn: 0,
-        receive_index: 0,
-        offset: 0,
-        len: 0,
-        op: Operation::Write,
-        last: false,
-        retransmit: false,
-        ack_request: false,
-        rkey: 0,
-        remote_addr: 0,
-        imm: 0,
-        sent_at: Time::ZERO,
-    }
+    segment(Body::Data(Data { op, offset, len, last, ..Data::EMPTY }))
 }
 
 pub(crate) fn segment(body: Body) -> Segment {
-    Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), pull_target: None, body }
+    Segment::new(QpNum(0), QpNum(0), PathId(0), body)
 }
 
 /// Returns the time from the first bit of a message to its last bit at the receiver, on an otherwise idle network.
@@ -203,17 +185,7 @@ impl Servers {
 
 /// Returns the wire bytes of an acknowledgement.
 pub(crate) fn ack_wire_bytes(framing: Framing) -> u32 {
-    framing.wire_bytes(&segment(Body::Ack(Ack {
-        cumulative: 0,
-        psn: 0,
-        back: 0,
-        sack: 1,
-        echo_sent_at: Time::ZERO,
-        received_at: Time::ZERO,
-        packets: 1,
-        marked: 0,
-        notices: NoticePermission::Welcome,
-    })))
+    framing.wire_bytes(&segment(Body::Ack(Ack { sack: 1, packets: 1, ..Ack::EMPTY })))
 }
 
 #[cfg(test)]

@@ -76,6 +76,8 @@ pub use opening::{full_and_ack_bytes, payload_share};
 pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
 pub use paths::{PathProfile, PathUse, profile};
 pub use pathweave_execution::GroupSpec;
+#[cfg(feature = "hops")]
+pub use pathweave_fabric::Hop;
 pub use pathweave_records::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};
 pub use runner::{RankSimulation, Simulation, run};

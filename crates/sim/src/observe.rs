@@ -126,6 +126,9 @@ pub(crate) struct Notes {
     pub(crate) log: Vec<FabricEvent<Content>>,
     /// Packets that have reached hosts, if a tap observes them.
     pub(crate) seen: Vec<Seen>,
+    /// Packets put on links, if a tap observes them.
+    #[cfg(feature = "hops")]
+    pub(crate) hops: Vec<pathweave_fabric::Hop>,
     /// Steps of barriers that became due at shards other than the first, where barriers are kept.
     pub(crate) barriers: Vec<(Time, Step)>,
 }
@@ -136,6 +139,8 @@ impl Notes {
         self.events.append(&mut other.events);
         self.log.append(&mut other.log);
         self.seen.append(&mut other.seen);
+        #[cfg(feature = "hops")]
+        self.hops.append(&mut other.hops);
         self.barriers.append(&mut other.barriers);
     }
 
@@ -180,7 +185,9 @@ impl Coordinator<'_> {
     /// Adds the events of hosts, and then the log of the fabric, to the record and the digest. `flows` maps the index
     /// of a loss in the log to the flow concerned.
     pub(crate) fn record(&mut self, notes: Notes, flows: &BTreeMap<u32, u32>) {
-        let Notes { mut events, log, seen, .. } = notes;
+        #[cfg(feature = "hops")]
+        let mut hops = notes.hops;
+        let (mut events, log, seen) = (notes.events, notes.log, notes.seen);
         // Hosts are recorded one by one, whichever shard runs them.
         events.sort_by_key(|event| event.node);
         events.into_iter().for_each(|event| self.recorder.events.push(event));
@@ -209,6 +216,11 @@ impl Coordinator<'_> {
             self.recorder.events.push(record);
         }
         if let Some(tap) = &mut self.tap {
+            #[cfg(feature = "hops")]
+            {
+                hops.sort_by_key(|hop| (hop.start, hop.port));
+                hops.iter().for_each(|hop| tap.crossed(hop));
+            }
             show(*tap, seen);
         }
     }
@@ -226,8 +238,19 @@ impl<const C: usize> LockedShards<'_, '_, C> {
             if let Some(seen) = &mut shard.observers.seen {
                 notes.seen.append(seen);
             }
+            #[cfg(feature = "hops")]
+            notes.hops.append(&mut shard.network.fabric.drain_hops());
         }
         notes
+    }
+
+    /// Ends the observation of packets, because the tap needs no more.
+    pub(crate) fn stop_watching(&mut self) {
+        for shard in &mut self.shards {
+            shard.observers.seen = None;
+            #[cfg(feature = "hops")]
+            shard.network.fabric.forget_hops();
+        }
     }
 
     /// Reports lost packets to those of their senders that this process owns. Returns the flows concerned.

@@ -235,7 +235,11 @@ impl<'a, const C: usize> Runner<'a, C> {
 
     fn set_tap(&mut self, tap: &'a mut dyn Tap) {
         self.central.tap = Some(tap);
-        self.shards().for_each(|shard| shard.observers.seen = Some(Vec::new()));
+        self.shards().for_each(|shard| {
+            shard.observers.seen = Some(Vec::new());
+            #[cfg(feature = "hops")]
+            shard.network.fabric.record_hops();
+        });
     }
 
     fn try_out(mut self) {

@@ -140,14 +140,12 @@ pub enum RouteChoice {
 }
 
 /// Scheme under the name that results use.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
 pub struct NamedScheme {
     /// Name in results. Default: the name of `base`, followed by "*" if any field was changed.
     pub name: String,
     /// The scheme.
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub scheme: Scheme,
 }
 

@@ -53,4 +53,16 @@ pub(crate) fn show(tap: &mut dyn Tap, mut seen: Vec<Seen>) {
 pub trait Tap {
     /// Called for every packet that has arrived.
     fn arrived(&mut self, arrival: &Arrival<'_>);
+
+    /// Returns false once the tap needs no more packets. It then gets none, and the rest of the run costs nothing.
+    fn needs_more(&self) -> bool {
+        true
+    }
+
+    /// Called for every packet that a port has put on its link, in order of the window in which it did, and of the
+    /// start of transmission within the window.
+    #[cfg(feature = "hops")]
+    fn crossed(&mut self, hop: &pathweave_fabric::Hop) {
+        let _ = hop;
+    }
 }

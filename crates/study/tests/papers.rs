@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pathweave_study::paper::model::{Metric, PlotKind, Series};
+use pathweave_study::paper::model::{Metric, PlotKind};
 use pathweave_study::paper::{Catalogue, Plan, Selection, Size};
 
 #[test]
@@ -18,7 +18,8 @@ fn every_scenario_of_every_paper_resolves_at_its_own_size() {
 }
 
 /// Checks figures in parallel, as the largest take a minute. At full size only the first sweep value is checked: the
-/// others differ in a number only, and generating their messages would take CI minutes.
+/// others differ in a number only, and generating their messages would take CI minutes. Of a heat map, every row is
+/// checked with one scheme, and one row with every scheme.
 fn every_scenario_resolves(size: Size) {
     let catalogue = &Catalogue::embedded();
     let figures_of = |name| catalogue.paper(name).unwrap_or_else(|why| panic!("{why}")).figures;
@@ -41,23 +42,35 @@ fn every_scenario_resolves(size: Size) {
 
 fn resolves(catalogue: &Catalogue, name: &str, id: &str, size: Size) {
     let mut paper = catalogue.paper(name).unwrap_or_else(|why| panic!("{why}"));
-    for file in paper.figures.iter_mut().map(|figure| &mut figure.file).filter(|_| size == Size::Full) {
-        // Claims and published curves refer to all values, and are checked at the quick size.
-        (file.claim, file.published) = Default::default();
-        file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
-        // Other schemes were checked at the quick size. They matter here only if some panels leave them out, or if
-        // they come with settings.
-        let left_out: Vec<String> = file.panel.iter().flat_map(|panel| panel.without.clone()).collect();
+    let mut rows_only = Selection { figure: Some(id.to_owned()), ..Selection::default() };
+    let mut columns_only = None;
+    for file in paper.figures.iter_mut().filter(|figure| figure.id == id).map(|figure| &mut figure.file) {
+        // Other schemes matter in a row only if some rows leave them out.
+        let left_out = file.panel.iter().flat_map(|panel| panel.without.clone());
         let first = file.series[0].name.clone();
-        let rows = file.plot.kind == PlotKind::HeatMap;
-        let matters = |one: &Series| !rows && !one.set.is_empty() || left_out.contains(&one.name);
-        file.series.retain(|one| one.name == first || matters(one));
+        let few: Vec<String> = left_out.chain([first]).collect();
+        if file.plot.kind == PlotKind::HeatMap {
+            let row = file.panel[0].name.clone();
+            columns_only = Some(Selection { panels: vec![row], ..rows_only.clone() });
+            rows_only.series = few.clone();
+        }
+        if size == Size::Full {
+            // Claims and published curves refer to all values, and are checked at the quick size.
+            (file.claim, file.published) = Default::default();
+            file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
+            // Schemes were checked at the quick size. They matter here only if they come with settings.
+            file.series
+                .retain(|one| few.contains(&one.name) || columns_only.is_none() && !one.set.is_empty());
+        }
     }
-    let only = Selection { figure: Some(id.to_owned()), ..Selection::default() };
-    let plan = Plan::new(paper, &only, size, Some(1)).unwrap_or_else(|why| panic!("{name} {id}: {why}"));
-    let [figure] = &plan.figures[..] else { panic!("{name} {id}: {} figures", plan.figures.len()) };
-    let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
-    assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{name} {id}");
+    let selections = [Some(rows_only), columns_only.filter(|_| size == Size::Quick)];
+    for selection in selections.into_iter().flatten() {
+        let plan = Plan::new(paper.clone(), &selection, size, Some(1));
+        let plan = plan.unwrap_or_else(|why| panic!("{name} {id}: {why}"));
+        let [figure] = &plan.figures[..] else { panic!("{name} {id}: {} figures", plan.figures.len()) };
+        let shortened = size == Size::Quick || figure.figure.file.quick.set.is_empty();
+        assert!(shortened || !figure.figure.file.quick.says.is_empty(), "{name} {id}");
+    }
 }
 
 #[test]

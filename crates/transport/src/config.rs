@@ -1,7 +1,7 @@
 //! Configuration of an endpoint and of a queue pair.
 
 use crate::memory::Domain;
-use pathweave_policy::{AckPolicy, CnpMode, CnpPolicy, CreditParams, PathView, Recovery, Reordering};
+use pathweave_policy::{AckPolicy, CnpPolicy, CreditParams, PathView, Recovery, Reordering};
 use pathweave_units::{Duration, HostId};
 use pathweave_wire::Framing;
 
@@ -99,7 +99,7 @@ impl<'a, P> QpConfig<'a, P> {
                 sender_window_packets: None,
             },
             acks: AckPolicy::by_packets(1, Duration::from_us(10)),
-            cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+            cnp: CnpPolicy::Off,
             reordering: Reordering::Silent,
             credit: None,
             rto: RetransmissionConfig::SHORT,
@@ -131,9 +131,8 @@ pub enum LossEvidence {
 /// Retransmission timer. It runs from the last progress of a queue pair, or from the departure of its oldest packet
 /// in flight if that is later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RetransmissionConfig {
     /// Time to the first timeout. Default 4 ms (ConWeave's set-ups): longer than a full 32 MB buffer takes to drain
     /// at 100 Gb/s, so that a late packet in a lossless fabric is not taken for lost. A fabric that drops packets

@@ -13,10 +13,10 @@ macro_rules! counters {
     // The sender's counters of flows become part of the lists.
     (
         [ $($own:tt)* ] @behind [ $($behind:tt)* ] @rare [ $($rare:tt)* ]
-        hot { $($hot:ident { $_ht:tt, $_hu:literal, $hot_doc:literal $(, $_ho:literal)? })* }
-        again { $($again:ident { $_at:tt, $_au:literal, $again_doc:literal $(, $_ao:literal)? })* }
+        hot { $($hot:ident { $_ht:tt, $hot_doc:literal $(, $_ho:literal)? })* }
+        again { $($again:ident { $_at:tt, $again_doc:literal $(, $_ao:literal)? })* }
         elsewhere $_elsewhere:tt;
-        sender { $($sender:ident { $_st:tt, $_su:literal, $sender_doc:literal $(, $_so:literal)? })* }
+        sender { $($sender:ident { $_st:tt, $sender_doc:literal $(, $_so:literal)? })* }
     ) => {
         counters! {
             $(#[doc = $hot_doc] $hot,)* $($own)*

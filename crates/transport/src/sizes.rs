@@ -1,7 +1,7 @@
 //! Wire bytes of the most frequent packets, computed once.
 
-use pathweave_units::{PathId, QpNum, Time};
-use pathweave_wire::{Ack, Body, Data, Framing, NoticePermission, Operation, Segment};
+use pathweave_units::{PathId, QpNum};
+use pathweave_wire::{Ack, Body, Data, Framing, Operation, Segment};
 
 use crate::config::EndpointConfig;
 
@@ -18,37 +18,19 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     pub(crate) fn new(config: &EndpointConfig) -> Self {
-        let ack = Ack {
-            cumulative: 0,
-            psn: 0,
-            back: 0,
-            sack: 0,
-            echo_sent_at: Time::ZERO,
-            received_at: Time::ZERO,
-            packets: 1,
-            marked: 0,
-            notices: NoticePermission::Welcome,
-        };
+        let ack = Ack { packets: 1, ..Ack::EMPTY };
         let middle = |op| {
             Body::Data(Data {
                 psn: 1,
-                msn: 0,
                 offset: u32::from(config.mtu_payload),
                 len: config.mtu_payload,
                 op,
                 last: false,
-                retransmit: false,
-                ack_request: false,
-                rkey: 0,
-                remote_addr: 0,
-                imm: 0,
-                receive_index: 0,
-                sent_at: Time::ZERO,
+                ..Data::EMPTY
             })
         };
         let size = |body| {
-            let segment =
-                Segment { dst_qp: QpNum(0), src_qp: QpNum(0), path: PathId(0), pull_target: None, body };
+            let segment = Segment::new(QpNum(0), QpNum(0), PathId(0), body);
             u16::try_from(config.framing.wire_bytes(&segment))
                 .expect("a packet has at most MAX_MTU_PAYLOAD bytes and headers")
         };
@@ -92,20 +74,14 @@ impl Sizes {
     #[cold]
     fn of_end(framing: Framing, data: &Data) -> u32 {
         let (dst_qp, src_qp) = (QpNum(0), QpNum(0));
-        framing.wire_bytes(&Segment {
-            dst_qp,
-            src_qp,
-            path: PathId(0),
-            pull_target: None,
-            body: Body::Data(*data),
-        })
+        framing.wire_bytes(&Segment::new(dst_qp, src_qp, PathId(0), Body::Data(*data)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_units::HostId;
+    use pathweave_units::{HostId, Time};
 
     /// Compares with the framing itself, which defines the packets that are alike.
     #[test]
@@ -113,24 +89,17 @@ mod tests {
         for framing in [Framing::Rocev2, Framing::Ns3, Framing::Pathweave] {
             let config = EndpointConfig { framing, mtu_payload: 1_003, ..EndpointConfig::new(HostId(0)) };
             let sizes = Sizes::new(&config);
-            let segment = |body| Segment {
-                dst_qp: QpNum(9),
-                src_qp: QpNum(8),
-                path: PathId(7),
-                pull_target: None,
-                body,
-            };
+            let segment = |body| Segment::new(QpNum(9), QpNum(8), PathId(7), body);
             for psn in [0, 1, 1 << 40] {
                 let ack = Ack {
                     cumulative: psn,
                     psn,
-                    back: 0,
                     sack: psn,
                     echo_sent_at: Time::from_ps(psn),
                     received_at: Time::MAX,
                     packets: 3,
                     marked: 2,
-                    notices: NoticePermission::Welcome,
+                    ..Ack::EMPTY
                 };
                 let ack = segment(Body::Ack(ack));
                 assert_eq!(sizes.of_control(framing, &ack), framing.wire_bytes(&ack), "{framing:?}");

@@ -5,8 +5,7 @@ macro_rules! forwardings {
     ($( $(#[$meta:meta])* $kind:ident $name:literal, )*) => {
         /// Choice of a switch among equal-cost next hops.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         pub enum Forwarding { $( $(#[$meta])* #[cfg_attr(feature = "serde", serde(rename = $name))] $kind ),* }
 
         impl Forwarding {

@@ -6,7 +6,7 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(any(test, feature = "schema"))]
+#[cfg(any(test, feature = "serde"))]
 extern crate std;
 
 mod closest_name;

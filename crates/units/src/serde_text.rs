@@ -32,7 +32,7 @@ macro_rules! as_text {
                 deserializer.deserialize_str(Text(PhantomData, $expecting))
             }
         }
-        #[cfg(feature = "schema")]
+        #[cfg(feature = "serde")]
         impl schemars::JsonSchema for $type {
             fn schema_name() -> std::borrow::Cow<'static, str> {
                 stringify!($type).into()

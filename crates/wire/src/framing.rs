@@ -11,9 +11,8 @@ use crate::source_route::RouteForm;
 
 /// Form of source route whose bytes count as part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum RouteBytes {
     /// No bytes, as in the ns-3 simulators, whose switches know routes by other means.
     None,
@@ -47,9 +46,8 @@ const MIN_FRAME_LEN: u32 = 64;
 
 /// Rule by which header bytes of a packet are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Framing {
     /// RoCEv2 over Ethernet as in the standard, the default: preamble and gap 20 bytes, Ethernet 14, IPv4 20, UDP 8,
     /// BTH 12, ICRC 4, FCS 4. RETH takes 16 on the first packet of a WRITE and on READ requests, ImmDt 4 on the last
@@ -156,24 +154,10 @@ mod tests {
     use pathweave_units::{PathId, QpNum, Time};
 
     fn segment(body: Body) -> Segment {
-        Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(0), pull_target: None, body }
+        Segment::new(QpNum(1), QpNum(2), PathId(0), body)
     }
     fn data(op: Operation, offset: u32, len: u16, last: bool) -> Segment {
-        segment(Body::Data(Data {
-            psn: 0,
-            msn: 0,
-            offset,
-            len,
-            op,
-            last,
-            retransmit: false,
-            ack_request: false,
-            rkey: 0,
-            remote_addr: 0,
-            imm: 0,
-            receive_index: 0,
-            sent_at: Time::ZERO,
-        }))
+        segment(Body::Data(Data { offset, len, op, last, ..Data::EMPTY }))
     }
     fn rd(len: u16) -> Segment {
         segment(Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false }))

@@ -4,7 +4,7 @@
 //! RoCEv2 frames with the pathweave extension header. [`Framing`] counts the bytes of each on a link.
 #![no_std]
 
-#[cfg(any(test, feature = "schema"))]
+#[cfg(any(test, feature = "serde"))]
 extern crate std;
 
 mod control;

@@ -90,6 +90,23 @@ pub struct Data {
 }
 
 impl Data {
+    /// Beginning of the first message of a queue pair, a SEND, without payload. Other packets differ in some fields.
+    pub const EMPTY: Self = Data {
+        psn: 0,
+        msn: 0,
+        offset: 0,
+        len: 0,
+        op: Operation::Send,
+        last: false,
+        retransmit: false,
+        ack_request: false,
+        rkey: 0,
+        remote_addr: 0,
+        imm: 0,
+        receive_index: 0,
+        sent_at: Time::ZERO,
+    };
+
     /// Bytes of the WRITE to which the packet belongs. The last packet ends where the message ends; earlier ones have
     /// the length in `imm`.
     #[inline]
@@ -162,6 +179,19 @@ pub struct Ack {
 }
 
 impl Ack {
+    /// Acknowledgement of nothing. Others differ in some fields.
+    pub const EMPTY: Self = Ack {
+        cumulative: 0,
+        psn: 0,
+        back: 0,
+        sack: 0,
+        echo_sent_at: Time::ZERO,
+        received_at: Time::ZERO,
+        packets: 0,
+        marked: 0,
+        notices: NoticePermission::Welcome,
+    };
+
     /// Largest value of [`Ack::back`]: the triggering packet lies within the bitmap.
     pub const MAX_BACK: u8 = 63;
 
@@ -245,6 +275,10 @@ pub enum NackReason {
 }
 
 impl Segment {
+    /// Creates a packet to `dst_qp` from `src_qp`, without a target of credit.
+    pub const fn new(dst_qp: QpNum, src_qp: QpNum, path: PathId, body: Body) -> Self {
+        Segment { dst_qp, src_qp, path, pull_target: None, body }
+    }
     /// Returns the segment that [`Datagram::segment`](crate::Datagram::segment) gives back after
     /// [`emit`](crate::emit).
     ///

@@ -1,8 +1,9 @@
 // A small topology, link by link, on a canvas that can be zoomed, clicked and walked through with the keys.
 import type { Fabric } from "../data";
 import { button, element, resize, tip } from "../dom";
+import { column, exported } from "../export";
 import { show } from "../format";
-import { drawn, on, outages, run, select, shown, state, told } from "../state";
+import { drawn, metrics, on, outages, rowName, run, select, shown, state, told } from "../state";
 import { css, heat } from "../theme";
 import { labels, type Box } from "./labels";
 import { isHost, layout, serverOf, type Half, type ServerBox } from "./layout";
@@ -233,6 +234,10 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): boolean {
   const buttons = element("div", { class: "zoom" }, button("+", () => zoom(1.4), { "aria-label": "Zoom in" }),
     button("−", () => zoom(1 / 1.4), { "aria-label": "Zoom out" }));
   parent.append(element("div", { class: "stage" }, picture, buttons));
+  exported(parent, picture, { name: "Topology", draw, numbers: () => {
+    const { at } = shown(), { title, quantity } = metrics[state.metric];
+    return { head: ["from", "to", "link", column(title, quantity)], rows: g.from.map((from, l) => [g.nodes[from].name, g.nodes[g.to[l]].name, rowName(g, l), at(l)]) };
+  } });
   on("look", draw);
   on("selected", draw);
   draw();

@@ -1,8 +1,9 @@
 // A large topology: a matrix for each tier and direction, a cell a link or the links of neighbours.
 import type { Panel } from "../data";
 import { element, tip } from "../dom";
+import { column, exported } from "../export";
 import { show } from "../format";
-import { drawn, on, panelName, select, shown, told } from "../state";
+import { drawn, metrics, on, panelName, select, shown, state, told } from "../state";
 import { css } from "../theme";
 
 export function matrices(parent: HTMLElement, panels: Panel[], width: number): void {
@@ -30,6 +31,7 @@ function matrix(p: Panel, width: number): HTMLElement {
   const inside = (row: number) => row >= p.first_row && row < p.first_row + p.owners * p.ports;
   const draw = () => {
     const { at, top, colour } = shown();
+    g.clearRect(0, 0, picture.width, picture.height);
     for (let l = 0; l < lines; l++) {
       for (let c = 0; c < columns; c++) {
         g.fillStyle = colour(top > 0 ? at(rowOf(c, l)) / top : 0);
@@ -70,5 +72,11 @@ function matrix(p: Panel, width: number): HTMLElement {
   on("look", draw);
   on("selected", draw);
   draw();
-  return element("figure", {}, element("figcaption", {}, caption), picture);
+  const figure = element("figure", {}, element("figcaption", {}, caption), picture);
+  exported(figure, picture, { name: panelName(p), draw, numbers: () => {
+    const { at } = shown(), { title, quantity } = metrics[state.metric];
+    const cells = Array.from({ length: columns * lines }, (_, i) => [i % columns, Math.floor(i / columns)]);
+    return { head: ["column", "row", column(title, quantity)], rows: cells.map(([c, l]) => [c + 1, l + 1, at(rowOf(c, l))]) };
+  } });
+  return figure;
 }

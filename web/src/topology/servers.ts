@@ -1,8 +1,9 @@
 // Servers: a grid with a column a server and a row a lane (a rail of a plane), and one server with its GPUs, NVLink, NICs and leaves.
 import type { Fabric, Servers } from "../data";
 import { canvas, element, svg, tip } from "../dom";
+import { column as heading, exported } from "../export";
 import { show } from "../format";
-import { drawn, on, select, serversOf, shown, state, told } from "../state";
+import { drawn, metrics, on, select, serversOf, shown, state, told } from "../state";
 import { css, heat } from "../theme";
 
 const columnOf = (s: Servers, server: number): number => Math.floor((server * s.columns) / s.servers);
@@ -107,6 +108,14 @@ function grid(parent: HTMLElement, s: Servers, width: number): void {
   on("selected", draw);
   draw();
   parent.append(element("div", { class: "servers" }, picture));
+  exported(parent, picture, { name: "Servers and lanes", draw, numbers: () => {
+    const { at } = shown(), { title, quantity } = metrics[state.metric], value = (row: number | null) => (row == null ? null : at(row));
+    const rows = Array.from({ length: s.columns }, (_, column) => s.lanes.map((name, lane) => {
+      const cell = cellOf(s, column, lane);
+      return [serversOf(s, column), name, s.leaves[cell], value(s.up[cell]), value(s.down[cell])];
+    }));
+    return { head: ["servers", "lane", "leaf", heading(`${title} up`, quantity), heading(`${title} down`, quantity)], rows: rows.flat() };
+  } });
 }
 
 const brief = (lane: string): string => lane.replace(/plane (\d+)/, "p$1").replace("rail ", "r").replace("port ", ":").replaceAll(", ", " ");
@@ -126,7 +135,16 @@ function one(parent: HTMLElement, g: Fabric, s: Servers, width: number): void {
     number.value = String(state.server);
     words.textContent = described(s, state.server);
     const shares = s.columns < s.servers ? [element("p", { class: "note" }, `Colours are of ${serversOf(s, columnOf(s, state.server))}, which share a column.`)] : [];
-    stage.replaceChildren(...shares, picture(g, s, state.server, width - 30));
+    const drawing = picture(g, s, state.server, width - 30);
+    stage.replaceChildren(...shares, drawing);
+    exported(stage, drawing, { name: `Server ${state.server}`, numbers: () => {
+      const { at } = shown(), { title, quantity } = metrics[state.metric], value = (row: number | null) => (row == null ? null : at(row));
+      const rows = s.lanes.map((name, lane) => {
+        const cell = cellOf(s, columnOf(s, state.server), lane);
+        return [name, s.leaves[cell], value(s.up[cell]), value(s.down[cell])];
+      });
+      return { head: ["lane", "leaf", heading(`${title} up`, quantity), heading(`${title} down`, quantity)], rows };
+    } });
   };
   on("look", draw);
   on("selected", draw);

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use pathweave_records::{RunResult, Summary};
 use pathweave_report::{
-    ResultFolder, SchemeComparison, Verdict, comparison_table, differences_table, sentence, unlike_idle_times,
+    ResultFolder, SchemeComparison, Verdict, brief_comparison, comparison_table, differences_table, sentence,
+    unlike_idle_times,
 };
 use pathweave_scenario::{Changes, Loaded, Prepared, Records};
 use pathweave_sim::{SimSpec, Tap};
@@ -50,6 +51,9 @@ pub(crate) struct CompareArgs {
         next_help_heading = "Files for other programs, one per run; the scheme is inserted before the extension"
     )]
     pub(crate) traces: TraceArgs,
+    /// Print every figure, not only the table of the most important ones
+    #[arg(long, conflicts_with_all = ["quiet", "json"], help_heading = "Options")]
+    pub(crate) all: bool,
     #[command(flatten, next_help_heading = "Options")]
     pub(crate) talk: OutputOptions,
 }
@@ -73,7 +77,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
     let name = if comparisons.len() == 1 { comparisons[0].name.as_str() } else { "comparison" };
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
-    let heading = Heading { title: "Comparison", description: "", tells: TerminalOutput::Tables };
+    let tells = if args.all { TerminalOutput::Tables } else { TerminalOutput::Brief };
+    let heading = Heading { title: "Comparison", description: "", tells };
     run_comparisons(&comparisons, &target, args.cores, &args.traces, &args.talk, &heading)
 }
 
@@ -118,6 +123,8 @@ pub(crate) struct Heading<'a> {
 pub(crate) enum TerminalOutput {
     /// All figures.
     Tables,
+    /// One table of the most important figures.
+    Brief,
     /// One sentence for each comparison.
     Sentences,
 }
@@ -328,13 +335,24 @@ impl<'a> Page<'a> {
         self.runs.iter().map(|(_, summary)| *summary).collect()
     }
 
+    fn verdict(&self) -> String {
+        let name = &self.comparison.name;
+        terminal::wrapped(&format!("{name}: {}", Verdict::of(&self.summaries()).sentence), "", "  ")
+    }
+
     fn tables(&self) -> String {
         let infos: Vec<_> = self.runs.iter().map(|(run, _)| &run.info).collect();
-        let (name, table) = (&self.comparison.name, comparison_table(&self.summaries()));
+        let table = comparison_table(&self.summaries());
         let runs: Vec<_> = self.runs.iter().map(|(run, _)| *run).collect();
-        let verdict =
-            terminal::wrapped(&format!("{name}: {}", Verdict::of(&self.summaries()).sentence), "", "  ");
-        format!("{verdict}\n{table}{}{}\n", unlike_idle_times(&runs), differences_table(&infos))
+        let (idle, differences) = (unlike_idle_times(&runs), differences_table(&infos));
+        format!("{}\n{table}{idle}{differences}\n", self.verdict())
+    }
+
+    fn brief(&self) -> String {
+        let infos: Vec<_> = self.runs.iter().map(|(run, _)| &run.info).collect();
+        let table = brief_comparison(&self.summaries(), &infos);
+        let runs: Vec<_> = self.runs.iter().map(|(run, _)| *run).collect();
+        format!("{}\n{table}{}{}\n", self.verdict(), unlike_idle_times(&runs), super::MORE)
     }
 }
 
@@ -357,6 +375,7 @@ fn show(pages: &[Page<'_>], target: &Path, several: bool, talk: &OutputOptions, 
     for page in pages.iter().filter(|_| !talk.quiet) {
         terminal::out(&match tells {
             TerminalOutput::Tables => page.tables(),
+            TerminalOutput::Brief => page.brief(),
             TerminalOutput::Sentences => {
                 format!("{}\n\n", terminal::wrapped(&sentence(&page.situation()), "", "  "))
             }

@@ -24,7 +24,7 @@ pub(crate) struct ListArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct ShowArgs {
-    /// Name of a scheme, topology, workload or preset
+    /// Name of a scheme, topology, workload, preset, congestion control, picker, fault, model, GPU, ...
     #[arg(value_parser = Names(all_names), hide_possible_values = true)]
     pub(crate) name: String,
     /// Print the entry as JSON
@@ -41,8 +41,24 @@ pub(crate) enum ListKind {
     Topologies,
     /// Kinds of workload
     Workloads,
-    /// Topologies of published evaluations
+    /// Topologies of published evaluations, and parameters of DCQCN
     Presets,
+    /// Congestion controls
+    Controls,
+    /// Path pickers, and policies that decide rate and path together
+    Pickers,
+    /// Loss recoveries, services of queue pairs, and other parts of schemes
+    Transports,
+    /// Load balancing of switches, routing, and chips of switches
+    Switching,
+    /// Faults, and delays of computations
+    Faults,
+    /// Models that are trained
+    Models,
+    /// GPUs, CPUs and scale-up networks
+    Hardware,
+    /// Collectives and their algorithms
+    Collectives,
 }
 
 impl ListKind {
@@ -52,6 +68,14 @@ impl ListKind {
             ListKind::Topologies => catalogue::topology_kinds(),
             ListKind::Workloads => catalogue::workload_kinds(),
             ListKind::Presets => catalogue::presets(),
+            ListKind::Controls => catalogue::controls(),
+            ListKind::Pickers => catalogue::pickers(),
+            ListKind::Transports => catalogue::transports(),
+            ListKind::Switching => catalogue::switching(),
+            ListKind::Faults => catalogue::faults(),
+            ListKind::Models => catalogue::models(),
+            ListKind::Hardware => catalogue::hardware(),
+            ListKind::Collectives => catalogue::collectives(),
         }
     }
 }
@@ -127,7 +151,7 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
         let near = closest_name(&args.name, names.iter().map(String::as_str));
         let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
         return Err(Failure::Input(format!(
-            "no scheme, topology, workload or preset is named \"{}\"{hint} `pathweave list` shows all",
+            "nothing that a scenario can name is called \"{}\"{hint} `pathweave list` shows all kinds",
             args.name
         )));
     }

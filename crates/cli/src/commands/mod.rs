@@ -7,6 +7,7 @@ mod check;
 mod compare;
 mod convert;
 mod demo;
+mod diff;
 mod explain;
 mod fit;
 mod list;
@@ -23,6 +24,7 @@ pub(crate) use check::{CheckArgs, check};
 pub(crate) use compare::{CompareArgs, compare};
 pub(crate) use convert::{ConvertArgs, convert};
 pub(crate) use demo::{DemoArgs, demo};
+pub(crate) use diff::{DiffArgs, diff};
 pub(crate) use explain::{ExplainArgs, explain};
 pub(crate) use fit::{FitArgs, fit};
 pub(crate) use list::{ListArgs, Names, ShowArgs, list, scheme_names, show};
@@ -41,6 +43,9 @@ use pathweave_report::OutputError;
 use pathweave_scenario::Changes;
 
 use crate::failure::Failure;
+
+/// Line below a table that has the most important figures only.
+pub(crate) const MORE: &str = "--all prints every figure.\n";
 
 /// Returns the default result folder of a run or command with this name.
 pub(crate) fn default_folder(name: &str) -> PathBuf {

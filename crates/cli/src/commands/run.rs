@@ -1,7 +1,7 @@
 //! `pathweave run`.
 
 use clap::Args;
-use pathweave_report::{ResultFolder, differences_table, summary_table};
+use pathweave_report::{ResultFolder, brief_run, differences_table, run_in_words, summary_table};
 use pathweave_scenario::{Loaded, Records};
 use pathweave_sim::{Arrival, SimSpec, Tap};
 use std::path::PathBuf;
@@ -36,6 +36,9 @@ pub(crate) struct RunArgs {
     /// Run even if the scenario may need more memory than is available
     #[arg(long)]
     pub(crate) force: bool,
+    /// Print every figure, not only the table of the most important ones
+    #[arg(long, conflicts_with_all = ["quiet", "json"])]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) talk: OutputOptions,
 }
@@ -181,8 +184,7 @@ impl RunOutputs {
             terminal::out(&super::json(&finished.summary));
         } else {
             if !args.talk.quiet {
-                let tables = summary_table(&finished.summary) + &differences_table(&[&finished.run.info]);
-                tell(&format!("{tables}\n"));
+                tell(&tables(finished, args.all));
             }
             tell(&format!("report: {}\n", target.join("report.html").display()));
         }
@@ -191,4 +193,15 @@ impl RunOutputs {
         }
         Ok(finished.outcome())
     }
+}
+
+/// Returns the result in words, and one table or every figure.
+fn tables(finished: &Finished, all: bool) -> String {
+    let Finished { run, summary, .. } = finished;
+    let words = terminal::wrapped(&run_in_words(run, summary), "", "");
+    let tables = match all {
+        true => summary_table(summary) + &differences_table(&[&run.info]),
+        false => brief_run(summary) + super::MORE,
+    };
+    format!("{words}\n{tables}\n")
 }

@@ -1,6 +1,7 @@
 //! Commands that need the real datapath: labs, measurements, the libfabric provider. Excluded without the feature
 //! `datapath`.
 
+mod key;
 mod lab;
 pub(crate) mod nccl;
 mod ofi;
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Perf(Box<perf::PerfArgs>),
     /// Survey the paths to a `pathweave perf server`: round-trip times, losses, marks
     Ping(ping::PingArgs),
+    /// Make the key file of a cluster, or check one
+    Key(key::KeyArgs),
     /// Set up the libfabric provider: shell variables and capabilities
     Ofi(ofi::OfiArgs),
 }
@@ -31,6 +34,7 @@ pub(crate) fn dispatch(command: &Command) -> Result<Outcome, Failure> {
         Command::Lab(args) => lab::lab(args),
         Command::Perf(args) => perf::perf(args),
         Command::Ping(args) => ping::ping(args),
+        Command::Key(args) => key::key(args),
         Command::Ofi(args) => ofi::ofi(args),
     }
 }

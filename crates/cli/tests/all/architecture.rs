@@ -33,6 +33,8 @@ const ARROWS: &[(&str, &[&str])] = &[
         "scenario",
         &["units", "wire", "policy", "transport", "fabric", "topo", "workload", "records", "sim", "flow"],
     ),
+    // The simulator as WebAssembly, for a page.
+    ("browser", &["units", "wire", "topo", "records", "sim", "scenario"]),
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
     // Byte rings in shared memory between processes of one host, whatever the content.
     ("shm", &[]),

@@ -340,3 +340,39 @@ fn runs_beyond_memory_are_refused() {
     let done = lab.run(&[&["run", "small.toml"][..], &huge, &soon].concat());
     assert!(lab.path("forced/summary.json").exists(), "{}", done.err);
 }
+
+#[test]
+fn errors_name_the_kind_of_file() {
+    let lab = Lab::with_small().file("sweep.toml", "scenario = \"small.toml\"\nseed = 3\n");
+    let sweep = lab.run(&["sweep", "sweep.toml"]);
+    assert_eq!(sweep.code, 2);
+    assert!(sweep.err.contains("unknown field `seed` in the sweep file"), "{}", sweep.err);
+    let lab = lab.file("plan.toml", "sed = 3\n");
+    let plan = lab.run(&["plan", "plan.toml"]);
+    assert!(plan.err.contains("unknown field `sed` in the plan file"), "{}", plan.err);
+    let lab = lab.file("other.toml", "sed = 3\n");
+    let run = lab.run(&["run", "other.toml"]);
+    assert!(run.err.contains("unknown field `sed` in the scenario"), "{}", run.err);
+}
+
+#[test]
+fn a_cluster_key_is_made_once_and_checked() {
+    let lab = Lab::new();
+    let made = lab.run(&["key", "c.key"]);
+    assert_eq!(made.code, 0, "{}", made.err);
+    let fingerprint = made.out.split("fingerprint ").nth(1).unwrap()[..8].to_owned();
+    let mode =
+        std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(lab.path("c.key")).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let checked = lab.run(&["key", "c.key", "--check"]);
+    assert_eq!(checked.out, format!("c.key: fingerprint {fingerprint}\n"));
+    let again = lab.run(&["key", "c.key"]);
+    assert_eq!(again.code, 2);
+    assert!(again.err.contains("c.key: the file exists; name a new one"), "{}", again.err);
+    let none = lab.run(&["key", "none.key", "--check"]);
+    assert_eq!((none.code, none.out.as_str()), (2, ""));
+    std::fs::write(lab.path("bad.key"), "12ab\n").unwrap();
+    std::fs::set_permissions(lab.path("bad.key"), std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    assert!(lab.run(&["key", "bad.key", "--check"]).err.contains("bad.key"));
+}

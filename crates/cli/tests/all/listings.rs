@@ -24,6 +24,24 @@ fn lists_are_short_long_and_by_entry() {
         fits(&short);
         assert!(short.len() < long.len() / 2);
     }
+    for (kind, name) in [
+        ("controls", "dcqcn"),
+        ("pickers", "round_robin"),
+        ("transports", "selective_repeat"),
+        ("switching", "conweave"),
+        ("faults", "link-flap"),
+        ("models", "deepseek-v3"),
+        ("hardware", "gb300"),
+        ("collectives", "reduce-scatter"),
+    ] {
+        assert!(kinds.contains(kind), "{kinds}");
+        let short = out(&["list", kind]);
+        assert!(short.contains(&format!("\n  {name}")), "{short}");
+        fits(&short);
+        assert!(out(&["show", name]).contains(&format!("\n  {name}")));
+    }
+    let flap = out(&["show", "link-flap"]);
+    assert!(flap.contains("times (required)  Number of failures"), "{flap}");
     fits(&kinds);
     let short = out(&["list", "schemes"]);
     assert!(short.contains("\n  weave") && !short.contains("policy.kind"), "{short}");

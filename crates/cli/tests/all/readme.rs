@@ -379,3 +379,24 @@ fn the_worked_example_is_the_files_that_are_tested() {
         fs::write(page, text).unwrap();
     }
 }
+
+/// Pages for readers who know nothing of the project: short, and each ends in an answer that a command printed.
+#[test]
+fn pages_for_newcomers_are_short_and_end_in_an_answer() {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let all: Vec<String> = pages().into_iter().filter(|page| page.starts_with("for-")).collect();
+    assert_eq!(all.len(), 4, "{all:?}");
+    for page in all {
+        assert!(readme.contains(&format!("](docs/{page})")), "README.md does not lead to {page}");
+        let text = fs::read_to_string(root().join("docs").join(&page)).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let blocks = blocks(&lines);
+        let answer = blocks.last().expect("a block");
+        let printed = commands(answer).pop().and_then(|command| command.output).unwrap_or_default();
+        assert_eq!((answer.language, answer.note), ("console", "output: written by a test"), "{page}");
+        assert!(printed.len() > 3, "{page} ends in an answer");
+        assert!(lines.len() - (answer.fence + answer.lines.len()) <= 4, "{page}: nothing follows the answer");
+        let words = text.split_whitespace().count() - printed.join(" ").split_whitespace().count();
+        assert!(words <= 400, "{page} has {words} words");
+    }
+}

@@ -26,10 +26,72 @@ fn a_run_leaves_a_folder_and_says_where() {
     let lab = Lab::with_small();
     let done = lab.run(&["run", "small.toml"]);
     assert_eq!(done.code, 0, "{}", done.err);
-    assert!(done.out.contains("FCT mean") && done.out.contains("report: results/small-seed1/report.html"));
+    assert!(done.out.contains("4 of 4 flows finished") && done.out.contains("Job time "), "{}", done.out);
+    assert!(done.out.ends_with("report: results/small-seed1/report.html\n"), "{}", done.out);
+    fits_a_terminal(&done.out);
+    let all = lab.run(&["run", "small.toml", "--all"]);
+    assert!(all.out.contains("FCT mean") && all.out.contains("Packet-hops"), "{}", all.out);
     assert!(done.err.contains("small: completed"), "{}", done.err);
     assert_eq!(names(&lab.path("results/small-seed1")), FILES);
     assert_eq!(lab.names(), ["results", "small.toml"]);
+}
+
+/// Checks that a text fits a terminal of 40 lines and 100 columns.
+fn fits_a_terminal(text: &str) {
+    assert!(text.lines().count() < 40, "{} lines:\n{text}", text.lines().count());
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+#[test]
+fn five_schemes_are_one_table_and_a_sentence() {
+    let lab = Lab::with_small();
+    let schemes = "ecmp,rps,udmp,reps,weave";
+    let brief = lab.run(&["compare", "small.toml", "--schemes", schemes, "--out", "r"]);
+    fits_a_terminal(&brief.out);
+    assert!(
+        brief.out.starts_with("small: ") && brief.out.contains("has the shortest job time"),
+        "{}",
+        brief.out
+    );
+    assert_eq!(brief.out.matches('╞').count(), 1, "one table:\n{}", brief.out);
+    let all = lab.run(&["compare", "small.toml", "--schemes", schemes, "--out", "r", "--all"]);
+    assert!(all.out.lines().count() > 100 && all.out.contains("ratio"), "{}", all.out);
+    // The place of each run and its numbers are those of the complete tables.
+    let value = lab.json("r/summary.json");
+    for place in value["verdict"]["order"].as_array().unwrap() {
+        let name = place["run"].as_str().unwrap();
+        let line = brief.out.lines().find(|line| line.starts_with(&format!("│ {name} "))).unwrap();
+        let time = format!("{:.2} us", place["value"].as_f64().unwrap() / 1e3);
+        assert!(line.contains(&time) && all.out.contains(&time), "{time} in {line}");
+    }
+}
+
+#[test]
+fn two_folders_are_compared() {
+    let lab = Lab::with_small();
+    assert_eq!(lab.run(&["compare", "small.toml", "--schemes", "ecmp,rps", "--out", "a"]).code, 0);
+    let slow =
+        ["compare", "small.toml", "--schemes", "rps,weave", "--out", "b", "--set", "topology.rate=50Gbps"];
+    assert_eq!(lab.run(&slow).code, 0);
+    let json: serde_json::Value = serde_json::from_str(&lab.run(&["diff", "a", "b", "--json"]).out).unwrap();
+    assert_eq!(json["settings"][0]["field"], "topology.rate");
+    assert_eq!((&json["only_in_a"][0], &json["only_in_b"][0]), (&"ecmp".into(), &"weave".into()));
+    let time =
+        |folder: &str| lab.json(&format!("{folder}/rps/summary.json"))["jobs"]["time_ns"].as_f64().unwrap();
+    let row = json["results"].as_array().unwrap().iter().find(|row| row["figure"] == "job_time_ns").unwrap();
+    assert_eq!((row["a"].as_f64(), row["b"].as_f64()), (Some(time("a")), Some(time("b"))));
+    // At half of the rate, 100 KB take almost twice as long.
+    assert!((0.8..1.0).contains(&row["change_ratio"].as_f64().unwrap()), "{row}");
+    let table = lab.run(&["diff", "a", "b"]);
+    fits_a_terminal(&table.out);
+    assert!(table.out.contains("B has a longer job time") && table.out.contains("100Gbps"), "{}", table.out);
+    let csv = lab.run(&["diff", "a", "b", "--csv"]).out;
+    assert!(csv.starts_with("run,workload,figure,a,b,change_ratio\nrps,"), "{csv}");
+    let none = lab.run(&["diff", "a", "c"]);
+    assert_eq!(none.code, 2);
+    assert!(none.err.contains("c: it has no results: there is no such folder"), "{}", none.err);
+    let file = lab.run(&["diff", "small.toml", "a"]);
+    assert!(file.err.contains("small.toml: it has no results: it is a file"), "{}", file.err);
 }
 
 #[test]
@@ -213,7 +275,7 @@ fn a_comparison_has_the_same_traffic_and_does_not_depend_on_jobs() {
     };
     let (one, three) = (compare("1", "one"), compare("3", "three"));
     assert_eq!(one.out.replace("one/", "three/"), three.out);
-    assert!(one.out.contains("ratio") && one.out.contains("report: one/report.html"), "{}", one.out);
+    assert!(one.out.contains("job time") && one.out.contains("report: one/report.html"), "{}", one.out);
     for scheme in ["ecmp", "rps", "qp16"] {
         let folder = |base: &str| format!("{base}/{scheme}");
         assert_eq!(digest(&lab, &folder("one")), digest(&lab, &folder("three")));

@@ -279,19 +279,5 @@ pub(crate) fn damage(rng: &mut Rng, frame: &mut Vec<u8>) {
 
 /// Returns a message of one packet, a SEND of `len` bytes. With `len` 0 it is the shortest data packet.
 pub(crate) fn a_send(psn: u64, len: u16) -> Data {
-    Data {
-        psn,
-        msn: 0,
-        offset: 0,
-        len,
-        op: Operation::Send,
-        last: true,
-        retransmit: false,
-        ack_request: false,
-        rkey: 0,
-        remote_addr: 0,
-        imm: 0,
-        receive_index: 0,
-        sent_at: Time::ZERO,
-    }
+    Data { psn, len, op: Operation::Send, last: true, ..Data::EMPTY }
 }

@@ -85,7 +85,7 @@ struct Peer {
 
 impl Peer {
     fn frame_of(&mut self, dst_qp: QpNum, path: PathId, body: Body) -> Vec<u8> {
-        let segment = Segment { dst_qp, src_qp: QpNum(9), path, pull_target: None, body };
+        let segment = Segment::new(dst_qp, QpNum(9), path, body);
         let mut route = route(&mut self.rng, &segment);
         route.src_ip = address_of(0).into();
         route.ecn = Ecn::Capable0;
@@ -165,13 +165,7 @@ fn measure(load: Load, clocks: usize) -> Option<Rates> {
         answered: false,
         each: load.bytes() as f64 / BYTES as f64,
     };
-    let segment = Segment {
-        dst_qp: QpNum(3),
-        src_qp: QpNum(4),
-        path: PathId(0),
-        pull_target: None,
-        body: Body::Data(a_send(7, 0)),
-    };
+    let segment = Segment::new(QpNum(3), QpNum(4), PathId(0), Body::Data(a_send(7, 0)));
     let route = route(&mut rng, &segment);
     let least = frame(&mut rng, &segment, &route);
     assert_eq!(least.len() + FRAME_OVERHEAD as usize, DATA);

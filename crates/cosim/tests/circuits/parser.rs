@@ -388,8 +388,7 @@ fn it_takes_the_longest_frames() {
     let mut frames = Vec::new();
     for len in [65_535 - 28 - 12 - 28 - 4 - 3, 9_000, 4_096] {
         let body = Body::Data(Data { msn: 6, ..a_send(5, len as u16) });
-        let segment =
-            Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body };
+        let segment = Segment::new(QpNum(1), QpNum(2), PathId(3), body);
         let route = route(&mut rng, &segment);
         let mut good = frame(&mut rng, &segment, &route);
         assert!(len < 9_000 || good.len() > len + ETHERNET);

@@ -63,13 +63,7 @@ pub(crate) fn outcome(answers: &mut Receiver, frame: &[u8], now: u64) -> Outcome
             ttl: 64,
             ..*route
         };
-        let segment = Segment {
-            dst_qp: question.src_qp,
-            src_qp: question.dst_qp,
-            path: question.path,
-            pull_target: None,
-            body,
-        };
+        let segment = Segment::new(question.src_qp, question.dst_qp, question.path, body);
         let mut out = vec![0; 128];
         let len = emit(&segment, &back, &[], &mut out).expect("an answer");
         out.truncate(len);
@@ -341,7 +335,7 @@ fn least_frames_back_to_back_are_taken_without_a_pause() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-receive", 1);
     let body = Body::Control(Control::Probe { sent_at: Time::from_ps(5) });
-    let probe = Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body };
+    let probe = Segment::new(QpNum(1), QpNum(2), PathId(3), body);
     let route = route(&mut rng, &probe);
     let frames = vec![frame(&mut rng, &probe, &route); 400];
     let responses = back_to_back(&mut bench, &frames);
@@ -385,8 +379,7 @@ fn neighbours_of_a_flow_see_each_other() {
 fn a_frame_reaches_the_host_after_sixteen_clocks() {
     let Some(mut bench) = Bench::new() else { return };
     let mut rng = Rng::for_component(1, "cosim-receive", 2);
-    let notice =
-        Segment { dst_qp: QpNum(1), src_qp: QpNum(2), path: PathId(3), pull_target: None, body: Body::Cnp };
+    let notice = Segment::new(QpNum(1), QpNum(2), PathId(3), Body::Cnp);
     let route = route(&mut rng, &notice);
     let frames = [frame(&mut rng, &notice, &route)];
     let responses = back_to_back(&mut bench, &frames);

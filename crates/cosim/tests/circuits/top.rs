@@ -532,13 +532,7 @@ fn stamped(frame: &[u8], path: usize, port: u16, now: u64) -> (Segment, FrameAdd
 
 fn probe(beside: &Segment, route: &FrameAddressing, flow: u16, path: usize, port: u16, now: u64) -> Vec<u8> {
     let body = Body::Control(Control::Probe { sent_at: Time::from_ps(now) });
-    let segment = Segment {
-        dst_qp: beside.dst_qp,
-        src_qp: QpNum(flow.into()),
-        path: PathId(path as u16),
-        pull_target: None,
-        body,
-    };
+    let segment = Segment::new(beside.dst_qp, QpNum(flow.into()), PathId(path as u16), body);
     let route = FrameAddressing { src_port: port, ecn: Ecn::Capable0, ttl: 64, ..*route };
     let mut out = vec![0; 128];
     let len = emit(&segment, &route, &[], &mut out).expect("a probe");

@@ -22,10 +22,8 @@ use crate::link::LinkSpec;
 use crate::packet::{Header, PortId};
 
 /// Parameters of CONGA.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct CongaConfig {
     /// Idle time of a flow after which its next packet begins a flowlet, above 0. Default 50 us (the evaluation of
     /// LAPS; that of ConWeave has 100 us, the CONGA paper 500 us).
@@ -55,10 +53,10 @@ pub struct CongaConfig {
 }
 
 /// Bytes that the metrics of CONGA count.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum CongaCounts {
     /// Bytes that links have sent. Metrics are limited to the largest number of `metric_bits`, and every packet
     /// carries them (the CONGA paper).

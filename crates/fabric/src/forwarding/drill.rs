@@ -17,10 +17,8 @@ use crate::config_error::{ConfigError, out_of_range};
 use crate::packet::{Header, PortId};
 
 /// Parameters of DRILL.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct DrillConfig {
     /// Number of queues sampled at random for each packet, 1 to 64. The variant "published" draws each by itself, so
     /// that two may be the same. Default 2 (DRILL(2,1), the choice of its paper).
@@ -32,19 +30,19 @@ pub struct DrillConfig {
 }
 
 /// Variant of DRILL.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub enum DrillVariant {
     /// One memory for each set of next hops, which wins only if it is better. A queue includes the rest of the packet
     /// in transmission.
     #[default]
-    #[cfg_attr(feature = "serde", serde(rename = "published"))]
+    #[serde(rename = "published")]
     Published,
     /// The variant of conweave-ns3. One memory for each destination, which wins also if others are equally good. All
     /// sampled ports differ. The packet in transmission does not count, and control packets are forwarded
     /// by hash.
-    #[cfg_attr(feature = "serde", serde(rename = "conweave-ns3"))]
+    #[serde(rename = "conweave-ns3")]
     ConweaveNs3,
 }
 

@@ -12,10 +12,8 @@ use crate::packet::Header;
 
 /// Parameters of weighted next hops. Weights follow the rates of links and their failures, after
 /// `switch.reroute_after`.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct WcmpConfig {
     /// Number of table entries that a set of next hops may take in a switch, 1 to 4096. A set with more next hops
     /// takes one entry for each. More entries represent the ratio of the capacities more precisely. Default 64 (ours;

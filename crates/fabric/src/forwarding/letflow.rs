@@ -14,10 +14,8 @@ use crate::config_error::ConfigError;
 use crate::packet::{Header, PortId};
 
 /// Parameters of LetFlow.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct LetFlowConfig {
     /// Idle time of a flow after which its next packet begins a flowlet, above 0. Default 50 us (the evaluation of
     /// LAPS; that of ConWeave has 100 us, the LetFlow paper 500 us for slower networks).

@@ -31,13 +31,12 @@ macro_rules! forwardings {
     ) => {
         /// Load balancing in switches: the choice among equal-cost next hops.
         #[derive(Clone, Debug, Default, PartialEq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-        #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(default, deny_unknown_fields)]
         pub struct ForwardingConfig {
             /// Load balancing of all switches. Absent: the kind for which the schemes in use are designed, or "ecmp"
             /// if they name none.
-            #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+            #[serde(skip_serializing_if = "Option::is_none")]
             pub kind: Option<Forwarding>,
             $( $(#[$doc])* pub $table: $parameters ),*
         }

@@ -20,10 +20,8 @@ use crate::config_error::ConfigError;
 use crate::packet::{Header, PortId};
 
 /// Parameters of UGAL-L.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct UgalConfig {
     /// Bytes added to the queue of a detour's port in the comparison. Default 0 (the published comparison). A larger
     /// value keeps packets on the shortest path while queues are short.

@@ -29,19 +29,17 @@ pub(crate) use nsf::Nsf;
 use table::FlowKey;
 
 /// External switches, which join data centres.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct ExternalConfig {
     /// Packet memory that all ports of an external switch share, 64 KB to 4.29 GB. Default 512 MB: a pause of 500 us
     /// at 400 Gb/s is 25 MB, and by default nothing is paused across the WAN.
     pub buffer: Bytes,
     /// Near-source feedback. Absent: off.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub nsf: Option<NsfConfig>,
     /// Near-destination throttling. Absent: off.
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ndt: Option<NdtConfig>,
 }
 

@@ -11,15 +11,13 @@ use crate::packet::Header;
 use crate::ring::Ring;
 
 /// Near-destination throttling.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct NdtConfig {
     /// T_dst_thresh: round trip from the switch to the receiver above which a flow is congested. Absent: the idle
     /// round trip plus six tenths of it or eight packets, whichever is more. On the fabric of Reflex that is 10 us
     /// (table I: 10 us).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Duration>,
     /// N_throttle: number of packets of the normal queue for one of the controlled queue, on each port into the site,
     /// 1 to 1000000. Default 8 (Reflex, table I).
@@ -62,10 +60,10 @@ impl Default for NdtConfig {
 }
 
 /// Rule that keeps the packets of a flow in order when it changes queues.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum OrderGuards {
     /// Packets of a flow join the queue in which packets of the same flow wait.
     #[default]
@@ -78,10 +76,10 @@ pub enum OrderGuards {
 }
 
 /// Time stamp that hosts read in the acknowledgements of flows from other sites.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum HostStamp {
     /// Time at which the data left this switch, as in the paper. Hosts that use it as a round trip measure only the
     /// way from this switch on.

@@ -7,18 +7,16 @@ use super::table::{FlowKey, FlowTable};
 use crate::config_error::{ConfigError, out_of_range};
 
 /// Near-source feedback.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct NsfConfig {
     /// T_src_thresh: delay from the NIC to the WAN port above which data is hot. Absent: the idle delay plus six
     /// tenths of it or eight packets, whichever is more. On the fabric of Reflex that is 5.2 us (table I: 5 us).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<Duration>,
     /// T_interval: shortest time between answers to a flow. Absent: `threshold` (Reflex, table I: 5 us for TIMELY, as
     /// its threshold; 3 us for Swift).
-    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub interval: Option<Duration>,
     /// N_cool: number of answers to a flow after it has cooled down. Default 5 (Reflex, table I).
     pub cooling: u32,
@@ -48,10 +46,10 @@ impl Default for NsfConfig {
 }
 
 /// Events that cooling down counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum CoolMode {
     /// Answers, at the same intervals as before, so that the sender sees the delay fall.
     #[default]

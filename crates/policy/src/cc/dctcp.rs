@@ -7,15 +7,14 @@ use pathweave_units::{Duration, Rate, Time};
 
 use super::window::Window;
 use super::{CongestionControl, Permit};
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, SendWindow, Sent};
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DctcpConfig {
     /// g: weight of the newest round in the average fraction of marked packets. Default 1/16 (RFC 8257, section 4.2).
     pub gain: f64,
@@ -55,14 +54,10 @@ impl Adapt for DctcpConfig {}
 impl DctcpConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let gain = self.gain > 0.0 && self.gain <= 1.0;
-        check(gain, "gain", self.gain, "more than 0, at most 1")?;
-        let increase = self.increase > 0.0 && self.increase <= 1e3;
-        check(increase, "increase", self.increase, "more than 0, at most 1000 (packets a round trip)")?;
-        let least = (1.0..=1e3).contains(&self.min_packets);
-        check(least, "min_packets", self.min_packets, "1 to 1000")?;
-        let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
-        check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")?;
+        within("gain", self.gain, above(0.0, 1.0), "")?;
+        within("increase", self.increase, above(0.0, 1e3), "packets a round trip")?;
+        within("min_packets", self.min_packets, 1.0..=1e3, "")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")?;
         self.initial
             .validate()
             .map_err(|error| ConfigError { field: error.field.replace("window", "initial"), ..error })
@@ -202,26 +197,15 @@ impl CongestionControl for Dctcp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, Scenario, random_operations};
-    use crate::{Memo, PolicyConfig, SplitConfig};
-    use pathweave_units::PathId;
+    use crate::testing::{ACK, Host, Scenario, random_operations};
+    use crate::{PolicyConfig, SplitConfig};
 
     /// 102 packets of 1,250 bytes are a bandwidth-delay product.
     fn dctcp(config: &DctcpConfig) -> Dctcp {
         Dctcp::new(config, &Scenario::steady().env)
     }
     fn feed(dctcp: &mut Dctcp, kind: FeedbackKind, psn: u64) {
-        let feedback = Feedback {
-            kind,
-            path: PathId(0),
-            psn,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt: Duration::ZERO,
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
-        };
+        let feedback = Feedback { kind, psn, rtt: Duration::ZERO, ..ACK };
         dctcp.on_feedback(Time::ZERO, &feedback, &mut Host::new(1).cx());
     }
     /// Acknowledges a round of `packets`, the first `marked` of them marked.

@@ -6,15 +6,14 @@ use pathweave_units::{Rate, Time};
 
 use super::window::Window;
 use super::{CongestionControl, Permit};
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`DctcpRate`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DctcpRateConfig {
     /// g: weight of the newest round in the average fraction of marked packets. Default 1/256 (CONFIG_DCQCN.txt of
     /// the LAPS study, which uses it for DCQCN, too).
@@ -50,8 +49,7 @@ impl Adapt for DctcpRateConfig {}
 impl DctcpRateConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let gain = self.gain > 0.0 && self.gain <= 1.0;
-        check(gain, "gain", self.gain, "more than 0, at most 1")?;
+        within("gain", self.gain, above(0.0, 1.0), "")?;
         check(self.increase > Rate::ZERO, "increase", self.increase, "more than 0")?;
         check(self.min_rate > Rate::ZERO, "min_rate", self.min_rate, "more than 0 (a flow must not stop)")?;
         self.window.validate()
@@ -154,9 +152,9 @@ impl CongestionControl for DctcpRate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, Scenario, random_operations};
-    use crate::{Memo, PolicyConfig, SplitConfig};
-    use pathweave_units::{Duration, PathId};
+    use crate::testing::{ACK, Host, Scenario, random_operations};
+    use crate::{PolicyConfig, SplitConfig};
+    use pathweave_units::Duration;
 
     /// Returns a queue pair at 100 Gb/s.
     fn control() -> DctcpRate {
@@ -164,17 +162,8 @@ mod tests {
         DctcpRate::new(&DctcpRateConfig::default(), &env)
     }
     fn ack(control: &mut DctcpRate, psn: u64, marked: bool) {
-        let feedback = Feedback {
-            kind: FeedbackKind::Ack { timed: true, marked },
-            path: PathId(0),
-            psn,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt: Duration::ZERO,
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
-        };
+        let feedback =
+            Feedback { kind: FeedbackKind::Ack { timed: true, marked }, psn, rtt: Duration::ZERO, ..ACK };
         control.on_feedback(Time::ZERO, &feedback, &mut Host::new(1).cx());
     }
     fn gbps(control: &DctcpRate) -> f64 {

@@ -29,7 +29,7 @@ use crate::{
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
 pub use nscc::{LastHopTrims, NsccProfile};
 pub use supplied::{CcFactory, ExternalCc, MakeCc, ProgramCc};
-pub use swift::{HopScaling, IncreaseOver, SwiftHops};
+pub use swift::{HopScaling, IncreaseOver};
 pub use timely::{EdgeUpdates, TimelyParams, TimelyPreset};
 pub use window::Window;
 
@@ -82,9 +82,8 @@ macro_rules! congestion_controls {
 
         /// A congestion control with its parameters.
         #[derive(Clone, Debug, PartialEq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case", tag = "kind"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum CcConfig {
             $( $(#[$doc])* $name($config), )*
             /// A congestion control supplied by the program; no scenario can name it.

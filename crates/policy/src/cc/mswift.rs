@@ -14,15 +14,14 @@ use pathweave_units::{Duration, Time};
 
 use super::median::Median;
 use super::{CongestionControl, Swift, SwiftConfig};
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv};
 
 /// Parameters of [`Mswift`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MswiftConfig {
     /// Parameters of Swift.
     pub swift: SwiftConfig,
@@ -53,9 +52,8 @@ impl MswiftConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.swift.validate().map_err(|error| error.within("swift"))?;
-        let windows = self.median_windows > 0.0 && self.median_windows <= 1e3;
-        check(windows, "median_windows", self.median_windows, "more than 0, at most 1000")?;
-        check(self.patience > 0, "patience", self.patience, "at least 1")
+        within("median_windows", self.median_windows, above(0.0, 1e3), "")?;
+        within("patience", self.patience, 1.., "")
     }
 }
 
@@ -113,23 +111,14 @@ impl CongestionControl for Mswift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, Scenario, random_operations};
-    use crate::{MeasuredSection, Memo};
-    use pathweave_units::PathId;
-    use pathweave_units::Rate;
+    use crate::MeasuredSection;
+    use crate::testing::{ACK, ENV, Host, Scenario, random_operations};
 
     /// Returns a queue pair with packets of 100 ns, 100 of which are a BDP of 10 us. Windows from 100 packets on have
     /// a target of 19 us. The median is over the fraction `of` of the first window of 101 packets.
     fn mswift(of: f64) -> Mswift {
-        let env = PolicyEnv {
-            line_rate: Rate::from_gbps(100),
-            base_rtt: Duration::from_us(10),
-            mtu_wire_bytes: 1_250,
-            mtu_payload_bytes: 1_172,
-            paths: 4,
-            measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 2 },
-            edge: None,
-        };
+        let env =
+            PolicyEnv { measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 2 }, ..ENV };
         let swift = SwiftConfig {
             queue_target: Some(Duration::from_us(9)),
             scaling_range: Some(Duration::from_us(36)),
@@ -140,14 +129,8 @@ mod tests {
     fn ack(mswift: &mut Mswift, at_us: u64, rtt_us: u64) -> f64 {
         let feedback = Feedback {
             kind: FeedbackKind::Ack { timed: true, marked: true },
-            path: PathId(0),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
             rtt: Duration::from_us(rtt_us),
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
+            ..ACK
         };
         mswift.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
         mswift.swift.window_packets()

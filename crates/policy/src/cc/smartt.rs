@@ -24,7 +24,7 @@ use alloc::boxed::Box;
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
-use crate::error::check;
+use crate::error::{AT_MOST_A_SECOND, above, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendRequest,
@@ -33,9 +33,8 @@ use crate::{
 
 /// Parameters of [`Smartt`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SmarttConfig {
     /// Target of the round-trip time, in idle round-trip times; also the interval of quick adapt. Default 1.5.
     pub rtt_target: f64,
@@ -96,22 +95,16 @@ impl Adapt for SmarttConfig {
 impl SmarttConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let target = self.rtt_target > 1.0 && self.rtt_target <= 1e3;
-        check(target, "rtt_target", self.rtt_target, "more than 1, at most 1000 (idle round-trip times)")?;
-        let from_zero = |name, x: f64| check((0.0..=1e3).contains(&x), name, x, "0 to 1000");
-        from_zero("proportional_increase", self.proportional_increase)?;
-        let grows = self.fair_increase > 0.0 && self.fair_increase <= 1e3;
-        check(grows, "fair_increase", self.fair_increase, "more than 0, at most 1000")?;
-        from_zero("fair_decrease", self.fair_decrease)?;
-        from_zero("multiplicative_decrease", self.multiplicative_decrease)?;
-        from_zero("fast_increase", self.fast_increase)?;
-        let second = Duration::from_ms(1_000);
-        check(self.fast_delay <= second, "fast_delay", self.fast_delay, "at most 1s")?;
-        let gain = self.mark_gain > 0.0 && self.mark_gain <= 1.0;
-        check(gain, "mark_gain", self.mark_gain, "more than 0, at most 1")?;
-        check((0.0..=1.0).contains(&self.mark_share), "mark_share", self.mark_share, "0 to 1")?;
-        let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
-        check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")
+        within("rtt_target", self.rtt_target, above(1.0, 1e3), "idle round-trip times")?;
+        within("proportional_increase", self.proportional_increase, 0.0..=1e3, "")?;
+        within("fair_increase", self.fair_increase, above(0.0, 1e3), "")?;
+        within("fair_decrease", self.fair_decrease, 0.0..=1e3, "")?;
+        within("multiplicative_decrease", self.multiplicative_decrease, 0.0..=1e3, "")?;
+        within("fast_increase", self.fast_increase, 0.0..=1e3, "")?;
+        within("fast_delay", self.fast_delay, AT_MOST_A_SECOND, "")?;
+        within("mark_gain", self.mark_gain, above(0.0, 1.0), "")?;
+        within("mark_share", self.mark_share, 0.0..=1.0, "")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")
     }
 }
 
@@ -315,9 +308,8 @@ impl CongestionControl for Smartt {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, Scenario, random_operations};
-    use crate::{MeasuredSection, Memo};
-    use pathweave_units::PathId;
+    use crate::MeasuredSection;
+    use crate::testing::{ACK, Host, Scenario, random_operations};
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -339,17 +331,7 @@ mod tests {
         smartt
     }
     fn feed(smartt: &mut Smartt, at_us: u64, kind: FeedbackKind, rtt: Duration) -> f64 {
-        let feedback = Feedback {
-            kind,
-            path: PathId(0),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 4_000,
-            rtt,
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
-        };
+        let feedback = Feedback { kind, wire_bytes: 4_000, rtt, ..ACK };
         smartt.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
         smartt.window
     }

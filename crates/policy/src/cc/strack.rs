@@ -19,7 +19,7 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
-use crate::error::check;
+use crate::error::{above, between, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendRequest,
@@ -34,9 +34,8 @@ const REFERENCE_TARGET_PS: f64 = 12e6;
 /// Parameters of [`Strack`]. Increases are given for 100 Gb/s and a base round-trip time of 12 us; in other networks
 /// they scale with the bandwidth-delay product.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StrackConfig {
     /// Target of the queueing delay, in idle round-trip times of the pair of hosts. Default 1. The simulator takes
     /// the round-trip time from the topology; real hosts measure it, the delay of hosts included.
@@ -99,22 +98,16 @@ impl Adapt for StrackConfig {
 impl StrackConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
-        let thousand = "more than 0, at most 1000";
-        let target = "more than 0, at most 1000 (base round-trip times)";
-        positive("delay_target", self.delay_target, 1e3, target)?;
-        let targets = "1 to 1000 (targets)";
-        check((1.0..=1e3).contains(&self.high_delay), "high_delay", self.high_delay, targets)?;
-        positive("proportional_increase", self.proportional_increase, 1e3, thousand)?;
-        positive("fair_increase", self.fair_increase, 1e3, thousand)?;
-        let constant = (0.0..=1e3).contains(&self.constant_increase);
-        check(constant, "constant_increase", self.constant_increase, "0 to 1000")?;
-        positive("decrease", self.decrease, 1.0, "more than 0, at most 1")?;
-        let most = self.max_decrease > 0.0 && self.max_decrease < 1.0;
-        check(most, "max_decrease", self.max_decrease, "more than 0, less than 1")?;
-        positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
-        check((1.0..=1e3).contains(&self.collapse_delay), "collapse_delay", self.collapse_delay, targets)?;
-        positive("max_bdp", self.max_bdp, 1e3, thousand)
+        within("delay_target", self.delay_target, above(0.0, 1e3), "base round-trip times")?;
+        within("high_delay", self.high_delay, 1.0..=1e3, "targets")?;
+        within("proportional_increase", self.proportional_increase, above(0.0, 1e3), "")?;
+        within("fair_increase", self.fair_increase, above(0.0, 1e3), "")?;
+        within("constant_increase", self.constant_increase, 0.0..=1e3, "")?;
+        within("decrease", self.decrease, above(0.0, 1.0), "")?;
+        within("max_decrease", self.max_decrease, between(0.0, 1.0), "")?;
+        within("delay_gain", self.delay_gain, above(0.0, 1.0), "")?;
+        within("collapse_delay", self.collapse_delay, 1.0..=1e3, "targets")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")
     }
 }
 
@@ -292,9 +285,8 @@ impl CongestionControl for Strack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, Scenario};
-    use crate::{MeasuredSection, Memo};
-    use pathweave_units::PathId;
+    use crate::MeasuredSection;
+    use crate::testing::{ACK, Host, Scenario};
 
     const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -315,17 +307,7 @@ mod tests {
         strack
     }
     fn feed(strack: &mut Strack, at_us: u64, kind: FeedbackKind, queue_us: u64) {
-        let feedback = Feedback {
-            kind,
-            path: PathId(0),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt: US(12 + queue_us),
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
-        };
+        let feedback = Feedback { kind, rtt: US(12 + queue_us), ..ACK };
         strack.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
     }
     fn ack(strack: &mut Strack, at_us: u64, queue_us: u64, marked: bool) -> f64 {

@@ -10,7 +10,7 @@
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
-use crate::error::check;
+use crate::error::{above, between, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, MeasuredSection, PolicyCx,
@@ -19,9 +19,8 @@ use crate::{
 
 /// Parameters of [`Swift`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SwiftConfig {
     /// Queueing delay allowed to a large window. With spraying it must cover the spread between paths, or every round
     /// trip contains a packet above the target. Absent: the time of 32 full packets on a port of the host, the scale
@@ -62,9 +61,8 @@ pub struct SwiftConfig {
 
 /// Round trip in which a window grows by `increase`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum IncreaseOver {
     /// The round trip to the peer. Over a WAN this is a packet per millisecond, so a window that was cut on feedback
     /// of a near switch stays small for seconds.
@@ -77,48 +75,26 @@ pub enum IncreaseOver {
 
 /// Topology-based scaling of the target (section 3.2): `base + hops * per_hop`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HopScaling {
     /// Constant part of the target. Default 200 ns (Reflex, section II-C).
     pub base: Duration,
-    /// Addition for each hop. Default 1 us (Reflex, section II-C).
+    /// Addition for each hop. Default 1 us (Reflex, section II-C). The papers leave open what a hop is; here it is
+    /// every node that the round trip visits, including the hosts at the ends. With links of 1 us the target lies
+    /// above the idle round-trip time with no smaller number.
     pub per_hop: Duration,
-    /// Definition of a hop, which the papers leave open. Default "nodes_rt".
-    pub hops: SwiftHops,
 }
 
 impl Default for HopScaling {
     fn default() -> Self {
-        HopScaling { base: Duration::from_ns(200), per_hop: Duration::from_us(1), hops: SwiftHops::default() }
+        HopScaling { base: Duration::from_ns(200), per_hop: Duration::from_us(1) }
     }
-}
-
-/// Definition of a hop on the round trip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum SwiftHops {
-    /// Every node visited, including the hosts at the ends. With links of 1 us this is the only definition whose
-    /// target lies above the idle round-trip time.
-    #[default]
-    NodesRt,
-    /// Every link, in both directions.
-    LinksRt,
-    /// Every link in the forward direction.
-    LinksFwd,
 }
 
 impl HopScaling {
     fn target(&self, way: MeasuredSection) -> Duration {
-        let links = u64::from(way.links);
-        let hops = match self.hops {
-            SwiftHops::NodesRt => 2 * (links + 1),
-            SwiftHops::LinksRt => 2 * links,
-            SwiftHops::LinksFwd => links,
-        };
+        let hops = 2 * (u64::from(way.links) + 1);
         self.base + self.per_hop * hops
     }
 }
@@ -147,28 +123,23 @@ impl SwiftConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let second = Duration::from_ms(1_000);
         if let Some(target) = self.queue_target {
-            let sane = target > Duration::ZERO && target < second;
-            check(sane, "queue_target", target, "more than 0s, less than 1s")?;
+            within("queue_target", target, between(Duration::ZERO, second), "")?;
         }
         if let Some(hops) = &self.hop_scaling {
             let sane = hops.base < second && hops.per_hop < second;
             check(sane, "hop_scaling.per_hop", hops.per_hop, "less than 1s, as base")?;
         }
         if let Some(range) = self.scaling_range {
-            check(range < second, "scaling_range", range, "less than 1s")?;
+            within("scaling_range", range, ..second, "")?;
         }
         let (low, high) = (self.scaling_min_packets, self.scaling_max_packets);
-        check(low > 0.0 && low <= 1e6, "scaling_min_packets", low, "more than 0, at most 1000000")?;
+        within("scaling_min_packets", low, above(0.0, 1e6), "")?;
         check(high > low && high <= 1e9, "scaling_max_packets", high, "more than scaling_min_packets")?;
-        let grows = self.increase > 0.0 && self.increase <= 1e3;
-        check(grows, "increase", self.increase, "more than 0, at most 1000")?;
-        let share = |name, x: f64| check(x > 0.0 && x < 1.0, name, x, "more than 0, less than 1");
-        share("decrease", self.decrease)?;
-        share("max_decrease", self.max_decrease)?;
-        let least = self.min_packets > 0.0 && self.min_packets <= 1.0;
-        check(least, "min_packets", self.min_packets, "more than 0, at most 1")?;
-        let most = self.max_bdp > 0.0 && self.max_bdp <= 1e3;
-        check(most, "max_bdp", self.max_bdp, "more than 0, at most 1000")
+        within("increase", self.increase, above(0.0, 1e3), "")?;
+        within("decrease", self.decrease, between(0.0, 1.0), "")?;
+        within("max_decrease", self.max_decrease, between(0.0, 1.0), "")?;
+        within("min_packets", self.min_packets, above(0.0, 1.0), "")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")
     }
 }
 
@@ -418,21 +389,12 @@ impl CongestionControl for Swift {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::Host;
-    use crate::{Egress, Memo};
-    use pathweave_units::PathId;
+    use crate::testing::{ACK, ENV, Host, REQUEST, SENT};
 
     /// Returns a queue pair with packets of 100 ns, 100 of which are a BDP of 10 us.
     fn swift() -> Swift {
-        let env = PolicyEnv {
-            line_rate: Rate::from_gbps(100),
-            base_rtt: Duration::from_us(10),
-            mtu_wire_bytes: 1_250,
-            mtu_payload_bytes: 1_172,
-            paths: 4,
-            measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 2 },
-            edge: None,
-        };
+        let env =
+            PolicyEnv { measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 2 }, ..ENV };
         let (queue_target, scaling_range) = (Some(Duration::from_us(9)), Some(Duration::from_us(36)));
         Swift::new(&SwiftConfig { queue_target, scaling_range, ..SwiftConfig::default() }, &env)
     }
@@ -446,13 +408,12 @@ mod tests {
             ..SwiftConfig::default()
         };
         let env = PolicyEnv {
-            line_rate: Rate::from_gbps(100),
             base_rtt: Duration::from_us(bdp_us),
             mtu_wire_bytes: 1_048,
             mtu_payload_bytes: 1_000,
             paths: 1,
             measured: MeasuredSection { base_rtt: Duration::from_us(2 * u64::from(links)), links },
-            edge: None,
+            ..ENV
         };
         Swift::new(&config, &env)
     }
@@ -463,10 +424,6 @@ mod tests {
         for (links, target_us) in [(4, 10.2), (3, 8.2), (7, 16.2)] {
             assert!((over_links(links, 1_012).target() / 1e6 - target_us).abs() < 1e-9);
         }
-        let way = MeasuredSection { base_rtt: Duration::from_us(8), links: 4 };
-        let target = |hops| HopScaling { hops, ..HopScaling::default() }.target(way);
-        assert_eq!(target(SwiftHops::LinksRt), Duration::from_ns(8_200));
-        assert_eq!(target(SwiftHops::LinksFwd), Duration::from_ns(4_200));
     }
 
     #[test]
@@ -486,13 +443,10 @@ mod tests {
     fn the_floor_is_what_the_least_rate_needs_over_the_path() {
         let config = SwiftConfig { min_rate: Some(Rate::from_gbps(1)), ..SwiftConfig::default() };
         let env = PolicyEnv {
-            line_rate: Rate::from_gbps(100),
             base_rtt: Duration::from_us(1_000),
-            mtu_wire_bytes: 1_250,
-            mtu_payload_bytes: 1_172,
             paths: 1,
             measured: MeasuredSection { base_rtt: Duration::from_us(8), links: 4 },
-            edge: None,
+            ..ENV
         };
         let mut swift = Swift::new(&config, &env);
         (1..100).for_each(|n| ack(&mut swift, Time::from_us(n * 10_000), 1_000));
@@ -507,9 +461,8 @@ mod tests {
             base_rtt: Duration::from_us(base_us),
             mtu_wire_bytes,
             mtu_payload_bytes: mtu_wire_bytes - 78,
-            paths: 4,
             measured: MeasuredSection { base_rtt: Duration::from_us(base_us), links: 6 },
-            edge: None,
+            ..ENV
         };
         let config = SwiftConfig::default();
         // 1,250 B take 100 ns at 100 Gb/s, 5,000 B take 1,600 ns at 25 Gb/s.
@@ -547,13 +500,10 @@ mod tests {
     #[test]
     fn increases_over_the_measured_way_are_those_of_a_flow_that_ends_there() {
         let env = |base_us| PolicyEnv {
-            line_rate: Rate::from_gbps(100),
             base_rtt: Duration::from_us(base_us),
-            mtu_wire_bytes: 1_250,
-            mtu_payload_bytes: 1_172,
             paths: 1,
             measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 4 },
-            edge: None,
+            ..ENV
         };
         let config =
             SwiftConfig { increase_over: IncreaseOver::Measured, max_bdp: 9.0, ..SwiftConfig::default() };
@@ -597,29 +547,10 @@ mod tests {
         );
     }
     fn feedback(kind: FeedbackKind) -> Feedback {
-        Feedback {
-            kind,
-            path: PathId(0),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt: Duration::ZERO,
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
-        }
+        Feedback { kind, rtt: Duration::ZERO, ..ACK }
     }
     fn want(inflight_packets: u32) -> SendRequest {
-        SendRequest {
-            psn: 0,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            msn: 0,
-            retransmit: false,
-            inflight_packets,
-            inflight_bytes: u64::from(inflight_packets) * 1_250,
-            egress: Egress::ONE,
-        }
+        SendRequest { inflight_packets, inflight_bytes: u64::from(inflight_packets) * 1_250, ..REQUEST }
     }
 
     #[test]
@@ -664,15 +595,7 @@ mod tests {
         let now = Time::from_us(50);
         assert_eq!(swift.permit(now, &want(1), &mut Host::new(1).cx()), Permit::Blocked);
         assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::Now);
-        let sent = Sent {
-            path: PathId(0),
-            psn: 0,
-            msn: 0,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            retransmit: false,
-            inflight_packets: 1,
-        };
+        let sent = Sent { ..SENT };
         swift.on_sent(now, &sent, &mut Host::new(1).cx());
         assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(130))); // 20 us / 0.25
     }
@@ -688,15 +611,7 @@ mod tests {
             swift.on_feedback(now, &feedback(FeedbackKind::Timeout), &mut Host::new(1).cx());
         }
         assert!((swift.window_packets() - 0.1).abs() < 1e-9, "{}", swift.window_packets());
-        let sent = Sent {
-            path: PathId(0),
-            psn: 0,
-            msn: 0,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            retransmit: true,
-            inflight_packets: 1,
-        };
+        let sent = Sent { retransmit: true, ..SENT };
         let now = Time::from_us(200_000);
         swift.on_sent(now, &sent, &mut Host::new(1).cx());
         assert_eq!(swift.permit(now, &want(0), &mut Host::new(1).cx()), Permit::At(Time::from_us(200_100)));

@@ -8,9 +8,8 @@ use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Unlimited`].
 #[derive(Clone, Debug, PartialEq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnlimitedConfig {
     /// Largest amount of data in flight of a queue pair: "unlimited" (default), { bdp = 1.0 } or { packets = 64 }.
     pub window: Window,

@@ -2,14 +2,13 @@
 
 use core::fmt;
 
-use crate::error::check;
+use crate::error::{above, within};
 use crate::{ConfigError, PolicyEnv};
 
 /// Largest amount of data in flight of a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Window {
     /// No bound.
     #[default]
@@ -32,10 +31,8 @@ impl Window {
     pub(crate) fn validate(self) -> Result<(), ConfigError> {
         match self {
             Window::Unlimited => Ok(()),
-            Window::Bdp(factor) => {
-                check(factor > 0.0 && factor <= 1e6, "window.bdp", factor, "more than 0, at most 1000000")
-            }
-            Window::Packets(packets) => check(packets > 0, "window.packets", packets, "at least 1"),
+            Window::Bdp(factor) => within("window.bdp", factor, above(0.0, 1e6), ""),
+            Window::Packets(packets) => within("window.packets", packets, 1.., ""),
         }
     }
 }

@@ -8,15 +8,14 @@ use pathweave_units::{Duration, Rng};
 
 use super::Dlbf;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
 use crate::{Adapt, ConfigError, PolicyEnv};
 
 /// Variant of the algorithm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DlbfVariant {
     /// The rules as printed. One delay gap, that of the path just left, applies to all packets in flight (equations 1
     /// to 3). Every marked acknowledgement of the path in use triggers a switch.
@@ -42,9 +41,8 @@ impl fmt::Display for DlbfVariant {
 
 /// Scope of the path state: the queue pairs whose acknowledgements update it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DlbfScope {
     /// All queue pairs between the two hosts.
     #[default]
@@ -55,9 +53,8 @@ pub enum DlbfScope {
 
 /// Packets sent on a new path before its data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum OnSwitch {
     /// None. Data waits until it can no longer overtake packets in flight on other paths. A notice is sent if the
     /// delay of the path is unknown (section III-D). Copies would take as long as waiting, and cost their bytes.
@@ -77,9 +74,8 @@ pub enum OnSwitch {
 
 /// Effect of a marked packet on the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum MarkedRate {
     /// A congestion notification reduces the rate only while the packet's path is in use. It has no effect if that
     /// path has been left. If the path is left because of the marks, the rate returns to its value before them.
@@ -95,9 +91,8 @@ pub enum MarkedRate {
 /// Parameters of DLBF. The paper gives symbols for its times and no values. The defaults are derived from the time
 /// for which each must hold, and results state them.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DlbfConfig {
     /// Congestion control. Default: DCQCN with preset `hpcc`, the same as that of ECMP.
     pub cc: CcConfig,
@@ -111,9 +106,6 @@ pub struct DlbfConfig {
     /// T_unavail: time for which a path counts as congested after its last marked acknowledgement. Default 200 us,
     /// twice `available_for`. The repaired variant uses eight round trips of the idle network if they are longer.
     pub unavailable_for: Duration,
-    /// Time added to the delay gap of every packet. Delays are half a round trip old when they are used, and a
-    /// growing queue makes the true gap larger. Default 0s (the paper).
-    pub gap_margin: Duration,
     /// Packets sent on a new path before its data. Default "copies_and_notices" (the paper).
     pub on_switch: OnSwitch,
     /// Effect of a marked packet on the rate. Default "reduced" (the paper).
@@ -129,7 +121,6 @@ impl Default for DlbfConfig {
             variant: DlbfVariant::default(),
             available_for: Duration::from_us(100),
             unavailable_for: Duration::from_us(200),
-            gap_margin: Duration::ZERO,
             on_switch: OnSwitch::default(),
             marked_rate: MarkedRate::default(),
             scope: DlbfScope::default(),
@@ -151,13 +142,9 @@ impl DlbfConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.cc.validate().map_err(|error| error.within("cc"))?;
-        let time = |name, time: Duration| {
-            let allowed = time > Duration::ZERO && time <= Duration::from_ms(1_000);
-            check(allowed, name, time, "more than 0s, at most 1s")
-        };
+        let time = |name, time| within(name, time, above(Duration::ZERO, Duration::from_ms(1_000)), "");
         time("available_for", self.available_for)?;
-        time("unavailable_for", self.unavailable_for)?;
-        check(self.gap_margin <= Duration::from_ms(1_000), "gap_margin", self.gap_margin, "at most 1s")
+        time("unavailable_for", self.unavailable_for)
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Dlbf {

@@ -273,7 +273,7 @@ impl State {
                 DlbfVariant::Published => left_ps,
             };
             let on_new = Some(sending.path) == self.current;
-            if !on_new && is_late(now, sending.at, old_ps, new_ps, self.config.gap_margin) {
+            if !on_new && is_late(now, sending.at, old_ps, new_ps) {
                 self.copies.push_back(psn);
             }
         }
@@ -285,7 +285,7 @@ impl State {
         let (Some(sending), Some(current)) = (self.history.get(psn), self.current) else { return };
         let Some(new_ps) = table.one_way_ps(current).filter(|_| sending.path != current) else { return };
         let old_ps = table.one_way_ps(sending.path);
-        let late = is_late(now, sending.at, old_ps, new_ps, self.config.gap_margin);
+        let late = is_late(now, sending.at, old_ps, new_ps);
         if late && self.config.on_switch.copies() && !self.copies.contains(&psn) {
             self.copies.push_back(psn);
         }
@@ -317,9 +317,9 @@ fn shortens_queue(table: &PathTable, old: PathId, new: PathId, queue: Duration) 
 /// Returns true if a packet sent at `at` on a path of delay `old_ps` arrives after one sent now on a path of delay
 /// `new_ps`. This holds if its time in flight is less than the gap of the delays. Delays may contain a clock offset,
 /// and so be negative; their difference does not.
-fn is_late(now: Time, at: Time, old_ps: Option<i64>, new_ps: i64, margin: Duration) -> bool {
+fn is_late(now: Time, at: Time, old_ps: Option<i64>, new_ps: i64) -> bool {
     let Some(old_ps) = old_ps else { return false };
-    let gap = i128::from(old_ps) - i128::from(new_ps) + i128::from(margin.as_ps());
+    let gap = i128::from(old_ps) - i128::from(new_ps);
     i128::from((now - at).as_ps()) < gap
 }
 

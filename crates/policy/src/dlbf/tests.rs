@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use super::*;
 use crate::cc::CcConfig;
-use crate::testing::{Host, Scenario, random_operations};
-use crate::{Egress, PathState, Shared};
+use crate::testing::{ACK, Host, REQUEST, SENT, Scenario, random_operations};
+use crate::{PathState, Shared};
 use pathweave_units::{Rate, Rng};
 
 const US: u64 = 1_000_000;
@@ -58,29 +58,12 @@ impl Alone {
         self
     }
     fn poll(&mut self, now: u64) -> Grant {
-        let want = SendRequest {
-            psn: self.next,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            msn: 0,
-            retransmit: false,
-            inflight_packets: 0,
-            inflight_bytes: 0,
-            egress: Egress::ONE,
-        };
+        let want = SendRequest { psn: self.next, payload_bytes: 1_000, wire_bytes: 1_048, ..REQUEST };
         self.dlbf.poll_send(us(now), &want, &mut self.host.cx())
     }
     fn send(&mut self, now: u64) -> PathId {
         let Grant::Send(path) = self.poll(now) else { panic!("{:?} at {now}", self.poll(now)) };
-        let sent = Sent {
-            path,
-            psn: self.next,
-            msn: 0,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            retransmit: false,
-            inflight_packets: 1,
-        };
+        let sent = Sent { path, psn: self.next, payload_bytes: 1_000, wire_bytes: 1_048, ..SENT };
         let mut cx = self.host.cx();
         self.dlbf.on_sent(us(now), &sent, &mut cx);
         self.next += 1;
@@ -91,12 +74,10 @@ impl Alone {
             kind,
             path: PathId(path),
             psn,
-            memo: Memo::default(),
             wire_bytes: 1_048,
             rtt: Duration::from_us(rtt),
             one_way_ps: delay * US as i64,
-            inflight_packets: 1,
-            backlogged: true,
+            ..ACK
         };
         let mut cx = self.host.cx();
         self.dlbf.on_feedback(us(now), &feedback, &mut cx);
@@ -165,14 +146,11 @@ fn the_seven_most_recent_packets() {
     let mut cx = qp.host.cx();
     let feedback = Feedback {
         kind: FeedbackKind::Duplicate { marked: true },
-        path: PathId(0),
-        psn: 0,
-        memo: Memo::default(),
         wire_bytes: 0,
         rtt: Duration::from_us(1),
         one_way_ps: gap,
         inflight_packets: 20,
-        backlogged: true,
+        ..ACK
     };
     qp.dlbf.on_feedback(us(20), &feedback, &mut cx);
     assert_eq!(qp.copies(20), (13..20).collect::<Vec<_>>());
@@ -368,14 +346,13 @@ fn with_nothing_to_overtake_an_unknown_path_is_used_at_once() {
 }
 
 #[test]
-fn the_margin_copies_more_and_nothing_of_the_new_path() {
-    let config = DlbfConfig { gap_margin: Duration::from_us(6), ..DlbfConfig::default() };
-    let mut qp = Alone::new(config, 2).on(0, 0, &[40, 25]);
+fn nothing_of_the_new_path_is_copied() {
+    let mut qp = Alone::new(DlbfConfig::default(), 2).on(0, 0, &[40, 25]);
     qp.send(0);
-    qp.dlbf.state.history.sent(1, Sending { at: us(19), path: PathId(1) });
+    qp.dlbf.state.history.sent(1, Sending { at: us(9), path: PathId(1) });
     qp.next = 2;
-    qp.mark(20, 0, 40);
-    assert_eq!(qp.copies(20), [0], "20 under way is less than 15 and 6");
+    qp.mark(10, 0, 40);
+    assert_eq!(qp.copies(10), [0], "10 under way is less than 15");
 }
 
 #[test]
@@ -465,10 +442,6 @@ fn values_out_of_range_are_named() {
     assert_eq!(
         wrong(DlbfConfig { unavailable_for: Duration::from_ms(2_000), ..DlbfConfig::default() }),
         "unavailable_for"
-    );
-    assert_eq!(
-        wrong(DlbfConfig { gap_margin: Duration::from_ms(2_000), ..DlbfConfig::default() }),
-        "gap_margin"
     );
 }
 

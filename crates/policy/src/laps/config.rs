@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Rate};
 
 use super::law::{Law, REPAIRED};
 use super::{code_2025, published};
-use crate::error::check;
+use crate::error::{AT_MOST_A_SECOND, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{Adapt, ConfigError, FabricEnv, FullBufferAction, HostDelay, HostEnv, PathView};
 
@@ -16,9 +16,8 @@ macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $( $(#[$each:meta])* $variant:ident ),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum $name { $( $(#[$each])* $variant ),* }
     };
 }
@@ -157,9 +156,8 @@ impl MarginRule {
 
 /// Parameters of LAPS.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LapsConfig {
     /// Variant of the algorithm: "repaired" (default), "published", "published_unbounded" or "code_2025". Determines
     /// the rules that the other fields leave open. The named schemes set the other fields to match.
@@ -279,12 +277,11 @@ impl LapsConfig {
     }
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let within =
-            |name, value: f64, most: f64, allowed| check((0.0..=most).contains(&value), name, value, allowed);
-        within("alpha", self.alpha, 1e6, "0 (all paths alike) to 1000000 (the fastest alone)")?;
-        within("margin_packets", self.margin_packets, 1e6, "0 to 1000000 packets")?;
-        check(self.host_delay <= Duration::from_ms(1_000), "host_delay", self.host_delay, "at most 1s")?;
+        let alpha = "0: all paths alike, 1000000: the fastest alone";
+        within("alpha", self.alpha, 0.0..=1e6, alpha)?;
+        within("margin_packets", self.margin_packets, 0.0..=1e6, "packets")?;
+        within("host_delay", self.host_delay, AT_MOST_A_SECOND, "")?;
         let threshold = self.fabric_threshold;
-        check(threshold <= Duration::from_ms(1_000), "fabric_threshold", threshold, "at most 1s")
+        within("fabric_threshold", threshold, AT_MOST_A_SECOND, "")
     }
 }

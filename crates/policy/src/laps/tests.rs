@@ -5,8 +5,8 @@ use std::vec::Vec;
 use pathweave_units::{HostId, QpNum};
 
 use super::*;
-use crate::testing::{Scenario, random_operations};
-use crate::{Adapt, Awaited, Egress, FabricEnv, FullBufferAction, PathState, Shared};
+use crate::testing::{ACK, REQUEST, SENT, Scenario, random_operations};
+use crate::{Adapt, Awaited, FabricEnv, FullBufferAction, PathState, Shared};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 const LINE: Rate = Rate::from_gbps(100);
@@ -61,29 +61,19 @@ impl Host {
     }
     fn poll(&mut self, flow: usize) -> Grant {
         let want = SendRequest {
-            psn: 0,
             payload_bytes: 1_000,
             wire_bytes: 1_048,
-            msn: 0,
-            retransmit: false,
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_048,
-            egress: Egress::ONE,
+            ..REQUEST
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         self.flows[flow].poll_send(self.now, &want, &mut cx)
     }
     fn sent(&mut self, flow: usize, path: PathId) {
         self.inflight += 1;
-        let sent = Sent {
-            path,
-            psn: 0,
-            msn: 0,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            retransmit: false,
-            inflight_packets: self.inflight,
-        };
+        let sent =
+            Sent { path, payload_bytes: 1_000, wire_bytes: 1_048, inflight_packets: self.inflight, ..SENT };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         self.flows[flow].on_sent(self.now, &sent, &mut cx);
     }
@@ -95,13 +85,11 @@ impl Host {
         let feedback = Feedback {
             kind,
             path: PathId(path),
-            psn: 0,
-            memo: Memo::default(),
             wire_bytes: 1_048,
             rtt: US(11),
             one_way_ps,
             inflight_packets: self.inflight,
-            backlogged: true,
+            ..ACK
         };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         self.flows[flow].on_feedback(self.now, &feedback, &mut cx);

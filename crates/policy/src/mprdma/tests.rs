@@ -3,7 +3,7 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::testing::{Host, Scenario, random_operations};
+use crate::testing::{ACK, Host, REQUEST, SENT, Scenario, random_operations};
 
 /// Returns an environment with packets of 1,250 bytes at 100 Gb/s: 100 ns each; 100 of them are a BDP.
 fn env() -> PolicyEnv {
@@ -31,28 +31,17 @@ impl Driver {
     fn poll(&mut self, retransmit: bool) -> Grant {
         let want = SendRequest {
             psn: self.psn,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            msn: 0,
             retransmit,
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
-            egress: Egress::ONE,
+            ..REQUEST
         };
         self.policy.poll_send(self.now, &want, &mut self.host.cx())
     }
     fn send_one(&mut self, retransmit: bool) -> Option<u16> {
         let Grant::Send(path) = self.poll(retransmit) else { return None };
         self.inflight += 1;
-        let sent = Sent {
-            path,
-            psn: self.psn,
-            msn: 0,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            retransmit,
-            inflight_packets: self.inflight,
-        };
+        let sent = Sent { path, psn: self.psn, retransmit, inflight_packets: self.inflight, ..SENT };
         self.policy.on_sent(self.now, &sent, &mut self.host.cx());
         self.psn += u64::from(!retransmit);
         Some(path.0)
@@ -62,17 +51,8 @@ impl Driver {
     }
     fn feed(&mut self, path: u16, psn: u64, kind: FeedbackKind, backlogged: bool) {
         self.inflight -= 1;
-        let feedback = Feedback {
-            kind,
-            path: PathId(path),
-            psn,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt: Duration::from_us(10),
-            one_way_ps: 0,
-            inflight_packets: self.inflight,
-            backlogged,
-        };
+        let feedback =
+            Feedback { kind, path: PathId(path), psn, inflight_packets: self.inflight, backlogged, ..ACK };
         self.policy.on_feedback(self.now, &feedback, &mut self.host.cx());
     }
     fn ack(&mut self, path: u16, marked: bool) -> Vec<u16> {

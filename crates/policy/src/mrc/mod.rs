@@ -25,7 +25,7 @@ use pathweave_units::{PathId, Rng, Time, TrimmedAt};
 use pathweave_wire::Control;
 
 use crate::cc::{CongestionControl, Nscc, NsccConfig, Permit};
-use crate::error::check;
+use crate::error::{check, within};
 use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
 use crate::{
     Adapt, ConfigError, ControlClass, ControlFeedback, FabricEnv, Feedback, FeedbackKind, Grant, Memo,
@@ -35,9 +35,8 @@ use evs::Evs;
 
 /// Parameters of [`Mrc`].
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MrcConfig {
     /// Congestion window (NSCC).
     pub nscc: NsccConfig,
@@ -89,13 +88,12 @@ impl MrcConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.nscc.validate().map_err(|error| error.within("nscc"))?;
-        check(self.active_evs > 0, "active_evs", self.active_evs, "at least 1")?;
-        check(self.planes > 0, "planes", self.planes, "at least 1")?;
+        within("active_evs", self.active_evs, 1.., "")?;
+        within("planes", self.planes, 1.., "")?;
         let floor = self.floor_evs > 0 && self.floor_evs <= self.active_evs;
         check(floor, "floor_evs", self.floor_evs, "1 to active_evs")?;
-        check(self.good_probes > 0, "good_probes", self.good_probes, "1 to 255")?;
-        let rtts = (0.1..=1e3).contains(&self.probe_rtts);
-        check(rtts, "probe_rtts", self.probe_rtts, "0.1 to 1000 (idle round-trip times)")
+        within("good_probes", self.good_probes, 1..=255, "")?;
+        within("probe_rtts", self.probe_rtts, 0.1..=1e3, "idle round-trip times")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Mrc {

@@ -104,8 +104,8 @@ impl PathPicker for Bitmap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Host, Scenario};
-    use crate::{Memo, PathState};
+    use crate::PathState;
+    use crate::testing::{ACK, Host, SENT, Scenario};
     use pathweave_units::Duration;
     use std::vec::Vec;
 
@@ -117,15 +117,7 @@ mod tests {
         picker
     }
     fn sends(picker: &mut Bitmap, packets: usize, host: &mut Host) -> Vec<u16> {
-        let sent = Sent {
-            path: PathId(0),
-            psn: 0,
-            msn: 0,
-            payload_bytes: 1_000,
-            wire_bytes: 1_078,
-            retransmit: false,
-            inflight_packets: 1,
-        };
+        let sent = Sent { payload_bytes: 1_000, wire_bytes: 1_078, ..SENT };
         let mut send = || {
             let path = picker.next;
             picker.on_sent(Time::ZERO, &sent, &mut host.cx());
@@ -134,17 +126,7 @@ mod tests {
         (0..packets).map(|_| send()).collect()
     }
     fn feed(picker: &mut Bitmap, path: u16, kind: FeedbackKind, host: &mut Host) {
-        let feedback = Feedback {
-            kind,
-            path: PathId(path),
-            psn: 0,
-            memo: Memo::default(),
-            wire_bytes: 1_078,
-            rtt: Duration::ZERO,
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
-        };
+        let feedback = Feedback { kind, path: PathId(path), wire_bytes: 1_078, rtt: Duration::ZERO, ..ACK };
         picker.on_feedback(Time::ZERO, &feedback, &mut host.cx());
     }
     const MARKED: FeedbackKind = FeedbackKind::Ack { timed: true, marked: true };

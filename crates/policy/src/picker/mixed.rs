@@ -68,22 +68,16 @@ impl PathPicker for Mixed {
 mod tests {
     use super::super::tests::{all_but, send};
     use super::*;
-    use crate::testing::Host;
+    use crate::FeedbackKind;
     use crate::testing::Scenario;
-    use crate::{FeedbackKind, Memo};
-    use pathweave_units::Duration;
+    use crate::testing::{ACK, Host};
 
     fn feed(picker: &mut Mixed, path: u16, marked: bool, host: &mut Host) {
         let feedback = Feedback {
             kind: FeedbackKind::Ack { timed: true, marked },
             path: PathId(path),
-            psn: 0,
-            memo: Memo::default(),
             wire_bytes: 1_078,
-            rtt: Duration::from_us(10),
-            one_way_ps: 0,
-            inflight_packets: 1,
-            backlogged: true,
+            ..ACK
         };
         picker.on_feedback(Time::ZERO, &feedback, &mut host.cx());
     }

@@ -65,9 +65,8 @@ macro_rules! pickers {
 
         /// A path picker: its name, or a table of its name with its parameters (`{ plb = { forced_rounds = 6 } }`).
         #[derive(Clone, Debug, PartialEq)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum PickerConfig {
             $( $(#[$doc])* $name $(($config))?, )*
             /// A picker supplied by the program; no scenario can name it.

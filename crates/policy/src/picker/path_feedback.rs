@@ -41,7 +41,8 @@ impl PathFeedback {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memo;
+
+    use crate::testing::ACK;
     use pathweave_units::{Duration, PathId};
 
     /// uet-htsim: each ACK is GOOD or ECN for the path of the packet that triggered it, whatever else it
@@ -52,13 +53,9 @@ mod tests {
             PathFeedback::of(&Feedback {
                 kind,
                 path: PathId(3),
-                psn: 0,
-                memo: Memo::default(),
                 wire_bytes: 4_150,
                 rtt: Duration::ZERO,
-                one_way_ps: 0,
-                inflight_packets: 1,
-                backlogged: true,
+                ..ACK
             })
         };
         for (marked, news) in [(false, PathFeedback::Good), (true, PathFeedback::Marked)] {

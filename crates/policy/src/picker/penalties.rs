@@ -14,9 +14,8 @@ use crate::{ConfigError, Egress, Feedback, PathView, PolicyCx, PolicyEnv, SendRe
 
 /// Parameters of [`Penalties`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PenaltiesConfig {
     /// Penalty of a path for a marked packet. Default 1.
     pub marked: u8,
@@ -32,9 +31,8 @@ pub struct PenaltiesConfig {
 
 /// Skipped paths whose penalty falls by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Forgives {
     /// The first skipped path (uet-htsim): several bad paths in a row recover slowly.
     #[default]

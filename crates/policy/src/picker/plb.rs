@@ -10,15 +10,14 @@ use alloc::boxed::Box;
 use pathweave_units::{Duration, PathId, Rng, Time};
 
 use super::{PathPicker, PathSet};
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::fluid::{HasSpread, Spread};
 use crate::{ConfigError, Feedback, FeedbackKind, PathView, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Plb`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlbConfig {
     /// K: fraction of marked packets from which a round is congested. Default 0.5 (Linux: 128 of 256).
     pub congested_share: f64,
@@ -46,9 +45,8 @@ impl Default for PlbConfig {
 impl PlbConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let share = self.congested_share > 0.0 && self.congested_share <= 1.0;
-        check(share, "congested_share", self.congested_share, "more than 0, at most 1")?;
-        check(self.idle_rounds > 0, "idle_rounds", self.idle_rounds, "at least 1")?;
+        within("congested_share", self.congested_share, above(0.0, 1.0), "")?;
+        within("idle_rounds", self.idle_rounds, 1.., "")?;
         let forced = self.forced_rounds == 0 || self.forced_rounds >= self.idle_rounds;
         check(forced, "forced_rounds", self.forced_rounds, "0 (never), or at least idle_rounds")
     }
@@ -164,8 +162,8 @@ impl PathPicker for Plb {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Memo;
-    use crate::testing::{Host, Scenario};
+
+    use crate::testing::{ACK, Host, Scenario};
 
     /// Returns a picker with 64 paths.
     fn plb(host: &mut Host) -> Plb {
@@ -184,17 +182,8 @@ mod tests {
         plb.path
     }
     fn feed(plb: &mut Plb, at_us: u64, kind: FeedbackKind, psn: u64, left: u32, host: &mut Host) {
-        let feedback = Feedback {
-            kind,
-            path: plb.path,
-            psn,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt: Duration::ZERO,
-            one_way_ps: 0,
-            inflight_packets: left,
-            backlogged: true,
-        };
+        let feedback =
+            Feedback { kind, path: plb.path, psn, rtt: Duration::ZERO, inflight_packets: left, ..ACK };
         plb.on_feedback(Time::from_us(at_us), &feedback, &mut host.cx());
     }
 

@@ -15,9 +15,8 @@ use crate::{ConfigError, Feedback, PathView, PolicyCx, PolicyEnv, SendRequest, S
 
 /// Parameters of [`Recycled`]. Defaults are those of uet-htsim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecycledConfig {
     /// Number of paths stored. Default 8.
     pub ring: u8,

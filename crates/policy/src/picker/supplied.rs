@@ -2,13 +2,13 @@
 //! them.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use core::fmt;
 
 use pathweave_units::Rng;
 
 use super::PathPicker;
 use crate::PolicyEnv;
+use crate::supplied::supplied;
 
 /// Factory of a program's pickers, one per queue pair.
 pub trait MakePicker: fmt::Debug + Send + Sync {
@@ -19,54 +19,12 @@ pub trait MakePicker: fmt::Debug + Send + Sync {
     fn make(&self, env: &PolicyEnv, rng: &mut Rng) -> Box<dyn ProgramPicker>;
 }
 
-/// A picker of the program. Every [`PathPicker`] that can be cloned and sent to another thread implements it.
-pub trait ProgramPicker: PathPicker + fmt::Debug + Send {
-    /// Returns a copy with a state of its own.
-    fn boxed_clone(&self) -> Box<dyn ProgramPicker>;
-}
-
-impl<P: PathPicker + fmt::Debug + Clone + Send + 'static> ProgramPicker for P {
-    fn boxed_clone(&self) -> Box<dyn ProgramPicker> {
-        Box::new(self.clone())
-    }
-}
-
-/// A factory of pickers, as part of a configuration. Two are equal if they are the same instance.
-#[derive(Clone, Debug)]
-pub struct PickerFactory(Arc<dyn MakePicker>);
+supplied!("picker", PathPicker by MakePicker: ProgramPicker, PickerFactory, ExternalPicker, path_picker);
 
 impl PickerFactory {
-    /// Wraps `factory`.
-    pub fn new(factory: Arc<dyn MakePicker>) -> Self {
-        PickerFactory(factory)
-    }
-    /// Returns the name in results.
-    pub fn name(&self) -> &str {
-        self.0.name()
-    }
     pub(super) fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> ExternalPicker {
         ExternalPicker(self.0.make(env, rng))
     }
-}
-
-impl PartialEq for PickerFactory {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-}
-
-/// A queue pair's picker that a [`PickerFactory`] has created.
-#[derive(Debug)]
-pub struct ExternalPicker(Box<dyn ProgramPicker>);
-
-impl Clone for ExternalPicker {
-    fn clone(&self) -> Self {
-        ExternalPicker(self.0.boxed_clone())
-    }
-}
-
-impl PathPicker for ExternalPicker {
-    crate::forwards!({ 0 } path_picker);
 }
 
 #[cfg(test)]
@@ -74,8 +32,9 @@ mod tests {
     use super::*;
     use crate::cc::{CcConfig, UnlimitedConfig};
     use crate::picker::PickerConfig;
-    use crate::testing::{Scenario, random_operations};
+    use crate::testing::assert_alike;
     use crate::{PolicyConfig, SplitConfig};
+    use alloc::sync::Arc;
 
     /// Supplies pickers of this crate.
     #[derive(Debug)]
@@ -94,27 +53,11 @@ mod tests {
         PolicyConfig::Split(SplitConfig { cc: CcConfig::None(UnlimitedConfig::default()), picker })
     }
 
-    /// A picker behaves the same if it is supplied: every scenario of the test bench has the same result, and random
-    /// operations break no invariant.
     #[test]
-    fn supplied_parts_are_called_as_built_in_ones() {
+    fn supplied_pickers_are_called_as_built_in_ones() {
         for (name, picker) in PickerConfig::every() {
             let supply = PickerFactory::new(Arc::new(Own(picker.clone())));
-            let (supplied, own) = (policy(PickerConfig::Supplied(supply)), policy(picker));
-            assert_eq!(supplied.validate(), Ok(()));
-            for (situation, scenario) in Scenario::all() {
-                let outcome = |policy: &PolicyConfig| {
-                    let report = scenario.run(|env, rng| policy.build(env, rng));
-                    let sender = |sender: &crate::testing::SenderReport| {
-                        (sender.sent.clone(), sender.retransmitted, sender.marked, sender.done_at)
-                    };
-                    report.senders.iter().map(sender).collect::<alloc::vec::Vec<_>>()
-                };
-                assert_eq!(outcome(&supplied), outcome(&own), "{name}, {situation}");
-            }
-            for seed in 0..4 {
-                random_operations(seed, 1_000, &Scenario::steady().env, |env, rng| supplied.build(env, rng));
-            }
+            assert_alike(name, &policy(PickerConfig::Supplied(supply)), &policy(picker));
         }
     }
 
@@ -128,7 +71,7 @@ mod tests {
     }
 
     /// No scenario can name a supplied picker, and none can be written: a scenario is self-contained.
-    #[cfg(all(feature = "serde", feature = "schema"))]
+    #[cfg(feature = "serde")]
     #[test]
     fn no_scenario_names_one() {
         let supplied = PickerConfig::Supplied(PickerFactory::new(Arc::new(Own(PickerConfig::Rps))));

@@ -4,34 +4,17 @@ use std::vec::Vec;
 use pathweave_units::{PathId, Rng};
 
 use super::*;
-use crate::testing::{Host, Scenario};
-use crate::{Egress, PathState};
+use crate::PathState;
+use crate::testing::{Host, REQUEST, SENT, Scenario};
 
 pub(super) fn want(msn: u32) -> SendRequest {
-    SendRequest {
-        psn: 0,
-        payload_bytes: 1_000,
-        wire_bytes: 1_078,
-        msn,
-        retransmit: false,
-        inflight_packets: 0,
-        inflight_bytes: 0,
-        egress: Egress::ONE,
-    }
+    SendRequest { payload_bytes: 1_000, wire_bytes: 1_078, msn, ..REQUEST }
 }
 
 pub(super) fn send(picker: &mut impl PathPicker, msn: u32, host: &mut Host) -> PathId {
     let path = picker.pick(Time::ZERO, &want(msn), &mut host.cx());
     assert_eq!(path, picker.pick(Time::ZERO, &want(msn), &mut host.cx()), "asking changes nothing");
-    let sent = Sent {
-        path,
-        psn: 0,
-        msn,
-        payload_bytes: 1_000,
-        wire_bytes: 1_078,
-        retransmit: false,
-        inflight_packets: 1,
-    };
+    let sent = Sent { path, msn, payload_bytes: 1_000, wire_bytes: 1_078, ..SENT };
     picker.on_sent(Time::ZERO, &sent, &mut host.cx());
     path
 }

@@ -10,7 +10,7 @@ mod window;
 
 use pathweave_units::{Duration, Rate, Rng, Time};
 
-use crate::error::check;
+use crate::error::{AT_MOST_A_SECOND, above, between, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{
     Adapt, ConfigError, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Memo, PathView, Policy, PolicyCx,
@@ -22,9 +22,8 @@ use window::Window;
 /// Parameters of REPS and its window. Defaults in packets and round-trip times are the usual ones for NSCC in packet
 /// simulators, unless stated otherwise.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RepsConfig {
     /// Packets that explore at the start and after a freeze, in bandwidth-delay products. Default 1 (REPS).
     pub explore_bdp: f64,
@@ -80,22 +79,15 @@ impl Adapt for RepsConfig {
 impl RepsConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
-        check((0.0..=1e3).contains(&self.explore_bdp), "explore_bdp", self.explore_bdp, "0 to 1000")?;
-        check(self.freeze <= Duration::from_ms(1_000), "freeze", self.freeze, "at most 1s")?;
-        positive(
-            "delay_target",
-            self.delay_target,
-            1e3,
-            "more than 0, at most 1000 (base round-trip times)",
-        )?;
-        positive("proportional_increase", self.proportional_increase, 1e3, "more than 0, at most 1000")?;
-        positive("fair_increase", self.fair_increase, 1e3, "more than 0, at most 1000")?;
-        positive("decrease", self.decrease, 1.0, "more than 0, at most 1")?;
-        let most = self.max_decrease > 0.0 && self.max_decrease < 1.0;
-        check(most, "max_decrease", self.max_decrease, "more than 0, less than 1")?;
-        positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
-        positive("max_bdp", self.max_bdp, 1e3, "more than 0, at most 1000")
+        within("explore_bdp", self.explore_bdp, 0.0..=1e3, "")?;
+        within("freeze", self.freeze, AT_MOST_A_SECOND, "")?;
+        within("delay_target", self.delay_target, above(0.0, 1e3), "base round-trip times")?;
+        within("proportional_increase", self.proportional_increase, above(0.0, 1e3), "")?;
+        within("fair_increase", self.fair_increase, above(0.0, 1e3), "")?;
+        within("decrease", self.decrease, above(0.0, 1.0), "")?;
+        within("max_decrease", self.max_decrease, between(0.0, 1.0), "")?;
+        within("delay_gain", self.delay_gain, above(0.0, 1.0), "")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Reps {

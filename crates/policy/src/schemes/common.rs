@@ -5,8 +5,7 @@ use pathweave_units::{Duration, Rate};
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset, HopScaling, SwiftConfig};
 use crate::picker::PickerConfig;
 use crate::{
-    AckPolicy, CnpMode, CnpPolicy, Forwarding, PolicyConfig, Ports, Recovery, Reordering, Scheme, Service,
-    SplitConfig,
+    AckPolicy, CnpPolicy, Forwarding, PolicyConfig, Ports, Recovery, Reordering, Scheme, Service, SplitConfig,
 };
 
 /// Source ports that a queue pair may use: the dynamic range 49152 to 65535 that RoCEv2 leaves for entropy. They are
@@ -30,7 +29,7 @@ pub(super) fn dcqcn(picker: PickerConfig, recovery: Recovery) -> Scheme {
         policy: PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(DcqcnConfig::preset(preset)), picker }),
         recovery,
         acks: EACH_PACKET,
-        cnp: CnpPolicy { mode: CnpMode::OnMark, interval: preset.info().cnp_interval },
+        cnp: CnpPolicy::OnMark { interval: preset.info().cnp_interval },
         reordering: Reordering::Silent,
         credit: None,
         queue_pairs: 1,
@@ -69,7 +68,7 @@ pub(super) fn clocked(policy: PolicyConfig) -> Scheme {
         policy,
         recovery: UNORDERED,
         acks: EACH_PACKET_TIMED,
-        cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+        cnp: CnpPolicy::Off,
         reordering: Reordering::Silent,
         credit: None,
         queue_pairs: 1,

@@ -2,8 +2,7 @@
 
 use super::{SchemeInfo, common};
 use crate::{
-    CnpMode, CnpPolicy, DlbfConfig, MarkedRate, OnSwitch, PolicyConfig, Ports, Reordering, ReportPolicy,
-    Scheme,
+    CnpPolicy, DlbfConfig, MarkedRate, OnSwitch, PolicyConfig, Ports, Reordering, ReportPolicy, Scheme,
 };
 use pathweave_units::Duration;
 
@@ -33,7 +32,7 @@ pub(super) const WAIT: SchemeInfo = SchemeInfo {
 fn make(config: DlbfConfig) -> Scheme {
     Scheme {
         recovery: common::UNORDERED,
-        cnp: CnpPolicy { mode: CnpMode::OnMark, interval: Duration::ZERO },
+        cnp: CnpPolicy::OnMark { interval: Duration::ZERO },
         reordering: Reordering::Reported(ReportPolicy::default()),
         // The number of paths between pods of the paper's network; the paper does not mention ports.
         paths: 16,

@@ -6,8 +6,8 @@ use super::{SchemeInfo, common};
 use crate::cc::{CcConfig, DcqcnConfig, UnlimitedConfig};
 use crate::picker::PickerConfig;
 use crate::{
-    AckPolicy, CnpMode, CnpPolicy, DatagramConfig, PolicyConfig, Ports, Recovery, Reordering, Scheme,
-    Service, SharedReceiveConfig, SplitConfig,
+    AckPolicy, CnpPolicy, DatagramConfig, PolicyConfig, Ports, Recovery, Reordering, Scheme, Service,
+    SharedReceiveConfig, SplitConfig,
 };
 
 pub(super) const ERD: SchemeInfo = SchemeInfo {
@@ -26,7 +26,7 @@ pub(super) const ERD: SchemeInfo = SchemeInfo {
                 cc: CcConfig::Dcqcn(dcqcn),
                 picker: PickerConfig::RoundRobin,
             }),
-            cnp: CnpPolicy { mode: CnpMode::OnMark, interval },
+            cnp: CnpPolicy::OnMark { interval },
             ..uncontrolled()
         }
     },
@@ -68,7 +68,7 @@ fn uncontrolled() -> Scheme {
         }),
         recovery: Recovery::GoBackN,
         acks: AckPolicy::by_packets(1, Duration::from_us(1)),
-        cnp: CnpPolicy { mode: CnpMode::Off, interval: Duration::ZERO },
+        cnp: CnpPolicy::Off,
         queue_pairs: 1,
         // The paper has 4 ports, which hash to 3 paths. All peers of a queue pair share its ports, so they cannot be
         // chosen for distinct paths.

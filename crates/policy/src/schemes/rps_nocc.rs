@@ -3,7 +3,7 @@
 use super::{SchemeInfo, common};
 use crate::cc::{CcConfig, UnlimitedConfig};
 use crate::picker::PickerConfig;
-use crate::{CnpMode, PolicyConfig, Scheme, SplitConfig};
+use crate::{CnpPolicy, PolicyConfig, Scheme, SplitConfig};
 
 pub(super) const RPS_NOCC: SchemeInfo = SchemeInfo {
     name: "rps-nocc",
@@ -19,6 +19,6 @@ fn scheme() -> Scheme {
         cc: CcConfig::None(UnlimitedConfig::default()),
         picker: PickerConfig::Rps,
     });
-    scheme.cnp.mode = CnpMode::Off;
+    scheme.cnp = CnpPolicy::Off;
     scheme
 }

@@ -1,7 +1,7 @@
 //! UDMP as printed.
 
 use super::{SchemeInfo, common};
-use crate::{PolicyConfig, Scheme, UdmpConfig};
+use crate::{PolicyConfig, Scheme, UdmpPublishedConfig};
 
 pub(super) const UDMP_PUBLISHED: SchemeInfo = SchemeInfo {
     name: "udmp-published",
@@ -10,6 +10,6 @@ pub(super) const UDMP_PUBLISHED: SchemeInfo = SchemeInfo {
     source: "UDMP (IEEE ToN 2026), algorithms 1 and 2",
     make: || Scheme {
         recovery: common::BY_COUNT,
-        ..common::clocked(PolicyConfig::Udmp(UdmpConfig::published()))
+        ..common::clocked(PolicyConfig::UdmpPublished(UdmpPublishedConfig::default()))
     },
 };

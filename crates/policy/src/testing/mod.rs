@@ -9,9 +9,12 @@
 //!
 //! Everything is a function of the seed; a failure message names seed and step.
 
+#[cfg(test)]
+mod alike;
 mod bench;
 mod channel;
 mod checked;
+mod examples;
 mod host;
 mod operations;
 #[cfg(test)]
@@ -22,8 +25,11 @@ mod subjects;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use alike::assert_alike;
 pub use channel::Hop;
 pub use checked::Checked;
+pub use examples::{ACK, ENV, REQUEST, SENT};
 pub use host::Host;
 pub use operations::random_operations;
 pub use report::{Report, SenderReport};

@@ -1,5 +1,6 @@
 //! Random operations, with the invariants after every one and a liveness phase at the end.
 
+use crate::testing::REQUEST;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -9,7 +10,7 @@ use pathweave_wire::{Control, ControlKind, NoticePermission};
 use super::checked::Checked;
 use super::host::Host;
 use crate::{
-    ControlFeedback, Egress, Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyEnv,
+    ControlFeedback, Feedback, FeedbackKind, Grant, Memo, PathState, PathView, Policy, PolicyEnv,
     QueuePairId, SendRequest, Sent,
 };
 
@@ -184,10 +185,9 @@ impl<P: Policy> Model<P> {
             payload_bytes: self.env.mtu_payload_bytes,
             wire_bytes: self.env.mtu_wire_bytes,
             msn: (self.next_psn / 7) as u32,
-            retransmit: false,
             inflight_packets,
             inflight_bytes: u64::from(inflight_packets) * u64::from(self.env.mtu_wire_bytes),
-            egress: Egress::ONE,
+            ..REQUEST
         };
         (want, self.policy.poll_send(self.now, &want, &mut self.host.cx()))
     }

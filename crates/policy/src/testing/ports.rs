@@ -1,5 +1,6 @@
 //! Every scheme on a host with several NIC ports.
 
+use crate::testing::{REQUEST, SENT};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -37,16 +38,7 @@ impl Sender {
     /// Returns the path of a data packet that leaves by `egress`, if the policy permits one.
     fn send(&mut self, egress: Egress) -> Option<PathId> {
         self.now += Duration::from_us(30);
-        let want = SendRequest {
-            psn: self.psn,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            msn: 0,
-            retransmit: false,
-            inflight_packets: 0,
-            inflight_bytes: 0,
-            egress,
-        };
+        let want = SendRequest { psn: self.psn, payload_bytes: 1_000, wire_bytes: 1_048, egress, ..REQUEST };
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut self.shared };
         let path = match self.policy.poll_send(self.now, &want, &mut cx) {
             Grant::Send(path) => path,
@@ -63,15 +55,7 @@ impl Sender {
         if !egress.is_free(path) {
             return Some(path);
         }
-        let sent = Sent {
-            path,
-            psn: self.psn,
-            msn: 0,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            retransmit: false,
-            inflight_packets: 1,
-        };
+        let sent = Sent { path, psn: self.psn, payload_bytes: 1_000, wire_bytes: 1_048, ..SENT };
         let memo = self.policy.on_sent(self.now, &sent, &mut cx);
         let feedback = Feedback {
             kind: FeedbackKind::Ack { timed: true, marked: self.psn.is_multiple_of(5) },

@@ -1,5 +1,6 @@
 //! The schemes of this crate on the test bench.
 
+use crate::testing::{REQUEST, SENT};
 use core::cell::RefCell;
 use core::mem::discriminant;
 use core::ops::Range;
@@ -15,9 +16,9 @@ use super::*;
 use crate::cc::{CcConfig, Dcqcn, DcqcnConfig, DcqcnPreset, Unlimited, UnlimitedConfig, Window};
 use crate::picker::{AnyPicker, Ecmp, PerMessage, PickerConfig, RoundRobin, Rps};
 use crate::{
-    AnyPolicy, CnpMode, ControlFeedback, Egress, Feedback, FeedbackKind, Grant, MeasuredSection, Memo,
-    MpRdma, Outgoing, PathView, PeerKind, Policy, PolicyConfig, PolicyCx, PolicyEnv, QueuePairId,
-    SendRequest, Sent, Shared, SplitConfig, SplitPolicy, Udmp, find_scheme, schemes,
+    AnyPolicy, CnpPolicy, ControlFeedback, Feedback, FeedbackKind, Grant, MeasuredSection, Memo, MpRdma,
+    Outgoing, PathView, PeerKind, Policy, PolicyConfig, PolicyCx, PolicyEnv, QueuePairId, SendRequest, Sent,
+    Shared, SplitConfig, SplitPolicy, Udmp, find_scheme, schemes,
 };
 
 fn run(scheme: &str, scenario: &Scenario) -> Report {
@@ -160,7 +161,7 @@ fn clocked() -> impl Iterator<Item = &'static str> {
         let scheme = (info.make)();
         let unlimited =
             matches!(&scheme.policy, PolicyConfig::Split(split) if matches!(split.cc, CcConfig::None(_)));
-        scheme.cnp.mode == CnpMode::Off && scheme.service.is_connection() && !unlimited
+        scheme.cnp == CnpPolicy::Off && scheme.service.is_connection() && !unlimited
     });
     all.map(|info| info.name)
 }
@@ -410,28 +411,12 @@ fn paths_taken(policy: &mut AnyPolicy, rng: &mut Rng, shared: &mut Shared) -> Ve
     let (mut now, mut psn) = (Time::from_us(1), 0);
     for _ in 0..400 {
         now += Duration::from_us(30);
-        let want = SendRequest {
-            psn,
-            payload_bytes: 1_000,
-            wire_bytes: 1_048,
-            msn: psn as u32,
-            retransmit: false,
-            inflight_packets: 0,
-            inflight_bytes: 0,
-            egress: Egress::ONE,
-        };
+        let want = SendRequest { psn, payload_bytes: 1_000, wire_bytes: 1_048, msn: psn as u32, ..REQUEST };
         let mut cx = PolicyCx { rng: &mut *rng, shared: &mut *shared };
         match policy.poll_send(now, &want, &mut cx) {
             Grant::Send(path) => {
-                let sent = Sent {
-                    path,
-                    psn,
-                    msn: psn as u32,
-                    payload_bytes: 1_000,
-                    wire_bytes: 1_048,
-                    retransmit: false,
-                    inflight_packets: 1,
-                };
+                let sent =
+                    Sent { path, psn, msn: psn as u32, payload_bytes: 1_000, wire_bytes: 1_048, ..SENT };
                 let memo = policy.on_sent(now, &sent, &mut cx);
                 let feedback = Feedback {
                     kind: FeedbackKind::Ack { timed: true, marked: psn % 3 == 0 },

@@ -1,44 +1,16 @@
 //! Parameters of UDMP.
 
-use core::fmt;
-
 use pathweave_units::{Duration, Rng};
 
 use super::Udmp;
-use crate::error::check;
+use crate::error::{above, between, check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
-/// Variant of the algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub enum UdmpVariant {
-    /// Algorithms 1 and 2 as printed, with the packets in flight counted (the listing lacks the two lines for it),
-    /// and with a restart kick, without which flows deadlock in incast. Under noise the rate drifts to half the line
-    /// rate.
-    Published,
-    /// With a queue target, an additive step, a rate that follows low round-trip times, spare paths, limits of the
-    /// pool and of the packets in flight, and a restart timer.
-    #[default]
-    Repaired,
-}
-
-impl fmt::Display for UdmpVariant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            UdmpVariant::Published => "published",
-            UdmpVariant::Repaired => "repaired",
-        })
-    }
-}
-
 /// Excess of a round-trip time over the average from which its acknowledgement releases nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum UdmpLate {
     /// One base round-trip time: for fabrics, where queues are hardly longer.
     #[default]
@@ -55,51 +27,47 @@ impl UdmpLate {
     }
 }
 
-/// Parameters of UDMP. The paper gives a value only for `ooo_packets`. The others were found by a study of this
-/// protocol in the paper's fat tree (100 Gb/s, 12 us, 1,400 bytes of payload).
+/// Parameters of UDMP with repairs: a queue target, an additive step, a rate that follows low round-trip times, spare
+/// paths, limits of the pool and of the packets in flight, and a restart timer. The paper gives a value only for
+/// `ooo_packets`. The others were found by a study of this protocol in the paper's fat tree (100 Gb/s, 12 us, 1,400
+/// bytes of payload).
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UdmpConfig {
-    /// Variant of the algorithm: "repaired" (default) or "published".
-    pub variant: UdmpVariant,
-    /// alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. Published: small values
-    /// deadlock in incast. Repaired: the average only distinguishes fast and slow paths; the rate follows low
-    /// round-trip times.
+    /// alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. The average only
+    /// distinguishes fast and slow paths; the rate follows low round-trip times.
     pub rtt_gain: f64,
-    /// T_high: average round-trip time, in base round-trip times, above which every acknowledgement limits the rate
-    /// to line rate x base / average. Default 3. Repaired: the low average counts.
+    /// T_high: average of low round-trip times, in base round-trip times, above which every acknowledgement limits
+    /// the rate to line rate x base / average. Default 3.
     pub severe_rtt: f64,
     /// p: probability that a packet explores a random path instead of the one it was released for. Default 0.01.
     pub explore: f64,
     /// Delta: an acknowledgement more than this many packets behind the highest releases nothing; 0 disables the
     /// check. Default 64 (UDMP, figure 7).
     pub ooo_packets: u32,
-    /// Repaired: queueing delay at which the rate settles, in base round-trip times. The time of four packets is
+    /// Queueing delay at which the rate settles, in base round-trip times. The time of four packets is
     /// added, because shorter queues are noise. Default 0.25.
     pub queue_target_rtts: f64,
-    /// Repaired, kappa: weight of the relative distance from that target in the change of the rate. Default 0.15.
+    /// kappa: weight of the relative distance from that target in the change of the rate. Default 0.15.
     pub queue_gain: f64,
-    /// Repaired: additive increase per round trip, as a fraction of the line rate, at the queue target; less if the
+    /// Additive increase per round trip, as a fraction of the line rate, at the queue target; less if the
     /// queue is longer. A flow's share of a bottleneck settles near this value over `queue_gain` and the excess
     /// delay. Default 0.005.
     pub increase_step: f64,
-    /// Repaired: largest change of the rate per round trip, as a fraction of the rate. Default 0.5.
+    /// Largest change of the rate per round trip, as a fraction of the rate. Default 0.5.
     pub step_limit: f64,
-    /// Repaired: largest pool, in bandwidth-delay products, at least two packets. Default 0.25.
+    /// Largest pool, in bandwidth-delay products, at least two packets. Default 0.25.
     pub pool_bdp: f64,
-    /// Repaired: largest pool while there is nothing to send, in bandwidth-delay products. New data then leaves at
+    /// Largest pool while there is nothing to send, in bandwidth-delay products. New data then leaves at
     /// once with the whole pool, on random paths. Default 1.
     pub idle_pool_bdp: f64,
-    /// Repaired: largest amount in flight, in bandwidth-delay products, plus one packet. Default 1.5.
+    /// Largest amount in flight, in bandwidth-delay products, plus one packet. Default 1.5.
     pub inflight_bdp: f64,
-    /// Repaired: excess of a round-trip time over the average, as a fraction of the base, up to which it still counts
+    /// Excess of a round-trip time over the average, as a fraction of the base, up to which it still counts
     /// as short. Default 0.05.
     pub near: f64,
-    /// Published: time with nothing in flight and no acknowledgement after which one packet is sent. Default 100 us.
-    pub kick_after: Duration,
-    /// Repaired: excess of a round-trip time over the average from which its acknowledgement releases nothing.
+    /// Excess of a round-trip time over the average from which its acknowledgement releases nothing.
     /// "by_base" (default): one base round-trip time, the better rule in a data centre. "by_queue": the excess of the
     /// average over the base, at least one base round-trip time. Real hosts (`pathweave perf`, the lab) use
     /// "by_queue", because their queues are many base times long.
@@ -110,7 +78,6 @@ pub struct UdmpConfig {
 impl Default for UdmpConfig {
     fn default() -> Self {
         UdmpConfig {
-            variant: UdmpVariant::default(),
             rtt_gain: 0.125,
             severe_rtt: 3.0,
             explore: 0.01,
@@ -123,10 +90,85 @@ impl Default for UdmpConfig {
             idle_pool_bdp: 1.0,
             inflight_bdp: 1.5,
             near: 0.05,
-            kick_after: Duration::from_us(100),
             late: UdmpLate::default(),
         }
     }
+}
+
+/// Parameters of UDMP as printed: algorithms 1 and 2 with the packets in flight counted (the listing lacks the two
+/// lines for it), and with a restart kick, without which flows deadlock in incast. Under noise the rate drifts to half
+/// the line rate.
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
+pub struct UdmpPublishedConfig {
+    /// alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. Small values deadlock in
+    /// incast.
+    pub rtt_gain: f64,
+    /// T_high: average round-trip time, in base round-trip times, above which every acknowledgement limits the rate
+    /// to line rate x base / average. Default 3.
+    pub severe_rtt: f64,
+    /// p: probability that a packet explores a random path instead of the one it was released for. Default 0.01.
+    pub explore: f64,
+    /// Delta: an acknowledgement more than this many packets behind the highest releases nothing; 0 disables the
+    /// check. Default 64 (UDMP, figure 7).
+    pub ooo_packets: u32,
+    /// Time with nothing in flight and no acknowledgement after which one packet is sent. Default 100 us.
+    pub kick_after: Duration,
+}
+
+impl Default for UdmpPublishedConfig {
+    fn default() -> Self {
+        let UdmpConfig { rtt_gain, severe_rtt, explore, ooo_packets, .. } = UdmpConfig::default();
+        UdmpPublishedConfig { rtt_gain, severe_rtt, explore, ooo_packets, kick_after: Duration::from_us(100) }
+    }
+}
+
+/// Algorithm of a queue pair.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Algorithm<'a> {
+    Published(&'a UdmpPublishedConfig),
+    Repaired(&'a UdmpConfig),
+}
+
+/// Parameters that both algorithms have.
+pub(super) struct Common {
+    pub(super) rtt_gain: f64,
+    pub(super) severe_rtt: f64,
+    pub(super) explore: f64,
+    pub(super) ooo_packets: u32,
+}
+
+impl Algorithm<'_> {
+    pub(super) fn common(self) -> Common {
+        match self {
+            Algorithm::Published(&UdmpPublishedConfig {
+                rtt_gain, severe_rtt, explore, ooo_packets, ..
+            })
+            | Algorithm::Repaired(&UdmpConfig { rtt_gain, severe_rtt, explore, ooo_packets, .. }) => {
+                Common { rtt_gain, severe_rtt, explore, ooo_packets }
+            }
+        }
+    }
+}
+
+/// Checks the parameters that both algorithms have.
+fn check_common(algorithm: Algorithm<'_>) -> Result<(), ConfigError> {
+    let Common { rtt_gain, severe_rtt, explore, .. } = algorithm.common();
+    within("rtt_gain", rtt_gain, above(0.0, 1.0), "")?;
+    within("severe_rtt", severe_rtt, above(1.0, 1e6), "base round-trip times")?;
+    within("explore", explore, 0.0..=1.0, "")
+}
+
+/// Adapts the parameters that both algorithms have to real hosts.
+fn adapt_common(severe_rtt: &mut f64, explore: &mut f64, ooo_packets: &mut u32) {
+    if *ooo_packets > 0 {
+        // Batches of a path arrive as a whole, so a packet that is a few batches behind is not late.
+        *ooo_packets = (*ooo_packets).max(HOST_LATE_PACKETS);
+    }
+    // A stall of a host must not count as severe congestion.
+    *severe_rtt += 10.0;
+    *explore = explore.max(HOST_EXPLORE);
 }
 
 /// Fraction of packets that explore another path on real hosts. After a path has died, only these spread the packets
@@ -160,54 +202,58 @@ impl Adapt for UdmpConfig {
         HostDelay::InRoundTrip
     }
     fn adapt_to_host(&mut self, host: &HostEnv) {
-        if self.variant == UdmpVariant::Repaired {
-            self.late = UdmpLate::ByQueue;
-        }
+        adapt_common(&mut self.severe_rtt, &mut self.explore, &mut self.ooo_packets);
+        self.late = UdmpLate::ByQueue;
         self.inflight_bdp *= host.max_inflight_bdps;
         self.pool_bdp *= host.max_inflight_bdps;
         self.queue_target_rtts = self.queue_target_rtts.max(HOST_QUEUE_RTTS);
-        if self.ooo_packets > 0 {
-            // Batches of a path arrive as a whole, so a packet that is a few batches behind is not late.
-            self.ooo_packets = self.ooo_packets.max(HOST_LATE_PACKETS);
-        }
-        // A stall of a host must not count as severe congestion.
-        self.severe_rtt += 10.0;
-        self.explore = self.explore.max(HOST_EXPLORE);
     }
 }
 
-impl UdmpConfig {
-    /// Returns the algorithm as printed.
-    pub fn published() -> Self {
-        UdmpConfig { variant: UdmpVariant::Published, ..UdmpConfig::default() }
+impl AsFluid for UdmpPublishedConfig {
+    fn as_fluid(&self) -> Fluid {
+        UdmpConfig::default().as_fluid()
     }
+}
+
+impl Adapt for UdmpPublishedConfig {
+    fn host_delay(&self) -> HostDelay {
+        HostDelay::InRoundTrip
+    }
+    fn adapt_to_host(&mut self, _: &HostEnv) {
+        adapt_common(&mut self.severe_rtt, &mut self.explore, &mut self.ooo_packets);
+    }
+}
+
+impl UdmpPublishedConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let share =
-            |name, value: f64, most: f64, allowed| check(value > 0.0 && value <= most, name, value, allowed);
-        share("rtt_gain", self.rtt_gain, 1.0, "more than 0, at most 1")?;
-        let known = self.variant == UdmpVariant::Repaired || self.late == UdmpLate::ByBase;
-        check(known, "late", "\"by_queue\"", "\"by_base\" with variant \"published\"")?;
-        let severe = self.severe_rtt > 1.0 && self.severe_rtt <= 1e6;
-        check(severe, "severe_rtt", self.severe_rtt, "more than 1 (base round-trip times), at most 1000000")?;
-        check((0.0..=1.0).contains(&self.explore), "explore", self.explore, "0 to 1")?;
-        let target = (0.0..=1e3).contains(&self.queue_target_rtts);
-        check(target, "queue_target_rtts", self.queue_target_rtts, "0 to 1000 (base round-trip times)")?;
-        share("queue_gain", self.queue_gain, 10.0, "more than 0, at most 10")?;
-        let step = (0.0..1.0).contains(&self.increase_step);
-        check(step, "increase_step", self.increase_step, "0 to less than 1 (of the line rate)")?;
-        let limit = self.step_limit > 0.0 && self.step_limit < 1.0;
-        check(limit, "step_limit", self.step_limit, "more than 0, less than 1")?;
-        share("pool_bdp", self.pool_bdp, 1e6, "more than 0, at most 1000000")?;
-        let idle = self.idle_pool_bdp >= self.pool_bdp && self.idle_pool_bdp <= 1e6;
-        check(idle, "idle_pool_bdp", self.idle_pool_bdp, "at least `pool_bdp`, at most 1000000")?;
-        share("inflight_bdp", self.inflight_bdp, 1e6, "more than 0, at most 1000000")?;
-        check((0.0..=10.0).contains(&self.near), "near", self.near, "0 to 10 (of the base round-trip time)")?;
+        check_common(Algorithm::Published(self))?;
         let kick = self.kick_after > Duration::ZERO && self.kick_after <= Duration::from_ms(1_000);
         check(kick, "kick_after", self.kick_after, "more than 0s, at most 1s: without it flows never finish")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Udmp {
-        Udmp::new(self, env, rng)
+        Udmp::new(Algorithm::Published(self), env, rng)
+    }
+}
+
+impl UdmpConfig {
+    /// Returns an error that names the first invalid field.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check_common(Algorithm::Repaired(self))?;
+        within("queue_target_rtts", self.queue_target_rtts, 0.0..=1e3, "base round-trip times")?;
+        within("queue_gain", self.queue_gain, above(0.0, 10.0), "")?;
+        within("increase_step", self.increase_step, 0.0..1.0, "of the line rate")?;
+        within("step_limit", self.step_limit, between(0.0, 1.0), "")?;
+        within("pool_bdp", self.pool_bdp, above(0.0, 1e6), "")?;
+        let idle = self.idle_pool_bdp >= self.pool_bdp && self.idle_pool_bdp <= 1e6;
+        check(idle, "idle_pool_bdp", self.idle_pool_bdp, "at least `pool_bdp`, at most 1000000")?;
+        within("inflight_bdp", self.inflight_bdp, above(0.0, 1e6), "")?;
+        within("near", self.near, 0.0..=10.0, "of the base round-trip time")
+    }
+    /// Builds the policy of one direction of one queue pair.
+    pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Udmp {
+        Udmp::new(Algorithm::Repaired(self), env, rng)
     }
 }

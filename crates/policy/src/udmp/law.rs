@@ -2,7 +2,8 @@
 
 use pathweave_units::{Duration, Rate, Time};
 
-use super::{UdmpConfig, UdmpLate, UdmpVariant};
+use super::UdmpLate;
+use super::config::{Algorithm, Common};
 use crate::PolicyEnv;
 use crate::low_rtt;
 
@@ -59,9 +60,26 @@ pub(super) fn ps(span: Duration) -> f64 {
 }
 
 impl Law {
-    pub(super) fn new(config: &UdmpConfig, env: &PolicyEnv) -> Self {
+    pub(super) fn new(algorithm: Algorithm<'_>, env: &PolicyEnv) -> Self {
         let line = env.line_rate.as_bps() as f64 / 8e12;
         let packet_time = f64::from(env.mtu_wire_bytes) / line;
+        let Common { rtt_gain: gain, severe_rtt: severe, .. } = algorithm.common();
+        let published =
+            Params { line, gain, severe, queue_target: 0.0, queue_gain: 0.0, step: 0.0, limit: 0.0 };
+        let (late, params) = match algorithm {
+            Algorithm::Published(_) => (UdmpLate::ByBase, published),
+            Algorithm::Repaired(config) => {
+                let noise = QUEUE_TARGET_PACKETS * packet_time;
+                let params = Params {
+                    queue_target: config.queue_target_rtts * ps(env.base_rtt) + noise,
+                    queue_gain: config.queue_gain,
+                    step: config.increase_step * line,
+                    limit: config.step_limit,
+                    ..published
+                };
+                (config.late, params)
+            }
+        };
         Law {
             rate: line,
             mean: 0.0,
@@ -72,19 +90,10 @@ impl Law {
             acks: 0,
             to_ignore: 0,
             started: false,
-            repaired: config.variant == UdmpVariant::Repaired,
-            late: config.late,
+            repaired: matches!(algorithm, Algorithm::Repaired(_)),
+            late,
             packet: env.mtu_wire_bytes,
-            params: Params {
-                line,
-                gain: config.rtt_gain,
-                severe: config.severe_rtt,
-                queue_target: config.queue_target_rtts * ps(env.base_rtt)
-                    + QUEUE_TARGET_PACKETS * packet_time,
-                queue_gain: config.queue_gain,
-                step: config.increase_step * line,
-                limit: config.step_limit,
-            },
+            params,
         }
     }
 

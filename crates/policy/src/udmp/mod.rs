@@ -6,7 +6,7 @@
 //! the acknowledgement's path, so fast paths get more packets. Packets that a slow path does not take wait for the
 //! next acknowledgement of another path.
 //!
-//! The algorithm as printed (`variant = "published"`) does not achieve what the paper claims: its rate drifts to half
+//! The algorithm as printed (`kind = "udmp_published"`) does not achieve what the paper claims: its rate drifts to half
 //! the line rate under any noise, and flows deadlock in incast once every acknowledgement is refused. The default,
 //! `"repaired"`, differs in these points:
 //!
@@ -93,7 +93,8 @@ use crate::{
     Egress, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, SendRequest, Sent,
 };
 
-pub use config::{UdmpConfig, UdmpLate, UdmpVariant};
+use config::{Algorithm, Common};
+pub use config::{UdmpConfig, UdmpLate, UdmpPublishedConfig};
 use law::{Law, ps};
 use spares::Spares;
 
@@ -149,25 +150,35 @@ struct Params {
 
 impl Udmp {
     /// Creates a queue pair with tokens for a bandwidth-delay product of packets on random paths.
-    pub fn new(config: &UdmpConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
-        let repaired = config.variant == UdmpVariant::Repaired;
+    fn new(algorithm: Algorithm<'_>, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let packet = f64::from(env.mtu_wire_bytes);
         let bdp = env.bdp_bytes() as f64;
-        let cap = |share: f64| if repaired { (share * bdp).max(2.0 * packet) } else { f64::INFINITY };
+        let cap = |share: f64| (share * bdp).max(2.0 * packet);
         // Rounded up to a whole packet: less would leave the line idle for the rest of the round trip.
         let tokens = env.bdp_bytes().div_ceil(u64::from(env.mtu_wire_bytes)).max(1);
         let tokens = u32::try_from(tokens).unwrap_or(u32::MAX);
-        let inflight_cap =
-            if repaired { ((config.inflight_bdp * bdp / packet) as u32).saturating_add(1) } else { u32::MAX };
+        let Common { explore, ooo_packets, .. } = algorithm.common();
+        let (inflight_cap, params) = match algorithm {
+            Algorithm::Published(config) => {
+                let kick_after = config.kick_after;
+                let unlimited = f64::INFINITY;
+                (u32::MAX, Params { pool_cap: unlimited, idle_pool_cap: unlimited, near: 0.0, kick_after })
+            }
+            Algorithm::Repaired(config) => {
+                let packets = ((config.inflight_bdp * bdp / packet) as u32).saturating_add(1);
+                let (pool_cap, idle_pool_cap) = (cap(config.pool_bdp), cap(config.idle_pool_bdp));
+                (packets, Params { pool_cap, idle_pool_cap, near: config.near, kick_after: Duration::ZERO })
+            }
+        };
         Udmp {
-            law: Law::new(config, env),
+            law: Law::new(algorithm, env),
             pool: 0.0,
             last_add: Time::ZERO,
             last_ack: Time::ZERO,
             last_restart: Time::ZERO,
             timer: Time::MAX,
-            clock: AckClock::new(env.paths, config.explore, rng),
-            ooo: LateAckDetector::new(config.ooo_packets),
+            clock: AckClock::new(env.paths, explore, rng),
+            ooo: LateAckDetector::new(ooo_packets),
             spares: Spares::default(),
             tokens: tokens.min(inflight_cap),
             given_back: 0.0,
@@ -175,12 +186,7 @@ impl Udmp {
             good: None,
             idle: false,
             charge: Charge::Token,
-            params: Params {
-                pool_cap: cap(config.pool_bdp),
-                idle_pool_cap: cap(config.idle_pool_bdp),
-                near: config.near,
-                kick_after: config.kick_after,
-            },
+            params,
         }
     }
 

@@ -3,21 +3,14 @@
 use std::vec::Vec;
 
 use super::*;
-use crate::testing::{Host, Report, Scenario, random_operations};
+use crate::PolicyConfig;
+use crate::testing::{ACK, ENV, Host, REQUEST, Report, SENT, Scenario, random_operations};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 
 /// Returns an environment with packets of 1,250 bytes at 100 Gb/s: 100 ns each; 100 of them are a BDP.
 fn env() -> PolicyEnv {
-    PolicyEnv {
-        line_rate: Rate::from_gbps(100),
-        base_rtt: US(10),
-        mtu_wire_bytes: 1_250,
-        mtu_payload_bytes: 1_172,
-        paths: 16,
-        measured: crate::MeasuredSection::with_rtt(US(10)),
-        edge: None,
-    }
+    PolicyEnv { paths: 16, ..ENV }
 }
 
 /// A queue pair with unlimited data, driven step by step.
@@ -30,21 +23,17 @@ struct Driver {
 }
 
 impl Driver {
-    fn new(config: &UdmpConfig, env: &PolicyEnv) -> Self {
+    fn new(algorithm: Algorithm<'_>, env: &PolicyEnv) -> Self {
         let mut host = Host::new(1);
-        let udmp = Udmp::new(config, env, &mut host.rng);
+        let udmp = Udmp::new(algorithm, env, &mut host.rng);
         Driver { udmp, host, now: Time::ZERO, psn: 0, inflight: 0 }
     }
     fn poll(&mut self) -> Grant {
         let want = SendRequest {
             psn: self.psn,
-            payload_bytes: 1_172,
-            wire_bytes: 1_250,
-            msn: 0,
-            retransmit: false,
             inflight_packets: self.inflight,
             inflight_bytes: u64::from(self.inflight) * 1_250,
-            egress: Egress::ONE,
+            ..REQUEST
         };
         self.udmp.poll_send(self.now, &want, &mut self.host.cx())
     }
@@ -53,15 +42,7 @@ impl Driver {
         let mut paths = Vec::new();
         while let Grant::Send(path) = self.poll() {
             self.inflight += 1;
-            let sent = Sent {
-                path,
-                psn: self.psn,
-                msn: 0,
-                payload_bytes: 1_172,
-                wire_bytes: 1_250,
-                retransmit: false,
-                inflight_packets: self.inflight,
-            };
+            let sent = Sent { path, psn: self.psn, inflight_packets: self.inflight, ..SENT };
             self.udmp.on_sent(self.now, &sent, &mut self.host.cx());
             self.psn += 1;
             paths.push(path.0);
@@ -70,17 +51,8 @@ impl Driver {
     }
     fn ack_of(&mut self, path: u16, psn: u64, rtt: Duration, backlogged: bool) {
         self.inflight -= 1;
-        let feedback = Feedback {
-            kind: FeedbackKind::Ack { timed: true, marked: false },
-            path: PathId(path),
-            psn,
-            memo: Memo::default(),
-            wire_bytes: 1_250,
-            rtt,
-            one_way_ps: 0,
-            inflight_packets: self.inflight,
-            backlogged,
-        };
+        let feedback =
+            Feedback { path: PathId(path), psn, rtt, inflight_packets: self.inflight, backlogged, ..ACK };
         self.udmp.on_feedback(self.now, &feedback, &mut self.host.cx());
     }
     /// Feeds an acknowledgement over `path` with `rtt`. Returns the paths of the packets that leave then.
@@ -90,14 +62,25 @@ impl Driver {
     }
 }
 
-fn plain(config: UdmpConfig) -> UdmpConfig {
-    UdmpConfig { explore: 0.0, ..config }
+/// Both algorithms without exploration.
+fn plain() -> (UdmpPublishedConfig, UdmpConfig) {
+    (
+        UdmpPublishedConfig { explore: 0.0, ..UdmpPublishedConfig::default() },
+        UdmpConfig { explore: 0.0, ..UdmpConfig::default() },
+    )
+}
+
+fn published(env: &PolicyEnv) -> Driver {
+    Driver::new(Algorithm::Published(&plain().0), env)
+}
+
+fn repaired(env: &PolicyEnv) -> Driver {
+    Driver::new(Algorithm::Repaired(&plain().1), env)
 }
 
 #[test]
 fn it_starts_with_a_bdp_on_random_paths() {
-    for config in [UdmpConfig::default(), UdmpConfig::published()] {
-        let mut driver = Driver::new(&plain(config), &env());
+    for mut driver in [repaired(&env()), published(&env())] {
         let paths = driver.send();
         assert_eq!(paths.len(), 100);
         let mut seen = [0; 16];
@@ -110,7 +93,7 @@ fn it_starts_with_a_bdp_on_random_paths() {
 fn the_example_of_figure_3() {
     // One packet per time unit (10 us); path 1 takes 2 units, path 2 takes 3; the average stays 2.5.
     let env = PolicyEnv { line_rate: Rate::from_gbps(1), base_rtt: US(20), ..env() };
-    let mut driver = Driver::new(&plain(UdmpConfig::published()), &env);
+    let mut driver = published(&env);
     driver.udmp.tokens = 0;
     driver.udmp.law = driver.udmp.law.at(Time::ZERO, US(25), 1.0);
     driver.inflight = 2; // one on each path at 0
@@ -127,7 +110,7 @@ fn the_example_of_figure_3() {
 
 #[test]
 fn repaired_a_short_round_trip_releases_two_a_long_one_none() {
-    let mut driver = Driver::new(&plain(UdmpConfig::default()), &env());
+    let mut driver = repaired(&env());
     driver.send();
     driver.now = Time::from_us(10);
     // The pool starts with the first acknowledgement, so paths 3 and 8 are good and get nothing.
@@ -144,7 +127,7 @@ fn repaired_a_short_round_trip_releases_two_a_long_one_none() {
 
 /// Returns a queue pair whose next acknowledgements of 10 us release two packets each.
 fn with_a_pool() -> Driver {
-    let mut driver = Driver::new(&plain(UdmpConfig::default()), &env());
+    let mut driver = repaired(&env());
     driver.send();
     driver.now = Time::from_us(10);
     driver.ack(3, US(10));
@@ -170,7 +153,7 @@ fn without_a_spare_path_the_second_packet_takes_any() {
 
 #[test]
 fn published_both_packets_take_the_acknowledgements_path() {
-    let mut driver = Driver::new(&plain(UdmpConfig::published()), &env());
+    let mut driver = published(&env());
     driver.send();
     driver.now = Time::from_us(10);
     driver.ack(3, US(10));
@@ -194,17 +177,8 @@ fn a_path_is_spare_if_it_is_good_and_got_nothing_and_until_it_loses_a_packet() {
         assert!(driver.ack(path, US(15)).is_empty());
     }
     assert_eq!(spares(&driver), [6, 7, 6]);
-    let lost = |kind, path| Feedback {
-        kind,
-        path: PathId(path),
-        psn: 0,
-        memo: Memo::default(),
-        wire_bytes: 1_250,
-        rtt: Duration::ZERO,
-        one_way_ps: 0,
-        inflight_packets: 90,
-        backlogged: true,
-    };
+    let lost =
+        |kind, path| Feedback { kind, path: PathId(path), rtt: Duration::ZERO, inflight_packets: 90, ..ACK };
     driver.udmp.on_feedback(driver.now, &lost(FeedbackKind::Lost, 6), &mut driver.host.cx());
     assert_eq!(spares(&driver), [7]);
     driver.udmp.on_feedback(driver.now, &lost(FeedbackKind::Timeout, 7), &mut driver.host.cx());
@@ -214,8 +188,9 @@ fn a_path_is_spare_if_it_is_good_and_got_nothing_and_until_it_loses_a_packet() {
 #[test]
 fn a_path_is_late_by_a_base_or_on_hosts_by_twice_the_queue() {
     // The base is 10 us.
-    let released = |config: UdmpConfig, average_us, rtt_us| {
-        let mut driver = Driver::new(&plain(config), &env());
+    let released = |late, average_us, rtt_us| {
+        let config = UdmpConfig { late, ..plain().1 };
+        let mut driver = Driver::new(Algorithm::Repaired(&config), &env());
         driver.send();
         driver.now = Time::from_us(10);
         driver.ack(3, US(10));
@@ -223,21 +198,20 @@ fn a_path_is_late_by_a_base_or_on_hosts_by_twice_the_queue() {
         driver.udmp.law.set_smooth(US(average_us));
         driver.ack(4, US(rtt_us)).len()
     };
-    let hosts = UdmpConfig { late: UdmpLate::ByQueue, ..UdmpConfig::default() };
-    let repaired = |average_us, rtt_us| released(hosts.clone(), average_us, rtt_us);
+    let on_hosts = |average_us, rtt_us| released(UdmpLate::ByQueue, average_us, rtt_us);
     // Each acknowledgement moves the average by an eighth of the distance before it counts.
-    assert_eq!((repaired(15, 26), repaired(15, 27)), (1, 0)); // 16.4 and 10; 16.5 and 10
-    assert_eq!((repaired(40, 79), repaired(40, 81)), (1, 0)); // 44.9 and 34.9; 45.1 and 35.1
-    assert_eq!((released(UdmpConfig::default(), 40, 50), released(UdmpConfig::default(), 40, 79)), (1, 0));
-    let published = UdmpConfig { late: UdmpLate::ByQueue, ..UdmpConfig::published() };
-    assert_eq!(published.validate().expect_err("its rule is one").field, "late");
+    assert_eq!((on_hosts(15, 26), on_hosts(15, 27)), (1, 0)); // 16.4 and 10; 16.5 and 10
+    assert_eq!((on_hosts(40, 79), on_hosts(40, 81)), (1, 0)); // 44.9 and 34.9; 45.1 and 35.1
+    let by_base = |average_us, rtt_us| released(UdmpLate::ByBase, average_us, rtt_us);
+    assert_eq!((by_base(40, 50), by_base(40, 79)), (1, 0));
 }
 
 #[test]
 fn severe_congestion_caps_the_rate_at_any_acknowledgement() {
-    for config in [UdmpConfig::default(), UdmpConfig::published()] {
-        let config = UdmpConfig { severe_rtt: 1.5, ..config };
-        let mut driver = Driver::new(&plain(config), &env());
+    let (mut published, mut repaired) = plain();
+    (published.severe_rtt, repaired.severe_rtt) = (1.5, 1.5);
+    for algorithm in [Algorithm::Published(&published), Algorithm::Repaired(&repaired)] {
+        let mut driver = Driver::new(algorithm, &env());
         driver.send();
         driver.udmp.law = driver.udmp.law.at(Time::ZERO, US(20), 1.0);
         driver.now = Time::from_us(10);
@@ -250,7 +224,11 @@ fn severe_congestion_caps_the_rate_at_any_acknowledgement() {
 fn the_published_step_follows_the_gradient() {
     // 10 us after the last update the followed average has moved by the gradient times 10 us.
     let after = |gradient_us: i64, share: f64| {
-        let law = Law::new(&UdmpConfig::published(), &env()).at(Time::ZERO, US(12), share);
+        let law = Law::new(Algorithm::Published(&UdmpPublishedConfig::default()), &env()).at(
+            Time::ZERO,
+            US(12),
+            share,
+        );
         let mut law = law.due();
         law.set_smooth(Duration::from_us((12 + gradient_us) as u64));
         law.update(Time::from_us(10), 50);
@@ -265,7 +243,7 @@ fn the_published_step_follows_the_gradient() {
 #[test]
 fn the_repaired_step_seeks_the_queue_target_and_is_bounded() {
     let after = |from: Duration, to: Duration, share: f64| {
-        let law = Law::new(&UdmpConfig::default(), &env()).at(Time::ZERO, from, share);
+        let law = Law::new(Algorithm::Repaired(&UdmpConfig::default()), &env()).at(Time::ZERO, from, share);
         let mut law = law.due();
         law.set_smooth(to);
         law.update(Time::from_us(10), 50);
@@ -288,7 +266,8 @@ fn the_queue_target_grows_with_the_round_trip_and_the_packet() {
     // 40 us, a quarter of it, and 4 packets of 4,000 bytes at 100 Gb/s, 320 ns each: 51.28 us.
     let env = PolicyEnv { base_rtt: US(40), mtu_wire_bytes: 4_000, ..env() };
     let target = Duration::from_ns(51_280);
-    let mut law = Law::new(&UdmpConfig::default(), &env).at(Time::ZERO, target, 0.5).due();
+    let mut law =
+        Law::new(Algorithm::Repaired(&UdmpConfig::default()), &env).at(Time::ZERO, target, 0.5).due();
     law.measure(Time::from_us(10), Some(ps(US(40))), 4_000, 50); // the base, which is set from the start
     law.set_smooth(target);
     law.update(Time::from_us(10), 50);
@@ -297,13 +276,14 @@ fn the_queue_target_grows_with_the_round_trip_and_the_packet() {
 
 #[test]
 fn the_repaired_law_follows_low_round_trip_times_the_published_one_all() {
-    let law = |config: &UdmpConfig| Law::new(config, &env()).at(Time::ZERO, US(10), 1.0);
+    let (published, repaired) = plain();
+    let law = |algorithm| Law::new(algorithm, &env()).at(Time::ZERO, US(10), 1.0);
     let close = |found: f64, us: f64| assert!((found / 1e6 - us).abs() < 1e-9, "{found} {us}");
     let measure = |law: &mut Law, us, bytes| {
         law.measure(Time::from_us(10), Some(ps(US(us))), bytes, 50);
     };
     // 32 us above: the low average moves by a 32nd of it, the average by an eighth.
-    let mut repaired = law(&UdmpConfig::default());
+    let mut repaired = law(Algorithm::Repaired(&repaired));
     measure(&mut repaired, 42, 1_250);
     close(repaired.followed, 11.0);
     close(repaired.mean, 14.0);
@@ -316,7 +296,7 @@ fn the_repaired_law_follows_low_round_trip_times_the_published_one_all() {
     close(repaired.followed, 9.5);
     close(repaired.base, 9.0);
 
-    let mut published = law(&UdmpConfig::published());
+    let mut published = law(Algorithm::Published(&published));
     measure(&mut published, 42, 1_250);
     close(published.followed, 14.0);
     measure(&mut published, 6, 60);
@@ -327,7 +307,7 @@ fn the_repaired_law_follows_low_round_trip_times_the_published_one_all() {
 #[test]
 fn the_low_average_lies_where_what_is_below_weighs_a_sixteenth_of_what_is_above() {
     // 10 and 27 us alternate. At e us above 10: e + (17 - e) / 32, and half of that is e again: 17 / 33.
-    let mut law = Law::new(&UdmpConfig::default(), &env()).at(Time::ZERO, US(20), 1.0);
+    let mut law = Law::new(Algorithm::Repaired(&UdmpConfig::default()), &env()).at(Time::ZERO, US(20), 1.0);
     for _ in 0..100 {
         for us in [27, 10] {
             law.measure(Time::from_us(10), Some(ps(US(us))), 1_250, 50);
@@ -342,8 +322,7 @@ fn the_low_average_lies_where_what_is_below_weighs_a_sixteenth_of_what_is_above(
 
 #[test]
 fn a_late_acknowledgement_clocks_nothing_and_cuts_nothing() {
-    for config in [UdmpConfig::default(), UdmpConfig::published()] {
-        let mut driver = Driver::new(&plain(config), &env());
+    for mut driver in [repaired(&env()), published(&env())] {
         driver.send();
         driver.now = Time::from_us(10);
         driver.ack_of(1, 90, US(10), true);
@@ -360,9 +339,10 @@ fn a_late_acknowledgement_clocks_nothing_and_cuts_nothing() {
 
 #[test]
 fn tokens_are_conserved_at_every_step() {
-    for (seed, config) in [(1, UdmpConfig::default()), (2, UdmpConfig::published())] {
+    let (published, repaired) = (UdmpPublishedConfig::default(), UdmpConfig::default());
+    for (seed, algorithm) in [(1, Algorithm::Repaired(&repaired)), (2, Algorithm::Published(&published))] {
         let mut dice = Rng::for_component(seed, "dice", 0);
-        let mut driver = Driver::new(&config, &env());
+        let mut driver = Driver::new(algorithm, &env());
         let packet = driver.udmp.law.packet();
         let cap = |driver: &Driver| {
             let Udmp { idle, params, .. } = &driver.udmp;
@@ -408,8 +388,7 @@ fn tokens_are_conserved_at_every_step() {
 
 /// Drains all releases and the pool with `left` packets in flight. Returns the time until the timer expires, and the
 /// paths of the packets that leave then.
-fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
-    let mut driver = Driver::new(&plain(config), &env());
+fn restart(mut driver: Driver, left: u32) -> (Duration, Vec<u16>) {
     driver.send();
     driver.now = Time::from_us(10);
     for _ in left..100 {
@@ -430,18 +409,18 @@ fn restart(config: UdmpConfig, left: u32) -> (Duration, Vec<u16>) {
 #[test]
 fn when_nothing_clocks_it_restarts() {
     // Nothing in flight: as soon as the pool, at a tenth of the line rate, has a packet; on the last good path.
-    let (after, sent) = restart(UdmpConfig::default(), 0);
+    let (after, sent) = restart(repaired(&env()), 0);
     assert!(after >= US(1) && after <= Duration::from_ps(1_000_002), "{after}");
     assert_eq!(sent, [7]);
     // One packet in flight: two round-trip times after the last acknowledgement.
-    assert_eq!(restart(UdmpConfig::default(), 1), (US(20), [7].to_vec()));
-    let (after, sent) = restart(UdmpConfig::published(), 0);
+    assert_eq!(restart(repaired(&env()), 1), (US(20), [7].to_vec()));
+    let (after, sent) = restart(published(&env()), 0);
     assert_eq!((after, sent.len()), (US(100), 1));
 }
 
 #[test]
 fn an_idle_queue_pair_sets_no_timer_and_resumes_with_what_its_rate_has_put_by() {
-    let mut driver = Driver::new(&plain(UdmpConfig::default()), &env());
+    let mut driver = repaired(&env());
     driver.send();
     driver.now = Time::from_us(10);
     (0..100).for_each(|_| driver.ack_of(7, driver.psn, US(10), false));
@@ -501,17 +480,19 @@ fn no_more_than_one_and_a_half_bdp_is_in_flight() {
 #[test]
 fn random_operations_break_no_invariant() {
     for seed in 0..60 {
+        let extreme =
+            UdmpConfig { pool_bdp: 1e-3, inflight_bdp: 0.05, explore: 1.0, ..UdmpConfig::default() };
         let config = match seed % 3 {
-            0 => UdmpConfig::default(),
-            1 => UdmpConfig::published(),
-            _ => UdmpConfig { pool_bdp: 1e-3, inflight_bdp: 0.05, explore: 1.0, ..UdmpConfig::default() },
+            0 => PolicyConfig::Udmp(UdmpConfig::default()),
+            1 => PolicyConfig::UdmpPublished(UdmpPublishedConfig::default()),
+            _ => PolicyConfig::Udmp(extreme),
         };
         assert_eq!(config.validate(), Ok(()));
         random_operations(seed, 2_000, &env(), |env, rng| config.build(env, rng));
     }
 }
 
-fn lone_flow_with_jitter(config: &UdmpConfig, packets: u64) -> Report {
+fn lone_flow_with_jitter(config: &PolicyConfig, packets: u64) -> Report {
     // 5 % of 5 us in each direction.
     let scenario = Scenario {
         packets,
@@ -526,9 +507,9 @@ fn lone_flow_with_jitter(config: &UdmpConfig, packets: u64) -> Report {
 #[test]
 fn noise_does_not_slow_the_repaired_law_and_halves_the_published_one() {
     // 100 ms at line rate: 1,000,000 packets.
-    let sent = |config: &UdmpConfig| lone_flow_with_jitter(config, 2_000_000).senders[0].sent.iter().sum();
-    let repaired: u64 = sent(&UdmpConfig::default());
-    let published: u64 = sent(&UdmpConfig::published());
+    let sent = |config: &PolicyConfig| lone_flow_with_jitter(config, 2_000_000).senders[0].sent.iter().sum();
+    let repaired: u64 = sent(&PolicyConfig::Udmp(UdmpConfig::default()));
+    let published: u64 = sent(&PolicyConfig::UdmpPublished(UdmpPublishedConfig::default()));
     assert!(repaired > 950_000, "{repaired}");
     // Erratum 1: the rate is expected to drift towards half the line rate.
     assert!((450_000..800_000).contains(&published), "{published}");
@@ -539,7 +520,7 @@ fn noise_does_not_slow_the_repaired_law_and_halves_the_published_one() {
 fn the_state_does_not_grow_with_the_paths() {
     let with = |paths| {
         let mut rng = Rng::for_component(1, "qp", 0);
-        Udmp::new(&UdmpConfig::default(), &PolicyEnv { paths, ..env() }, &mut rng)
+        Udmp::new(Algorithm::Repaired(&UdmpConfig::default()), &PolicyEnv { paths, ..env() }, &mut rng)
     };
     // No path list is stored while all paths are up, and nothing else is allocated.
     assert_eq!(size_of_val(&with(1)), size_of_val(&with(16_384)));
@@ -566,6 +547,7 @@ fn invalid_values_are_named() {
     assert_eq!(complaint(|c| c.explore = 1.5), "explore = 1.5 is not allowed: 0 to 1");
     assert_eq!(complaint(|c| c.rtt_gain = f64::NAN), "rtt_gain = NaN is not allowed: more than 0, at most 1");
     assert!(complaint(|c| c.severe_rtt = 1.0).starts_with("severe_rtt = 1 is not allowed: more than 1"));
-    assert!(complaint(|c| c.kick_after = Duration::ZERO).starts_with("kick_after = 0s is not allowed"));
+    let published = UdmpPublishedConfig { kick_after: Duration::ZERO, ..UdmpPublishedConfig::default() };
+    assert_eq!(published.validate().expect_err("it would never go on").field, "kick_after");
     assert!(complaint(|c| c.inflight_bdp = 0.0).starts_with("inflight_bdp = 0 is not allowed"));
 }

@@ -3,7 +3,7 @@
 use pathweave_units::Rng;
 
 use super::Weave;
-use crate::error::check;
+use crate::error::{above, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{Adapt, Awaited, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
 
@@ -16,9 +16,8 @@ const STEP_TARGET: f64 = 3.0;
 /// Parameters of weave. The numbers are dimensionless and hold for every rate, packet size and distance. All other
 /// values are constants in the code, each with its reason.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeaveConfig {
     /// Queueing delay at which the largest window stays as it is, in round-trip times of the idle network. The time of
     /// two packets at line rate is added. A smaller window has a higher target. A lower target costs throughput, a
@@ -42,9 +41,8 @@ pub struct WeaveConfig {
 
 /// Choice of paths in weave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PathChoice {
     /// A path whose packets returned in time, marked or not, else a random one. One window serves all paths, and no
     /// state is kept per path.
@@ -89,10 +87,9 @@ impl Adapt for WeaveConfig {
 impl WeaveConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let positive = |name, x: f64| check(x > 0.0 && x <= 1e3, name, x, "more than 0, at most 1000");
-        positive("target", self.target.unwrap_or(MESSAGE_TARGET))?;
-        positive("max_bdp", self.max_bdp)?;
-        check(self.run_packets > 0, "run_packets", self.run_packets, "at least 1")
+        within("target", self.target.unwrap_or(MESSAGE_TARGET), above(0.0, 1e3), "")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")?;
+        within("run_packets", self.run_packets, 1.., "")
     }
     /// Builds the policy of one direction of one queue pair.
     pub fn build(&self, env: &PolicyEnv, rng: &mut Rng) -> Weave {

@@ -201,23 +201,15 @@ impl PathWindows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::PolicyEnv;
+    use crate::testing::ENV;
     use crate::weave::WeaveConfig;
-    use crate::{MeasuredSection, PolicyEnv};
     use alloc::vec::Vec;
-    use pathweave_units::{Duration, Rate};
 
     /// Four paths with a round-trip time of 10 us at 100 Gb/s: a window of 100 packets of 100 ns, 151 at most; a
     /// target of 20.2 us.
     fn lanes() -> PathWindows {
-        let env = PolicyEnv {
-            line_rate: Rate::from_gbps(100),
-            base_rtt: Duration::from_us(10),
-            mtu_wire_bytes: 1_250,
-            mtu_payload_bytes: 1_186,
-            paths: 4,
-            measured: MeasuredSection::with_rtt(Duration::from_us(10)),
-            edge: None,
-        };
+        let env = PolicyEnv { mtu_payload_bytes: 1_186, ..ENV };
         let whole = Window::new(&WeaveConfig::default(), &env);
         PathWindows::new(4, &whole, &mut Rng::for_component(1, "test", 0))
     }
@@ -315,15 +307,7 @@ mod tests {
     #[test]
     fn of_many_source_ports_the_first_are_used() {
         let whole = {
-            let env = PolicyEnv {
-                line_rate: Rate::from_gbps(100),
-                base_rtt: Duration::from_us(10),
-                mtu_wire_bytes: 1_250,
-                mtu_payload_bytes: 1_186,
-                paths: 16_384,
-                measured: MeasuredSection::with_rtt(Duration::from_us(10)),
-                edge: None,
-            };
+            let env = PolicyEnv { mtu_payload_bytes: 1_186, paths: 16_384, ..ENV };
             Window::new(&WeaveConfig::default(), &env)
         };
         let mut many = PathWindows::new(16_384, &whole, &mut Rng::for_component(1, "test", 0));

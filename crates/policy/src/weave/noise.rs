@@ -10,6 +10,10 @@ use crate::PolicyEnv;
 const LATE_DEVIATIONS: f32 = 3.0;
 /// Weight of the newest round-trip time in mean and deviation.
 const GAIN: f32 = 1.0 / 16.0;
+/// Number of mean deviations for which a round-trip time counts at most. Without a limit, the packets of one slow link
+/// widen the bound until none of them is late. With 2 and 4 an all-to-all takes as long; collectives beside slow links
+/// take 1 to 2 % longer.
+const COUNTED_DEVIATIONS: f32 = 3.0;
 
 /// Averages of the round-trip time, in picoseconds.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +28,8 @@ impl Noise {
     pub(super) fn new(env: &PolicyEnv) -> Self {
         let ps = |span: Duration| span.as_ps() as f32;
         let packet = ps(env.line_rate.time_for(u64::from(env.mtu_wire_bytes)));
-        Noise { mean: ps(env.base_rtt), deviation: packet, packet }
+        // A new flow knows no round-trip time. It takes a packet for late if it took four idle ones.
+        Noise { mean: ps(env.base_rtt), deviation: packet.max(ps(env.base_rtt)), packet }
     }
 
     /// Updates the averages with a round-trip time. Returns true if it is late by the averages before.
@@ -32,6 +37,8 @@ impl Noise {
     pub(super) fn is_late(&mut self, rtt: f32) -> bool {
         let off = rtt - self.mean;
         let is_late = off > (LATE_DEVIATIONS * self.deviation).max(self.packet);
+        let most = (COUNTED_DEVIATIONS * self.deviation).max(self.packet);
+        let off = off.clamp(-most, most);
         self.mean += off * GAIN;
         self.deviation += (if off < 0.0 { -off } else { off } - self.deviation) * GAIN;
         is_late

@@ -6,6 +6,7 @@ use pathweave_records::{Arrivals, Quantity, RunResult, ns};
 use super::situation::SchemeComparison;
 use crate::chart::{Axis, Chart, Frame, Join};
 use crate::judge::Measure;
+use crate::template::escape;
 
 const FRAME: Frame = Frame { width: 440.0, height: 290.0, left: 52.0, right: 14.0, top: 12.0, bottom: 46.0 };
 /// Number of points of a curve.
@@ -43,10 +44,25 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
     if measure == Measure::TailSlowdown {
         chart.level(0.01, "P99");
     }
+    let names = situation.runs.iter().map(|(run, _)| run.info.name.as_str());
+    let numbers = numbers(names, &curves, measure);
     for (points, colour) in curves.into_iter().zip(colours) {
         chart.curve(points, join, &format!("style=\"stroke:var(--c{colour})\""));
     }
-    Some(chart.svg("", title))
+    Some(chart.svg(&format!("data-numbers=\"{}\"", escape(&numbers)), title))
+}
+
+/// Returns the points of curves as JSON, from which the page writes a CSV file.
+fn numbers<'a>(names: impl Iterator<Item = &'a str>, curves: &[Vec<(f64, f64)>], measure: Measure) -> String {
+    let x = match measure {
+        Measure::JobTime => "time (ns)",
+        Measure::TailSlowdown => "slowdown",
+    };
+    let rows: Vec<(&str, f64, f64)> = names
+        .zip(curves)
+        .flat_map(|(name, points)| points.iter().map(move |&(x, share)| (name, x, share)))
+        .collect();
+    serde_json::json!({"head": ["run", x, "flows (ratio)"], "rows": rows}).to_string()
 }
 
 /// Returns the points of the curve of a run: value and share.

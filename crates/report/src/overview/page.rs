@@ -5,9 +5,9 @@ use pathweave_records::RunResult;
 use super::situation::SchemeComparison;
 use super::verdict::ComparisonResult;
 use super::{curve, map};
-use crate::colours::scheme_colours;
 use crate::judge::{Judgement, Measure};
 use crate::template::{escape, fill, plain_page};
+use pathweave_records::scheme_colours;
 
 const PAGE: &str = include_str!("page.html");
 /// Style that only this page has.

@@ -25,6 +25,7 @@ mod timeline;
 
 use pathweave_records::figures::PICKED;
 
+pub use overview::run_in_words;
 pub use page::html;
 
 /// Bounds on the size of a report. They apply to all runs together: with more runs, each gets less.

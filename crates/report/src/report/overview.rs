@@ -72,7 +72,7 @@ pub(super) fn header(runs: &[(&RunResult, &Summary)]) -> String {
             badge(summary),
             detail(summary, ""),
             fidelity(summary),
-            escape(&words(run, summary))
+            escape(&run_in_words(run, summary))
         );
     }
     let mut out = format!("<h1>{}: {} runs side by side</h1>", escape(&scenarios(runs)), runs.len());
@@ -92,8 +92,8 @@ fn situation<'a>(runs: &[(&'a RunResult, &'a Summary)]) -> SchemeComparison<'a> 
     SchemeComparison { title: "", description: "", report: String::new(), runs: runs.to_vec() }
 }
 
-/// Describes the result of one run.
-fn words(run: &RunResult, summary: &Summary) -> String {
+/// Describes the result of one run in sentences: its flows, what limited it, and its faults.
+pub fn run_in_words(run: &RunResult, summary: &Summary) -> String {
     let flows = summary.measured();
     let count = |n: u64| Quantity::Count.format(n as f64);
     let mut out = match flows.finished {

@@ -19,10 +19,10 @@ use super::pauses::{PauseTree, tree};
 use super::series::{Chart, charts};
 use super::tables::html_table;
 use super::timeline::{Timeline, timeline};
-use crate::colours::scheme_colours;
 use crate::grid;
 use crate::overview::colour_of_run;
 use crate::template::{escape, fill, script_json};
+use pathweave_records::scheme_colours;
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program does not require
 /// Node.

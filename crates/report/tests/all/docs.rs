@@ -21,7 +21,7 @@ fn table<R>(file: &str, columns: &[Column<R>]) -> String {
     for c in columns {
         let nullable = if c.nullable { ", may be null" } else { "" };
         let type_name = c.get.type_name();
-        writeln!(out, "| `{}` | {type_name}{nullable} | {} | {} |", c.name, c.unit, c.meaning).unwrap();
+        writeln!(out, "| `{}` | {type_name}{nullable} | {} | {} |", c.name, c.unit(), c.meaning).unwrap();
     }
     out + "\n"
 }

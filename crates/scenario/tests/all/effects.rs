@@ -2,7 +2,7 @@
 //! in a run where it applies. Then either the outcome changes, the change is refused, or a note states that the field
 //! has no effect and why.
 
-mod fields;
+pub(crate) mod fields;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ until = "20ms"
 /// Setting that each field depends on, enabled when the field is changed.
 const WITH: [(&str, &str); 16] = [
     ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
-    ("scheme.cnp.interval", "scheme.cnp.mode=on_mark"),
+    ("scheme.cnp.interval", "scheme.cnp.kind=on_mark"),
     ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
     ("scheme.policy.cc.clamp_target", "scheme.policy.cc.rate_timer=5us"),
     // A rate step every few microseconds; otherwise the run ends before the second one.
@@ -85,8 +85,12 @@ type Inert = (&'static str, &'static str, &'static str);
 
 /// Inert fields of schemes.
 const INERT_OF_SCHEMES: &[Inert] = &[
-    ("erd", "acks.max_delay", "parameter of acks.every_packets, of which a note says that it has no effect"),
-    ("erd", "cnp.interval", "parameter of cnp.mode, likewise"),
+    (
+        "erd",
+        "acks.max_delay",
+        "datagrams are not acknowledged one by one; the other settings of acks are refused",
+    ),
+    ("erd", "scheme.ports", "has the one value that it may have"),
     (
         "laps-",
         "acks.max_delay",
@@ -114,8 +118,7 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("reflex", "policy.e2e_mode", "one site: no edge answers"),
     ("reflex", "policy.hold_for", "likewise"),
     ("udmp", "policy.kick_after", "in the published variant something is always in flight"),
-    ("udmp-published", "policy.late", "has the one value that it may have"),
-    ("erd", "policy.cc.window", "likewise"),
+    ("erd", "policy.cc.window", "has the one value that it may have"),
     ("udmp-published", "policy.severe_rtt", "round trips stay below"),
     ("mprdma", "policy.burst_timer", "connections have a message each"),
     ("mprdma-half-window", "policy.ooo_packets", "after a mark the window is a packet or two"),

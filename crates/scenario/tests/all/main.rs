@@ -17,3 +17,4 @@ mod registered;
 mod sections;
 mod switches;
 mod training;
+mod uses;

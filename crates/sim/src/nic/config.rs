@@ -6,10 +6,8 @@ use crate::spec::SimError;
 
 /// Costs of a NIC and its host beyond the link: queue-pair contexts, PCIe, and host software. Software costs apply
 /// only to receivers of datagrams; the NIC handles all other packets by itself.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct NicConfig {
     /// Number of queue-pair contexts in use up to which the NIC sends at line rate: the size of its context cache.
     /// Default 1000 (ERD, Fig. 1a).
@@ -107,10 +105,8 @@ impl NicConfig {
 
 /// The reliable channel between each pair of hosts, which carries the requests and announcements of datagram queue
 /// pairs. It stands for TCP connections.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct SideChannelConfig {
     /// Way of the channel's packets. "beside" (default): they do not cross the fabric, and take the delay of the idle
     /// path. "fabric": they cross it as those of a connection under scheme "dctcp", so that they can queue and be
@@ -123,10 +119,10 @@ pub struct SideChannelConfig {
 }
 
 /// Way of the packets of side channels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum SideRoute {
     /// A delay and a rate.
     #[default]

@@ -3,21 +3,23 @@
 use std::path::Path;
 
 use crate::support::{fat_tree, leaf_spine, permutation, play, spec, with_graph};
-use pathweave_policy::{CnpMode, CnpPolicy, DlbfConfig, PolicyConfig, Ports, Scheme, find_scheme};
+use pathweave_policy::{CnpPolicy, DlbfConfig, PolicyConfig, Ports, Scheme, find_scheme};
 use pathweave_records::{FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::{GroupSpec, NamedScheme, Role, SimSpec};
 use pathweave_topo::{Build, FatTree};
 use pathweave_units::{Bytes, Duration, HostId, Rate, Time};
 use pathweave_workload::{GraphBuilder, MAX_MESSAGE_SIZE, NewMessage, Stream};
 
-fn scheme(name: &str, cnp: CnpMode) -> Scheme {
+const ON_MARK: CnpPolicy = CnpPolicy::OnMark { interval: Duration::ZERO };
+const ON_MARK_OR_GAP: CnpPolicy = CnpPolicy::OnMarkOrGap { interval: Duration::ZERO };
+
+fn scheme(name: &str, cnp: CnpPolicy) -> Scheme {
     let dlbf = (find_scheme("dlbf").expect("listed").make)();
     let PolicyConfig::Dlbf(DlbfConfig { cc, .. }) = &dlbf.policy else { panic!("another policy") };
     let mut scheme = (find_scheme(name).expect("listed").make)();
     if let PolicyConfig::Split(split) = &mut scheme.policy {
         split.cc = cc.clone();
     }
-    let cnp = CnpPolicy { mode: cnp, interval: Duration::ZERO };
     Scheme {
         cnp,
         recovery: dlbf.recovery,
@@ -37,8 +39,7 @@ fn fcts(result: &RunResult) -> Vec<Option<u64>> {
 fn without_marks_it_is_ecmp_on_the_same_ports() {
     let run = |name: &str| {
         let mut spec = spec(fat_tree(), &permutation(16, 300_000), "ecmp");
-        spec.schemes =
-            vec![NamedScheme { name: name.to_owned(), scheme: scheme(name, CnpMode::OnMarkOrGap) }];
+        spec.schemes = vec![NamedScheme { name: name.to_owned(), scheme: scheme(name, ON_MARK_OR_GAP) }];
         spec.switch.ecn.enabled = false;
         play(&spec)
     };
@@ -88,7 +89,7 @@ fn distinct_ports_take_every_way() {
 }
 
 /// Returns a mix of two groups: messages of 1 MB across the leaves, and elephants under ECMP.
-fn mix(name: &str, cnp: CnpMode) -> SimSpec {
+fn mix(name: &str, cnp: CnpPolicy) -> SimSpec {
     let mut builder = GraphBuilder::new(16);
     let groups = [("foreground", None), ("background", Some("ecmp"))]
         .map(|(name, scheme)| builder.group(name, scheme).expect("two groups"));
@@ -128,7 +129,7 @@ fn in_a_mix_it_leaves_paths_and_keeps_the_order() {
     let (mut moved, mut late, mut sprayed, mut sent) = (0, 0, 0, 0);
     let (mut slow, mut slow_sprayed) = (0, 0);
     for seed in 1..=5 {
-        let run = |name| play(&SimSpec { seed, ..mix(name, CnpMode::OnMarkOrGap) });
+        let run = |name| play(&SimSpec { seed, ..mix(name, ON_MARK_OR_GAP) });
         let (dlbf, rps) = (run("dlbf"), run("rps"));
         assert!(dlbf.foreground().all(|flow| flow.status == FlowStatus::Finished), "seed {seed}");
         let sum = |run: &RunResult, get: fn(&FlowRecord) -> u32| run.foreground().map(get).sum::<u32>();
@@ -180,8 +181,8 @@ fn without_notifications_for_gaps_spraying_loses_nothing() {
         let result = play(&spec);
         result.foreground().filter_map(FlowRecord::fct_ps).max().expect("finished")
     };
-    let (ecmp, sprayed) = (slowest("ecmp-sr", CnpMode::OnMark), slowest("rps", CnpMode::OnMark));
-    let notified = slowest("rps", CnpMode::OnMarkOrGap);
+    let (ecmp, sprayed) = (slowest("ecmp-sr", ON_MARK), slowest("rps", ON_MARK));
+    let notified = slowest("rps", ON_MARK_OR_GAP);
     assert!(sprayed <= ecmp + ecmp / 10, "{sprayed} ps, ECMP {ecmp} ps");
     assert!(notified > 2 * sprayed, "{notified} ps with notifications, {sprayed} ps without");
 }

@@ -373,7 +373,7 @@ fn cost(loaded: &Loaded, label: &str) -> Result<f64, PaperError> {
 /// Returns the measures of a scheme that are known without a run: the size of its state.
 fn static_measures(figure: &Figure, series: &Series) -> Observed {
     let bytes = series.scheme.as_deref().and_then(find_scheme).map(|info| match (info.make)().policy {
-        PolicyConfig::Udmp(_) => size_of::<Udmp>(),
+        PolicyConfig::Udmp(_) | PolicyConfig::UdmpPublished(_) => size_of::<Udmp>(),
         PolicyConfig::Mprdma(_) => size_of::<MpRdma>(),
         _ => size_of::<AnyPolicy>(),
     });

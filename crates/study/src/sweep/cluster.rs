@@ -16,6 +16,7 @@ use crate::sweep::plan::Plan;
 /// A cluster to be planned: its workload, the fabrics to choose from, and the prices of their parts.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(rename = "PlanFile")]
 pub struct ClusterFile {
     /// Name of the plan. Default: the file's name without ".toml".
     pub name: Option<String>,

@@ -1,6 +1,6 @@
 //! Processing of data packets that arrive.
 
-use pathweave_policy::{CnpMode, MOST_WINDOW_PACKETS, Policy};
+use pathweave_policy::{MOST_WINDOW_PACKETS, Policy};
 use pathweave_units::{PathId, Time, TrimmedAt};
 use pathweave_wire::{Ack, Body, Data, NackReason, Operation};
 
@@ -131,7 +131,8 @@ impl<P: Policy> Qp<P> {
         let arrival = self.receive.recovery.judge(now, data.psn);
         if ce {
             self.counters.marked_received += 1;
-            if arrival != Arrival::Duplicate || self.notifies_copies() {
+            // A receiver that reports gaps expects copies, whose marks must not reduce the rate.
+            if arrival != Arrival::Duplicate || self.receive.reorder.is_none() {
                 self.notify_congestion(now, path, common);
             }
         }
@@ -150,7 +151,7 @@ impl<P: Policy> Qp<P> {
                 }
                 if tell {
                     self.nack(data.psn, path, reason, common);
-                    if self.receive.cnp.mode == CnpMode::OnMarkOrGap {
+                    if self.receive.cnp.notifies_of_gaps() {
                         self.notify_congestion(now, path, common);
                     }
                 }
@@ -208,11 +209,9 @@ impl<P: Policy> Qp<P> {
 
     /// Sends a CNP as DCQCN's notification point: at most one per interval.
     pub(super) fn notify_congestion(&mut self, now: Time, path: PathId, common: &mut EndpointShared) {
-        if self.receive.cnp.mode == CnpMode::Off {
-            return;
-        }
+        let Some(interval) = self.receive.cnp.interval() else { return };
         if now >= self.receive.next_cnp {
-            self.receive.next_cnp = now.saturating_add(self.receive.cnp.interval);
+            self.receive.next_cnp = now.saturating_add(interval);
             self.counters.rare().cnps_sent += 1;
             self.control(path, Body::Cnp, common);
         }

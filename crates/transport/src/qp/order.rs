@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use pathweave_policy::{CnpMode, Policy};
+use pathweave_policy::Policy;
 use pathweave_units::{PathId, Time};
 use pathweave_wire::{Body, Missing, MissingCause};
 
@@ -21,16 +21,10 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Returns true if a marked duplicate causes a congestion notification.
-    #[cold]
-    pub(super) fn notifies_copies(&self) -> bool {
-        self.receive.reorder.as_ref().is_none_or(|reorder| reorder.notifies_copies())
-    }
-
     /// Handles a packet that was accepted ahead of a gap and acknowledged.
     #[cold]
     pub(super) fn arrived_ahead(&mut self, now: Time, psn: u64, path: PathId, common: &mut EndpointShared) {
-        let notifies = self.receive.cnp.mode == CnpMode::OnMarkOrGap;
+        let notifies = self.receive.cnp.notifies_of_gaps();
         let Some(reorder) = &mut self.receive.reorder else {
             if notifies {
                 self.order.get_or_insert_default().ahead_received += 1;
@@ -68,7 +62,7 @@ impl<P: Policy> Qp<P> {
             && let Some(range) = reorder.expire(now, &self.receive.recovery)
         {
             self.report(range, MissingCause::Lost, PathId(0), common);
-            if self.receive.cnp.mode == CnpMode::OnMarkOrGap {
+            if self.receive.cnp.notifies_of_gaps() {
                 self.notify_congestion(now, PathId(0), common);
             }
         }

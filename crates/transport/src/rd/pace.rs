@@ -2,7 +2,7 @@
 
 use pathweave_policy::cc::{CongestionControl, Dcqcn, Permit};
 use pathweave_policy::{
-    CnpMode, CnpPolicy, DestinationControl, Feedback, FeedbackKind, Memo, PolicyCx, SendRequest, Sent,
+    CnpPolicy, DestinationControl, Feedback, FeedbackKind, Memo, PolicyCx, SendRequest, Sent,
 };
 use pathweave_units::{Duration, PathId, Rate, Time};
 
@@ -48,8 +48,8 @@ impl Pace {
 
     /// Handles a marked packet from the peer. Returns true if the peer must be notified now.
     pub(super) fn notifies(&mut self, now: Time, cnp: CnpPolicy) -> bool {
-        let due = self.notified_at.is_none_or(|last| now - last >= cnp.interval);
-        let notifies = cnp.mode != CnpMode::Off && due;
+        let Some(interval) = cnp.interval() else { return false };
+        let notifies = self.notified_at.is_none_or(|last| now - last >= interval);
         if notifies {
             self.notified_at = Some(now);
         }

@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::ops::Range;
 
-use pathweave_policy::{CleanNotice, CopyMarks, ReportPolicy};
+use pathweave_policy::{CleanNotice, ReportPolicy};
 use pathweave_units::Time;
 use pathweave_wire::NoticePermission;
 
@@ -154,11 +154,6 @@ impl Reorder {
         }
         self.notices
     }
-
-    /// Returns true if a marked duplicate causes a congestion notification.
-    pub(crate) fn notifies_copies(&self) -> bool {
-        self.policy.copy_marks == CopyMarks::Notify
-    }
 }
 
 #[cfg(test)]
@@ -173,7 +168,6 @@ mod tests {
         high: Bytes::new(4_000),
         low: Bytes::new(2_000),
         clean_notice: CleanNotice::Shield,
-        copy_marks: CopyMarks::Ignore,
     };
 
     fn receiver(arrived: &[u64]) -> Receiver {

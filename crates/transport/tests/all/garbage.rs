@@ -168,7 +168,7 @@ proptest! {
             match input {
                 Input::Garbage(host, body, ce) => {
                     let segment =
-                        Segment { dst_qp: pair.qps[host], src_qp: pair.qps[1 - host], path: PathId(0), pull_target: None, body };
+                        Segment::new(pair.qps[host], pair.qps[1 - host], PathId(0), body);
                     let to = &mut pair.hosts[host];
                     let placement = to.endpoint.on_packet(pair.now, HostId(1 - host as u32), &segment, ce);
                     if let Some(placement) = placement {
@@ -177,7 +177,7 @@ proptest! {
                     }
                 }
                 Input::Foreign(from, dst, src, body) => {
-                    let segment = Segment { dst_qp: QpNum(dst), src_qp: QpNum(src), path: PathId(9), pull_target: None, body };
+                    let segment = Segment::new(QpNum(dst), QpNum(src), PathId(9), body);
                     pair.hosts[0].endpoint.on_packet(pair.now, HostId(from), &segment, false);
                 }
                 Input::Step => {

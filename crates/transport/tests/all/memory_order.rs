@@ -198,26 +198,14 @@ fn keys_cannot_be_tried_behind_a_gap() {
             let data = Data {
                 psn: guess,
                 msn: guess as u32,
-                offset: 0,
                 len: u16::from(op == Operation::Write),
                 op,
                 last: true,
-                retransmit: false,
-                ack_request: false,
                 rkey: guess << 24,
-                remote_addr: 0,
-                imm: 0,
-                receive_index: 0,
-                sent_at: Time::ZERO,
+                ..Data::EMPTY
             };
             let body = Body::Data(data);
-            let segment = Segment {
-                dst_qp: pair.qps[1],
-                src_qp: pair.qps[0],
-                path: PathId(0),
-                pull_target: None,
-                body,
-            };
+            let segment = Segment::new(pair.qps[1], pair.qps[0], PathId(0), body);
             let placed = pair.hosts[1].endpoint.on_packet(Time::ZERO, HostId(0), &segment, false);
             assert_eq!(placed, None);
             refused += 1;

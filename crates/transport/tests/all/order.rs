@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use pathweave_policy::{
-    CnpMode, CnpPolicy, ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing,
-    PathView, Policy, PolicyCx, Reordering, ReportPolicy, SendRequest, Sent,
+    CnpPolicy, ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, Memo, Outgoing, PathView,
+    Policy, PolicyCx, Reordering, ReportPolicy, SendRequest, Sent,
 };
 use pathweave_transport::{
     Buffer, Endpoint, EndpointConfig, Event, FreePorts, Op, QpConfig, ReceiveMode, Transmit, WorkRequest,
@@ -79,8 +79,11 @@ struct End {
 
 const PEER: (HostId, QpNum) = (HostId(1), QpNum(77));
 
+const ON_MARK: CnpPolicy = CnpPolicy::OnMark { interval: Duration::ZERO };
+const ON_MARK_OR_GAP: CnpPolicy = CnpPolicy::OnMarkOrGap { interval: Duration::ZERO };
+
 impl End {
-    fn new(grants: impl IntoIterator<Item = Grant>, cnp: CnpMode) -> Self {
+    fn new(grants: impl IntoIterator<Item = Grant>, cnp: CnpPolicy) -> Self {
         let mut endpoint =
             Endpoint::new(EndpointConfig { mtu_payload: MTU, ..EndpointConfig::new(HostId(0)) });
         let policy = Scripted { grants: grants.into_iter().collect(), ..Scripted::default() };
@@ -89,12 +92,8 @@ impl End {
             low: Bytes::new(1_500),
             ..ReportPolicy::default()
         });
-        let config = QpConfig {
-            reordering,
-            cnp: CnpPolicy { mode: cnp, interval: Duration::ZERO },
-            receive: ReceiveMode::Discard,
-            ..QpConfig::new(PEER.0, policy, &[])
-        };
+        let config =
+            QpConfig { reordering, cnp, receive: ReceiveMode::Discard, ..QpConfig::new(PEER.0, policy, &[]) };
         let qp = endpoint.create_qp(Time::ZERO, config);
         endpoint.connect(qp, PEER.1).expect("just made");
         End { endpoint, qp, now: Time::ZERO }
@@ -105,8 +104,7 @@ impl End {
         self
     }
     fn arrives(&mut self, path: u16, body: Body, ce: bool) -> Vec<Body> {
-        let segment =
-            Segment { dst_qp: self.qp, src_qp: PEER.1, path: PathId(path), pull_target: None, body };
+        let segment = Segment::new(self.qp, PEER.1, PathId(path), body);
         self.endpoint.on_packet(self.now, PEER.0, &segment, ce);
         self.control()
     }
@@ -114,18 +112,11 @@ impl End {
     fn data(&mut self, psn: u64, ce: bool) -> Vec<Body> {
         let data = Data {
             psn,
-            msn: 0,
             offset: psn as u32 * u32::from(MTU),
             len: MTU,
             op: Operation::Send,
             last: psn == 9,
-            retransmit: false,
-            ack_request: false,
-            rkey: 0,
-            remote_addr: 0,
-            imm: 0,
-            receive_index: 0,
-            sent_at: Time::ZERO,
+            ..Data::EMPTY
         };
         self.arrives(0, Body::Data(data), ce)
     }
@@ -172,8 +163,8 @@ fn lost(first: u64, missing: u64) -> Vec<Missing> {
 
 #[test]
 fn a_gap_is_named_as_lost_and_notifies_where_it_shall() {
-    for (mode, cnps) in [(CnpMode::OnMark, 0), (CnpMode::OnMarkOrGap, 1), (CnpMode::Off, 0)] {
-        let mut end = End::new([], mode);
+    for (cnp, cnps) in [(ON_MARK, 0), (ON_MARK_OR_GAP, 1), (CnpPolicy::Off, 0)] {
+        let mut end = End::new([], cnp);
         assert_eq!(told(&end.data(0, false)), (1, 0, vec![]));
         assert_eq!(told(&end.data(3, false)), (1, cnps, lost(1, 0b11)));
         // Reported once, but every packet ahead of a gap notifies.
@@ -187,7 +178,7 @@ fn a_gap_is_named_as_lost_and_notifies_where_it_shall() {
 #[test]
 fn packets_after_a_marked_notice_are_awaited() {
     for lose in [false, true] {
-        let mut end = End::new([], CnpMode::OnMarkOrGap);
+        let mut end = End::new([], ON_MARK_OR_GAP);
         end.data(0, false);
         let reply = end.notice(1, 3, true);
         assert!(matches!(reply[..], [Body::Control(Control::NoticeReply { marked: true, .. })]), "{reply:?}");
@@ -208,7 +199,7 @@ fn packets_after_a_marked_notice_are_awaited() {
 /// Oracle 11, receiver.
 #[test]
 fn packets_after_an_unmarked_notice_are_requested() {
-    let mut end = End::new([], CnpMode::OnMarkOrGap);
+    let mut end = End::new([], ON_MARK_OR_GAP);
     end.data(0, false);
     end.data(1, false);
     let (_, cnps, missing) = told(&end.notice(1, 3, false));
@@ -219,7 +210,7 @@ fn packets_after_an_unmarked_notice_are_requested() {
 /// Oracle 11, sender: the policy is asked, and nothing counts as lost.
 #[test]
 fn late_packets_are_the_policys_affair() {
-    let mut end = End::new([], CnpMode::OnMark);
+    let mut end = End::new([], ON_MARK);
     end.post(5);
     for _ in 0..4 {
         end.send().expect("data");
@@ -234,7 +225,7 @@ fn late_packets_are_the_policys_affair() {
 /// Oracle 12: notices are allowed with at most 1,500 bytes held, and not with more than 2,500.
 #[test]
 fn acknowledgements_pause_notices_while_much_is_held() {
-    let mut end = End::new([], CnpMode::Off);
+    let mut end = End::new([], CnpPolicy::Off);
     let mut says = |psn| {
         let bodies = end.data(psn, false);
         let Some(Body::Ack(ack)) = bodies.first() else { panic!("{bodies:?}") };
@@ -258,7 +249,7 @@ fn acknowledgements_pause_notices_while_much_is_held() {
 /// Oracle 13: a duplicate is acknowledged, and has no other effect.
 #[test]
 fn a_duplicate_is_acknowledged_and_does_not_notify() {
-    let mut end = End::new([], CnpMode::OnMarkOrGap);
+    let mut end = End::new([], ON_MARK_OR_GAP);
     end.data(0, false);
     end.data(1, false);
     let before = end.endpoint.counters().payload_bytes_received;
@@ -273,13 +264,12 @@ fn ack(psn: u64, cumulative: u64, sent_at: Time, now: Time, marked: u16) -> Body
     Body::Ack(Ack {
         cumulative,
         psn,
-        back: 0,
         sack: 1,
         echo_sent_at: sent_at,
         received_at: now,
         packets: 1,
         marked,
-        notices: NoticePermission::Welcome,
+        ..Ack::EMPTY
     })
 }
 
@@ -289,7 +279,7 @@ fn a_copy_is_accounted_apart() {
     use Grant::{Control as Say, Copy, Send};
     let (old, new) = (PathId(0), PathId(4));
     let grants = [Send(old), Send(old), Say(new), Copy { psn: 1, path: new }, Send(new)];
-    let mut end = End::new(grants, CnpMode::OnMark);
+    let mut end = End::new(grants, ON_MARK);
     end.post(3);
     let mut packets = Vec::new();
     for us in 0..5 {
@@ -334,7 +324,7 @@ fn a_copy_is_accounted_apart() {
 
 /// Four packets on one path each, one per microsecond.
 fn four_on_their_way() -> End {
-    let mut end = End::new((0..4).map(|path| Grant::Send(PathId(path))), CnpMode::Off);
+    let mut end = End::new((0..4).map(|path| Grant::Send(PathId(path))), CnpPolicy::Off);
     end.post(4);
     for us in 0..4 {
         end.at(us).send().expect("granted");
@@ -385,7 +375,7 @@ fn a_trimmed_packet_acknowledges_nothing() {
 
 #[test]
 fn reported_losses_are_resent_unless_possibly_in_flight() {
-    let mut end = End::new([], CnpMode::OnMark);
+    let mut end = End::new([], ON_MARK);
     end.post(5);
     for us in 0..4 {
         end.at(us);
@@ -407,7 +397,7 @@ fn reported_losses_are_resent_unless_possibly_in_flight() {
 
 #[test]
 fn the_policy_hears_when_notices_are_paused_and_welcome_again() {
-    let mut end = End::new([], CnpMode::OnMark);
+    let mut end = End::new([], ON_MARK);
     end.post(4);
     for us in 0..3 {
         end.at(us);
@@ -438,7 +428,7 @@ fn the_policy_hears_when_notices_are_paused_and_welcome_again() {
 /// The peer may announce any range.
 #[test]
 fn a_notice_of_everything_makes_a_handful_of_packets() {
-    let mut end = End::new([], CnpMode::Off);
+    let mut end = End::new([], CnpPolicy::Off);
     // The receiver accepts 1,024 packets ahead: those may be missing, 64 to a report.
     let said = end.notice(0, (1 << 23) - 1, false);
     assert_eq!(said.len(), 1 + 16);
@@ -454,16 +444,10 @@ fn a_notice_of_everything_makes_a_handful_of_packets() {
 
 #[test]
 fn notices_without_end_leave_a_bounded_queue() {
-    let mut end = End::new([], CnpMode::Off);
+    let mut end = End::new([], CnpPolicy::Off);
     for n in 0..100_000 {
         let notice = Control::Notice { first: 0, last: 1_000 + n % 20, sent_at: Time::ZERO };
-        let segment = Segment {
-            dst_qp: end.qp,
-            src_qp: PEER.1,
-            path: PathId(3),
-            pull_target: None,
-            body: Body::Control(notice),
-        };
+        let segment = Segment::new(end.qp, PEER.1, PathId(3), Body::Control(notice));
         end.endpoint.on_packet(end.now, PEER.0, &segment, false);
     }
     let said = end.control();

@@ -69,13 +69,7 @@ impl Victim {
 
     /// Delivers a packet, and checks the completions that it causes.
     fn take(&mut self, data: Data) {
-        let segment = Segment {
-            dst_qp: self.qp,
-            src_qp: REMOTE,
-            path: PathId(0),
-            pull_target: None,
-            body: Body::Data(data),
-        };
+        let segment = Segment::new(self.qp, REMOTE, PathId(0), Body::Data(data));
         if let Some(place) = self.endpoint.on_packet(Time::ZERO, HostId(1), &segment, false) {
             let at = place.offset as usize;
             let bytes = self.placed.get_mut(&place.buffer.0).expect("a buffer of this queue pair");
@@ -99,21 +93,7 @@ impl Victim {
 }
 
 fn data(op: Operation, psn: u64, msn: u32, offset: u32, len: u16, last: bool) -> Data {
-    Data {
-        psn,
-        msn,
-        offset,
-        len,
-        op,
-        last,
-        retransmit: false,
-        ack_request: false,
-        rkey: 0,
-        remote_addr: 0,
-        imm: 0,
-        receive_index: 0,
-        sent_at: Time::ZERO,
-    }
+    Data { psn, msn, offset, len, op, last, ..Data::EMPTY }
 }
 
 #[test]
@@ -265,7 +245,7 @@ proptest! {
         let mut completed = Vec::new();
         for packet in &packets {
             let segment =
-                Segment { dst_qp: victim.qp, src_qp: REMOTE, path: PathId(0), pull_target: None, body: Body::Data(*packet) };
+                Segment::new(victim.qp, REMOTE, PathId(0), Body::Data(*packet));
             victim.endpoint.on_packet(Time::ZERO, HostId(1), &segment, false);
             while victim.endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN).is_some() {}
             while let Some(event) = victim.endpoint.poll_event() {

@@ -256,5 +256,5 @@ pub(crate) fn any_rd(choices: &mut Choices<'_>, psn: u64, mtu_payload: u16) -> R
 pub(crate) fn stray(choices: &mut Choices<'_>, aim: &Aim, known: &[QpNum]) -> Segment {
     let (body, path) = any_body(choices, aim);
     let mut number = || if choices.bit() { choices.of(known) } else { QpNum(choices.number(2) as u32) };
-    Segment { dst_qp: number(), src_qp: number(), path, pull_target: None, body }
+    Segment::new(number(), number(), path, body)
 }

@@ -250,8 +250,7 @@ impl<'a> RdWorld<'a> {
         {
             return;
         }
-        let segment =
-            Segment { dst_qp: PEERS[OURS].qp, src_qp: PEERS[LIAR].qp, path, pull_target: None, body };
+        let segment = Segment::new(PEERS[OURS].qp, PEERS[LIAR].qp, path, body);
         let marked = self.choices.one_in(3);
         if let Some(RdPlacement { from, len, offset, .. }) =
             self.qps[OURS].on_packet(self.now, PEERS[LIAR].host, &segment, marked)
@@ -318,7 +317,7 @@ impl<'a> RdWorld<'a> {
     fn stray(&mut self) {
         let aim = self.aim();
         let (body, path) = any_body(&mut self.choices, &aim);
-        let segment = Segment { dst_qp: PEERS[OURS].qp, src_qp: QpNum(99), path, pull_target: None, body };
+        let segment = Segment::new(PEERS[OURS].qp, QpNum(99), path, body);
         let host = self.choices.of(&[HostId(0), HostId(1), HostId(2), HostId(9)]);
         assert_eq!(self.qps[OURS].on_packet(self.now, host, &segment, false), None);
         self.drain();

@@ -25,7 +25,7 @@ fn sender_that(scheme: &str, behaviour: DatagramConfig) -> Qp {
 }
 
 fn to_sender(from: usize, body: Body) -> Segment {
-    Segment { dst_qp: peer(0).qp, src_qp: peer(from).qp, path: PathId(3), pull_target: None, body }
+    Segment::new(peer(0).qp, peer(from).qp, PathId(3), body)
 }
 
 /// Destination hosts of the packets that leave now.
@@ -108,13 +108,7 @@ fn marks_are_told_once_in_a_while() {
             assert!(qp.on_packet(now, HostId(1), &to_sender(1, Body::Rd(data)), true).is_some());
             while let Some(packet) = qp.poll_transmit(now, FreePorts::CONTROL) {
                 assert_eq!((packet.to, packet.class, packet.ecn_capable), (HostId(1), Class::Control, false));
-                let expected = Segment {
-                    dst_qp: peer(1).qp,
-                    src_qp: peer(0).qp,
-                    path: PathId(3),
-                    pull_target: None,
-                    body: Body::Cnp,
-                };
+                let expected = Segment::new(peer(1).qp, peer(0).qp, PathId(3), Body::Cnp);
                 assert_eq!(packet.segment, expected);
                 told.push(at);
             }

@@ -148,7 +148,7 @@ proptest! {
                 Deed::Side(message) => world.qps[1].on_side(now, HostId(0), &message),
                 Deed::Data(data) => {
                     let (dst_qp, src_qp) = (peer(1).qp, peer(0).qp);
-                    let segment = Segment { dst_qp, src_qp, path: PathId(0), pull_target: None, body: Body::Rd(data) };
+                    let segment = Segment::new(dst_qp, src_qp, PathId(0), Body::Rd(data));
                     if let Some(offer) = world.qps[1].judge(now, HostId(0), &segment, false) {
                         if refuses {
                             world.qps[1].refuse(now, offer);

@@ -325,13 +325,7 @@ fn unknown_and_invalid_packets_are_counted_and_dropped() {
     let mut qp = queue_pair(1, behaviour(), 1, 1);
     qp.add_peer(Time::ZERO, peer(0), world::RTT);
     let good = RdData { psn: 0, msg_id: 0, multi: true, offset: 0, len: 100, retransmit: false };
-    let segment = |data| Segment {
-        dst_qp: peer(1).qp,
-        src_qp: peer(0).qp,
-        path: PathId(0),
-        pull_target: None,
-        body: Body::Rd(data),
-    };
+    let segment = |data| Segment::new(peer(1).qp, peer(0).qp, PathId(0), Body::Rd(data));
     assert_eq!(qp.on_packet(Time::ZERO, HostId(7), &segment(good), false), None);
     let other = Segment { src_qp: QpNum(77), ..segment(good) };
     assert_eq!(qp.on_packet(Time::ZERO, HostId(0), &other, false), None);

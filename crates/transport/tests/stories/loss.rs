@@ -2,7 +2,7 @@
 
 use crate::pair::{Channel, MTU, Pair};
 use crate::{LIMIT, SR, dropping};
-use pathweave_policy::{CnpMode, CnpPolicy, FeedbackKind, Recovery};
+use pathweave_policy::{CnpPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{Op, Status};
 use pathweave_units::Duration;
 use pathweave_wire::Body;
@@ -22,18 +22,21 @@ fn go_back_n_complains_once_and_sends_everything_again() {
 /// Only the packet that causes a NACK shows a gap to go-back-N's sender: the following ones are dropped silently.
 #[test]
 fn a_gap_makes_a_notification_under_go_back_n_too() {
-    for (mode, notified) in [(CnpMode::Off, 0), (CnpMode::OnMark, 0), (CnpMode::OnMarkOrGap, 2)] {
+    let interval = Duration::ZERO;
+    for (cnp, notified) in
+        [(CnpPolicy::Off, 0), (CnpPolicy::OnMark { interval }, 0), (CnpPolicy::OnMarkOrGap { interval }, 2)]
+    {
         let mut pair = Pair::new(dropping(&[3, 25]), 100_000, |config| {
             config.recovery = Recovery::GoBackN;
-            config.cnp = CnpPolicy { mode, interval: Duration::ZERO };
+            config.cnp = cnp;
         });
         pair.post_recv(1, 1, 50_000, 50_000);
         pair.post(0, 1, Op::Send, 0, 40 * u64::from(MTU));
         pair.run(LIMIT);
-        assert_eq!((pair.counters(1).nacks_sent, pair.counters(1).cnps_sent), (2, notified), "{mode:?}");
+        assert_eq!((pair.counters(1).nacks_sent, pair.counters(1).cnps_sent), (2, notified), "{cnp:?}");
         let log = &pair.hosts[0].endpoint.policy(pair.qps[0]).unwrap().log;
         let heard = log.iter().filter(|(_, kind, _)| *kind == FeedbackKind::Cnp).count();
-        assert_eq!(heard as u64, notified, "{mode:?}");
+        assert_eq!(heard as u64, notified, "{cnp:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::pair::{Channel, MTU, Pair};
 use crate::{LIMIT, dropping};
-use pathweave_policy::{CnpMode, CnpPolicy, FeedbackKind, Recovery};
+use pathweave_policy::{CnpPolicy, FeedbackKind, Recovery};
 use pathweave_transport::{
     Buffer, Class, Endpoint, EndpointConfig, FreePorts, Op, ReceiveMode, Transmit, WorkRequest,
 };
@@ -15,7 +15,7 @@ fn marked_packets_are_reported_and_notified_once_an_interval() {
     channel.mark = 1.0;
     let mut pair = Pair::new(channel, 40_000, |config| {
         config.receive = ReceiveMode::Discard;
-        config.cnp = CnpPolicy { mode: CnpMode::OnMark, interval: Duration::from_us(1) };
+        config.cnp = CnpPolicy::OnMark { interval: Duration::from_us(1) };
     });
     pair.post(0, 1, Op::Send, 0, 16 * u64::from(MTU));
     pair.run(LIMIT);
@@ -81,13 +81,7 @@ fn an_echo_of_the_edge_is_heard_and_acknowledges_nothing() {
     let qp = endpoint.create_qp(Time::ZERO, crate::pair::config(1, 4));
     endpoint.connect(qp, QpNum(9)).unwrap();
     let at = Time::from_us;
-    let echo = |sent_at| Segment {
-        dst_qp: qp,
-        src_qp: QpNum(9),
-        path: PathId(0),
-        pull_target: None,
-        body: Body::Control(Control::EdgeEcho { sent_at }),
-    };
+    let echo = |sent_at| Segment::new(qp, QpNum(9), PathId(0), Body::Control(Control::EdgeEcho { sent_at }));
     // An echo before anything was sent, or from the future, is malformed.
     endpoint.on_packet(at(1), HostId(1), &echo(Time::ZERO), false);
     let request = WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len: 1 << 20 };
@@ -124,8 +118,7 @@ fn a_stamp_renewed_on_the_way_measures_from_there() {
         marked: 0,
         notices: NoticePermission::Welcome,
     };
-    let segment =
-        Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), pull_target: None, body: Body::Ack(ack) };
+    let segment = Segment::new(qp, QpNum(9), PathId(0), Body::Ack(ack));
     endpoint.on_packet(Time::from_us(1_006), HostId(1), &segment, false);
     let timed = FeedbackKind::Ack { timed: true, marked: false };
     assert_eq!(endpoint.policy(qp).unwrap().log, [(0, timed, Duration::from_us(506))]);
@@ -146,7 +139,7 @@ fn a_packet_waits_for_its_port_and_control_does_not() {
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, FreePorts::OPEN)), Some((0, 0)));
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, FreePorts::port(0))), None);
     let probe = Body::Control(Control::Probe { sent_at: Time::ZERO });
-    let segment = Segment { dst_qp: qp, src_qp: QpNum(9), path: PathId(0), pull_target: None, body: probe };
+    let segment = Segment::new(qp, QpNum(9), PathId(0), probe);
     endpoint.on_packet(Time::ZERO, HostId(1), &segment, false);
     assert_eq!(endpoint.poll_transmit(Time::ZERO, FreePorts::CONTROL).unwrap().class, Class::Control);
     assert_eq!(path_and_port(endpoint.poll_transmit(Time::ZERO, FreePorts::port(1))), Some((1, 1)));

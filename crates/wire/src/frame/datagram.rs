@@ -202,13 +202,9 @@ impl<'a> Datagram<'a> {
             len: self.payload_len(),
             op: Operation::ReadRequest,
             last: true,
-            ack_request: false,
             retransmit: flags & flag::RETRANSMIT != 0,
-            rkey: 0,
-            remote_addr: 0,
-            imm: 0,
-            receive_index: 0,
             sent_at: time_at(extension, ext::DATA_SENT_AT),
+            ..Data::EMPTY
         };
         match self.opcode {
             Opcode::Transfer(transfer, position, with_imm) => {

@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::control::Control;
-    use crate::segment::{Ack, Nack, NoticePermission};
+    use crate::segment::{Ack, Nack};
     use crate::{Ecn, EthernetAddresses, Framing};
     use pathweave_units::{PathId, QpNum, Time};
     use proptest::prelude::*;
@@ -162,8 +162,7 @@ mod tests {
     };
 
     fn frame(body: Body, message_bytes: u32) -> Vec<u8> {
-        let segment =
-            Segment { dst_qp: QpNum(0x0a_0b0c), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };
+        let segment = Segment::new(QpNum(0x0a_0b0c), QpNum(7), PathId(3), body);
         let mut out = [0xee; 9_200];
         let len = emit_standard(&segment, message_bytes, &ROUTE, &mut out).unwrap().unwrap();
         // Bytes that the simulator counts, without preamble, gap and FCS.
@@ -181,12 +180,10 @@ mod tests {
             op,
             last,
             retransmit: true,
-            ack_request: false,
             rkey: 0xbeef,
             remote_addr: 0x1122_3344_5566_7788,
             imm: 0xcafe,
-            receive_index: 0,
-            sent_at: Time::ZERO,
+            ..Data::EMPTY
         })
     }
 
@@ -202,17 +199,7 @@ mod tests {
         assert_eq!((last[42], last[50], &last[54..58]), (0x09, 0x80, &[0, 0, 0xca, 0xfe][..]));
         let read = frame(data(Operation::ReadRequest, 0, 0, true), 0);
         assert_eq!((read[42], &read[66..70]), (0x0c, &[0, 0, 0xca, 0xff][..]));
-        let ack = Ack {
-            cumulative: 0x100_0000,
-            psn: 9,
-            back: 0,
-            sack: 1,
-            echo_sent_at: Time::ZERO,
-            received_at: Time::ZERO,
-            packets: 1,
-            marked: 0,
-            notices: NoticePermission::Welcome,
-        };
+        let ack = Ack { cumulative: 0x100_0000, psn: 9, sack: 1, packets: 1, ..Ack::EMPTY };
         let ack = frame(Body::Ack(ack), 0);
         assert_eq!((ack[42], &ack[51..58]), (0x11, &[0xff, 0xff, 0xff, 0x1f, 0, 0, 0][..]));
         let nack = Nack { expected: 5, psn: 9, sack: 0, reason: NackReason::Sequence, marked: false };
@@ -225,8 +212,7 @@ mod tests {
     #[test]
     fn segments_without_a_rocev2_packet_are_none() {
         let body = Body::Control(Control::Probe { sent_at: Time::ZERO });
-        let segment =
-            Segment { dst_qp: QpNum(1), src_qp: QpNum(7), path: PathId(3), pull_target: None, body };
+        let segment = Segment::new(QpNum(1), QpNum(7), PathId(3), body);
         assert_eq!(emit_standard(&segment, 0, &ROUTE, &mut []), Ok(None));
     }
 

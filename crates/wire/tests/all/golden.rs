@@ -26,12 +26,11 @@ fn check(segment: &Segment, route: &FrameAddressing, payload: &[u8], near: u64, 
 
 #[test]
 fn last_packet_of_a_write_with_immediate() {
-    let segment = Segment {
-        dst_qp: QpNum(0xabc),
-        src_qp: QpNum(0xdef),
-        path: PathId(7),
-        pull_target: None,
-        body: Body::Data(Data {
+    let segment = Segment::new(
+        QpNum(0xabc),
+        QpNum(0xdef),
+        PathId(7),
+        Body::Data(Data {
             psn: 0x12_3434_5678,
             msn: 9,
             offset: 4096,
@@ -46,7 +45,7 @@ fn last_packet_of_a_write_with_immediate() {
             receive_index: 4,
             sent_at: Time::from_ps(1_000_001),
         }),
-    };
+    );
     let route = FrameAddressing { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
     check(
         &segment,
@@ -158,27 +157,23 @@ fn credit_granted_and_asked_for() {
 
 #[test]
 fn first_packet_of_a_write_of_four_gibibytes() {
-    let segment = Segment {
-        dst_qp: QpNum(0xabc),
-        src_qp: QpNum(0xdef),
-        path: PathId(7),
-        pull_target: None,
-        body: Body::Data(Data {
+    let segment = Segment::new(
+        QpNum(0xabc),
+        QpNum(0xdef),
+        PathId(7),
+        Body::Data(Data {
             psn: 5,
             msn: 9,
-            offset: 0,
             len: 4,
             op: Operation::Write,
             last: false,
-            retransmit: false,
-            ack_request: false,
             rkey: 0xfedc_ba98_7654_3210,
             remote_addr: 0x7f00_0001_0000,
             imm: u32::MAX,
-            receive_index: 0,
             sent_at: Time::from_ps(1_000_001),
+            ..Data::EMPTY
         }),
-    };
+    );
     let route = FrameAddressing { src_port: 0xc123, dscp: 26, ecn: Ecn::Capable0, ..plain_route() };
     check(
         &segment,
@@ -203,23 +198,21 @@ fn first_packet_of_a_write_of_four_gibibytes() {
 
 #[test]
 fn acknowledgement_across_a_wrap_of_the_psn() {
-    let segment = Segment {
-        dst_qp: QpNum(0xdef),
-        src_qp: QpNum(0xabc),
-        path: PathId(7),
-        pull_target: None,
-        body: Body::Ack(Ack {
+    let segment = Segment::new(
+        QpNum(0xdef),
+        QpNum(0xabc),
+        PathId(7),
+        Body::Ack(Ack {
             cumulative: 0x200_0005,
             psn: 0x1ff_fffe,
-            back: 0,
             sack: !0x10,
             echo_sent_at: Time::from_ps(1_000_001),
             received_at: Time::from_us(2),
             packets: 4,
             marked: 1,
-            notices: NoticePermission::Welcome,
+            ..Ack::EMPTY
         }),
-    };
+    );
     let route = FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
@@ -242,13 +235,7 @@ fn acknowledgement_across_a_wrap_of_the_psn() {
 #[test]
 fn refusal_beyond_the_window() {
     let nack = Nack { expected: 3, psn: 5, sack: 1, reason: NackReason::BeyondWindow, marked: false };
-    let segment = Segment {
-        dst_qp: QpNum(0xdef),
-        src_qp: QpNum(0xabc),
-        path: PathId(7),
-        pull_target: None,
-        body: Body::Nack(nack),
-    };
+    let segment = Segment::new(QpNum(0xdef), QpNum(0xabc), PathId(7), Body::Nack(nack));
     let route = FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
@@ -271,13 +258,7 @@ fn refusal_beyond_the_window() {
 fn refusal_of_a_trimmed_packet_that_was_marked() {
     let reason = NackReason::Trimmed(TrimmedAt::LastHop);
     let nack = Nack { expected: 3, psn: 5, sack: 1, reason, marked: true };
-    let segment = Segment {
-        dst_qp: QpNum(0xdef),
-        src_qp: QpNum(0xabc),
-        path: PathId(7),
-        pull_target: None,
-        body: Body::Nack(nack),
-    };
+    let segment = Segment::new(QpNum(0xdef), QpNum(0xabc), PathId(7), Body::Nack(nack));
     let route = FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() };
     check(
         &segment,
@@ -307,8 +288,7 @@ fn part_of_a_message_between_datagram_queue_pairs() {
         len: 3,
         retransmit: true,
     });
-    let segment =
-        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(2), pull_target: None, body };
+    let segment = Segment::new(QpNum(0xdef), QpNum(0xabc), PathId(2), body);
     let route = FrameAddressing { src_port: 0xffff, ..plain_route() };
     check(
         &segment,
@@ -334,8 +314,7 @@ fn part_of_a_message_between_datagram_queue_pairs() {
 
 /// Checks a frame with the addresses used below. `lines` are the bytes behind the IPv4 and UDP headers.
 fn check_answer(body: Body, near: u64, lines: &[&str]) {
-    let segment =
-        Segment { dst_qp: QpNum(0xdef), src_qp: QpNum(0xabc), path: PathId(7), pull_target: None, body };
+    let segment = Segment::new(QpNum(0xdef), QpNum(0xabc), PathId(7), body);
     check(&segment, &FrameAddressing { src_port: 0xffff, dscp: 48, ..plain_route() }, &[], near, lines);
 }
 

@@ -102,20 +102,17 @@ fn error_after(change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
         len: 8,
         op: Operation::Write,
         last: false,
-        retransmit: false,
-        ack_request: false,
         rkey: 3,
         remote_addr: 0x1000,
         // A message of 100 bytes.
         imm: 99,
-        receive_index: 0,
-        sent_at: Time::ZERO,
+        ..Data::EMPTY
     };
     error_in(Body::Data(data), change)
 }
 
 fn error_in(body: Body, change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
-    let segment = Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body };
+    let segment = Segment::new(QpNum(5), QpNum(6), PathId(7), body);
     let mut frame = frame(&segment, &plain_route());
     change(&mut frame);
     frame[10..12].fill(0);
@@ -129,17 +126,12 @@ fn error_in(body: Body, change: impl FnOnce(&mut Vec<u8>)) -> ParseError {
 const EMPTY_WRITE: Data = Data {
     psn: 1,
     msn: 2,
-    offset: 0,
     len: 0,
     op: Operation::Write,
     last: true,
-    retransmit: false,
-    ack_request: false,
     rkey: 3,
     remote_addr: 0x1000,
-    imm: 0,
-    receive_index: 0,
-    sent_at: Time::ZERO,
+    ..Data::EMPTY
 };
 
 #[test]
@@ -248,8 +240,7 @@ fn errors_name_field_and_value() {
 
 #[test]
 fn checksums_name_both_values() {
-    let segment =
-        Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
+    let segment = Segment::new(QpNum(5), QpNum(6), PathId(7), Body::Cnp);
     let good = frame(&segment, &plain_route());
     let mut bad = good.clone();
     bad[8] -= 1;
@@ -274,8 +265,7 @@ fn checksums_name_both_values() {
 
 #[test]
 fn a_marked_packet_is_still_intact() {
-    let segment =
-        Segment { dst_qp: QpNum(5), src_qp: QpNum(6), path: PathId(7), pull_target: None, body: Body::Cnp };
+    let segment = Segment::new(QpNum(5), QpNum(6), PathId(7), Body::Cnp);
     let route = pathweave_wire::FrameAddressing { ecn: pathweave_wire::Ecn::Capable0, ..plain_route() };
     let mut frame = frame(&segment, &route);
     // Operation of a switch: set both ECN bits, decrement the TTL, and adjust the header checksum (RFC 1624).

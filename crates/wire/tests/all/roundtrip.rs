@@ -1,7 +1,7 @@
 //! Emitted frames parse back to the same segment, except for values that a frame does not carry.
 
 use crate::common::{frame, payload, plain_route, route, segment};
-use pathweave_units::{PathId, QpNum, Time};
+use pathweave_units::{PathId, QpNum};
 use pathweave_wire::{Body, Data, EmitError, Framing, Operation, Packet, Segment, emit, ip_packet_len};
 use proptest::prelude::*;
 
@@ -36,26 +36,11 @@ proptest! {
 }
 
 fn write(offset: u32, len: u16) -> Data {
-    Data {
-        psn: 0,
-        msn: 0,
-        offset,
-        len,
-        op: Operation::Write,
-        last: true,
-        retransmit: false,
-        ack_request: false,
-        rkey: 1,
-        remote_addr: 0,
-        imm: 0,
-        receive_index: 0,
-        sent_at: Time::ZERO,
-    }
+    Data { offset, len, op: Operation::Write, last: true, rkey: 1, ..Data::EMPTY }
 }
 
 fn try_emit(dst_qp: u32, body: Body, payload: &[u8], room: usize) -> Result<usize, EmitError> {
-    let segment =
-        Segment { dst_qp: QpNum(dst_qp), src_qp: QpNum(0), path: PathId(0), pull_target: None, body };
+    let segment = Segment::new(QpNum(dst_qp), QpNum(0), PathId(0), body);
     let result = emit(&segment, &plain_route(), payload, &mut vec![0; room]);
     if result.is_ok() {
         // Every frame that was emitted can be parsed.

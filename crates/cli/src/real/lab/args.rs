@@ -128,7 +128,7 @@ pub(crate) struct UpArgs {
     #[arg(value_name = "SCENARIO|TOPOLOGY")]
     pub(crate) file: PathBuf,
     /// Name of the lab [default: the scenario's, or the file's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "lab", value_name = "NAME")]
     pub(crate) name: Option<LabName>,
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
@@ -141,7 +141,7 @@ pub(crate) struct RunArgs {
     /// Scenario file (TOML)
     pub(crate) scenario: PathBuf,
     /// Name of the lab [default: the scenario's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, visible_alias = "lab", value_name = "NAME")]
     pub(crate) name: Option<LabName>,
     #[command(flatten)]
     pub(crate) settings: SettingsArgs,
@@ -184,6 +184,9 @@ pub(crate) struct DownArgs {
     /// Name of the lab [default: the only one there is]
     #[arg(conflicts_with = "all")]
     pub(crate) name: Option<LabName>,
+    /// Name of the lab, as for other commands
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "all"])]
+    pub(crate) lab: Option<LabName>,
     /// Remove all labs
     #[arg(long)]
     pub(crate) all: bool,

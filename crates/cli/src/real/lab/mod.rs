@@ -75,7 +75,7 @@ fn down(args: &DownArgs) -> Result<Outcome, Failure> {
     let names: Vec<LabName> = if args.all {
         Lab::all()?.into_iter().map(|listing| listing.lab).collect()
     } else {
-        vec![name(args.name.as_ref())?]
+        vec![name(args.name.as_ref().or(args.lab.as_ref()))?]
     };
     for name in &names {
         let Removed { namespaces, processes } = Lab::remove(name)?;

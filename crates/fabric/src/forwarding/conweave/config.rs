@@ -8,10 +8,8 @@ use crate::forwarding::balance::{check_entries, check_longest, check_times};
 /// Parameters of ConWeave. The defaults are those of its authors' simulator (conweave-ns3, run.py) for two tiers and
 /// a lossless fabric. For three tiers that simulator has 64 us, 600 us and 1 ms for `flush_extra`, `flush_default`
 /// and `idle_after`. Times are at most 1 s.
-#[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+#[serde(default, deny_unknown_fields)]
 pub struct ConWeaveConfig {
     /// Time beyond the idle round trip after which the reply to a probe is late. Default 4 us: 50 kB at 100 Gb/s.
     pub reply_extra: Duration,
@@ -75,10 +73,10 @@ impl ConWeaveConfig {
 }
 
 /// Round trip within which ConWeave expects the reply to a probe on an idle network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
 pub enum ReplyAfter {
     /// Round trip of the path that the probe takes, from switch to switch.
     #[default]

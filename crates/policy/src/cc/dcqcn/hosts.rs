@@ -58,14 +58,14 @@ impl DcqcnConfig {
 mod tests {
     use alloc::vec::Vec;
 
-    use pathweave_units::{PathId, Time};
+    use pathweave_units::Time;
 
     use super::super::tests::notify;
     use super::super::{Dcqcn, DcqcnPreset, presets};
     use super::*;
     use crate::cc::{CongestionControl, Permit};
-    use crate::testing::Host;
-    use crate::{Egress, MeasuredSection, PolicyEnv, SendRequest, Sent};
+    use crate::testing::{Host, REQUEST, SENT};
+    use crate::{MeasuredSection, PolicyEnv, SendRequest, Sent};
 
     const PACKET: u32 = 1_500;
 
@@ -132,25 +132,8 @@ mod tests {
     fn shares(config: &DcqcnConfig, line: Rate) -> Vec<f64> {
         let mut cc = Dcqcn::new(config, &env(line));
         let (sends, takes) = (line.time_for(PACKET.into()), line.scale(0.1).time_for(PACKET.into()));
-        let want = SendRequest {
-            psn: 0,
-            payload_bytes: 1_400,
-            wire_bytes: PACKET,
-            msn: 0,
-            retransmit: false,
-            inflight_packets: 0,
-            inflight_bytes: 0,
-            egress: Egress::ONE,
-        };
-        let sent = Sent {
-            path: PathId(0),
-            psn: 0,
-            msn: 0,
-            payload_bytes: 1_400,
-            wire_bytes: PACKET,
-            retransmit: false,
-            inflight_packets: 0,
-        };
+        let want = SendRequest { payload_bytes: 1_400, wire_bytes: PACKET, ..REQUEST };
+        let sent = Sent { payload_bytes: 1_400, wire_bytes: PACKET, inflight_packets: 0, ..SENT };
         let mut host = Host::new(1);
         let (mut now, mut busy_until, mut notify_at) = (Time::ZERO, Time::ZERO, Vec::new());
         let mut shares = Vec::new();

@@ -9,14 +9,13 @@ use pathweave_units::{Bytes, Duration, Rate};
 
 use super::DcqcnPreset;
 use crate::cc::Window;
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::{ConfigError, PolicyEnv};
 
 /// Time at which the reaction point acts on a notification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Reaction {
     /// At once: the rate falls, then alpha rises, and the alpha timer restarts (SIGCOMM'15, section 3.1). Assumes a
     /// notification point that limits the rate of its notifications.
@@ -58,9 +57,8 @@ macro_rules! parameters {
         /// A preset and the overrides of its values. Only overrides are written to a scenario, so a change of the
         /// preset changes all other values.
         #[derive(Clone, Debug, PartialEq, Default)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct DcqcnConfig {
             /// Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "conweave",
             /// "laps", "astra".
@@ -111,27 +109,21 @@ parameters! {
 impl DcqcnParams {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let unit = |x: f64| x > 0.0 && x <= 1.0;
-        check(unit(self.gain), "gain", self.gain, "more than 0, at most 1")?;
-        check(unit(self.initial_alpha), "initial_alpha", self.initial_alpha, "more than 0, at most 1")?;
+        within("gain", self.gain, above(0.0, 1.0), "")?;
+        within("initial_alpha", self.initial_alpha, above(0.0, 1.0), "")?;
         let positive = "more than 0s";
         check(self.alpha_timer > Duration::ZERO, "alpha_timer", self.alpha_timer, positive)?;
         check(self.rate_timer > Duration::ZERO, "rate_timer", self.rate_timer, positive)?;
         let gated = self.decrease_interval > Duration::ZERO || self.reaction == Reaction::Immediate;
         let sampled = "more than 0s when reaction is \"sampled\"";
         check(gated, "decrease_interval", self.decrease_interval, sampled)?;
-        for (name, value) in
-            [("additive_increase", self.additive_increase), ("hyper_increase", self.hyper_increase)]
-        {
-            let grows = value > Rate::ZERO && value <= MOST;
-            check(grows, name, value, "more than 0bps, at most 100Tbps")?;
+        for (name, rate) in [
+            ("additive_increase", self.additive_increase),
+            ("hyper_increase", self.hyper_increase),
+            ("min_rate", self.min_rate),
+        ] {
+            within(name, rate, above(Rate::ZERO, MOST), "")?;
         }
-        check(
-            self.min_rate > Rate::ZERO && self.min_rate <= MOST,
-            "min_rate",
-            self.min_rate,
-            "more than 0bps, at most 100Tbps",
-        )?;
         self.window.validate()
     }
     /// Returns R_AI and R_HAI at this line rate.

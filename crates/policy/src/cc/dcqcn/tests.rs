@@ -1,24 +1,15 @@
-use pathweave_units::{Bytes, Duration, PathId, Rate, Time};
+use pathweave_units::{Bytes, Duration, Rate, Time};
 use proptest::prelude::*;
 
 use super::eager::Eager;
 use super::*;
 use crate::cc::Window;
-use crate::testing::Host;
-use crate::{Egress, Memo};
+use crate::testing::{ACK, ENV, Host, REQUEST, SENT};
 
 const GBPS: u64 = 1_000_000_000;
 
 fn env() -> PolicyEnv {
-    PolicyEnv {
-        line_rate: Rate::from_gbps(100),
-        base_rtt: Duration::from_us(10),
-        mtu_wire_bytes: 1_250,
-        mtu_payload_bytes: 1_172,
-        paths: 4,
-        measured: crate::MeasuredSection::with_rtt(Duration::from_us(10)),
-        edge: None,
-    }
+    PolicyEnv { ..ENV }
 }
 
 /// Returns a configuration of round numbers, so that a trajectory can be computed by hand.
@@ -38,42 +29,15 @@ fn round() -> DcqcnConfig {
 }
 
 fn cnp() -> Feedback {
-    Feedback {
-        kind: FeedbackKind::Cnp,
-        path: PathId(0),
-        psn: 0,
-        memo: Memo::default(),
-        wire_bytes: 0,
-        rtt: Duration::ZERO,
-        one_way_ps: 0,
-        inflight_packets: 1,
-        backlogged: true,
-    }
+    Feedback { kind: FeedbackKind::Cnp, wire_bytes: 0, rtt: Duration::ZERO, ..ACK }
 }
 
 fn sent(wire_bytes: u32) -> Sent {
-    Sent {
-        path: PathId(0),
-        psn: 0,
-        msn: 0,
-        payload_bytes: wire_bytes - 78,
-        wire_bytes,
-        retransmit: false,
-        inflight_packets: 1,
-    }
+    Sent { payload_bytes: wire_bytes - 78, wire_bytes, ..SENT }
 }
 
 fn want(inflight_packets: u32) -> SendRequest {
-    SendRequest {
-        psn: 0,
-        payload_bytes: 1_172,
-        wire_bytes: 1_250,
-        msn: 0,
-        retransmit: false,
-        inflight_packets,
-        inflight_bytes: u64::from(inflight_packets) * 1_250,
-        egress: Egress::ONE,
-    }
+    SendRequest { inflight_packets, inflight_bytes: u64::from(inflight_packets) * 1_250, ..REQUEST }
 }
 
 pub(super) fn notify(cc: &mut Dcqcn, at: Time) {

@@ -25,7 +25,7 @@ mod tests;
 use pathweave_units::{Duration, Rate, Time};
 
 use super::{CongestionControl, Permit};
-use crate::error::check;
+use crate::error::{AT_MOST_A_SECOND, above, between, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, FullBufferAction, HostDelay, HostEnv, PolicyCx,
@@ -36,9 +36,8 @@ use law::{Acked, Controller};
 /// Parameters of [`Nscc`]. Increases are given for 100 Gb/s and 12 us; in other networks they scale with the
 /// bandwidth-delay product.
 #[derive(Clone, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(deny_unknown_fields, default))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NsccConfig {
     /// Rules where simulator and specification differ: "htsim" (default) or "ue1.0".
     pub profile: NsccProfile,
@@ -88,9 +87,8 @@ pub struct NsccConfig {
 
 /// Effect of a packet trimmed at the last hop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum LastHopTrims {
     /// The window loses the packet's bytes.
     #[default]
@@ -101,8 +99,7 @@ pub enum LastHopTrims {
 
 /// Source of the rules where simulator and specification differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 pub enum NsccProfile {
     /// uet-htsim: an acknowledgement without a measurement counts as one of average delay. A loss without a trim does
     /// not change the window.
@@ -174,36 +171,30 @@ impl Adapt for NsccConfig {
 impl NsccConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        let positive = |name, x: f64, most: f64, allowed| check(x > 0.0 && x <= most, name, x, allowed);
-        let thousand = "more than 0, at most 1000";
-        let second = Duration::from_ms(1_000);
         if let Some(rtt) = self.network_rtt {
-            check(rtt > Duration::ZERO && rtt <= second, "network_rtt", rtt, "more than 0s, at most 1s")?;
+            within("network_rtt", rtt, above(Duration::ZERO, Duration::from_ms(1_000)), "")?;
         }
         if let Some(target) = self.delay_target {
-            positive("delay_target", target, 1e3, "more than 0, at most 1000 (idle round-trip times)")?;
+            within("delay_target", target, above(0.0, 1e3), "idle round-trip times")?;
         }
-        positive("proportional_increase", self.proportional_increase, 1e3, thousand)?;
-        positive("fair_increase", self.fair_increase, 1e3, thousand)?;
-        let from_zero = |name, x: f64| check((0.0..=1e3).contains(&x), name, x, "0 to 1000");
-        from_zero("constant_increase", self.constant_increase)?;
-        from_zero("fast_increase", self.fast_increase)?;
-        check(self.fast_delay <= second, "fast_delay", self.fast_delay, "at most 1s")?;
-        positive("decrease", self.decrease, 1.0, "more than 0, at most 1")?;
-        let most = self.max_decrease > 0.0 && self.max_decrease < 1.0;
-        check(most, "max_decrease", self.max_decrease, "more than 0, less than 1")?;
-        positive("delay_gain", self.delay_gain, 1.0, "more than 0, at most 1")?;
+        within("proportional_increase", self.proportional_increase, above(0.0, 1e3), "")?;
+        within("fair_increase", self.fair_increase, above(0.0, 1e3), "")?;
+        within("constant_increase", self.constant_increase, 0.0..=1e3, "")?;
+        within("fast_increase", self.fast_increase, 0.0..=1e3, "")?;
+        within("fast_delay", self.fast_delay, AT_MOST_A_SECOND, "")?;
+        within("decrease", self.decrease, above(0.0, 1.0), "")?;
+        within("max_decrease", self.max_decrease, between(0.0, 1.0), "")?;
+        within("delay_gain", self.delay_gain, above(0.0, 1.0), "")?;
         if let Some(packets) = self.median_packets {
-            check((1..=1_024).contains(&packets), "median_packets", packets, "1 to 1024")?;
+            within("median_packets", packets, 1..=1_024, "")?;
         }
-        let targets = "1 to 1000 (targets)";
         if let Some(delay) = self.collapse_delay {
-            check((1.0..=1e3).contains(&delay), "collapse_delay", delay, targets)?;
+            within("collapse_delay", delay, 1.0..=1e3, "targets")?;
         }
         let share = (0.0..=1.0).contains(&self.collapse_share);
         check(share, "collapse_share", self.collapse_share, "0 (never collapses) to 1")?;
-        positive("apply_packets", self.apply_packets, 1e6, "more than 0, at most 1000000")?;
-        positive("max_bdp", self.max_bdp, 1e3, thousand)
+        within("apply_packets", self.apply_packets, above(0.0, 1e6), "")?;
+        within("max_bdp", self.max_bdp, above(0.0, 1e3), "")
     }
 }
 

@@ -1,11 +1,11 @@
 //! Worked examples for a network of 100 Gb/s and 12 us (150,000 bytes) with packets of 4,096 and 4,160 bytes, where
 //! the target is 12 us, too; and for that of uet-htsim at 100 Gb/s.
 
-use pathweave_units::{PathId, Rate, TrimmedAt};
+use pathweave_units::{Rate, TrimmedAt};
 
 use super::*;
-use crate::testing::{Host, Scenario, random_operations};
-use crate::{Awaited, MeasuredSection, Memo};
+use crate::testing::{ACK, Host, Scenario, random_operations};
+use crate::{Awaited, MeasuredSection};
 
 const US: fn(u64) -> Duration = Duration::from_us;
 
@@ -273,17 +273,7 @@ fn a_shorter_round_trip_is_learnt() {
 }
 
 fn feedback(kind: FeedbackKind, rtt: Duration) -> Feedback {
-    Feedback {
-        kind,
-        path: PathId(0),
-        psn: 0,
-        memo: Memo::default(),
-        wire_bytes: 4_160,
-        rtt,
-        one_way_ps: 0,
-        inflight_packets: 1,
-        backlogged: true,
-    }
+    Feedback { kind, wire_bytes: 4_160, rtt, ..ACK }
 }
 
 /// Four packets of one acknowledgement, the third of which triggered it, are one event. Those of the next

@@ -4,7 +4,7 @@ use pathweave_units::{Duration, Rate};
 
 use crate::cc::Window;
 use crate::cc::host_scaling::HostScaling;
-use crate::error::check;
+use crate::error::{above, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{Adapt, ConfigError, HostDelay, HostEnv, PolicyEnv};
 
@@ -13,9 +13,8 @@ const LINE: Rate = Rate::from_gbps(10);
 
 /// A named parameter set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum TimelyPreset {
     /// Values that the HPCC authors used for TIMELY: thresholds of the paper, steps that grow with the line rate.
     #[default]
@@ -31,9 +30,8 @@ pub enum TimelyPreset {
 
 /// Answers of the edge of a site that update the rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum EdgeUpdates {
     /// Every answer: the edge chooses their interval.
     #[default]
@@ -52,9 +50,8 @@ macro_rules! parameters {
 
         /// A preset and the overrides of its values.
         #[derive(Clone, Debug, PartialEq, Default)]
-        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema))]
         #[cfg_attr(feature = "serde", serde(deny_unknown_fields))]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub struct TimelyConfig {
             /// Preset that supplies the values below unless they are set: "hpcc" (default), "paper", "erpc", "near".
             #[cfg_attr(feature = "serde", serde(default))]
@@ -157,18 +154,16 @@ impl TimelyConfig {
     /// Returns an error that names the first invalid field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let p = self.params();
-        let most = Rate::from_gbps(100_000);
         check(p.t_low > Duration::ZERO, "t_low", p.t_low, "more than 0s")?;
         check(p.t_high > p.t_low, "t_high", p.t_high, "more than t_low")?;
         for (name, x) in [("beta", p.beta), ("gain", p.gain)] {
-            check(x > 0.0 && x <= 1.0, name, x, "more than 0, at most 1")?;
+            within(name, x, above(0.0, 1.0), "")?;
         }
         check(p.min_rtt > Duration::ZERO, "min_rtt", p.min_rtt, "more than 0s")?;
         for (name, rate) in [("step", p.step), ("min_rate", p.min_rate)] {
-            check(rate > Rate::ZERO && rate <= most, name, rate, "more than 0bps, at most 100Tbps")?;
+            within(name, rate, above(Rate::ZERO, Rate::from_gbps(100_000)), "")?;
         }
-        let hyper = (1..=1_000).contains(&p.hyper_factor);
-        check(hyper, "hyper_factor", p.hyper_factor, "1 to 1000")?;
+        within("hyper_factor", p.hyper_factor, 1..=1_000, "")?;
         p.window.validate()
     }
 }

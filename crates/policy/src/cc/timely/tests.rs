@@ -1,37 +1,25 @@
 use super::*;
-use crate::testing::Host;
-use crate::{Egress, MeasuredSection, Memo};
+use crate::MeasuredSection;
+use crate::testing::{ACK, ENV, Host, REQUEST, SENT};
 use alloc::string::ToString;
-use pathweave_units::PathId;
 
 const US: fn(u64) -> Duration = Duration::from_us;
 const GBPS: f64 = 1e9;
 
 fn timely(config: TimelyConfig) -> Timely {
     let env = PolicyEnv {
-        line_rate: Rate::from_gbps(100),
         base_rtt: US(8),
         mtu_wire_bytes: 1_048,
         mtu_payload_bytes: 1_000,
         paths: 1,
         measured: MeasuredSection { base_rtt: US(8), links: 4 },
-        edge: None,
+        ..ENV
     };
     Timely::new(&config, &env)
 }
 
 fn feed(timely: &mut Timely, kind: FeedbackKind, at_us: u64, rtt: Duration) {
-    let feedback = Feedback {
-        kind,
-        path: PathId(0),
-        psn: 0,
-        memo: Memo::default(),
-        wire_bytes: 1_048,
-        rtt,
-        one_way_ps: 0,
-        inflight_packets: 1,
-        backlogged: true,
-    };
+    let feedback = Feedback { kind, wire_bytes: 1_048, rtt, ..ACK };
     timely.on_feedback(Time::from_us(at_us), &feedback, &mut Host::new(1).cx());
 }
 
@@ -124,24 +112,14 @@ fn the_rate_has_a_floor_and_paces() {
         feed(&mut timely, FeedbackKind::EdgeRtt, n, US(5_000));
     }
     assert_eq!(timely.rate(Time::ZERO), Some(Rate::from_gbps(1)));
-    let sent = Sent {
-        path: PathId(0),
-        psn: 0,
-        msn: 0,
-        payload_bytes: 1_000,
-        wire_bytes: 1_048,
-        retransmit: false,
-        inflight_packets: 1,
-    };
+    let sent = Sent { payload_bytes: 1_000, wire_bytes: 1_048, ..SENT };
     let want = SendRequest {
         psn: 1,
         payload_bytes: 1_000,
         wire_bytes: 1_048,
-        msn: 0,
-        retransmit: false,
         inflight_packets: 1,
         inflight_bytes: 1_048,
-        egress: Egress::ONE,
+        ..REQUEST
     };
     let now = Time::from_us(1_000);
     timely.on_sent(now, &sent, &mut Host::new(1).cx());

@@ -110,8 +110,16 @@ impl<'a> SchemaChecker<'a> {
         None
     }
 
+    /// Returns the kind of the file, from the name of its type: "the sweep file" for `SweepFile`.
+    fn kind_of_file(&self) -> String {
+        let name = self.root["title"].as_str().filter(|title| *title != "Scenario");
+        let Some(name) = name else { return "the scenario".to_owned() };
+        let split = |c: char| if c.is_uppercase() { format!(" {}", c.to_lowercase()) } else { c.to_string() };
+        format!("the{}", name.chars().map(split).collect::<String>())
+    }
+
     fn missing(&mut self, name: &str, schema: Option<&'a Json>, path: &FieldPath) {
-        let place = if path.is_root() { "the scenario".to_owned() } else { format!("`{path}`") };
+        let place = if path.is_root() { self.kind_of_file() } else { format!("`{path}`") };
         let finding = Diagnostic::new(path.key(name), format!("missing field `{name}` in {place}"));
         let described = schema.and_then(|s| summary(s).or_else(|| summary(self.resolve(s))));
         self.report(match described {
@@ -122,15 +130,29 @@ impl<'a> SchemaChecker<'a> {
 
     fn unknown(&mut self, name: &str, child: &Node, fields: &Fields<'a>, path: &FieldPath) {
         let field = path.key(name);
-        let place = if path.is_root() { "the scenario".to_owned() } else { format!("`{path}`") };
+        let place = if path.is_root() { self.kind_of_file() } else { format!("`{path}`") };
         let allowed: Vec<&str> = fields.known.keys().copied().collect();
         let finding = Diagnostic::new(field, format!("unknown field `{name}` in {place}"))
             .at(child.key.clone().or(child.span.clone()))
             .suggest(closest_name(name, allowed.iter().copied()))
             .help(format!("fields here: {}", allowed.join(", ")));
-        self.report(finding);
+        let former =
+            FORMER.iter().find(|(table, field, _)| (path.last_key(), name) == (Some(*table), *field));
+        self.report(match former {
+            Some((.., now)) => finding.allowed(*now),
+            None => finding,
+        });
     }
 }
+
+/// Fields of former versions: the last name of their table, the field, and what has taken its place.
+const FORMER: [(&str, &str, &str); 5] = [
+    ("cnp", "mode", "the field is now called `kind`"),
+    ("policy", "variant", "UDMP as printed is now the policy `kind = \"udmp_published\"`"),
+    ("policy", "gap_margin", "gone: no delay is added to DLBF's gaps"),
+    ("hop_scaling", "hops", "gone: a hop is a node that the round trip visits"),
+    ("reordering", "copy_marks", "gone: marks of copies never cause a notification"),
+];
 
 /// Describes a tag by its table: "topology kind" instead of "kind".
 fn described(tag: &str, path: &FieldPath) -> String {

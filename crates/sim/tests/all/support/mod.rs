@@ -174,13 +174,7 @@ pub(crate) fn lower_bound(spec: &SimSpec, flow: &FlowRecord) -> Duration {
 
 fn datagram_bytes(spec: &SimSpec, len: u16) -> u32 {
     let body = Body::Rd(RdData { psn: 0, msg_id: 0, multi: false, offset: 0, len, retransmit: false });
-    spec.network.framing.wire_bytes(&Segment {
-        dst_qp: QpNum(0),
-        src_qp: QpNum(0),
-        path: PathId(0),
-        pull_target: None,
-        body,
-    })
+    spec.network.framing.wire_bytes(&Segment::new(QpNum(0), QpNum(0), PathId(0), body))
 }
 
 fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
@@ -188,28 +182,8 @@ fn wire_bytes(spec: &SimSpec, offset: u32, len: u16, last: bool) -> u32 {
         Verb::Write => Operation::Write,
         Verb::Send => Operation::Send,
     };
-    let data = Data {
-        op,
-        offset,
-        len,
-        last,
-        psn: 0,
-        msn: 0,
-        receive_index: 0,
-        retransmit: false,
-        ack_request: false,
-        rkey: 0,
-        remote_addr: 0,
-        imm: 0,
-        sent_at: Time::ZERO,
-    };
-    let segment = Segment {
-        dst_qp: QpNum(0),
-        src_qp: QpNum(0),
-        path: PathId(0),
-        pull_target: None,
-        body: Body::Data(data),
-    };
+    let data = Data { op, offset, len, last, ..Data::EMPTY };
+    let segment = Segment::new(QpNum(0), QpNum(0), PathId(0), Body::Data(data));
     spec.network.framing.wire_bytes(&segment)
 }
 

@@ -1,0 +1,272 @@
+//! Differences between two result folders: of settings, and of results for each run and workload.
+
+mod folder;
+mod settings;
+mod text;
+mod words;
+
+use std::path::{Path, PathBuf};
+
+use pathweave_records::Quantity;
+use serde::Serialize;
+
+use crate::export::quoted;
+use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS, name};
+use folder::{Contents, Entry, Kind};
+pub use settings::SettingDifference;
+
+/// Figures that are compared, in the order of tables.
+const FIGURES: &[&str] = &[
+    "Job time",
+    "FCT mean",
+    "FCT P99",
+    "Slowdown mean",
+    "Slowdown P99",
+    "Unfinished",
+    "Dropped packets",
+    "Retransmissions",
+];
+
+/// Relative difference below which figures are level.
+const LEVEL: f64 = 0.005;
+
+/// Reason why two folders cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum DiffError {
+    /// A folder has no results.
+    #[error("{}: it has no results: {why}; name a folder that `pathweave run`, `compare` or `sweep` wrote{}", path.display(), here(found))]
+    NoResults {
+        /// The folder.
+        path: PathBuf,
+        /// Description of the reason.
+        why: String,
+        /// Result folders inside of it.
+        found: Vec<String>,
+    },
+    /// A file of a folder is not as this program writes it.
+    #[error("{}: {why}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Description of the error.
+        why: String,
+    },
+    /// No run of one folder has a counterpart in the other.
+    #[error("no run is in both folders: A has {a}; B has {b}")]
+    NothingInCommon {
+        /// Names of the runs of the first folder.
+        a: String,
+        /// Names of the runs of the second folder.
+        b: String,
+    },
+}
+
+fn here(found: &[String]) -> String {
+    if found.is_empty() { String::new() } else { format!("; here: {}", found.join(", ")) }
+}
+
+/// One of the two folders.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Side {
+    /// Path of the folder, as given.
+    pub folder: String,
+    /// Kind of results: "run", "comparison", "comparisons" or "sweep".
+    pub kind: &'static str,
+    /// Versions of the program that made the runs.
+    pub versions: Vec<String>,
+    /// Number of runs, or of cells of a sweep.
+    pub runs: usize,
+}
+
+/// A figure of a workload of a run in both folders.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ResultDifference {
+    /// Name of the run, or of the cell of a sweep.
+    pub run: String,
+    /// Name of the workload, or "all" for all workloads of the run.
+    pub workload: String,
+    /// Name of the figure with its unit, as in CSV files.
+    pub figure: String,
+    /// Label for people.
+    pub label: &'static str,
+    /// Format of the figure.
+    pub quantity: Quantity,
+    /// Direction of the better figure.
+    pub better: Better,
+    /// Value in the first folder; `None` if it has none.
+    pub a: Option<f64>,
+    /// Value in the second folder; `None` if it has none.
+    pub b: Option<f64>,
+    /// Relative change: 0.1 if the second value is 10 % larger. `None` without two values, or from zero.
+    pub change_ratio: Option<f64>,
+}
+
+/// Differences between two result folders.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Diff {
+    /// First folder.
+    pub a: Side,
+    /// Second folder.
+    pub b: Side,
+    /// The differences in a few sentences.
+    pub sentence: String,
+    /// Scenario fields that differ.
+    pub settings: Vec<SettingDifference>,
+    /// Figures of the runs that are in both folders, equal ones included.
+    pub results: Vec<ResultDifference>,
+    /// Runs that only the first folder has.
+    pub only_in_a: Vec<String>,
+    /// Runs that only the second folder has.
+    pub only_in_b: Vec<String>,
+}
+
+/// A run that is in both folders.
+struct Pair {
+    name: String,
+    a: Entry,
+    b: Entry,
+}
+
+/// Compares the results in two folders. Runs are paired by name; a single run pairs with a single run of any name.
+///
+/// # Errors
+/// A folder has no results, a file cannot be read, or no run is in both.
+pub fn diff(a: &Path, b: &Path) -> Result<Diff, DiffError> {
+    let (first, second) = (Contents::read(a)?, Contents::read(b)?);
+    let side = |path: &Path, contents: &Contents| Side {
+        folder: path.display().to_string(),
+        kind: contents.kind.name(),
+        versions: contents.versions(),
+        runs: contents.entries.len(),
+    };
+    let (side_a, side_b) = (side(a, &first), side(b, &second));
+    let names = |contents: &Contents| {
+        words::shortened(&contents.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>())
+    };
+    let (all_a, all_b) = (names(&first), names(&second));
+    let (pairs, only_in_a, only_in_b) = pair(first, second);
+    if pairs.is_empty() {
+        return Err(DiffError::NothingInCommon { a: all_a, b: all_b });
+    }
+    let results = pairs.iter().flat_map(of_pair).collect::<Vec<_>>();
+    let settings = settings::of_pairs(&pairs);
+    let mut diff =
+        Diff { a: side_a, b: side_b, sentence: String::new(), settings, results, only_in_a, only_in_b };
+    diff.sentence = words::sentence(&diff, &pairs);
+    Ok(diff)
+}
+
+/// Returns the runs of both, and the names of those that only one has.
+fn pair(a: Contents, b: Contents) -> (Vec<Pair>, Vec<String>, Vec<String>) {
+    // The run of `pathweave run` has the name of its scenario, that of a comparison the name of its scheme.
+    let by_scheme = (a.kind == Kind::Run) != (b.kind == Kind::Run);
+    let key = |contents: &Contents, entry: &Entry| match contents.kind {
+        Kind::Run if by_scheme => entry.scheme.clone(),
+        _ => entry.name.clone(),
+    };
+    let keys =
+        |contents: &Contents| contents.entries.iter().map(|entry| key(contents, entry)).collect::<Vec<_>>();
+    let (keys_a, keys_b) = (keys(&a), keys(&b));
+    if let ([_], [_]) = (&a.entries[..], &b.entries[..]) {
+        let name =
+            if keys_a == keys_b { keys_a[0].clone() } else { format!("{} to {}", keys_a[0], keys_b[0]) };
+        let (a, b) = (a.entries.into_iter().next(), b.entries.into_iter().next());
+        let pair = a.zip(b).map(|(a, b)| Pair { name, a, b });
+        return (pair.into_iter().collect(), Vec::new(), Vec::new());
+    }
+    let (mut pairs, mut only_in_a) = (Vec::new(), Vec::new());
+    let mut left: Vec<(String, Option<Entry>)> =
+        keys_b.into_iter().zip(b.entries.into_iter().map(Some)).collect();
+    for (name, entry) in keys_a.into_iter().zip(a.entries) {
+        let same = left.iter_mut().find(|(other, entry)| *other == name && entry.is_some());
+        match same.and_then(|(_, entry)| entry.take()) {
+            Some(b) => pairs.push(Pair { name, a: entry, b }),
+            None => only_in_a.push(name),
+        }
+    }
+    let only_in_b = left.into_iter().filter_map(|(name, entry)| entry.map(|_| name)).collect();
+    (pairs, only_in_a, only_in_b)
+}
+
+fn of_pair(pair: &Pair) -> Vec<ResultDifference> {
+    let mut out = Vec::new();
+    for (workload, a) in &pair.a.workloads {
+        let same = pair.b.workloads.iter().find(|(other, _)| other == workload);
+        // Of one workload each, the names do not matter.
+        let only = || {
+            if let ([_], [only]) = (&pair.a.workloads[..], &pair.b.workloads[..]) { Some(only) } else { None }
+        };
+        let Some((other, b)) = same.or_else(only) else { continue };
+        let workload = if other == workload { workload.clone() } else { format!("{workload} to {other}") };
+        for &label in FIGURES {
+            let (quantity, better) = format_of(label);
+            let figure = name(label, quantity);
+            let value = |figures: &folder::Figures| figures.get(&figure).copied();
+            let (a, b) = (value(a), value(b));
+            if a.is_none() && b.is_none() {
+                continue;
+            }
+            let change_ratio = a.zip(b).and_then(|(a, b)| change(a, b));
+            let (run, workload) = (pair.name.clone(), workload.clone());
+            out.push(ResultDifference { run, workload, figure, label, quantity, better, a, b, change_ratio });
+        }
+    }
+    out
+}
+
+/// Returns the relative change, or `None` for one from zero.
+fn change(a: f64, b: f64) -> Option<f64> {
+    if a == b {
+        return Some(0.0);
+    }
+    (a != 0.0).then(|| b / a - 1.0)
+}
+
+fn format_of(label: &str) -> (Quantity, Better) {
+    let flows = FLOW_METRICS.iter().find(|metric| metric.label == label).map(|m| (m.quantity, m.better));
+    let run = || RUN_METRICS.iter().find(|metric| metric.label == label).map(|m| (m.quantity, m.better));
+    flows.or_else(run).expect("a test looks up each label")
+}
+
+impl ResultDifference {
+    /// Returns true if the values differ by more than what counts as level.
+    pub fn differs(&self) -> bool {
+        match (self.a, self.b) {
+            (Some(a), Some(b)) => (b - a).abs() > LEVEL * a.abs().max(f64::MIN_POSITIVE),
+            (a, b) => a != b,
+        }
+    }
+}
+
+impl Diff {
+    /// Returns a line for each figure of `results`; `a` and `b` are in the unit at the end of the figure's name.
+    pub fn csv(&self) -> String {
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        let mut text = "run,workload,figure,a,b,change_ratio\n".to_owned();
+        for row in &self.results {
+            text += &format!(
+                "{},{},{},{},{},{}\n",
+                quoted(&row.run),
+                quoted(&row.workload),
+                row.figure,
+                number(row.a),
+                number(row.b),
+                number(row.change_ratio)
+            );
+        }
+        text
+    }
+
+    /// Returns the differences for a terminal of 40 lines and 100 columns.
+    pub fn table(&self) -> String {
+        text::brief(self)
+    }
+
+    /// Returns every setting that differs and every figure for a terminal.
+    pub fn long_table(&self) -> String {
+        text::all(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

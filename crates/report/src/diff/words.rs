@@ -1,0 +1,124 @@
+//! Differences between two folders in sentences.
+
+use super::folder::ALL;
+use super::{Diff, LEVEL, Pair, ResultDifference};
+
+/// Largest number of runs that a sentence names for one outcome.
+const NAMED: usize = 4;
+
+/// Returns the sentences: who is better by how much, then settings and versions.
+pub(super) fn sentence(diff: &Diff, pairs: &[Pair]) -> String {
+    let mut sentences = vec![outcome(diff, pairs)];
+    sentences.push(match diff.settings.len() {
+        0 => "No setting differs".to_owned(),
+        1 => "One setting differs".to_owned(),
+        n => format!("{n} settings differ"),
+    });
+    let versions = (diff.a.versions.join(", "), diff.b.versions.join(", "));
+    if versions.0 != versions.1 {
+        sentences.push(format!("Version {} made A and version {} made B", versions.0, versions.1));
+    }
+    for (only, side) in [(&diff.only_in_a, "A"), (&diff.only_in_b, "B")] {
+        if !only.is_empty() {
+            sentences.push(format!("Only {side} has {}", shortened(only)));
+        }
+    }
+    sentences.iter().map(|sentence| format!("{sentence}.")).collect::<Vec<_>>().join(" ")
+}
+
+/// Figure that decides, with the words for a lower and a higher one.
+struct Measure {
+    label: &'static str,
+    name: &'static str,
+    lower: &'static str,
+    higher: &'static str,
+}
+
+const JOB_TIME: Measure = Measure { label: "Job time", name: "job time", lower: "shorter", higher: "longer" };
+const SLOWDOWN: Measure =
+    Measure { label: "Slowdown P99", name: "P99 slowdown", lower: "lower", higher: "higher" };
+
+fn outcome(diff: &Diff, pairs: &[Pair]) -> String {
+    let digests = pairs.iter().all(|pair| !pair.a.digest.is_empty() && pair.a.digest == pair.b.digest);
+    if digests && !diff.results.iter().any(ResultDifference::differs) {
+        return "The results are equal: so is each digest".to_owned();
+    }
+    if diff.results.is_empty() {
+        return "The runs have no workload in common, so no result is compared".to_owned();
+    }
+    let has_jobs = diff.results.iter().any(|row| row.label == JOB_TIME.label);
+    let measure = if has_jobs { JOB_TIME } else { SLOWDOWN };
+    let judged: Vec<&ResultDifference> =
+        pairs.iter().filter_map(|pair| judged(diff, &pair.name, measure.label)).collect();
+    let (mut lower, mut higher, mut level, mut open) = (vec![], vec![], vec![], vec![]);
+    for row in &judged {
+        match (row.a, row.b) {
+            (Some(a), Some(b)) if (b - a).abs() <= LEVEL * a.abs() => level.push(row.run.clone()),
+            (Some(a), Some(b)) if b < a => lower.push((row, b / a)),
+            (Some(a), Some(b)) => higher.push((row, b / a)),
+            _ => open.push(row),
+        }
+    }
+    if let [row] = judged[..] {
+        return one(row, &measure);
+    }
+    let named = |rows: &[(&&ResultDifference, f64)]| {
+        let names: Vec<String> =
+            rows.iter().map(|(row, over)| format!("{} {}", row.run, percent(*over))).collect();
+        format!("{} of {} runs ({})", rows.len(), judged.len(), shortened(&names))
+    };
+    let mut parts = Vec::new();
+    if !lower.is_empty() {
+        parts.push(format!("B has a {} {} in {}", measure.lower, measure.name, named(&lower)));
+    }
+    if !higher.is_empty() {
+        parts.push(format!("B has a {} {} in {}", measure.higher, measure.name, named(&higher)));
+    }
+    if !level.is_empty() {
+        let are = if level.len() == 1 { "is" } else { "are" };
+        parts.push(format!("{} of {} {are} level ({})", level.len(), judged.len(), shortened(&level)));
+    }
+    if !open.is_empty() {
+        let names: Vec<String> = open.iter().map(|row| row.run.clone()).collect();
+        parts.push(format!("{} in A or B leaves work unfinished", shortened(&names)));
+    }
+    parts.join("; ")
+}
+
+/// Returns the figure of a run that decides: of all its workloads if there are several.
+fn judged<'a>(diff: &'a Diff, run: &str, label: &str) -> Option<&'a ResultDifference> {
+    let mut rows = diff.results.iter().filter(|row| row.run == run && row.label == label);
+    let all = rows.clone().find(|row| row.workload == ALL);
+    all.or_else(|| rows.next())
+}
+
+fn one(row: &ResultDifference, measure: &Measure) -> String {
+    let show = |value: f64| row.quantity.format_short(value);
+    match (row.a, row.b) {
+        (Some(a), Some(b)) if (b - a).abs() <= LEVEL * a.abs() => {
+            format!("A and B have the same {}: {} and {}", measure.name, show(a), show(b))
+        }
+        (Some(a), Some(b)) => {
+            let word = if b < a { measure.lower } else { measure.higher };
+            format!("B has a {word} {}: {}, A has {} ({})", measure.name, show(b), show(a), percent(b / a))
+        }
+        (None, _) => "A leaves work unfinished, B does not".to_owned(),
+        (_, None) => "B leaves work unfinished, A does not".to_owned(),
+    }
+}
+
+/// Formats a ratio as "+4.0 %", or as "2.4x" from a factor of two on.
+pub(super) fn percent(over: f64) -> String {
+    let percent = (over - 1.0) * 100.0;
+    match percent {
+        p if p >= 100.0 => format!("{over:.1}x"),
+        p if p.abs() >= 9.95 => format!("{p:+.0} %"),
+        p => format!("{p:+.1} %"),
+    }
+}
+
+pub(super) fn shortened(names: &[String]) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
+}

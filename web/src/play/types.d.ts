@@ -1,0 +1,4 @@
+declare module "*?worker&inline" {
+  const Spawn: new () => Worker;
+  export default Spawn;
+}
