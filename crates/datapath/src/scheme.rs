@@ -118,6 +118,7 @@ pub(crate) fn for_hosts(
     round_trip: Option<Span>,
 ) -> Scheme {
     let by_path = matches!(scheme.recovery, Recovery::PathOrder { .. });
+    let datagrams = matches!(scheme.service, Service::Datagram(_));
     if let (Some(window_packets), Some(bytes)) = (scheme.recovery.window_packets(), receive_buffer_bytes) {
         let packet = usize::from(config.mtu_payload) + BUFFER_BYTES_A_PACKET;
         let fits = (bytes / 2).max(LEAST_WINDOW_BYTES) / packet;
@@ -127,7 +128,7 @@ pub(crate) fn for_hosts(
     if let Recovery::PathOrder { rto_min, .. } = &mut scheme.recovery {
         *rto_min = (*rto_min).max(timeouts(config).timeout);
     }
-    if paths == 1 && !by_path {
+    if paths == 1 && !by_path && !datagrams {
         // With several paths the loop joins acknowledgements path by path instead. Recovery by path order evaluates
         // each path separately, so it keeps the scheme's own acknowledgement policy.
         let every_packets = scheme.acks.every_packets;

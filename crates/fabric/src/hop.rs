@@ -3,7 +3,6 @@
 
 use pathweave_units::{Duration, HostId, Time};
 
-use crate::fabric::Fabric;
 use crate::packet::{Header, PFC, PortId};
 
 /// Packet that a port has put on its link. The hops of a packet follow from each other: a packet enters the far node
@@ -34,11 +33,21 @@ pub struct Hop {
     pub trimmed: bool,
 }
 
-/// Hops since the last call of [`Fabric::drain_hops`], if they are recorded.
+/// Hops since the last call of [`HopLog::take`], if they are recorded.
 #[derive(Default)]
 pub(crate) struct HopLog(Option<Vec<Hop>>);
 
 impl HopLog {
+    /// Records hops from now on.
+    pub(crate) fn start(&mut self) {
+        self.0 = Some(Vec::new());
+    }
+
+    /// Returns the hops since the last call. None are recorded unless [`HopLog::start`] was called.
+    pub(crate) fn take(&mut self) -> Vec<Hop> {
+        self.0.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
     /// Records a packet that `peer` is to receive. The sending port has its number later, from its far end.
     #[inline(always)]
     pub(crate) fn note(&mut self, header: &Header, peer: PortId, start: Time, arrival: Time) {
@@ -60,30 +69,6 @@ impl HopLog {
             class: header.class(),
             trimmed: header.trimmed_at().is_some(),
         });
-    }
-}
-
-impl<P: Copy, const C: usize> Fabric<P, C> {
-    /// Records hops from now on.
-    pub fn record_hops(&mut self) {
-        self.transit.lines.wires.hops = HopLog(Some(Vec::new()));
-    }
-
-    /// Returns the hops since the last call, in order of their start. Ports have their numbers in the whole fabric. Must
-    /// be called between windows.
-    pub fn drain_hops(&mut self) -> Vec<Hop> {
-        let mut hops = match &mut self.transit.lines.wires.hops.0 {
-            Some(hops) => std::mem::take(hops),
-            None => return Vec::new(),
-        };
-        for hop in &mut hops {
-            let port = self.transit.lines.ports[hop.far as usize].peer;
-            hop.port = self.numbers.global(port);
-            hop.far = self.numbers.global(hop.far);
-            hop.ingress = hop.ingress.map(|port| self.numbers.global(port));
-        }
-        hops.sort_by_key(|hop| (hop.start, hop.port));
-        hops
     }
 }
 

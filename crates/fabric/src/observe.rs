@@ -14,6 +14,28 @@ use crate::ring::Ring;
 /// Length above which a route counts as a loop.
 const MOST_HOPS: usize = 64;
 
+#[cfg(feature = "hops")]
+impl<P: Copy, const C: usize> Fabric<P, C> {
+    /// Records hops from now on.
+    pub fn record_hops(&mut self) {
+        self.transit.lines.wires.hops.start();
+    }
+
+    /// Returns the hops since the last call, in order of their start. Ports have their numbers in the whole fabric. Must
+    /// be called between windows.
+    pub fn drain_hops(&mut self) -> Vec<crate::Hop> {
+        let mut hops = self.transit.lines.wires.hops.take();
+        for hop in &mut hops {
+            let port = self.transit.lines.ports[hop.far as usize].peer;
+            hop.port = self.numbers.global(port);
+            hop.far = self.numbers.global(hop.far);
+            hop.ingress = hop.ingress.map(|port| self.numbers.global(port));
+        }
+        hops.sort_by_key(|hop| (hop.start, hop.port));
+        hops
+    }
+}
+
 impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Returns the counters of a port, up to its last service; see [`Fabric::settle`].
     pub fn stats(&self, port: PortId) -> PortStats {

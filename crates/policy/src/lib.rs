@@ -7,8 +7,8 @@
 //! the packet.
 //!
 //! - [`PolicyConfig`] builds an [`AnyPolicy`]; [`registry`] explains how to add a policy.
-//! - Eight policies decide rate and path together: [`Udmp`], [`MpRdma`], [`Mrc`], [`Dlbf`], [`Reps`], [`Reflex`],
-//!   [`laps`] and [`Weave`]. The first two share [`ack_clock`] and [`late_acks`].
+//! - Nine policies decide rate and path together: [`Udmp`] (ours, and as printed), [`MpRdma`], [`Mrc`], [`Dlbf`],
+//!   [`Reps`], [`Reflex`], [`laps`] and [`Weave`]. The first two share [`ack_clock`] and [`late_acks`].
 //! - [`cc`] holds congestion controls and [`picker`] path pickers, which `Split` combines freely.
 //! - [`Scheme`] is a policy with loss recovery, acknowledgements and queue pairs; [`schemes()`] lists the named ones.
 //! - [`credit`] holds receiver credit, for schemes that use it.

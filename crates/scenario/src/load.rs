@@ -162,6 +162,14 @@ impl Loaded {
         self.tree.find(field).is_some_and(|node| node.span.is_some() || node.key.is_some())
     }
 
+    /// Returns the text of a field, `None` if it is none or not set.
+    pub(crate) fn text(&self, field: &FieldPath) -> Option<&str> {
+        match &self.tree.find(field)?.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// Adds the source location to an error that was found after loading.
     pub(crate) fn add_location(&self, finding: Diagnostic) -> Diagnostic {
         self.tree.place(finding)

@@ -9,8 +9,10 @@ use pathweave_sim::{
     ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes, with_switch_latencies,
 };
 use pathweave_topo::{
-    LinkForError, NamedNode, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, read_partition,
+    LinkForError, NamedNode, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, TopologyConfig,
+    read_partition,
 };
+use pathweave_units::Rate;
 use pathweave_workload::{
     FileError, Fold, GraphBuilder, GraphError, MessageGraph, WorkloadEnv, WorkloadError,
 };
@@ -128,7 +130,23 @@ impl Loaded {
         notes.extend(recovery_windows::notes(scenario, &spec));
         let footprint = Footprint::of(&spec);
         notes.extend(latency::note(&spec));
+        notes.extend(self.replaced_host_rate());
         Ok(Prepared { spec, notes, footprint })
+    }
+
+    /// Returns a note if the file writes a rate of host links in whose place a server has another rate of NIC ports.
+    fn replaced_host_rate(&self) -> Option<String> {
+        let TopologyConfig::Cluster(cluster) = &self.scenario.topology else { return None };
+        let port_rate = cluster.port_rate()?;
+        let field = FieldPath::root().key("topology.scale_out.host_rate");
+        let written = self.is_written(&field).then(|| self.text(&field)).flatten()?;
+        let differs = written.parse::<Rate>().is_ok_and(|rate| rate != port_rate);
+        differs.then(|| {
+            format!(
+                "`{field}` = {written} has no effect: the ports of the servers' NICs have {port_rate}; set \
+                 `topology.server.port_rate`"
+            )
+        })
     }
 
     /// Checks that the flows to follow exist.

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use pathweave_records::{SCHEMA_NAME, SCHEMA_VERSION};
 use serde_json::Value;
 
-use super::{DiffError, FIGURES, format_of};
+use super::error::DiffError;
+use super::figures::{FIGURES, format_of};
 use crate::metrics::name;
 
 /// Schema of the summary of a comparison and of a sweep.

@@ -1,69 +1,26 @@
 //! Differences between two result folders: of settings, and of results for each run and workload.
 
+mod error;
+mod figures;
 mod folder;
 mod settings;
 mod text;
 mod words;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pathweave_records::Quantity;
 use serde::Serialize;
 
 use crate::export::quoted;
-use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS, name};
+use crate::metrics::{Better, name};
+pub use error::DiffError;
+use figures::{FIGURES, format_of};
 use folder::{Contents, Entry, Kind};
 pub use settings::SettingDifference;
 
-/// Figures that are compared, in the order of tables.
-const FIGURES: &[&str] = &[
-    "Job time",
-    "FCT mean",
-    "FCT P99",
-    "Slowdown mean",
-    "Slowdown P99",
-    "Unfinished",
-    "Dropped packets",
-    "Retransmissions",
-];
-
 /// Relative difference below which figures are level.
 const LEVEL: f64 = 0.005;
-
-/// Reason why two folders cannot be compared.
-#[derive(Debug, thiserror::Error)]
-pub enum DiffError {
-    /// A folder has no results.
-    #[error("{}: it has no results: {why}; name a folder that `pathweave run`, `compare` or `sweep` wrote{}", path.display(), here(found))]
-    NoResults {
-        /// The folder.
-        path: PathBuf,
-        /// Description of the reason.
-        why: String,
-        /// Result folders inside of it.
-        found: Vec<String>,
-    },
-    /// A file of a folder is not as this program writes it.
-    #[error("{}: {why}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Description of the error.
-        why: String,
-    },
-    /// No run of one folder has a counterpart in the other.
-    #[error("no run is in both folders: A has {a}; B has {b}")]
-    NothingInCommon {
-        /// Names of the runs of the first folder.
-        a: String,
-        /// Names of the runs of the second folder.
-        b: String,
-    },
-}
-
-fn here(found: &[String]) -> String {
-    if found.is_empty() { String::new() } else { format!("; here: {}", found.join(", ")) }
-}
 
 /// One of the two folders.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -220,12 +177,6 @@ fn change(a: f64, b: f64) -> Option<f64> {
         return Some(0.0);
     }
     (a != 0.0).then(|| b / a - 1.0)
-}
-
-fn format_of(label: &str) -> (Quantity, Better) {
-    let flows = FLOW_METRICS.iter().find(|metric| metric.label == label).map(|m| (m.quantity, m.better));
-    let run = || RUN_METRICS.iter().find(|metric| metric.label == label).map(|m| (m.quantity, m.better));
-    flows.or_else(run).expect("a test looks up each label")
 }
 
 impl ResultDifference {

@@ -73,6 +73,20 @@ fn every_planted_cause_is_named_and_its_place() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// A preset gives the ports of NICs a rate, so that the rate of host links of the network beside it says nothing.
+#[test]
+fn a_rate_of_host_links_that_the_server_replaces_is_noted() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/clusters/dgx-a100.toml");
+    let notes = |rate: &str| {
+        let set = vec![format!("topology.scale_out.host_rate={rate}")];
+        let loaded = Loaded::read(&file, &Changes { set, ..Changes::default() });
+        loaded.and_then(|loaded| loaded.draft()).unwrap_or_else(|why| panic!("{why}")).notes
+    };
+    let replaced = |note: &String| note.contains("`topology.scale_out.host_rate` = 100Gbps has no effect");
+    assert!(notes("100Gbps").iter().any(replaced), "{:?}", notes("100Gbps"));
+    assert!(notes("200Gbps").iter().all(|note| !note.contains("host_rate")), "the ports' rate");
+}
+
 /// The example of docs/planning.md. At a scale with messages of a few kilobytes latency dominates. `check`, the
 /// report and `explain` state this; at full size they do not.
 #[test]

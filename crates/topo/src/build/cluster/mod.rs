@@ -13,6 +13,7 @@ pub use server::Server;
 
 use std::path::Path;
 
+use pathweave_units::Rate;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +65,12 @@ impl Cluster {
             unit: None,
             planes: false,
         }
+    }
+
+    /// Returns the rate of NIC ports that the server, or its preset, gives in place of the rate of host links of
+    /// `scale_out`. `None` if they have the rate of `scale_out`, or the server is refused.
+    pub fn port_rate(&self) -> Option<Rate> {
+        self.server.complete().ok()?.port_rate
     }
 }
 
