@@ -34,6 +34,7 @@ pub fn transports() -> Vec<Section> {
         ("Recovery", "Loss recoveries: scheme.recovery.kind = \"NAME\""),
         ("Service", "Services of queue pairs: scheme.service.kind = \"NAME\""),
         ("Reordering", "Reactions of receivers to gaps: scheme.reordering.kind = \"NAME\""),
+        ("CnpPolicy", "Congestion notifications: scheme.cnp.kind = \"NAME\""),
         ("Framing", "Formats of packets: network.framing = \"NAME\""),
     ])
 }

@@ -38,7 +38,7 @@ fn outcome(text: &str, set: &[String]) -> Result<u64, String> {
     let prepared = loaded.prepare().map_err(|why| why.to_string())?;
     let mut hash = DefaultHasher::new();
     let spec = &prepared.spec;
-    format!("{:?} {:?} {:?}", spec.topology, spec.graph, prepared.notes).hash(&mut hash);
+    format!("{:?} {:?} {:?} {:?}", spec.topology, spec.graph, spec.groups, prepared.notes).hash(&mut hash);
     Ok(hash.finish())
 }
 
