@@ -44,7 +44,6 @@ __all__ = [
     "ChakraWorkload",
     "CleanNotice",
     "ClusterTopology",
-    "CnpMode",
     "CnpPolicy",
     "CollectiveWorkload",
     "ComputeWhen",
@@ -54,7 +53,6 @@ __all__ = [
     "ConnectionService",
     "ContextParallelism",
     "CoolMode",
-    "CopyMarks",
     "CoreWiring",
     "Cpu",
     "Credit",
@@ -172,6 +170,9 @@ __all__ = [
     "NsccProfile",
     "Nsf",
     "Observe",
+    "OffCnpPolicy",
+    "OnMarkCnpPolicy",
+    "OnMarkOrGapCnpPolicy",
     "OnSwitch",
     "Operation",
     "Optimizer",
@@ -260,7 +261,6 @@ __all__ = [
     "Stragglers",
     "Swift",
     "SwiftCc",
-    "SwiftHops",
     "Switch",
     "SwitchDownFault",
     "SwitchFor",
@@ -282,7 +282,7 @@ __all__ = [
     "TrimChange",
     "UdmpLate",
     "UdmpPolicy",
-    "UdmpVariant",
+    "UdmpPublishedPolicy",
     "Ugal",
     "UniformJitter",
     "Unused",
@@ -672,17 +672,39 @@ class TimelyCc(Table):
 
 
 @dataclass(kw_only=True, repr=False)
-class CnpPolicy(Table):
-    """Congestion notification point (DCQCN NP).
+class OffCnpPolicy(Table):
+    """No notifications."""
+
+    kind: ClassVar[str | None] = "off"
+
+
+@dataclass(kw_only=True, repr=False)
+class OnMarkCnpPolicy(Table):
+    """One for packets marked Congestion Experienced.
 
     Args:
-        interval: Shortest time between two notifications for a queue pair (DCQCN's N). Zero: one notification for every
-            marked packet.
-        mode: Condition for notifications.
+        interval: Shortest time between two notifications for a queue pair (DCQCN's N). Default 0s: one notification for
+            every marked packet.
     """
 
+    kind: ClassVar[str | None] = "on_mark"
     interval: Time | None = None
-    mode: CnpMode | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class OnMarkOrGapCnpPolicy(Table):
+    """One for marked packets, and for packets that arrive ahead of a gap. RoCE adapters take a gap as a sign of loss
+    and notify even if only the missing packet is retransmitted. In the ConWeave simulator a selective acknowledgement
+    of a gap carries the notification bit. Under DCQCN reordering then reduces the rate. With go-back-N, which drops
+    packets behind a gap, the notification accompanies the NACK, one per gap.
+
+    Args:
+        interval: Shortest time between two notifications for a queue pair (DCQCN's N). Default 0s: one notification for
+            every marked packet.
+    """
+
+    kind: ClassVar[str | None] = "on_mark_or_gap"
+    interval: Time | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1128,12 +1150,12 @@ class HopScaling(Table):
 
     Args:
         base: Constant part of the target. Default 200 ns (Reflex, section II-C).
-        hops: Definition of a hop, which the papers leave open. Default "nodes_rt".
-        per_hop: Addition for each hop. Default 1 us (Reflex, section II-C).
+        per_hop: Addition for each hop. Default 1 us (Reflex, section II-C). The papers leave open what a hop is; here
+            it is every node that the round trip visits, including the hosts at the ends. With links of 1 us the target
+            lies above the idle round-trip time with no smaller number.
     """
 
     base: Time | None = None
-    hops: SwiftHops | None = None
     per_hop: Time | None = None
 
 
@@ -1735,34 +1757,29 @@ class UdmpPolicy(Table):
     Args:
         explore: p: probability that a packet explores a random path instead of the one it was released for. Default
             0.01.
-        idle_pool_bdp: Repaired: largest pool while there is nothing to send, in bandwidth-delay products. New data then
-            leaves at once with the whole pool, on random paths. Default 1.
-        increase_step: Repaired: additive increase per round trip, as a fraction of the line rate, at the queue target;
-            less if the queue is longer. A flow's share of a bottleneck settles near this value over `queue_gain` and
-            the excess delay. Default 0.005.
-        inflight_bdp: Repaired: largest amount in flight, in bandwidth-delay products, plus one packet. Default 1.5.
-        kick_after: Published: time with nothing in flight and no acknowledgement after which one packet is sent.
-            Default 100 us.
-        late: Repaired: excess of a round-trip time over the average from which its acknowledgement releases nothing.
-            "by_base" (default): one base round-trip time, the better rule in a data centre. "by_queue": the excess of
-            the average over the base, at least one base round-trip time. Real hosts (`pathweave perf`, the lab) use
-            "by_queue", because their queues are many base times long.
-        near: Repaired: excess of a round-trip time over the average, as a fraction of the base, up to which it still
-            counts as short. Default 0.05.
+        idle_pool_bdp: Largest pool while there is nothing to send, in bandwidth-delay products. New data then leaves at
+            once with the whole pool, on random paths. Default 1.
+        increase_step: Additive increase per round trip, as a fraction of the line rate, at the queue target; less if
+            the queue is longer. A flow's share of a bottleneck settles near this value over `queue_gain` and the excess
+            delay. Default 0.005.
+        inflight_bdp: Largest amount in flight, in bandwidth-delay products, plus one packet. Default 1.5.
+        late: Excess of a round-trip time over the average from which its acknowledgement releases nothing. "by_base"
+            (default): one base round-trip time, the better rule in a data centre. "by_queue": the excess of the average
+            over the base, at least one base round-trip time. Real hosts (`pathweave perf`, the lab) use "by_queue",
+            because their queues are many base times long.
+        near: Excess of a round-trip time over the average, as a fraction of the base, up to which it still counts as
+            short. Default 0.05.
         ooo_packets: Delta: an acknowledgement more than this many packets behind the highest releases nothing; 0
             disables the check. Default 64 (UDMP, figure 7).
-        pool_bdp: Repaired: largest pool, in bandwidth-delay products, at least two packets. Default 0.25.
-        queue_gain: Repaired, kappa: weight of the relative distance from that target in the change of the rate. Default
-            0.15.
-        queue_target_rtts: Repaired: queueing delay at which the rate settles, in base round-trip times. The time of
-            four packets is added, because shorter queues are noise. Default 0.25.
-        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. Published: small
-            values deadlock in incast. Repaired: the average only distinguishes fast and slow paths; the rate follows
-            low round-trip times.
-        severe_rtt: T_high: average round-trip time, in base round-trip times, above which every acknowledgement limits
-            the rate to line rate x base / average. Default 3. Repaired: the low average counts.
-        step_limit: Repaired: largest change of the rate per round trip, as a fraction of the rate. Default 0.5.
-        variant: Variant of the algorithm: "repaired" (default) or "published".
+        pool_bdp: Largest pool, in bandwidth-delay products, at least two packets. Default 0.25.
+        queue_gain: kappa: weight of the relative distance from that target in the change of the rate. Default 0.15.
+        queue_target_rtts: Queueing delay at which the rate settles, in base round-trip times. The time of four packets
+            is added, because shorter queues are noise. Default 0.25.
+        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. The average only
+            distinguishes fast and slow paths; the rate follows low round-trip times.
+        severe_rtt: T_high: average of low round-trip times, in base round-trip times, above which every acknowledgement
+            limits the rate to line rate x base / average. Default 3.
+        step_limit: Largest change of the rate per round trip, as a fraction of the rate. Default 0.5.
     """
 
     kind: ClassVar[str | None] = "udmp"
@@ -1770,7 +1787,6 @@ class UdmpPolicy(Table):
     idle_pool_bdp: float | None = None
     increase_step: float | None = None
     inflight_bdp: float | None = None
-    kick_after: Time | None = None
     late: UdmpLate | None = None
     near: float | None = None
     ooo_packets: int | None = None
@@ -1780,7 +1796,30 @@ class UdmpPolicy(Table):
     rtt_gain: float | None = None
     severe_rtt: float | None = None
     step_limit: float | None = None
-    variant: UdmpVariant | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class UdmpPublishedPolicy(Table):
+    """UDMP as printed.
+
+    Args:
+        explore: p: probability that a packet explores a random path instead of the one it was released for. Default
+            0.01.
+        kick_after: Time with nothing in flight and no acknowledgement after which one packet is sent. Default 100 us.
+        ooo_packets: Delta: an acknowledgement more than this many packets behind the highest releases nothing; 0
+            disables the check. Default 64 (UDMP, figure 7).
+        rtt_gain: alpha: weight of the newest round-trip time in the average, 0 to 1. Default 0.125. Small values
+            deadlock in incast.
+        severe_rtt: T_high: average round-trip time, in base round-trip times, above which every acknowledgement limits
+            the rate to line rate x base / average. Default 3.
+    """
+
+    kind: ClassVar[str | None] = "udmp_published"
+    explore: float | None = None
+    kick_after: Time | None = None
+    ooo_packets: int | None = None
+    rtt_gain: float | None = None
+    severe_rtt: float | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1843,8 +1882,6 @@ class DlbfPolicy(Table):
             64 us), so that no delay is used after a full cycle of a queue. The repaired variant uses four round trips
             of the idle network if they are longer, because on a slow or wide network no acknowledgement is younger.
         cc: Congestion control. Default: DCQCN with preset `hpcc`, the same as that of ECMP.
-        gap_margin: Time added to the delay gap of every packet. Delays are half a round trip old when they are used,
-            and a growing queue makes the true gap larger. Default 0s (the paper).
         marked_rate: Effect of a marked packet on the rate. Default "reduced" (the paper).
         on_switch: Packets sent on a new path before its data. Default "copies_and_notices" (the paper).
         scope: Queue pairs whose acknowledgements update the state of the paths. Default "host_pair".
@@ -1857,7 +1894,6 @@ class DlbfPolicy(Table):
     kind: ClassVar[str | None] = "dlbf"
     available_for: Time | None = None
     cc: Cc | None = None
-    gap_margin: Time | None = None
     marked_rate: MarkedRate | None = None
     on_switch: OnSwitch | None = None
     scope: DlbfScope | None = None
@@ -2163,8 +2199,6 @@ class ReportedReordering(Table):
 
     Args:
         clean_notice: Effect of an unmarked notice, besides requesting copies. Default "shield".
-        copy_marks: Treatment of a marked packet that had arrived before: "ignore" (default), or "notify" for a
-            congestion notification.
         high: Data held ahead of a gap above which the receiver refuses notices. Default 128 KB, about two
             bandwidth-delay products of 400 Gb/s and 1.3 us. The paper gives no value.
         low: Data held ahead of a gap below which the receiver accepts notices again. Default 64 KB.
@@ -2177,7 +2211,6 @@ class ReportedReordering(Table):
 
     kind: ClassVar[str | None] = "reported"
     clean_notice: CleanNotice | None = None
-    copy_marks: CopyMarks | None = None
     high: Size | None = None
     low: Size | None = None
     repeat: Time | None = None
@@ -4119,14 +4152,8 @@ Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | MswiftCc | NsccCc | S
 CleanNotice: TypeAlias = Literal["shield", "expose"]
 
 
-# Condition under which the receiver sends congestion notifications.
-# "off": No notifications.
-# "on_mark": One for packets marked Congestion Experienced.
-# "on_mark_or_gap": One for marked packets, and for packets that arrive ahead of a gap. RoCE adapters take a gap as a
-#   sign of loss and notify even if only the missing packet is retransmitted. In the ConWeave simulator a selective
-#   acknowledgement of a gap carries the notification bit. Under DCQCN reordering then reduces the rate. With go-back-N,
-#   which drops packets behind a gap, the notification accompanies the NACK, one per gap.
-CnpMode: TypeAlias = Literal["off", "on_mark", "on_mark_or_gap"]
+# Congestion notifications of the receiver (DCQCN's notification point).
+CnpPolicy: TypeAlias = OffCnpPolicy | OnMarkCnpPolicy | OnMarkOrGapCnpPolicy
 
 
 # Time of a host's computation within a round.
@@ -4153,12 +4180,6 @@ ContextParallelism: TypeAlias = Literal["ring", "gather"]
 # "answers": Answers, at the same intervals as before, so that the sender sees the delay fall.
 # "literal": Packets, each of which is answered, as in the paper. At 100 Gb/s all leave within 0.4 us.
 CoolMode: TypeAlias = Literal["answers", "literal"]
-
-
-# Treatment of a marked packet that had arrived before.
-# "ignore": No congestion notification: copies must not reduce the rate.
-# "notify": A congestion notification, as for any marked packet (ConWeave simulator).
-CopyMarks: TypeAlias = Literal["ignore", "notify"]
 
 
 # Core switches to which an aggregation switch connects.
@@ -4783,6 +4804,7 @@ Placement: TypeAlias = Literal["consecutive", "strided", "random"]
 Policy: TypeAlias = (
     SplitPolicy
     | UdmpPolicy
+    | UdmpPublishedPolicy
     | MprdmaPolicy
     | MrcPolicy
     | DlbfPolicy
@@ -4953,14 +4975,6 @@ Service: TypeAlias = ConnectionService | SharedReceiveService | EndToEndService 
 SideRoute: TypeAlias = Literal["beside", "fabric"]
 
 
-# Definition of a hop on the round trip.
-# "nodes_rt": Every node visited, including the hosts at the ends. With links of 1 us this is the only definition whose
-#   target lies above the idle round-trip time.
-# "links_rt": Every link, in both directions.
-# "links_fwd": Every link in the forward direction.
-SwiftHops: TypeAlias = Literal["nodes_rt", "links_rt", "links_fwd"]
-
-
 # Scaling of thresholds on ports of different rates.
 # "by-rate": In proportion to the rate of the port, as in the HPCC configurations.
 # "fixed": The same number of bytes on every port.
@@ -5063,15 +5077,6 @@ TransformerModel: TypeAlias = Literal[
 # "by_queue": The excess of the average over the base, at least one base round-trip time: for real hosts, where queues
 #   may be many base times long.
 UdmpLate: TypeAlias = Literal["by_base", "by_queue"]
-
-
-# Variant of the algorithm.
-# "published": Algorithms 1 and 2 as printed, with the packets in flight counted (the listing lacks the two lines for
-#   it), and with a restart kick, without which flows deadlock in incast. Under noise the rate drifts to half the line
-#   rate.
-# "repaired": With a queue target, an additive step, a rate that follows low round-trip times, spare paths, limits of
-#   the pool and of the packets in flight, and a restart timer.
-UdmpVariant: TypeAlias = Literal["published", "repaired"]
 
 
 # Treatment of the rest of the first window that has not left when the receiver first responds.
