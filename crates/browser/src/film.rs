@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use pathweave_sim::{Arrival, Hop, Tap};
 use pathweave_wire::Body;
 
-/// Bits of [`Film::hop_kinds`] and [`Film::arrival_kinds`].
+/// Bits of [`Film::hop_kind`] and [`Film::arrival_kind`].
 const TRIMMED: u32 = 1;
 const CONTROL: u32 = 2;
 /// A packet of the same queue pair with a higher number has arrived before.
