@@ -296,8 +296,8 @@ mod tests {
     fn each_label_has_a_figure() {
         let flows = |label: &&str| FLOW_METRICS.iter().any(|metric| metric.label == *label);
         let runs = |label: &&str| RUN_METRICS.iter().any(|metric| metric.label == *label);
-        assert!(OF_SCHEMES.iter().chain(OF_GROUPS).chain(OF_FINISHED).all(|label| flows(&label)));
-        assert!(OF_SCHEMES_RUN.iter().chain(OF_RUN).all(|label| runs(&label)));
+        assert!(OF_SCHEMES.iter().chain(OF_GROUPS).chain(OF_FINISHED).all(flows));
+        assert!(OF_SCHEMES_RUN.iter().chain(OF_RUN).all(runs));
     }
 
     #[test]

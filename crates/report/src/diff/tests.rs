@@ -35,7 +35,7 @@ fn comparison(folder: &Path, runs: &[(&str, f64)], switch: &str) {
 
 #[test]
 fn each_label_has_a_format() {
-    assert_eq!(FIGURES.iter().map(|label| format_of(label)).count(), FIGURES.len());
+    FIGURES.iter().for_each(|label| _ = format_of(label));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use pathweave_sim::NoMonitor;
 use pathweave_topo::{presets, topologies};
 
 /// Instance of each kind of topology that is not read from a file.
-pub(crate) const KINDS: [(&str, &str); 16] = [
+const KINDS: [(&str, &str); 16] = [
     ("star", "hosts = 4"),
     ("dumbbell", "left_hosts = 2\nhost_rate = \"200Gbps\"\nbottleneck_rate = \"40Gbps\""),
     ("leaf-spine", "leaves = 2\nspines = 4\nhosts_per_leaf = 2\nspine_rate = \"40Gbps\""),

@@ -2,7 +2,7 @@
 //! in a run where it applies. Then either the outcome changes, the change is refused, or a note states that the field
 //! has no effect and why.
 
-pub(crate) mod fields;
+mod fields;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -17,4 +17,3 @@ mod registered;
 mod sections;
 mod switches;
 mod training;
-mod uses;

@@ -31,7 +31,7 @@ fn mean(ends: &[f64]) -> f64 {
 #[test]
 fn a_crowd_under_weave_takes_turns_and_keeps_the_link_full() {
     let (weave, swift) = (ends("weave", 2_000_000), ends("swift-rps", 2_000_000));
-    assert!(mean(&weave) < 0.92 && weave[0] < 0.6, "{weave:?}");
+    assert!(mean(&weave) < 0.92 && weave[0] < 0.75, "{weave:?}");
     assert!(mean(&swift) > 0.9, "{swift:?}");
     assert!(weave[14] < 1.08, "{weave:?}");
 }
