@@ -7,7 +7,7 @@ use pathweave_records::{FlowSummary, Quantity, Role, RunInfo, Summary, ratio};
 use crate::comparison::{Place, Verdict};
 use crate::differences;
 use crate::judge::Measure;
-use crate::metrics::{FLOW_METRICS, RUN_METRICS};
+use crate::metrics::{flow_metric, run_metric};
 use crate::text;
 
 /// Width of the table, in columns of a terminal.
@@ -177,7 +177,7 @@ pub fn brief_run(summary: &Summary) -> String {
     let columns = OF_GROUPS.iter().map(|label| flow_column(label, flows.iter().copied().map(Some)));
     let (table, left_out) = table("Flows", names, columns.collect());
     let figure = |label: &&str| {
-        let metric = RUN_METRICS.iter().find(|metric| metric.label == *label).expect(LISTED);
+        let metric = run_metric(label).expect(LISTED);
         Some(format!("{label} {}", metric.quantity.format((metric.get)(summary)?)))
     };
     let figures: Vec<String> = OF_RUN.iter().filter_map(figure).collect();
@@ -197,12 +197,12 @@ fn of_group(group: &pathweave_records::GroupSummary) -> (String, &FlowSummary) {
 const LISTED: &str = "a test looks up each label";
 
 fn flow_column<'a>(label: &str, runs: impl Iterator<Item = Option<&'a FlowSummary>>) -> Column {
-    let metric = FLOW_METRICS.iter().find(|metric| metric.label == label).expect(LISTED);
+    let metric = flow_metric(label).expect(LISTED);
     Column::figures(label, metric.quantity, runs.map(|flows| flows.and_then(metric.get)).collect())
 }
 
 fn run_column(label: &str, runs: &[&Summary]) -> Column {
-    let metric = RUN_METRICS.iter().find(|metric| metric.label == label).expect(LISTED);
+    let metric = run_metric(label).expect(LISTED);
     Column::figures(label, metric.quantity, runs.iter().map(|run| (metric.get)(run)).collect())
 }
 
@@ -294,8 +294,8 @@ mod tests {
 
     #[test]
     fn each_label_has_a_figure() {
-        let flows = |label: &&str| FLOW_METRICS.iter().any(|metric| metric.label == *label);
-        let runs = |label: &&str| RUN_METRICS.iter().any(|metric| metric.label == *label);
+        let flows = |label: &&str| flow_metric(label).is_some();
+        let runs = |label: &&str| run_metric(label).is_some();
         assert!(OF_SCHEMES.iter().chain(OF_GROUPS).chain(OF_FINISHED).all(flows));
         assert!(OF_SCHEMES_RUN.iter().chain(OF_RUN).all(runs));
     }

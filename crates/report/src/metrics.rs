@@ -114,6 +114,16 @@ fn if_finished(flows: &FlowSummary, value: f64) -> Option<f64> {
 
 use Quantity::{Bytes, Count, Percent, Plain, RateBps, TimeNs};
 
+/// Returns the metric of flows with this label, if there is one.
+pub(crate) fn flow_metric(label: &str) -> Option<&'static FlowMetric> {
+    FLOW_METRICS.iter().find(|metric| metric.label == label)
+}
+
+/// Returns the metric of a run with this label, if there is one.
+pub(crate) fn run_metric(label: &str) -> Option<&'static RunMetric> {
+    RUN_METRICS.iter().find(|metric| metric.label == label)
+}
+
 /// Rows about flows.
 pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Flows", Count, |f| Some(f.count as f64)).neither(),

@@ -2,7 +2,7 @@
 
 use pathweave_records::Quantity;
 
-use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS};
+use crate::metrics::{Better, flow_metric, run_metric};
 
 /// Figures that are compared, in the order of tables.
 pub(super) const FIGURES: &[&str] = &[
@@ -18,7 +18,7 @@ pub(super) const FIGURES: &[&str] = &[
 
 /// Returns the format of a figure and its better direction.
 pub(super) fn format_of(label: &str) -> (Quantity, Better) {
-    let flows = FLOW_METRICS.iter().find(|metric| metric.label == label).map(|m| (m.quantity, m.better));
-    let run = || RUN_METRICS.iter().find(|metric| metric.label == label).map(|m| (m.quantity, m.better));
+    let flows = flow_metric(label).map(|m| (m.quantity, m.better));
+    let run = || run_metric(label).map(|m| (m.quantity, m.better));
     flows.or_else(run).expect("a test looks up each label")
 }

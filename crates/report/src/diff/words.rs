@@ -1,7 +1,7 @@
 //! Differences between two folders in sentences.
 
 use super::folder::ALL;
-use super::{Diff, LEVEL, Pair, ResultDifference};
+use super::{Diff, Pair, ResultDifference};
 
 /// Largest number of runs that a sentence names for one outcome.
 const NAMED: usize = 4;
@@ -53,7 +53,7 @@ fn outcome(diff: &Diff, pairs: &[Pair]) -> String {
     let (mut lower, mut higher, mut level, mut open) = (vec![], vec![], vec![], vec![]);
     for row in &judged {
         match (row.a, row.b) {
-            (Some(a), Some(b)) if (b - a).abs() <= LEVEL * a.abs() => level.push(row.run.clone()),
+            (Some(_), Some(_)) if !row.differs() => level.push(row.run.clone()),
             (Some(a), Some(b)) if b < a => lower.push((row, b / a)),
             (Some(a), Some(b)) => higher.push((row, b / a)),
             _ => open.push(row),
@@ -95,7 +95,7 @@ fn judged<'a>(diff: &'a Diff, run: &str, label: &str) -> Option<&'a ResultDiffer
 fn one(row: &ResultDifference, measure: &Measure) -> String {
     let show = |value: f64| row.quantity.format_short(value);
     match (row.a, row.b) {
-        (Some(a), Some(b)) if (b - a).abs() <= LEVEL * a.abs() => {
+        (Some(a), Some(b)) if !row.differs() => {
             format!("A and B have the same {}: {} and {}", measure.name, show(a), show(b))
         }
         (Some(a), Some(b)) => {
