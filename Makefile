@@ -162,7 +162,9 @@ test-nccl: programs ## Functional tests of aws-ofi-nccl (AWS=its source) over NC
 
 # What tests of other languages start or load: the program, what writes samples of reports, the fuzz targets, the Python module.
 # Examples, and with them the features of what tests need, are in it, so that `cargo test` builds nothing of it again.
+# Samples go first: the executable of a source that is gone would be run.
 programs:
+	rm -f $(DEBUG)/examples/sample_*
 	$(CARGO) build --quiet $(ALL) --lib --bins --examples
 
 python-model: module ## Write the typed scenarios of the Python package from the engine's schema.
