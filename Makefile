@@ -35,8 +35,12 @@ IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## Build the program.
-	$(CARGO) build --locked --release -p pathweave-cli
+# Libraries for other programs are found beside the program, under names that Cargo does not give.
+RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+build: ## Build the program, and beside it the libfabric provider and NCCL's plug-in.
+	$(CARGO) build --locked --release -p pathweave-cli -p pathweave-ofi -p pathweave-nccl
+	ln -f $(RELEASE)/libpathweave_fi.so $(RELEASE)/libpathweave-fi.so
+	ln -f $(RELEASE)/libnccl_net_pathweave.so $(RELEASE)/libnccl-net-pathweave.so
 
 # The profile of what is handed out or measured: a per cent or a few faster than `release`, for a longer build; a few more where
 # `make profile` has counted what the programs do most.
@@ -71,7 +75,8 @@ demo: ## Six transports, each on the traffic it was made for; ends with five sen
 	$(CARGO) build --locked --release -p pathweave-cli $(DEMO_FEATURES)
 	$(CARGO) run --locked --release --quiet -p pathweave-cli $(DEMO_FEATURES) -- demo
 
-dist: provider ## A tarball and a Debian package, into target/dist: program, manual pages, completions, provider.
+dist: ## A tarball and a Debian package, into target/dist: program, manual pages, completions, provider, NCCL's plug-in.
+	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-ofi -p pathweave-nccl
 	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-cli
 	mkdir -p target/dist
 	.ci/dist target/dist $(TUNED)
@@ -124,7 +129,7 @@ python: $(VENV)/tools ## The Python package, into .venv.
 
 # For any CPython from 3.11 on: the module uses the stable interface only.
 wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
-	$(BY_PROFILE) $(IN_VENV) maturin build --quiet --profile tuned --strip --locked --out target/wheels
+	$(BY_PROFILE) $(IN_VENV) python python/tools/pathweave_build.py --profile tuned --out target/wheels
 
 test-python: module ## Tests of the Python package.
 	PATHWEAVE_PROGRAM=$(DEBUG)/pathweave $(FROM_SOURCE) $(VENV)/bin/pytest --quiet
