@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo module profile dist release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
+.PHONY: help build demo module profile dist package test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -81,6 +81,9 @@ dist: ## A tarball and a Debian package, into target/dist: program, manual pages
 	mkdir -p target/dist
 	.ci/dist target/dist $(TUNED)
 
+package: ## Package the crates that are of use by themselves, as a registry takes them, and compile each package.
+	.ci/package
+
 release: ## Make the release VERSION: changelog, version numbers, a commit, tests, packages, a local tag; docs/releasing.md.
 	.ci/release prepare '$(VERSION)'
 	.ci/release ready '$(VERSION)'
@@ -130,6 +133,9 @@ python: $(VENV)/tools ## The Python package, into .venv.
 # For any CPython from 3.11 on: the module uses the stable interface only.
 wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
 	$(BY_PROFILE) $(IN_VENV) python python/tools/pathweave_build.py --profile tuned --out target/wheels
+
+test-wheel: ## The last wheel of `make wheel`: its files, and the tutorial with each Python and in a bare Debian; docs/releasing.md.
+	.ci/wheel $$(ls -t target/wheels/pathweave-*.whl | head -1)
 
 test-python: module ## Tests of the Python package.
 	PATHWEAVE_PROGRAM=$(DEBUG)/pathweave $(FROM_SOURCE) $(VENV)/bin/pytest --quiet
