@@ -200,8 +200,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Builds the wheel with all that is in it.")
     parser.add_argument("--profile", default="release", help="of cargo [default: release]")
     parser.add_argument("--out", default="target/wheels", metavar="DIR", help="[default: target/wheels]")
+    parser.add_argument("--only-libraries", action="store_true", help="maturin is called by somebody else")
     given = parser.parse_args()
     libraries(given.profile)
+    if given.only_libraries:
+        return
     options = ["--profile", given.profile, "--strip", "--locked", "--out", given.out]
     sys.exit(subprocess.run(["maturin", "build", "--interpreter", sys.executable, *options], cwd=ROOT).returncode)
 
