@@ -134,8 +134,11 @@ python: $(VENV)/tools ## The Python package, into .venv.
 wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
 	$(BY_PROFILE) $(IN_VENV) python python/tools/pathweave_build.py --profile tuned --out target/wheels
 
-test-wheel: ## The last wheel of `make wheel`: its files, and the tutorial with each Python and in a bare Debian; docs/releasing.md.
-	.ci/wheel $$(ls -t target/wheels/pathweave-*.whl | head -1)
+# The last one that was made.
+WHEEL = $$(ls -t target/wheels/pathweave-*.whl | head -1)
+test-wheel: $(VENV)/tools ## The wheel of `make wheel`: its files; the tutorial with each Python and in a bare Debian; packaging/ there.
+	$(VENV)/bin/python .ci/wheel $(WHEEL)
+	$(VENV)/bin/python .ci/container $(WHEEL)
 
 test-python: module ## Tests of the Python package.
 	PATHWEAVE_PROGRAM=$(DEBUG)/pathweave $(FROM_SOURCE) $(VENV)/bin/pytest --quiet

@@ -4,8 +4,8 @@ It is the build backend of `pip install .` (PEP 517), and a script for the wheel
 
     python python/tools/pathweave_build.py --profile tuned --out target/wheels
 
-maturin makes the wheel. It packs one library; so the other two are compiled before, beside the module, and laid into the
-package. Pip keeps what a backend prints to itself: how far the compiler is goes to the terminal.
+maturin makes the wheel. It packs one library; so the other two are compiled before, beside the module, and laid into
+the package. Pip keeps what a backend prints to itself: how far the compiler is goes to the terminal.
 """
 
 from __future__ import annotations
@@ -54,9 +54,7 @@ def build_editable(
     return str(_with_libraries(build, wheel_directory, config_settings, metadata_directory))
 
 
-def prepare_metadata_for_build_wheel(
-    metadata_directory: str, config_settings: Mapping[str, Any] | None = None
-) -> str:
+def prepare_metadata_for_build_wheel(metadata_directory: str, config_settings: Mapping[str, Any] | None = None) -> str:
     """Writes the metadata alone."""
     from maturin import prepare_metadata_for_build_wheel as prepare
 
