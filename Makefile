@@ -92,6 +92,7 @@ release: ## Make the release VERSION: changelog, version numbers, a commit, test
 	$(MAKE) profile
 	$(MAKE) dist
 	$(MAKE) wheel
+	$(MAKE) test-wheel
 	.ci/release ready '$(VERSION)'
 	git tag --annotate --message 'pathweave $(VERSION)' 'v$(VERSION)'
 

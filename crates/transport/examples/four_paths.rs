@@ -10,11 +10,16 @@ use pathweave_units::{Duration, HostId, Rate, Rng, Time};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in ["rps", "reps", "weave"] {
-        let (time, packets) = send(name)?;
-        let shares = packets.map(|path| format!("{:3} %", 100 * path / packets.iter().sum::<u64>()));
-        println!("{name:5} {time}: {}", shares.join(" "));
+        println!("{}", line(name)?);
     }
     Ok(())
+}
+
+/// Returns what is printed of a scheme.
+pub(crate) fn line(scheme: &str) -> Result<String, Box<dyn std::error::Error>> {
+    let (time, packets) = send(scheme)?;
+    let shares = packets.map(|path| format!("{:3} %", 100 * path / packets.iter().sum::<u64>()));
+    Ok(format!("{scheme:5} {:5} us: {}", time.as_ns() / 1_000, shares.join(" ")))
 }
 
 /// Returns the time of the message, and the packets of each path.
@@ -48,7 +53,9 @@ pub(crate) fn send(scheme: &str) -> Result<(Time, [u64; 4]), Box<dyn std::error:
     let (mut on_the_way, mut packets) = (Vec::new(), [0; 4]);
     loop {
         for (from, end) in ends.iter_mut().enumerate() {
-            while port_free[from] <= now && let Some(packet) = end.poll_transmit(now, FreePorts::OPEN) {
+            while port_free[from] <= now
+                && let Some(packet) = end.poll_transmit(now, FreePorts::OPEN)
+            {
                 let (path, bytes) = (packet.segment.path.index(), u64::from(packet.wire_bytes));
                 port_free[from] = now + nic.time_for(bytes);
                 let link = &mut link_free[from][path];

@@ -75,7 +75,8 @@ fn what_a_registry_asks_for_is_there() {
         let keywords = words(package, "keywords");
         assert!((1..=5).contains(&keywords.len()), "{name}: 1 to 5 keywords, not {}", keywords.len());
         let fits = |word: &str| {
-            word.len() <= 20 && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+".contains(&byte))
+            word.len() <= 20
+                && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_+".contains(&byte))
         };
         assert!(keywords.iter().all(|word| fits(word)), "{name}: {keywords:?}");
         let categories = words(package, "categories");

@@ -15,6 +15,12 @@ fn the_slow_path_gets_less_where_it_is_noticed() {
         let (time, packets) = send(scheme);
         assert!(packets.iter().sum::<u64>() >= 977, "{scheme}: {packets:?}");
         assert!(packets[2] * 2 < by_chance[2], "{scheme}: {packets:?}, and by chance {by_chance:?}");
-        assert!(time > Time::ZERO + pathweave_units::Duration::from_us(408) && time < blind, "{scheme}: {time}");
+        // The page of the crate has what the example prints.
+        let line = example::line(scheme).expect("the message arrives");
+        assert!(include_str!("../../README.md").contains(&line), "{line}");
+        assert!(
+            time > Time::ZERO + pathweave_units::Duration::from_us(408) && time < blind,
+            "{scheme}: {time}"
+        );
     }
 }
