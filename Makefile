@@ -264,4 +264,4 @@ hardware-test: ## All tests of the circuits: lints, ten million random operation
 
 clean: ## Remove what was built.
 	$(CARGO) clean
-	rm -rf web/node_modules fuzz/target fuzz/corpus fuzz/artifacts results $(VENV)
+	rm -rf python/pathweave/lib web/node_modules fuzz/target fuzz/corpus fuzz/artifacts results $(VENV)
