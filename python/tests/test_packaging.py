@@ -152,8 +152,10 @@ def test_a_person_starts_a_release() -> None:
     job = workflow["jobs"]["packages"]
     assert [entry["machine"] for entry in job["strategy"]["matrix"]["include"]] == ["x86_64", "aarch64"]
     build = next(step for step in job["steps"] if "maturin" in step.get("uses", ""))["with"]
-    script = build["before-script-linux"].split()[1]
+    script = next(word for word in build["before-script-linux"].split() if word.endswith(".py"))
     assert (ROOT / script).is_file()
+    profile = re.findall(r"--profile (\w+)", build["before-script-linux"] + build["args"])
+    assert profile == ["tuned", "tuned"]
     commands = [step["run"] for step in job["steps"] if "run" in step]
     # The tag of the image is what the check demands.
     check = f".ci/wheel --most-glibc {build['manylinux'].replace('_', '.')} target/wheels/*.whl"
