@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo module profile dist package test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
+.PHONY: help build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,7 +92,7 @@ release: ## Make the release VERSION: changelog, version numbers, a commit, test
 	$(MAKE) profile
 	$(MAKE) dist
 	$(MAKE) wheel
-	$(MAKE) test-wheel
+	$(MAKE) test-dist test-wheel
 	.ci/release ready '$(VERSION)'
 	git tag --annotate --message 'pathweave $(VERSION)' 'v$(VERSION)'
 
@@ -134,6 +134,9 @@ python: $(VENV)/tools ## The Python package, into .venv.
 # For any CPython from 3.11 on: the module uses the stable interface only.
 wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
 	$(BY_PROFILE) $(IN_VENV) python python/tools/pathweave_build.py --profile tuned --out target/wheels
+
+test-dist: ## The packages of `make dist`, installed in a bare Debian.
+	.ci/installed target/dist
 
 # The last one that was made.
 WHEEL = $$(ls -t target/wheels/pathweave-*.whl | head -1)

@@ -83,7 +83,7 @@ impl Library {
     /// The file of this program cannot be found.
     pub(crate) fn installed(&self) -> Result<Search, Failure> {
         let mut folders = self.beside_the_program()?.looked_into;
-        let local = Path::new("/usr/local/lib").join(self.below_lib);
+        let local = self.below(Path::new("/usr/local/lib"));
         if !folders.contains(&local) {
             folders.push(local);
         }
@@ -95,11 +95,16 @@ impl Library {
         let lib = beside.parent().unwrap_or(Path::new("/")).join("lib");
         // Debian has libraries in a folder of the processor's.
         let debian = lib.join(debian_folder());
-        let mut folders: Vec<PathBuf> = package.map(|lib| lib.join(self.below_lib)).into_iter().collect();
+        let mut folders: Vec<PathBuf> = package.map(|lib| self.below(lib)).into_iter().collect();
         folders.push(beside.to_owned());
-        folders.extend([lib, debian].map(|lib| lib.join(self.below_lib)));
+        folders.extend([lib, debian].map(|lib| self.below(&lib)));
+        folders
+    }
+
+    /// Returns the library's folder in a folder of libraries.
+    fn below(&self, lib: &Path) -> PathBuf {
         // A path that ends in a separator is another text for the same folder.
-        folders.into_iter().map(|folder| folder.components().collect()).collect()
+        lib.join(self.below_lib).components().collect()
     }
 
     fn over(&self, folders: Vec<PathBuf>) -> Search {
