@@ -177,3 +177,49 @@ def test_libraries_are_those_that_cargo_reports() -> None:
     ]
     told = "\n".join(map(json.dumps, lines)).encode()
     assert list(pathweave_build._built(told)) == [("pathweave_fi", Path("/t/lib_fi.so"))]
+
+
+def executable(path: Path, text: str) -> Path:
+    """A script of the shell."""
+    path.write_text(f"#!/bin/sh\n{text}")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the libraries are for Linux")
+def test_the_wheel_of_a_release_is_built_in_two_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stand-ins for cargo and maturin write down what they are asked for."""
+    lines = ""
+    for name in pathweave_build.NAMES:
+        (tmp_path / f"lib{name}.so").write_bytes(library("x"))
+        told = {"reason": "compiler-artifact", "target": {"name": name}, "filenames": [str(tmp_path / f"lib{name}.so")]}
+        lines += json.dumps(told) + "\n"
+    (tmp_path / "messages").write_text(lines)
+    asked = tmp_path / "asked"
+    cargo = executable(tmp_path / "cargo", f'echo cargo "$@" "$PYO3_PYTHON" >>{asked}\ncat {tmp_path}/messages\n')
+    for name in ("maturin", "strip"):
+        executable(tmp_path / name, f'echo {name} "$@" >>{asked}\n')
+    monkeypatch.setenv("CARGO", str(cargo))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(pathweave_build, "LIBRARIES", tmp_path / "lib")
+    monkeypatch.setattr(sys, "argv", ["pathweave_build.py", "--profile", "tuned", "--out", "here"])
+    with pytest.raises(SystemExit) as ended:
+        pathweave_build.main()
+    assert ended.value.code == 0
+    made = sorted(str(path.relative_to(tmp_path / "lib")) for path in (tmp_path / "lib").rglob("*.so"))
+    assert made == sorted(pathweave_build.NAMES.values())
+    first, *stripped, last = asked.read_text().splitlines()
+    assert first.startswith("cargo build --locked --lib --profile tuned -p pathweave-python -p pathweave-ofi ")
+    assert first.endswith(f" {sys.executable}") and len(stripped) == 2
+    expected = f"maturin build --interpreter {sys.executable} --profile tuned --strip --locked --out here"
+    assert last == expected
+    (tmp_path / "messages").write_text("")
+    with pytest.raises(SystemExit, match="cargo reported 0 libraries, not 2: none"):
+        pathweave_build.libraries("tuned")
+
+
+def test_without_a_compiler_it_says_what_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CARGO", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SystemExit, match=r"there is no cargo: pathweave is built by Rust 1\.90 or later"):
+        pathweave_build._cargo()
