@@ -61,7 +61,7 @@ pub struct ClusterFile {
 pub enum Search {
     /// All of them.
     All,
-    /// Those that can be the best of their cost: a candidate stays out if a lower bound of its time exceeds the time of
+    /// All that can be the best of their cost: a candidate stays out if a lower bound of its time exceeds the time of
     /// a candidate that costs no more. With fidelities "flow" and "packet", packets run for the best by flows only.
     Front,
 }
@@ -105,7 +105,7 @@ pub struct Candidate {
 /// Reason why a candidate does not run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Strike {
-    /// Its training needs more memory than a GPU has.
+    /// The training needs more memory than a GPU has.
     Memory(TrainingMemory),
     /// The model, the GPUs or the plan do not allow its parallelism.
     Refused {

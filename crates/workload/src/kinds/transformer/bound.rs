@@ -48,16 +48,16 @@ struct StageView {
 /// Smallest times of a stage, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 struct StageTimes {
-    /// Until its weights are there: for the first GPU, and for the last one of its server.
+    /// Time until its weights are there: for the first GPU, and for the last one of its server.
     gather: [f64; 2],
     /// A microbatch forward, and backward, in the stage's first chunk.
     forward: f64,
     backward: f64,
     /// All steps of all microbatches.
     work: f64,
-    /// From the last backward pass to the end of the optimizer: for the first GPU, and for the last one of its server.
+    /// Time from the last backward pass to the end of the optimizer: for the first GPU, and for the last one of its server.
     end: [f64; 2],
-    /// Until activations are at the next stage.
+    /// Time until activations are at the next stage.
     pass: f64,
     /// All bytes that leave or enter its server, at the rate of the NICs.
     nics: f64,
