@@ -43,6 +43,7 @@ name = 'oversubscribed'
 topology = { kind = 'leaf-spine', leaves = 4, spines = 1, hosts_per_leaf = 4, host_rate = '100Gbps' }
 [[fabric]]
 name = 'servers'
+extra_cost = 9000
 [fabric.topology]
 kind = 'cluster'
 servers = 4
