@@ -231,6 +231,23 @@ impl Generate for Transformer {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let architecture = self.architecture(out)?;
         self.check(out, &architecture)?;
+        self.note_ineffective(out);
+        self.play(out, architecture)?;
+        self.algorithms.note_ineffective(out);
+        Ok(())
+    }
+
+    fn files(&mut self) -> Vec<NamedFile<'_>> {
+        match &mut self.model {
+            Some(ModelChoice::File(model)) => vec![("model", &mut model.file)],
+            Some(ModelChoice::Published(_)) | None => Vec::new(),
+        }
+    }
+}
+
+impl Transformer {
+    /// Declares the tasks of the job.
+    fn play(&self, out: &mut WorkloadBuilder<'_>, architecture: Architecture) -> Result<(), WorkloadError> {
         let shape = match self.has_fields_of_stages() {
             true => None,
             false => Shape::of(architecture),
@@ -256,15 +273,16 @@ impl Generate for Transformer {
         play_file(&played, out, |layout| LayerBuilder { config: self, shape, layout }.file())
     }
 
-    fn files(&mut self) -> Vec<NamedFile<'_>> {
-        match &mut self.model {
-            Some(ModelChoice::File(model)) => vec![("model", &mut model.file)],
-            Some(ModelChoice::Published(_)) | None => Vec::new(),
+    /// Notes fields that others make ineffective.
+    fn note_ineffective(&self, out: &mut WorkloadBuilder<'_>) {
+        if self.cp == 1 && self.cp_kind.is_some_and(|kind| kind != ContextParallelism::default()) {
+            out.note_ineffective("cp_kind", "`cp` is 1: each GPU has whole sequences");
+        }
+        if self.gpu.is_some() && self.tflops.is_some() && self.efficiency.is_some() {
+            out.note_ineffective("efficiency", "`tflops` replaces the rates of `gpu`");
         }
     }
-}
 
-impl Transformer {
     /// Returns true if a field is given that only stages with work of their own have.
     fn has_fields_of_stages(&self) -> bool {
         self.cp > 1
