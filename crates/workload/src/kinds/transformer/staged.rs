@@ -36,14 +36,14 @@ pub(super) struct Staged<'a> {
 }
 
 /// Everything that a stage does, apart from microbatches.
-struct Program {
+pub(super) struct Program {
     /// Work of each chunk, in the order of the model.
-    chunks: Vec<ChunkWork>,
-    gathers: Vec<Vec<Comm>>,
+    pub(super) chunks: Vec<ChunkWork>,
+    pub(super) gathers: Vec<Vec<Comm>>,
     /// Collectives of gradients after the last microbatch of a chunk.
-    reductions: Vec<Vec<Step>>,
+    pub(super) reductions: Vec<Vec<Step>>,
     /// Time of a stage's optimizer.
-    updates: Vec<Duration>,
+    pub(super) updates: Vec<Duration>,
 }
 
 impl Staged<'_> {
@@ -73,7 +73,7 @@ impl Staged<'_> {
         parameters
     }
 
-    fn program(&self) -> Program {
+    pub(super) fn program(&self) -> Program {
         let places = 0..self.chunks.len();
         let parameters: Vec<ChunkParameters> = places.clone().map(|place| self.parameters(place)).collect();
         let updates = (0..self.axes().pp).map(|stage| {
