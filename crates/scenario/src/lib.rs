@@ -11,6 +11,7 @@ pub mod convert;
 mod estimate;
 mod expand;
 mod fold;
+mod ineffective_scheme;
 mod ineffective_settings;
 mod inspect;
 mod latency;

@@ -93,7 +93,9 @@ impl Generate for SimAi {
             out.note(format_args!("{}: {note}", self.file));
         }
         let layout = self.layout(out, &file)?;
-        self.play(out, &file, &layout)
+        self.play(out, &file, &layout)?;
+        self.algorithms.note_ineffective(out);
+        Ok(())
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {

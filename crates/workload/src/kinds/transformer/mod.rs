@@ -237,14 +237,10 @@ impl Generate for Transformer {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let architecture = self.architecture(out)?;
         self.check(out, &architecture)?;
-        let job = self.with_microbatches(out)?;
-        let Some(shape) = job.equal_stages(architecture) else {
-            return job.staged(out, architecture)?.play(out);
-        };
-        job.check_equal_stages(out, &architecture)?;
-        let played = job.played(out);
-        out.training(job.training(&architecture, job.gpus(out), job.replicas(out)));
-        play_file(&played, out, |layout| LayerBuilder { config: &job, shape, layout }.file())
+        self.note_ineffective(out);
+        self.play(out, architecture)?;
+        self.algorithms.note_ineffective(out);
+        Ok(())
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
@@ -256,6 +252,28 @@ impl Generate for Transformer {
 }
 
 impl Transformer {
+    /// Declares the tasks of the job.
+    fn play(&self, out: &mut WorkloadBuilder<'_>, architecture: Architecture) -> Result<(), WorkloadError> {
+        let job = self.with_microbatches(out)?;
+        let Some(shape) = job.equal_stages(architecture) else {
+            return job.staged(out, architecture)?.play(out);
+        };
+        job.check_equal_stages(out, &architecture)?;
+        let played = job.played(out);
+        out.training(job.training(&architecture, job.gpus(out), job.replicas(out)));
+        play_file(&played, out, |layout| LayerBuilder { config: &job, shape, layout }.file())
+    }
+
+    /// Notes fields that others make ineffective.
+    fn note_ineffective(&self, out: &mut WorkloadBuilder<'_>) {
+        if self.cp == 1 && self.cp_kind.is_some_and(|kind| kind != ContextParallelism::default()) {
+            out.note_ineffective("cp_kind", "`cp` is 1: each GPU has whole sequences");
+        }
+        if self.gpu.is_some() && self.tflops.is_some() && self.efficiency.is_some() {
+            out.note_ineffective("efficiency", "`tflops` replaces the rates of `gpu`");
+        }
+    }
+
     /// Returns true if a field is given that only stages with work of their own have.
     fn has_fields_of_stages(&self) -> bool {
         self.cp > 1
