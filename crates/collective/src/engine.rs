@@ -74,9 +74,12 @@ impl Engine {
         }
     }
 
-    /// Leaves a group; operations in progress fail.
+    /// Leaves a group. Operations in progress fail, at all ranks.
     pub fn leave(&mut self, id: u64) {
-        self.fail(id, "the group was destroyed");
+        let Some(group) = self.groups.get(&id) else { return };
+        let is_busy = !group.active.is_empty() || group.messages.pending().next().is_some();
+        let text = format!("rank {} has destroyed the group", group.place.rank);
+        self.break_group(id, &text, is_busy);
         self.groups.remove(&id);
     }
 

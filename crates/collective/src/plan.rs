@@ -45,7 +45,7 @@ impl Span {
 pub const TEMPORARY: u32 = u32::MAX;
 
 /// Number of a step in its plan.
-pub type StepId = u32;
+pub(crate) type StepId = u32;
 
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +131,12 @@ impl Plan {
     pub(crate) fn new(ranks: u32) -> Self {
         let ranks = ranks as usize;
         Plan { steps: Vec::new(), temporary_bytes: 0, sent: vec![0; ranks], received: vec![0; ranks] }
+    }
+
+    /// Returns the ranks that the steps send to or receive from.
+    pub fn ranks(&self) -> impl Iterator<Item = u32> {
+        let used = (0..).zip(self.sent.iter().zip(&self.received));
+        used.filter(|(_, (sent, received))| **sent + **received > 0).map(|(rank, _)| rank)
     }
 
     fn push(&mut self, action: Action, after: [Option<StepId>; 2]) -> Option<StepId> {

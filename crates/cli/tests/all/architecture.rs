@@ -93,7 +93,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
     (
         "python",
-        &["heap", "units", "policy", "scenario", "records", "report", "sim", "study", "cli", "collective", "torch"],
+        &["heap", "units", "policy", "scenario", "records", "report", "sim", "study", "cli", "torch"],
     ),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     // Feeds any bytes to whatever reads foreign ones.
