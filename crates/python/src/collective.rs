@@ -1,6 +1,7 @@
 //! Collectives between processes, for `pathweave.torch`.
 
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pathweave_torch::{Buffer, Call, Dtype, Group, Keep, Kind, Plan, Process, ReduceOp, Reduction, Span, plans};
@@ -218,15 +219,15 @@ impl CollectiveGroup {
         py: Python<'_>,
         dtype: &str,
         to: Vec<Memory>,
-        from: Vec<Memory>,
+        from_: Vec<Memory>,
         keep: Py<PyAny>,
     ) -> PyResult<CollectiveTicket> {
         self.check(&to, None)?;
-        self.check(&from, None)?;
-        let received = spans(to.len() as u32, &from);
+        self.check(&from_, None)?;
+        let received = spans(to.len() as u32, &from_);
         let plan = plans::all_to_all(self.0.place(), &spans(0, &to), &received);
         let parts = Parts { bytes: None, ..Parts::of(Kind::AllToAll, dtype_of(dtype)?, 0) };
-        self.start(py, &parts, plan, &[to, from].concat(), keep)
+        self.start(py, &parts, plan, &[to, from_].concat(), keep)
     }
     /// Copies the tensors of all ranks to the root, the only one with tensors for them.
     fn gather(
@@ -362,5 +363,35 @@ impl CollectiveTicket {
             }
         }
         self.error().map_or(Ok(()), |text| Err(failed(text)))
+    }
+}
+
+/// Numbers of tickets in the order in which they end.
+#[pyclass(frozen, module = "pathweave._pathweave")]
+pub(crate) struct CollectiveQueue {
+    sender: Mutex<Sender<u64>>,
+    receiver: Mutex<Receiver<u64>>,
+}
+
+#[pymethods]
+impl CollectiveQueue {
+    #[new]
+    fn new() -> Self {
+        let (sender, receiver) = channel();
+        CollectiveQueue { sender: Mutex::new(sender), receiver: Mutex::new(receiver) }
+    }
+    /// Delivers a number once a ticket has ended.
+    fn add(&self, ticket: &CollectiveTicket, number: u64) {
+        let sender = self.sender.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ticket.ticket.tell(sender, number);
+    }
+    /// Delivers a number at once.
+    fn put(&self, number: u64) {
+        let _ = self.sender.lock().unwrap_or_else(PoisonError::into_inner).send(number);
+    }
+    /// Waits for the next number; None if there is none within so many seconds.
+    fn next(&self, py: Python<'_>, seconds: f64) -> Option<u64> {
+        let patience = Duration::from_secs_f64(seconds.clamp(0.0, FOR_EVER_S));
+        py.detach(|| self.receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(patience).ok())
     }
 }

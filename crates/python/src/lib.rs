@@ -25,7 +25,7 @@ mod _pathweave {
     use crate::catalogue::{presets, schema, schemes, topologies, workloads};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
-    use crate::collective::{CollectiveGroup, CollectiveProcess, CollectiveTicket};
+    use crate::collective::{CollectiveGroup, CollectiveProcess, CollectiveQueue, CollectiveTicket};
     #[pymodule_export]
     use crate::contract::{check_control, check_picker};
     #[pymodule_export]

@@ -1,11 +1,13 @@
 //! Outcome of an operation.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use pathweave_collective::OpId;
 
+use crate::lock;
 use crate::process::Process;
 
 /// An operation that has been started.
@@ -14,6 +16,8 @@ pub struct Ticket {
     /// Number of the operation; 0 while it is being started.
     op: AtomicU64,
     outcome: OnceLock<Result<Option<u32>, String>>,
+    /// Queue that gets a number at the end.
+    listener: Mutex<Option<(Sender<u64>, u64)>>,
 }
 
 /// Return of a wait.
@@ -29,6 +33,7 @@ impl Ticket {
             process: Arc::downgrade(process),
             op: AtomicU64::new(0),
             outcome: OnceLock::new(),
+            listener: Mutex::new(None),
         })
     }
 
@@ -38,6 +43,23 @@ impl Ticket {
 
     pub(crate) fn end(&self, outcome: Result<Option<u32>, String>) {
         let _ = self.outcome.set(outcome);
+        self.ring();
+    }
+
+    /// Tells the listener, once.
+    fn ring(&self) {
+        if let Some((queue, number)) = lock(&self.listener).take() {
+            // Without a receiver nobody listens any more.
+            let _ = queue.send(number);
+        }
+    }
+
+    /// Puts a number into a queue when the operation has ended.
+    pub fn tell(&self, queue: Sender<u64>, number: u64) {
+        *lock(&self.listener) = Some((queue, number));
+        if self.outcome.get().is_some() {
+            self.ring();
+        }
     }
 
     /// Returns the outcome, once there is one: the rank that a message came from, or the reason of the failure.
