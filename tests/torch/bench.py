@@ -64,9 +64,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             base = settings | dict(os.environ) | {"WORLD_SIZE": str(ranks), "RENDEZVOUS": f"{folder}/store"}
             processes = [
-                subprocess.Popen([sys.executable, __file__], env=base | {"RANK": str(number)}) for number in range(ranks)
+                subprocess.Popen([sys.executable, __file__], env=base | {"RANK": str(number)})
+                for number in range(ranks)
             ]
-            if any([process.wait() for process in processes]):
+            codes = [process.wait() for process in processes]
+            if any(codes):
                 sys.exit("a rank has failed")
 
 
