@@ -19,6 +19,7 @@ mod ticket;
 mod work;
 
 pub use pathweave_collective::{Call, Dtype, Kind, Place, Plan, ReduceOp, Reduction, Span, plans};
+pub use pathweave_datapath::{DeviceConfig, Driving};
 pub use process::{Group, Process};
 pub use ticket::Ticket;
 pub use work::{Buffer, Keep};

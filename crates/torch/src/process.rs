@@ -60,7 +60,7 @@ impl Process {
         let mut reason = String::new();
         for port in settings.ports.clone().unwrap_or(0..=0) {
             match Device::open(configuration(&settings, &interfaces, port)) {
-                Ok(device) => return Process::over(device, &settings),
+                Ok(device) => return Process::over(device, settings.scheme, settings.peer_timeout),
                 Err(error @ OpenError::PortInUse { .. }) => reason = error.to_string(),
                 Err(error) => return Err(error.to_string()),
             }
@@ -68,15 +68,24 @@ impl Process {
         Err(reason)
     }
 
-    fn over(device: Device, settings: &Settings) -> Result<Arc<Self>, String> {
+    /// Opens a device with this configuration.
+    ///
+    /// # Errors
+    /// One line for users.
+    pub fn with(config: DeviceConfig) -> Result<Arc<Self>, String> {
+        let (scheme, patience) = (config.scheme.clone(), config.peer_timeout);
+        Process::over(Device::open(config).map_err(|error| error.to_string())?, scheme, patience)
+    }
+
+    fn over(device: Device, scheme: String, patience: Duration) -> Result<Arc<Self>, String> {
         let events = device.events();
         let accepting = events.accept().map_err(|error| error.to_string())?;
         let process = Arc::new(Process {
             events,
             _accepting: accepting,
             cookie: new_cookie(),
-            scheme: settings.scheme.clone(),
-            patience: settings.peer_timeout,
+            scheme,
+            patience,
             fork: Fork::this(),
             state: Mutex::new(State::new()),
             device,

@@ -426,8 +426,10 @@ class PathweaveBackend(Backend):
         """Waits for all ranks."""
         return self._start("barrier", (), [], (), getattr(opts, "timeout", None))
 
-    def monitored_barrier(self, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
+    def monitored_barrier(self, opts: Any = None, wait_all_ranks: bool = False) -> None:
         """Waits for all ranks; rank 0 names those that do not come."""
+        # torch passes options with a time, or a time.
+        timeout = getattr(opts, "timeout", opts)
         seconds, token = seconds_of(timeout, self.seconds), torch.zeros(1, dtype=torch.uint8)
         tag, self._barriers = _BARRIER_TAG + self._barriers, self._barriers + 1
         if self._rank != 0:

@@ -143,8 +143,9 @@ def case_messages():
         work.wait()
     assert got[0] == behind
     if RANK == 0:
-        dist.send(sent, 1, tag=5)
+        long = dist.isend(sent, 1, tag=5)
         dist.send(torch.ones(2), 1, tag=6)
+        long.wait()
     if RANK == 1:
         first, second = torch.zeros(2), got
         dist.recv(first, 0, tag=6)
