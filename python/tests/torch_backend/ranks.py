@@ -370,6 +370,8 @@ def killed():
     begin(seconds=60)
     dist.barrier()
     if RANK == RANKS - 1:
+        # Not before the others have its part of the barrier.
+        time.sleep(1)
         os.kill(os.getpid(), signal.SIGKILL)
     began = time.monotonic()
     with fails_with(f"rank {RANKS - 1} is lost"):
