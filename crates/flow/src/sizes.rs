@@ -99,6 +99,11 @@ impl Sizes {
         self.paths[number as usize][0].back
     }
 
+    /// Returns the idle time of a message that this number of queue pairs share.
+    pub(crate) fn ideal_of_parts(&self, number: u32, bytes: u64, queue_pairs: usize) -> Duration {
+        self.paths[number as usize][PathUse::All as usize].ideal.message(bytes, queue_pairs).1
+    }
+
     /// Returns the size of a message on a path.
     pub(crate) fn of(&mut self, number: u32, used: PathUse, bytes: u64) -> Size {
         let key = (number, used, bytes);
@@ -109,7 +114,7 @@ impl Sizes {
             return *size;
         }
         let Path { ideal: path, line, .. } = &self.paths[number as usize][used as usize];
-        let (wire, ideal) = path.message(bytes);
+        let (wire, ideal) = path.message(bytes, 1);
         let size = Size {
             wire,
             packets: bytes.div_ceil(self.network.mtu.get()).max(1),

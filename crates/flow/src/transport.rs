@@ -60,11 +60,11 @@ impl Engine<'_> {
         let Some(whole) = self.size(pair, used, message.size.get()) else {
             return self.execution.unreachable(now, record);
         };
-        let size = whole.0;
+        let ideal = self.ideal_of(pair, message.size.get(), lanes).unwrap_or(whole.0.ideal);
         let acknowledged = self.ack_delay(pair);
         let record = FlowRecord {
-            ideal_fct_ps: size.ideal.as_ps(),
-            ideal_acked_ps: Some((size.ideal + acknowledged).as_ps()),
+            ideal_fct_ps: ideal.as_ps(),
+            ideal_acked_ps: Some((ideal + acknowledged).as_ps()),
             ..record
         };
         let parts = shares(message.size.get(), lanes);
@@ -134,6 +134,11 @@ impl Engine<'_> {
     fn size(&mut self, pair: u32, used: PathUse, bytes: u64) -> Option<(Size, f64)> {
         let number = self.profile(pair)?;
         Some((self.sizes.of(number, used, bytes), self.sizes.line_rate(number, used)))
+    }
+
+    /// Returns the idle time of a message that several lanes share. One lane knows it from the size.
+    fn ideal_of(&self, pair: u32, bytes: u64, lanes: usize) -> Option<Duration> {
+        (lanes > 1).then(|| Some(self.sizes.ideal_of_parts(self.profile(pair)?, bytes, lanes)))?
     }
 
     /// Returns the time that an acknowledgement takes back to the sender.

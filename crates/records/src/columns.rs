@@ -137,9 +137,9 @@ macro_rules! flow_columns {
             ),
             column(
                 "ideal_fct_ns",
-                "Completion time on an idle network, of full packets in order: on one path where the scheme keeps a message on \
-                 one, on all shortest paths side by side otherwise. Queue pairs that share a short message may undercut it: \
-                 smaller packets hop faster.",
+                "Completion time on an idle network, which no flow undercuts: on one path where the scheme keeps a message on one, \
+                 otherwise on all paths side by side, where short packets overtake long ones. Queue pairs share the message \
+                 as the scheme's do.",
                 Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
             ),
             nullable("slowdown", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),

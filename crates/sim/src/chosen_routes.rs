@@ -12,7 +12,7 @@ use pathweave_topo::{
 use pathweave_units::{HostId, PathId, Rate};
 
 use crate::config::NetworkConfig;
-use crate::paths::{PathProfile, profile};
+use crate::paths::{PacketOrder, PathProfile, profile};
 use crate::route_headers::RouteHeaders;
 use crate::spec::RouteChoice;
 
@@ -79,18 +79,22 @@ impl ChosenRoutes {
         match self {
             ChosenRoutes::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
             ChosenRoutes::Sources { sets, dead, headers } => {
-                let ends = ChosenEnds::new(topology, sets, dead, (src, dst));
                 let alive = sets.alive(topology, src, dst, |link| !dead.contains(&link));
                 let all = sets.profiles(topology, src, dst);
                 let mut profiles: Vec<PathProfile> = Vec::new();
+                let mut paths = 0;
                 for ((path, hops), _) in (0..).zip(all).zip(alive).filter(|(_, alive)| *alive) {
                     let header = headers.as_ref().and_then(|headers| headers.of(src, dst, path));
                     let profile = PathProfile::chosen(hops, header);
-                    let profile = ends.iter().fold(profile, |profile, ends| ends.of(profile));
+                    paths += 1;
                     // In regular networks most paths have equal profiles.
                     if !profiles.contains(&profile) {
                         profiles.push(profile);
                     }
+                }
+                if paths > 1 {
+                    let ends = ChosenEnds::new(topology, sets, dead, (src, dst), &profiles);
+                    profiles.iter_mut().for_each(|profile| ends.apply_to(profile));
                 }
                 profiles
             }
@@ -205,8 +209,7 @@ pub(crate) fn ports_to(topology: &Topology, map: &PortMap, host: HostId) -> Vec<
     ends.map(|(port, (at_a, at_b))| if port.is_a { at_b } else { at_a }).collect()
 }
 
-/// Rates of several NIC ports, and of all explicit paths between two hosts together. Not used for hosts with one
-/// port, where a message uses a single path.
+/// Rates of the NIC ports, and of all explicit paths between two hosts together.
 struct ChosenEnds {
     nic_ports: (u32, u32),
     line_rate: Rate,
@@ -219,35 +222,46 @@ impl ChosenEnds {
         sets: &PathSets,
         dead: &BTreeSet<LinkId>,
         (src, dst): (HostId, HostId),
-    ) -> Option<Self> {
+        paths: &[PathProfile],
+    ) -> Self {
         let ports = |from, to| sets.leading_ports(from, to);
         let (out, back) = (ports(src, dst), ports(dst, src));
-        if out.count_ones().max(back.count_ones()) < 2 {
-            return None;
-        }
-        let links = sets.links(topology, src, dst).flat_map(|links| {
-            let mut at = NodeId::from(src);
-            links.into_iter().map(move |link| {
-                let ends = topology.link(link);
-                let from = at;
-                at = if ends.a == at { ends.b } else { ends.a };
-                (from, at, link)
-            })
-        });
-        let links: BTreeSet<(NodeId, NodeId, LinkId)> =
-            links.filter(|(_, _, link)| !dead.contains(link)).collect();
-        let rate = |from, link| topology.direction(link, topology.link(link).a == from).rate;
-        let links = links.into_iter().map(|(from, to, link)| (from, to, rate(from, link)));
-        Some(ChosenEnds {
-            nic_ports: (out.count_ones(), back.count_ones()),
-            line_rate: rate_of_ports(topology, src, out),
-            most: max_flow(links, src.into(), dst.into()),
-        })
+        let line_rate = rate_of_ports(topology, src, out);
+        let ends = line_rate.min(rate_of_ports(topology, dst, back));
+        // In most networks one path carries the full rate of the ends.
+        let most = match paths.iter().map(|path| path.most).max() {
+            Some(most) if most >= ends => ends,
+            _ => max_flow(living_links(topology, sets, dead, (src, dst)), src.into(), dst.into()),
+        };
+        ChosenEnds { nic_ports: (out.count_ones(), back.count_ones()), line_rate, most }
     }
 
-    /// Returns the profile of a path between these ends.
-    fn of(&self, path: PathProfile) -> PathProfile {
-        let ChosenEnds { nic_ports, line_rate, most } = *self;
-        PathProfile { nic_ports, line_rate, nic_rate: line_rate, most, ..path }
+    /// Sets what the paths have together.
+    fn apply_to(&self, path: &mut PathProfile) {
+        path.nic_ports = self.nic_ports;
+        (path.line_rate, path.nic_rate, path.most) = (self.line_rate, self.line_rate, self.most);
+        path.order = PacketOrder::Free;
     }
+}
+
+/// Returns the directed links on explicit paths between two hosts, without the dead ones.
+fn living_links(
+    topology: &Topology,
+    sets: &PathSets,
+    dead: &BTreeSet<LinkId>,
+    (src, dst): (HostId, HostId),
+) -> Vec<(NodeId, NodeId, Rate)> {
+    let links = sets.links(topology, src, dst).flat_map(|links| {
+        let mut at = NodeId::from(src);
+        links.into_iter().map(move |link| {
+            let ends = topology.link(link);
+            let from = at;
+            at = if ends.a == at { ends.b } else { ends.a };
+            (from, at, link)
+        })
+    });
+    let links: BTreeSet<(NodeId, NodeId, LinkId)> =
+        links.filter(|(_, _, link)| !dead.contains(link)).collect();
+    let rate = |from, link| topology.direction(link, topology.link(link).a == from).rate;
+    links.into_iter().map(|(from, to, link)| (from, to, rate(from, link))).collect()
 }

@@ -1,12 +1,17 @@
 //! Completion time of a message on an idle network, the denominator of the slowdown.
 
+mod overtaking;
+mod packets;
+
 use std::borrow::Borrow;
+
+use packets::{Packets, Sizes};
 
 use pathweave_units::{Duration, PathId, QpNum, Rate};
 use pathweave_wire::{Ack, Body, Data, Framing, Operation, RdData, Segment};
 
 use crate::config::Verb;
-use crate::paths::PathProfile;
+use crate::paths::{PacketOrder, PathProfile};
 
 /// Returns the wire bytes of a data packet of a message, without the header of its route.
 pub(crate) fn data_wire_bytes(framing: Framing, verb: Verb, offset: u32, len: u16, last: bool) -> u32 {
@@ -27,10 +32,18 @@ pub(crate) fn segment(body: Body) -> Segment {
 
 /// Returns the time from the first bit of a message to its last bit at the receiver, on an otherwise idle network.
 ///
-/// Packets leave back to back, over all paths that the profile's [`most`](PathProfile::most) combines, and are stored
-/// and forwarded hop by hop. The slowest hop limits the rate.
-pub fn ideal_fct(profile: &PathProfile, size_bytes: u64, mtu: u16, framing: Framing, verb: Verb) -> Duration {
-    IdealPath::new(profile, mtu, framing, verb).message(size_bytes).1
+/// `queue_pairs` queue pairs share the message. Packets leave back to back, over all paths that the profile's
+/// [`most`](PathProfile::most) combines, and are stored and forwarded hop by hop. The slowest hop limits the rate.
+/// Short packets overtake long ones where the profile's [`order`](PathProfile::order) lets them.
+pub fn ideal_fct(
+    profile: &PathProfile,
+    size_bytes: u64,
+    queue_pairs: usize,
+    mtu: u16,
+    framing: Framing,
+    verb: Verb,
+) -> Duration {
+    IdealPath::new(profile, mtu, framing, verb).message(size_bytes, queue_pairs).1
 }
 
 /// Values common to all messages on an idle path of profile `P`.
@@ -55,19 +68,23 @@ impl<P: Borrow<PathProfile>> IdealPath<P> {
         IdealPath { profile, mtu, framing, verb, delay, first, middle }
     }
 
-    /// Returns the wire bytes of all data packets of a message, and its [`ideal_fct`].
-    pub fn message(&self, size_bytes: u64) -> (u64, Duration) {
-        let (packets, last_len) = packets(size_bytes, self.mtu);
-        let offset = u32::from(packets > 1);
-        let segment = data_segment(self.verb, offset, last_len, true);
-        let path = self.profile.borrow();
-        let last = with_route(path, self.framing, &segment);
-        let wire = match packets {
-            1 => u64::from(last),
-            _ => u64::from(self.first) + (packets - 2) * u64::from(self.middle) + u64::from(last),
-        };
+    /// Returns the wire bytes of all data packets of a message that this number of queue pairs share, and its
+    /// [`ideal_fct`].
+    pub fn message(&self, size_bytes: u64, queue_pairs: usize) -> (u64, Duration) {
+        let parts = (queue_pairs as u64).clamp(1, size_bytes.max(1));
+        // Parts differ by a byte at most. All have the size of the shorter ones here.
+        let (packets, last_len) = packets(size_bytes / parts, self.mtu);
+        let last = self.last(packets, last_len);
         let first = if packets == 1 { last } else { self.first };
-        (wire, in_a_row(path, packets, [first, self.middle, last]) + self.delay)
+        let sizes = Sizes { first, middle: self.middle, last };
+        let all = Packets { parts, packets_per_part: packets, sizes };
+        (all.wire_bytes(all.count()), idle_time(self.profile.borrow(), all) + self.delay)
+    }
+
+    /// Returns the wire bytes of the last of so many packets.
+    fn last(&self, packets: u64, len: u16) -> u32 {
+        let offset = u32::from(packets > 1);
+        with_route(self.profile.borrow(), self.framing, &data_segment(self.verb, offset, len, true))
     }
 }
 
@@ -95,7 +112,8 @@ pub(crate) fn ideal_datagrams(
     };
     let (full, last) = (timed(capacity), timed(last_len));
     let first = if packets == 1 { last } else { full };
-    in_a_row(profile, packets, [first, full, last]) + delay(profile)
+    let sizes = Sizes { first, middle: full, last };
+    idle_time(profile, Packets { parts: 1, packets_per_part: packets, sizes }) + delay(profile)
 }
 
 /// Returns the wire bytes of a packet on this path, including the header of its route.
@@ -103,38 +121,49 @@ fn with_route(profile: &PathProfile, framing: Framing, segment: &Segment) -> u32
     profile.header.map_or_else(|| framing.wire_bytes(segment), |header| header.wire_bytes(framing, segment))
 }
 
-/// Returns the time that packets occupy a path, without propagation. `sizes` are the wire bytes of the first packet,
-/// of each packet between, and of the last.
+/// Returns the time that packets occupy a path, without propagation.
+fn idle_time(path: &PathProfile, mut packets: Packets) -> Duration {
+    if path.nic_ports != (1, 1) && packets.packets_per_part > 2 {
+        // Over another port the second packet, without the header of the first, may be earlier.
+        packets.sizes.first = packets.sizes.middle;
+    }
+    let in_order = in_a_row(path, packets);
+    match path.order {
+        PacketOrder::Kept => in_order,
+        PacketOrder::Free => overtaking::time(path, packets).map_or(in_order, |time| time.min(in_order)),
+    }
+}
+
+/// Returns the time of packets that do not overtake each other, without propagation.
 ///
 /// Packets form a pipeline, so the longest chain determines the time: the first packet reaches a narrowest hop, all
 /// packets pass this hop, and the last packet continues from there. In most networks all hops have the same rate; the
 /// chain then turns at the first or the last of them.
-fn in_a_row(path: &PathProfile, packets: u64, sizes: [u32; 3]) -> Duration {
+fn in_a_row(path: &PathProfile, packets: Packets) -> Duration {
     let hops = &path.hops;
-    if packets == 1 {
-        return over(hops, sizes[2]);
+    if packets.count() == 1 {
+        return over(hops, packets.sizes.last);
     }
-    // A hop with less than the rate of all paths together stands for several parallel links.
-    let pace = |hop: &usize| hops[*hop].0.max(path.most);
+    let pace = |hop: &usize| path.pace(*hop);
     let narrowest = (0..hops.len()).map(|hop| pace(&hop)).min().expect("a path has a hop");
     let mut narrow = (0..hops.len()).filter(|hop| pace(hop) == narrowest);
     let first = narrow.next().expect("one is the narrowest");
-    let by_first = paced_at(path, first, packets, sizes);
-    narrow.next_back().map_or(by_first, |last| by_first.max(paced_at(path, last, packets, sizes)))
+    let by_first = paced_at(path, first, packets);
+    narrow.next_back().map_or(by_first, |last| by_first.max(paced_at(path, last, packets)))
 }
 
 /// Returns the length of the chain through the hop `narrow`, for at least two packets, which pass the hop one after
 /// another or on several parallel links.
-fn paced_at(path: &PathProfile, narrow: usize, packets: u64, [first, middle, last]: [u32; 3]) -> Duration {
+fn paced_at(path: &PathProfile, narrow: usize, packets: Packets) -> Duration {
     let (until, from) = path.hops.split_at(narrow);
-    let rate = from[0].0;
-    let servers = Servers::new(rate, rate.max(path.most));
-    let after_last = servers.start_of(packets - 1, first, middle) + over(from, last);
-    // The packet before the last is full. A short last packet waits for it at the last hop if that is a single link.
-    let before_last = if packets == 2 { first } else { middle };
-    let full = servers.start_of(packets - 2, first, middle) + over(from, before_last);
+    let servers = Servers::new(from[0].0, path.pace(narrow));
+    let Sizes { first, last, .. } = packets.sizes;
+    let after_last = servers.start_of(packets.count() - 1, packets) + over(from, last);
+    let Some(full) = packets.last_full() else { return over(until, first) + after_last };
+    // A short last packet waits for the full one before it at the last hop if that is a single link.
+    let full = servers.start_of(full.index, packets) + over(from, full.wire_bytes);
     let behind = match from {
-        [_, .., end] if end.0 >= path.most => end.0.time_for(u64::from(last)),
+        [_, .., end] if end.0 >= path.most => end.0.time_for(packets.short_bytes()),
         _ => Duration::ZERO,
     };
     over(until, first) + after_last.max(full + behind)
@@ -171,14 +200,17 @@ impl Servers {
     }
 
     /// Returns the start time of packet `index` relative to the first packet.
-    fn start_of(self, index: u64, first: u32, middle: u32) -> Duration {
-        let (before, rate) = match self {
-            Servers::Alike(alike, rate) => (index / alike, rate),
-            Servers::Together(rate) => (index, rate),
-        };
-        match before {
-            0 => Duration::ZERO,
-            _ => rate.time_for(u64::from(first)) + rate.time_for(u64::from(middle)) * (before - 1),
+    fn start_of(self, index: u64, packets: Packets) -> Duration {
+        match self {
+            Servers::Alike(alike, rate) => {
+                let before = packets.wire_bytes(index / alike);
+                rate.time_for(if packets.parts == 1 {
+                    before
+                } else {
+                    before.min(packets.wire_bytes(index) / alike)
+                })
+            }
+            Servers::Together(rate) => rate.time_for(packets.wire_bytes(index)),
         }
     }
 }
@@ -201,14 +233,14 @@ mod tests {
     #[test]
     fn one_packet_is_stored_and_forwarded() {
         // 1000 B + 82 B of headers + 16 B RETH = 1098 B: 87.84 ns at 100 Gb/s on each of two hops, and 1 us twice.
-        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 1_000, 4_096, Framing::Rocev2, Verb::Write);
+        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 1_000, 1, 4_096, Framing::Rocev2, Verb::Write);
         assert_eq!(fct, Duration::from_ps(2 * 87_840 + 2_000_000));
     }
 
     #[test]
     fn many_packets_are_pipelined() {
         // 3 x 4096 B as SEND: 4178 B each, 334.24 ns; two hops: 4 transmission times.
-        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 3 * 4_096, 1, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(4 * 334_240 + 2_000_000));
     }
 
@@ -216,15 +248,21 @@ mod tests {
     fn a_short_last_packet_waits_for_the_one_before_it() {
         // 4096 + 100 B: the short packet (182 B, 14.56 ns) reaches the last hop while the long one is still being
         // sent.
-        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 4_196, 4_096, Framing::Rocev2, Verb::Send);
+        let fct = ideal_fct(&path(&[(100, 1), (100, 1)]), 4_196, 1, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(2 * 334_240 + 14_560 + 2_000_000));
     }
 
     #[test]
     fn the_narrowest_hop_sets_the_pace() {
         // 40 Gb/s in the middle: 835.6 ns for each packet of 4,178 B, three in sequence.
-        let fct =
-            ideal_fct(&path(&[(100, 1), (40, 1), (100, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        let fct = ideal_fct(
+            &path(&[(100, 1), (40, 1), (100, 1)]),
+            3 * 4_096,
+            1,
+            4_096,
+            Framing::Rocev2,
+            Verb::Send,
+        );
         assert_eq!(fct, Duration::from_ps(2 * 334_240 + 3 * 835_600 + 3_000_000));
     }
 
@@ -233,13 +271,13 @@ mod tests {
         // Two ports of 100 Gb/s: the third packet follows the first.
         let ports = |packets: u64| {
             let two = PathProfile { most: Rate::from_gbps(200), ..path(&[(100, 1), (100, 1)]) };
-            ideal_fct(&two, packets * 4_096, 4_096, Framing::Rocev2, Verb::Send)
+            ideal_fct(&two, packets * 4_096, 1, 4_096, Framing::Rocev2, Verb::Send)
         };
         let after = |transmissions: u64| Duration::from_ps(transmissions * 334_240 + 2_000_000);
         assert_eq!([1, 2, 3, 4, 5].map(ports), [2, 2, 3, 3, 4].map(after));
         // 40 + 10 Gb/s in parallel behind 100 Gb/s: 50 Gb/s together.
         let uneven = PathProfile { most: Rate::from_gbps(50), ..path(&[(100, 0), (40, 0), (100, 0)]) };
-        let fct = ideal_fct(&uneven, 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        let fct = ideal_fct(&uneven, 3 * 4_096, 1, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(2 * 334_240 + 2 * 668_480 + 835_600));
     }
 
@@ -253,7 +291,7 @@ mod tests {
     #[test]
     fn a_slow_receiver_sets_the_pace() {
         // Last hop at 10 Gb/s: 3342.4 ns for each packet.
-        let fct = ideal_fct(&path(&[(100, 1), (10, 1)]), 3 * 4_096, 4_096, Framing::Rocev2, Verb::Send);
+        let fct = ideal_fct(&path(&[(100, 1), (10, 1)]), 3 * 4_096, 1, 4_096, Framing::Rocev2, Verb::Send);
         assert_eq!(fct, Duration::from_ps(334_240 + 3 * 3_342_400 + 2_000_000));
     }
 }

@@ -74,7 +74,7 @@ pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 pub use opening::{full_and_ack_bytes, payload_share};
 pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
-pub use paths::{PathProfile, PathUse, profile};
+pub use paths::{PacketOrder, PathProfile, PathUse, profile};
 pub use pathweave_execution::GroupSpec;
 #[cfg(feature = "hops")]
 pub use pathweave_fabric::Hop;

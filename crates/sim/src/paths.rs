@@ -24,6 +24,8 @@ pub struct PathProfile {
     pub nic_rate: Rate,
     /// Largest rate that the network carries from one end to the other over all paths together.
     pub most: Rate,
+    /// Order of packets that use all paths at the same time.
+    pub order: PacketOrder,
     /// Number of links up to the external switch by which the path leaves the sender's site. `None` if it stays
     /// inside or if sources choose paths.
     pub to_edge: Option<u8>,
@@ -69,19 +71,35 @@ impl PathProfile {
             line_rate: hops[0].0,
             nic_rate: hops[0].0,
             most,
+            order: PacketOrder::Kept,
             to_edge: None,
             header,
             hops,
         }
     }
 
+    /// Returns the rate of a hop. One with less than the rate of all paths together stands for several parallel links.
+    pub(crate) fn pace(&self, hop: usize) -> Rate {
+        self.hops[hop].0.max(self.most)
+    }
+
     /// Returns the profile for a message that uses one path or all paths.
     pub fn used(mut self, paths: PathUse) -> PathProfile {
         if paths == PathUse::One {
+            self.order = PacketOrder::Kept;
             self.most = self.hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
         }
         self
     }
+}
+
+/// Order of a message's packets between the first hop and the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketOrder {
+    /// All packets take one path, on which none overtakes another.
+    Kept,
+    /// Packets take several paths, on which short ones overtake long ones.
+    Free,
 }
 
 /// Paths that the packets of a message may use at the same time.
@@ -130,12 +148,17 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
     let mut node = NodeId(src.0);
     let mut hops = Vec::with_capacity(8);
     let mut to_edge = None;
+    let mut order = PacketOrder::Kept;
     while node.0 != dst.0 {
         let next = routing.from_node(node, dst);
         if next.is_empty() || hops.len() == MAX_LINKS_OF_A_WAY {
             return None;
         }
-        let first = if node.0 == src.0 { out.trailing_zeros() as u16 } else { next.get(0) };
+        let is_source = node.0 == src.0;
+        if if is_source { out.count_ones() > 1 } else { next.len() > 1 } {
+            order = PacketOrder::Free;
+        }
+        let first = if is_source { out.trailing_zeros() as u16 } else { next.get(0) };
         let port = topology.ports(node)[usize::from(first)];
         let link = topology.egress(&port);
         if to_edge.is_none() && topology.sites().is_some_and(|sites| sites.is_wan(port.link)) {
@@ -157,7 +180,7 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         HostAttachment::Host if out == 1 => line_rate.min(beyond(topology, routing, src, dst)),
         HostAttachment::Network | HostAttachment::Host => line_rate,
     };
-    Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, to_edge, header: None })
+    Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, order, to_edge, header: None })
 }
 
 /// Returns the rate at which the switch of a host with one port can forward towards another host.

@@ -136,7 +136,9 @@ impl<const C: usize> Shard<'_, C> {
         let mtu = self.spec.network.mtu.get() as u16;
         let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.plan.forwarding);
         let paths: Vec<PathProfile> = paths.into_iter().map(|path| path.used(used)).collect();
-        let ideal_of = |path| ideal_fct(path, message.size.get(), mtu, framing, self.spec.network.verb);
+        let queue_pairs = self.traffic.execution.connections[conn].queue_pairs.len();
+        let ideal_of =
+            |path| ideal_fct(path, message.size.get(), queue_pairs, mtu, framing, self.spec.network.verb);
         let ideal = paths.iter().map(ideal_of).min();
         let ack_wire = ack_wire_bytes(framing);
         let acked = paths.iter().map(|path| ideal_of(path) + path.one_way(ack_wire)).min();

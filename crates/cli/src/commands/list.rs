@@ -149,9 +149,9 @@ pub(crate) fn show(args: &ShowArgs) -> Result<Outcome, Failure> {
     if found.is_empty() {
         let names = all_names();
         let near = closest_name(&args.name, names.iter().map(String::as_str));
-        let hint = near.map_or(String::new(), |near| format!("; did you mean \"{near}\"?"));
+        let hint = near.map_or(";".to_owned(), |near| format!("; did you mean \"{near}\"?"));
         return Err(Failure::Input(format!(
-            "nothing that a scenario can name is called \"{}\"{hint} `pathweave list` shows all kinds",
+            "nothing that a scenario can name is called \"{}\"{hint} `pathweave list` shows all names",
             args.name
         )));
     }

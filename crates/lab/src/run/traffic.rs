@@ -9,9 +9,9 @@ use pathweave_execution::{
     SenderCounters, shares,
 };
 use pathweave_records::{ActivityLabel, ActivityRecord, CriticalStep, EndReason, FlowRecord, JobRecord};
-use pathweave_sim::{SimSpec, Verb, ideal_fct, profile};
+use pathweave_sim::{PathUse, SimSpec, Verb, ideal_fct, profile};
 use pathweave_topo::Routing;
-use pathweave_units::Time;
+use pathweave_units::{Forwarding, Time};
 
 use super::ends::{Hosts, Pair};
 use super::{Clock, RunProgress};
@@ -146,14 +146,18 @@ impl<'a> Traffic<'a> {
         let message = self.spec.graph.messages()[number as usize];
         let id = self.execution.connections.of(number);
         let size = message.size.get();
-        let parts = shares(size, self.execution.connections[id].queue_pairs.len());
+        let queue_pairs = self.execution.connections[id].queue_pairs.len();
+        let parts = shares(size, queue_pairs);
+        let scheme = &self.spec.scheme_of(message.group).scheme;
+        let used = PathUse::of(scheme, Forwarding::Ecmp);
         let mut record = self.execution.record(number);
         record.ideal_fct_ps =
             profile(&self.spec.topology, &self.routing, message.src, message.dst).map_or(0, |mut path| {
                 // A lab has no delays, so they must not be part of the ideal time.
                 path.hops.iter_mut().for_each(|(_, delay)| *delay = pathweave_units::Duration::ZERO);
                 let host = &self.spec.network;
-                ideal_fct(&path, size, host.mtu.get() as u16, host.framing, host.verb).as_ps()
+                let path = path.used(used);
+                ideal_fct(&path, size, queue_pairs, host.mtu.get() as u16, host.framing, host.verb).as_ps()
             });
         record.start_ps = self.clock.now().as_ps();
         self.execution.posted(record, parts.len() as u16);

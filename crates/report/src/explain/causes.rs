@@ -433,6 +433,24 @@ impl CauseBuilder<'_> {
         (Class::Loss, at.from_node as usize, Some(link), words)
     }
 
+    /// Names the setting that determines the retransmission timer.
+    fn timer(&self) -> String {
+        let settings = &self.facts.settings;
+        let own = settings.text("scheme.recovery.kind") == Some("timeouts");
+        match (own, settings.number("scheme.recovery.exponent")) {
+            (true, Some(exponent)) => {
+                format!("scheme.recovery.exponent = {exponent}, 1.024 us x 2^{exponent},")
+            }
+            (true, None) => {
+                "scheme.recovery.exponent, not set and therefore of eight idle round trips,".to_owned()
+            }
+            (false, _) => {
+                let timeout = settings.text("network.retransmission.timeout").unwrap_or("unknown");
+                format!("network.retransmission.timeout = {timeout}")
+            }
+        }
+    }
+
     /// Names the cause of retransmissions without losses.
     fn no_loss(&self) -> NamedCause {
         let flows = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
@@ -440,11 +458,10 @@ impl CauseBuilder<'_> {
         let timeouts: f64 = flows().map(|flow| flow.timeouts).sum();
         let settings = &self.facts.settings;
         let words = if timeouts > 0.0 {
-            let timeout = settings.text("network.retransmission.timeout").unwrap_or("unknown");
             format!(
-                "{} unnecessary timeouts: no packet was lost, network.retransmission.timeout = {timeout} \
-                 expires before answers arrive",
-                Quantity::Count.format(timeouts)
+                "{} unnecessary timeouts: no packet was lost, {} expires before answers arrive",
+                Quantity::Count.format(timeouts),
+                self.timer()
             )
         } else if again > 0.0 {
             let limit = settings.number("scheme.recovery.reorder_packets").filter(|limit| *limit > 0.0);

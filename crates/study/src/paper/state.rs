@@ -17,7 +17,8 @@ pub enum State {
     FallsShort,
     /// There is no effect, or the opposite effect.
     Contradicts,
-    /// The confidence interval contains numbers that agree and numbers that do not, or there is no number.
+    /// The confidence interval contains numbers that agree and numbers that do not and is wider than the tolerance, or
+    /// there is no number.
     #[default]
     Undecided,
 }
@@ -59,10 +60,15 @@ impl State {
         format!("{count} {word}")
     }
 
-    /// Returns the state of `claim`, from the mean over seeds and its confidence interval.
+    /// Returns the state of `claim`, from the mean over seeds and its confidence interval. An interval that contains a
+    /// limit leaves the claim undecided, unless it is no wider on either side than the tolerance: what is left open then
+    /// matters less than what the claim calls equal.
     pub fn judge(claim: &Claim, estimate: Estimate) -> Self {
         let half = if is_refuted_count(claim, estimate) { 0.0 } else { estimate.ci95.unwrap_or(0.0) };
         let [low, mean, high] = [-half, 0.0, half].map(|by| of_value(claim, estimate.mean + by));
+        if claim.tolerance > 0.0 && half <= claim.tolerance {
+            return mean;
+        }
         let agrees = |state| state == State::Agrees;
         // An interval that begins in `Exceeds` and ends in `FallsShort` contains every agreeing number.
         let spans = low != high && [low, high].contains(&State::Exceeds);
@@ -200,5 +206,16 @@ mod tests {
         assert_eq!(never("at_most = 0"), State::FallsShort);
         assert_eq!([never("at_most = 1"), never("at_most = 0\ntolerance = 1")], [State::Undecided; 2]);
         assert_eq!(State::judge(&claim("at_most = 0"), estimate(0.0, 0.0)), State::Agrees);
+    }
+
+    #[test]
+    fn an_interval_within_the_tolerance_is_decided_by_its_mean() {
+        let lower = claim(
+            "versus = { series = 'y' }\ncompare = 'reduction'\nat_least = 0.18\nat_most = 0.3\ntolerance = 0.02",
+        );
+        let of = |mean, half| State::judge(&lower, estimate(mean, half));
+        // The limit with tolerance is 0.16.
+        assert_eq!([of(0.159, 0.021), of(0.161, 0.021)], [State::Undecided; 2]);
+        assert_eq!([of(0.159, 0.02), of(0.161, 0.02)], [State::FallsShort, State::Agrees]);
     }
 }
