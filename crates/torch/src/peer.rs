@@ -42,8 +42,6 @@ pub(crate) struct Peer {
     pub(crate) cookie: Cookie,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) link: Link,
-    /// Number of the process, if its memory may be copied.
-    pub(crate) neighbour: Option<i32>,
     board: Option<Region>,
     waiting: VecDeque<Request>,
     outstanding: usize,
@@ -55,7 +53,6 @@ impl Peer {
             cookie,
             addresses: Vec::new(),
             link: Link::None,
-            neighbour: None,
             board: None,
             waiting: VecDeque::new(),
             outstanding: 0,
@@ -67,8 +64,7 @@ impl Peer {
         let board = Region::zeroed(PLACES * PLACE_BYTES)?;
         for place in 0..PLACES {
             // It fails only if the connection has ended, of which an event tells.
-            let _ =
-                connection.recv(place as u64, board.slice(place * PLACE_BYTES..(place + 1) * PLACE_BYTES)?);
+            let _ = connection.recv(place as u64, board.slice(place * PLACE_BYTES..(place + 1) * PLACE_BYTES)?);
         }
         self.board = Some(board);
         self.link = Link::Open(connection);
@@ -111,9 +107,7 @@ impl Peer {
             let Some(next) = self.waiting.pop_front() else { return };
             let posted = match next.target {
                 None => connection.send(next.number, next.memory.clone()),
-                Some((remote, token)) => {
-                    connection.write_imm(next.number, next.memory.clone(), remote, token)
-                }
+                Some((remote, token)) => connection.write_imm(next.number, next.memory.clone(), remote, token),
             };
             match posted {
                 Ok(()) => self.outstanding += 1,

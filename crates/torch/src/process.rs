@@ -7,14 +7,11 @@ use std::time::{Duration, Instant};
 use pathweave_collective::{Call, OpId, PeerId, Place, Plan, Span};
 use pathweave_datapath::secure::Refusal;
 use pathweave_datapath::{
-    Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, Opcode, OpenError,
+    Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, OpenError, Opcode,
 };
-use pathweave_door::{
-    Interface, Process as Fork, Settings, SharedMemory, interfaces, interfaces_from, settings,
-};
+use pathweave_door::{Interface, Process as Fork, Settings, interfaces, interfaces_from, settings};
 
 use crate::lock;
-use crate::neighbour::{Identity, Note};
 use crate::peer::{IS_FRAME, IS_WRITE, Link, Peer};
 use crate::record::{Cookie, Record, greeted, greeting, new_cookie, random};
 use crate::ticket::{Ticket, Waited};
@@ -28,32 +25,11 @@ pub struct Process {
     device: Device,
     events: Events,
     _accepting: Accepting,
-    cookie: &'static Cookie,
-    /// Identity for processes of this host, if they may copy memory.
-    identity: Option<Identity>,
+    cookie: Cookie,
     scheme: String,
     patience: Duration,
     fork: Fork,
     state: Mutex<State>,
-}
-
-/// Way to processes of this host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Neighbours {
-    /// Long transfers are copied from their memory, if the kernel permits it.
-    Copy,
-    /// They are peers like others.
-    OverNetwork,
-}
-
-/// Returns this process's cookie, which stays where it is, and its identity.
-fn identify(neighbours: Neighbours) -> (&'static Cookie, Option<Identity>) {
-    let cookie: &'static Cookie = Box::leak(Box::new(new_cookie()));
-    let identity = match neighbours {
-        Neighbours::Copy => Identity::own(cookie),
-        Neighbours::OverNetwork => None,
-    };
-    (cookie, identity)
 }
 
 /// A group of ranks that this process belongs to.
@@ -81,19 +57,10 @@ impl Process {
         let settings = settings::from_environment().map_err(|error| error.to_string())?;
         let found = interfaces_from(&settings.place, &interfaces())?;
         let interfaces: Vec<&Interface> = found.iter().collect();
-        let neighbours = match settings.shared_memory {
-            SharedMemory::Off | SharedMemory::Messages => Neighbours::OverNetwork,
-            SharedMemory::On => Neighbours::Copy,
-        };
-        let (cookie, identity) = identify(neighbours);
         let mut reason = String::new();
         for port in settings.ports.clone().unwrap_or(0..=0) {
-            let mut config = configuration(&settings, &interfaces, port);
-            config.answer_data = identity.map_or(Vec::new(), |identity| identity.encode());
-            match Device::open(config) {
-                Ok(device) => {
-                    return Process::over(device, settings.scheme, settings.peer_timeout, (cookie, identity));
-                }
+            match Device::open(configuration(&settings, &interfaces, port)) {
+                Ok(device) => return Process::over(device, settings.scheme, settings.peer_timeout),
                 Err(error @ OpenError::PortInUse { .. }) => reason = error.to_string(),
                 Err(error) => return Err(error.to_string()),
             }
@@ -105,27 +72,18 @@ impl Process {
     ///
     /// # Errors
     /// One line for users.
-    pub fn with(mut config: DeviceConfig, neighbours: Neighbours) -> Result<Arc<Self>, String> {
+    pub fn with(config: DeviceConfig) -> Result<Arc<Self>, String> {
         let (scheme, patience) = (config.scheme.clone(), config.peer_timeout);
-        let (cookie, identity) = identify(neighbours);
-        config.answer_data = identity.map_or(Vec::new(), |identity| identity.encode());
-        let device = Device::open(config).map_err(|error| error.to_string())?;
-        Process::over(device, scheme, patience, (cookie, identity))
+        Process::over(Device::open(config).map_err(|error| error.to_string())?, scheme, patience)
     }
 
-    fn over(
-        device: Device,
-        scheme: String,
-        patience: Duration,
-        (cookie, identity): (&'static Cookie, Option<Identity>),
-    ) -> Result<Arc<Self>, String> {
+    fn over(device: Device, scheme: String, patience: Duration) -> Result<Arc<Self>, String> {
         let events = device.events();
         let accepting = events.accept().map_err(|error| error.to_string())?;
         let process = Arc::new(Process {
             events,
             _accepting: accepting,
-            cookie,
-            identity,
+            cookie: new_cookie(),
             scheme,
             patience,
             fork: Fork::this(),
@@ -144,7 +102,7 @@ impl Process {
 
     /// Returns the text with which this process enters a group; other members read it from torch's store.
     pub fn record(&self) -> String {
-        Record { cookie: *self.cookie, group: random(), addresses: self.device.addresses().to_vec() }.encode()
+        Record { cookie: self.cookie, group: random(), addresses: self.device.addresses().to_vec() }.encode()
     }
 
     /// Joins a group whose members have these records, by rank.
@@ -152,8 +110,7 @@ impl Process {
     /// # Errors
     /// One line for users.
     pub fn join(self: &Arc<Self>, rank: u32, records: &[String]) -> Result<Group, String> {
-        let records: Vec<Record> =
-            records.iter().map(|text| Record::decode(text)).collect::<Result<_, _>>()?;
+        let records: Vec<Record> = records.iter().map(|text| Record::decode(text)).collect::<Result<_, _>>()?;
         let place = Place { rank, ranks: records.len() as u32 };
         let id = records.first().ok_or("a group needs a member")?.group;
         let mut state = lock(&self.state);
@@ -182,7 +139,7 @@ impl Process {
     fn dial(&self, state: &mut State) {
         for peer in std::mem::take(&mut state.wanted) {
             let to = &mut state.peers[peer as usize];
-            if *self.cookie < to.cookie && matches!(to.link, Link::None) && !to.addresses.is_empty() {
+            if self.cookie < to.cookie && matches!(to.link, Link::None) && !to.addresses.is_empty() {
                 to.link = Link::Dialling(Instant::now());
                 self.connect(peer, to);
             }
@@ -190,8 +147,7 @@ impl Process {
     }
 
     fn connect(&self, peer: PeerId, to: &Peer) {
-        let identity = self.identity.map_or(Vec::new(), |identity| identity.encode());
-        let greeting = greeting(self.cookie, &to.cookie, &identity);
+        let greeting = greeting(&self.cookie, &to.cookie);
         // Dropping the attempt has no effect.
         let _ = self.events.connect_any(
             u64::from(peer),
@@ -208,22 +164,17 @@ impl Process {
         while let Some(event) = self.events.take() {
             match event {
                 Event::Completed(done) => self.completed(&mut state, &done),
-                Event::Opened { token, connection } => {
-                    let identity = connection.info().private_data.clone();
-                    self.opened(&mut state, token as PeerId, connection, &identity);
-                }
+                Event::Opened { token, connection } => self.opened(&mut state, token as PeerId, connection),
                 Event::Accepted(connection) => {
-                    let greeting = connection.info().private_data.clone();
-                    if let Some((cookie, identity)) = greeted(&greeting, self.cookie) {
+                    if let Some(cookie) = greeted(&connection.info().private_data, &self.cookie) {
                         let peer = state.peer(cookie);
-                        self.opened(&mut state, peer, connection, identity);
+                        self.opened(&mut state, peer, connection);
                     }
                 }
                 Event::Refused { token, error } => self.refused(&mut state, token as PeerId, &error),
                 Event::Closed { connection, reason } => {
                     if let Some(peer) = state.by_connection.remove(&connection) {
                         state.peers[peer as usize].lose();
-                        state.forget(peer);
                         state.engine.lost(peer, &reason.to_string());
                     }
                 }
@@ -233,11 +184,8 @@ impl Process {
         }
     }
 
-    fn opened(&self, state: &mut State, peer: PeerId, connection: Connection, identity: &[u8]) {
+    fn opened(&self, state: &mut State, peer: PeerId, connection: Connection) {
         state.by_connection.insert(connection.id(), peer);
-        let identity = Identity::decode(identity).zip(self.identity);
-        let to = &mut state.peers[peer as usize];
-        to.neighbour = identity.and_then(|(theirs, own)| theirs.reached(&own, &to.cookie));
         if let Err(error) = state.peers[peer as usize].open(connection) {
             state.engine.lost(peer, &error.to_string());
         }
@@ -267,16 +215,12 @@ impl Process {
                 match done.imm {
                     Some(token) => {
                         state.peers[peer as usize].reuse(done.wr_id);
-                        state.arrived(peer, token, done.byte_len);
+                        state.engine.arrived(peer, token, done.byte_len);
                     }
                     None => {
                         let frame = state.peers[peer as usize].frame(done.wr_id, done.byte_len);
                         state.peers[peer as usize].reuse(done.wr_id);
-                        let frame = frame.unwrap_or_default();
-                        match Note::decode(&frame) {
-                            Some(note) => state.note(peer, note),
-                            None => state.engine.frame(peer, &frame),
-                        }
+                        state.engine.frame(peer, &frame.unwrap_or_default());
                     }
                 }
             }
@@ -456,10 +400,7 @@ impl Group {
         if rank < ranks && rank != own {
             return Ok(());
         }
-        Err(format!(
-            "a message between rank {own} and rank {rank}; another rank of 0 to {} is needed",
-            ranks - 1
-        ))
+        Err(format!("a message between rank {own} and rank {rank}; another rank of 0 to {} is needed", ranks - 1))
     }
 
     /// Fails the group at all ranks.
