@@ -4,7 +4,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pathweave_torch::{Buffer, Call, Dtype, Group, Keep, Kind, Plan, Process, ReduceOp, Reduction, Span, plans};
+use pathweave_torch::{
+    Buffer, Call, Dtype, Group, Keep, Kind, Plan, Process, ReduceOp, Reduction, Span, plans,
+};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -127,7 +129,9 @@ impl CollectiveGroup {
         }
         let other = bytes.and_then(|bytes| blocks.iter().find(|block| block.1 != bytes).zip(Some(bytes)));
         other.map_or(Ok(()), |((_, other), bytes)| {
-            Err(PyValueError::new_err(format!("tensors of {bytes} and {other} bytes; all must have one size")))
+            Err(PyValueError::new_err(format!(
+                "tensors of {bytes} and {other} bytes; all must have one size"
+            )))
         })
     }
 }
@@ -269,7 +273,8 @@ impl CollectiveGroup {
         tensor: Memory,
         keep: Py<PyAny>,
     ) -> PyResult<CollectiveTicket> {
-        let (call, keep) = (Parts::of(Kind::Message, dtype_of(dtype)?, tensor.1).call(), Arc::new(keep) as Keep);
+        let (call, keep) =
+            (Parts::of(Kind::Message, dtype_of(dtype)?, tensor.1).call(), Arc::new(keep) as Keep);
         let started = Instant::now();
         // SAFETY: as in `start`.
         let ticket = py.detach(|| unsafe { self.0.send(to, tag, call, buffer(tensor), &keep) });
@@ -286,7 +291,8 @@ impl CollectiveGroup {
         tensor: Memory,
         keep: Py<PyAny>,
     ) -> PyResult<CollectiveTicket> {
-        let (call, keep) = (Parts::of(Kind::Message, dtype_of(dtype)?, tensor.1).call(), Arc::new(keep) as Keep);
+        let (call, keep) =
+            (Parts::of(Kind::Message, dtype_of(dtype)?, tensor.1).call(), Arc::new(keep) as Keep);
         let started = Instant::now();
         // SAFETY: as in `start`.
         let ticket = py.detach(|| unsafe { self.0.receive(source, tag, call, buffer(tensor), &keep) });

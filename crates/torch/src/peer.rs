@@ -64,7 +64,8 @@ impl Peer {
         let board = Region::zeroed(PLACES * PLACE_BYTES)?;
         for place in 0..PLACES {
             // It fails only if the connection has ended, of which an event tells.
-            let _ = connection.recv(place as u64, board.slice(place * PLACE_BYTES..(place + 1) * PLACE_BYTES)?);
+            let _ =
+                connection.recv(place as u64, board.slice(place * PLACE_BYTES..(place + 1) * PLACE_BYTES)?);
         }
         self.board = Some(board);
         self.link = Link::Open(connection);
@@ -107,7 +108,9 @@ impl Peer {
             let Some(next) = self.waiting.pop_front() else { return };
             let posted = match next.target {
                 None => connection.send(next.number, next.memory.clone()),
-                Some((remote, token)) => connection.write_imm(next.number, next.memory.clone(), remote, token),
+                Some((remote, token)) => {
+                    connection.write_imm(next.number, next.memory.clone(), remote, token)
+                }
             };
             match posted {
                 Ok(()) => self.outstanding += 1,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pathweave_collective::{Call, OpId, PeerId, Place, Plan, Span};
 use pathweave_datapath::secure::Refusal;
 use pathweave_datapath::{
-    Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, OpenError, Opcode,
+    Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, Opcode, OpenError,
 };
 use pathweave_door::{Interface, Process as Fork, Settings, interfaces, interfaces_from, settings};
 
@@ -110,7 +110,8 @@ impl Process {
     /// # Errors
     /// One line for users.
     pub fn join(self: &Arc<Self>, rank: u32, records: &[String]) -> Result<Group, String> {
-        let records: Vec<Record> = records.iter().map(|text| Record::decode(text)).collect::<Result<_, _>>()?;
+        let records: Vec<Record> =
+            records.iter().map(|text| Record::decode(text)).collect::<Result<_, _>>()?;
         let place = Place { rank, ranks: records.len() as u32 };
         let id = records.first().ok_or("a group needs a member")?.group;
         let mut state = lock(&self.state);
@@ -400,7 +401,10 @@ impl Group {
         if rank < ranks && rank != own {
             return Ok(());
         }
-        Err(format!("a message between rank {own} and rank {rank}; another rank of 0 to {} is needed", ranks - 1))
+        Err(format!(
+            "a message between rank {own} and rank {rank}; another rank of 0 to {} is needed",
+            ranks - 1
+        ))
     }
 
     /// Fails the group at all ranks.

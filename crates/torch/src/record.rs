@@ -63,7 +63,10 @@ impl Record {
         Ok(Record {
             cookie: u128::from_str_radix(cookie, 16).map_err(|_| wrong())?.to_be_bytes(),
             group: u64::from_str_radix(group, 16).map_err(|_| wrong())?,
-            addresses: addresses.split(',').map(|one| one.parse().map_err(|_| wrong())).collect::<Result<_, _>>()?,
+            addresses: addresses
+                .split(',')
+                .map(|one| one.parse().map_err(|_| wrong()))
+                .collect::<Result<_, _>>()?,
         })
     }
 }

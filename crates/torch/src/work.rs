@@ -8,8 +8,8 @@ use std::slice;
 use std::sync::Arc;
 
 use pathweave_collective::{
-    Call, Engine, Frame, Landing, OpId, Output, PeerId, Received, ReduceOp, SEGMENT_BYTES, Span, TEMPORARY, Target,
-    combine, divide,
+    Call, Engine, Frame, Landing, OpId, Output, PeerId, Received, ReduceOp, SEGMENT_BYTES, Span, TEMPORARY,
+    Target, combine, divide,
 };
 use pathweave_datapath::{Access, Device, Events, Region, Registration, Remote, Slice};
 
@@ -164,7 +164,9 @@ impl State {
                 }
                 self.running.get(&op)?.region(to)?.write(to.start, &bytes).ok()
             }
-            Output::Combine { op, with, into, received, order } => self.combine(op, (with, into), &received, order),
+            Output::Combine { op, with, into, received, order } => {
+                self.combine(op, (with, into), &received, order)
+            }
             Output::Copy { op, from, to } => {
                 let running = self.running.get(&op)?;
                 let (source, target) = (running.pointer(from)?, running.pointer(to)?);

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pathweave_torch::{
-    Buffer, Call, DeviceConfig, Driving, Dtype, Group, Keep, Kind, Process, ReduceOp, Reduction, Span, Ticket, plans,
+    Buffer, Call, DeviceConfig, Driving, Dtype, Group, Keep, Kind, Process, ReduceOp, Reduction, Span,
+    Ticket, plans,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,7 +45,8 @@ fn values(rank: usize, count: usize) -> Values {
 fn all_reduce(group: &Group, values: &Values) -> Result<Arc<Ticket>, String> {
     let (buffer, keep) = buffer(values);
     let elements = buffer.bytes as u64 / 4;
-    let call = Call { kind: Kind::AllReduce, op: Some(ReduceOp::Sum), dtype: Dtype::F32, root: None, elements };
+    let call =
+        Call { kind: Kind::AllReduce, op: Some(ReduceOp::Sum), dtype: Dtype::F32, root: None, elements };
     let plan = plans::all_reduce(group.place(), SUM, Span::whole(0, buffer.bytes));
     // SAFETY: the vector lives as long as `keep`, and is looked at after the end of the operation only.
     unsafe { group.collective(call, plan, &[buffer], &keep) }
@@ -66,7 +68,9 @@ fn error(ticket: &Ticket) -> String {
 
 #[test]
 fn sums_are_right_whoever_drives_the_loop() {
-    for (ranks, driving) in [(2, Driving::Thread { core: None }), (3, Driving::Standby), (4, Driving::Standby)] {
+    for (ranks, driving) in
+        [(2, Driving::Thread { core: None }), (3, Driving::Standby), (4, Driving::Standby)]
+    {
         let (_processes, groups) = processes(ranks, driving);
         for count in [0, 1, 1_000, 100_003, 1_500_001] {
             let all: Vec<Values> = (0..ranks).map(|rank| values(rank, count)).collect();
@@ -76,9 +80,10 @@ fn sums_are_right_whoever_drives_the_loop() {
             let others = (ranks * (ranks - 1) / 2) as f32;
             for values in &all {
                 let got = values.lock().unwrap();
-                let wrong = got.iter().enumerate().find(|(index, value)| {
-                    **value != (index % 1_000 * ranks) as f32 + others
-                });
+                let wrong = got
+                    .iter()
+                    .enumerate()
+                    .find(|(index, value)| **value != (index % 1_000 * ranks) as f32 + others);
                 assert_eq!(wrong, None, "{ranks} ranks, {count}");
             }
         }
@@ -109,19 +114,25 @@ fn messages_of_any_length_arrive_in_several_groups() {
 fn a_process_that_has_gone_is_named_and_one_that_is_late_too() {
     let (mut processes, mut groups) = processes(3, Driving::Standby);
     let all: Vec<Values> = (0..3).map(|rank| values(rank, 200_000)).collect();
-    let tickets: Vec<_> = groups.iter().zip(&all).map(|(group, all)| all_reduce(group, all).unwrap()).collect();
+    let tickets: Vec<_> =
+        groups.iter().zip(&all).map(|(group, all)| all_reduce(group, all).unwrap()).collect();
     tickets.iter().for_each(|ticket| succeeds(ticket));
 
-    let late: Vec<_> = groups[..2].iter().zip(&all).map(|(group, all)| all_reduce(group, all).unwrap()).collect();
+    let late: Vec<_> =
+        groups[..2].iter().zip(&all).map(|(group, all)| all_reduce(group, all).unwrap()).collect();
     assert!(!late[0].wait(Duration::from_millis(200)));
     late[0].expire(Instant::now());
     let text = error(&late[0]);
     assert!(text.contains("all_reduce(sum, 200000 x float32)") && text.contains("rank 2"), "{text}");
     assert_eq!(error(&late[1]), text, "the others are told");
-    assert_eq!(all_reduce(&groups[2], &all[2]).map(|ticket| error(&ticket)).unwrap_or_else(|text| text), text);
+    assert_eq!(
+        all_reduce(&groups[2], &all[2]).map(|ticket| error(&ticket)).unwrap_or_else(|text| text),
+        text
+    );
 
     let others = joined(&processes);
-    let waiting: Vec<_> = others[..2].iter().zip(&all).map(|(group, all)| all_reduce(group, all).unwrap()).collect();
+    let waiting: Vec<_> =
+        others[..2].iter().zip(&all).map(|(group, all)| all_reduce(group, all).unwrap()).collect();
     drop((groups.pop(), others.into_iter().nth(2)));
     processes.pop().unwrap().close();
     for ticket in waiting {
