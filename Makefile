@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
+.PHONY: help build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl test-torch
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -177,6 +177,12 @@ AWS ?=
 
 test-nccl: programs ## Functional tests of aws-ofi-nccl (AWS=its source) over NCCL's plug-in; docs/nccl.md. Needs an MPI.
 	$(PYTHON) tests/nccl/run.py $(DEBUG)/deps/libnccl_net_pathweave.so $(if $(AWS),--aws $(AWS))
+
+TORCH = $(or $(CARGO_TARGET_DIR),target)/torch
+
+test-torch: module ## The backend of torch.distributed; docs/torch.md. Fetches torch (half a gigabyte) into target/torch.
+	$(PYTHON) tests/torch/install.py $(TORCH)
+	PYTHONPATH=$(CURDIR)/python:$(TORCH) $(PYTHON) -m pytest --quiet python/tests/torch_backend
 
 # What tests of other languages start or load: the program, what writes samples of reports, the fuzz targets, the Python module.
 # Examples, and with them the features of what tests need, are in it, so that `cargo test` builds nothing of it again.
