@@ -288,10 +288,11 @@ def check_picker(picker: PickerLike, seeds: int = 12) -> None:
         Exception: What the picker itself raises.
     """
 
-def program(started_by: list[str], args: list[str]) -> int:
+def program(started_by: list[str], libraries: str, args: list[str]) -> int:
     """Runs the program with `args`, the first of which is its name, and returns its exit code.
 
     `started_by` are the words that start it again, for processes that it needs beside itself.
+    `libraries` is the folder of the libraries that are packaged with it: libfabric provider, NCCL's plug-in.
     """
 
 @final
