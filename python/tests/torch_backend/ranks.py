@@ -295,7 +295,7 @@ def values_of(dtype, count):
     made = torch.Generator().manual_seed(7)
     if dtype.is_floating_point:
         return [torch.rand(count, generator=made, dtype=torch.float64).add(0.5).to(dtype) for _ in range(RANKS)]
-    return [torch.randint(0, 5, (count,), generator=made).to(dtype) for _ in range(RANKS)]
+    return [torch.randint(0, 4, (count,), generator=made).to(dtype) for _ in range(RANKS)]
 
 
 def same_bits(tensor, what):
