@@ -49,7 +49,9 @@ pub use cable::{Cable, Span};
 pub use crossing::PartTransfer;
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
-pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, PlacedRoutes, SwitchRoutes, TableRoutes};
+pub use forwarding::{
+    Divisor, ForwardingStats, IntervalRoutes, PairRoutes, PlacedRoutes, SwitchRoutes, TableRoutes,
+};
 #[cfg(feature = "hops")]
 pub use hop::Hop;
 pub use memory::FabricBytes;

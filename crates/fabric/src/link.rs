@@ -94,6 +94,27 @@ impl Link {
         Some(header)
     }
 
+    /// Removes the packets that arrive before `end`, in order, each after a call with it.
+    #[inline(always)]
+    pub(crate) fn drain_before(&mut self, end: Time, mut take: impl FnMut(&Header)) {
+        if self.next >= end {
+            return;
+        }
+        let (mut taken, mut next) = (0, Time::MAX);
+        'packets: for slice in self.packets.slices() {
+            for header in slice {
+                if header.arrival() >= end {
+                    next = header.arrival();
+                    break 'packets;
+                }
+                take(header);
+                taken += 1;
+            }
+        }
+        self.packets.remove_first(taken);
+        self.next = next;
+    }
+
     /// Marks all packets on the link as lost, because the cable has failed.
     pub(crate) fn lose_all(&mut self) {
         self.packets.for_each_mut(|header| header.set(LOST));
