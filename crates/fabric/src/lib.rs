@@ -29,6 +29,7 @@ mod observe;
 mod packet;
 mod pages;
 mod pauses;
+mod plain;
 mod port;
 mod ports_and_links;
 mod prefetch;

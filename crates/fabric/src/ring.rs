@@ -84,6 +84,28 @@ impl<T: Copy> Ring<T> {
         element
     }
 
+    /// Returns the first element of a ring that is not empty.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> &T {
+        debug_assert!(!self.is_empty());
+        &self.places[self.place(self.head)]
+    }
+
+    /// Removes the first element of a ring that is not empty. The ring does not start again at slot 0 when it becomes
+    /// empty, until [`Ring::restart`].
+    #[inline(always)]
+    pub(crate) fn drop_first(&mut self) {
+        debug_assert!(!self.is_empty());
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Lets an empty ring start again at slot 0.
+    #[inline(always)]
+    pub(crate) fn restart(&mut self) {
+        debug_assert!(self.is_empty());
+        (self.head, self.tail) = (0, 0);
+    }
+
     /// Returns the elements in order, as two slices.
     #[inline(always)]
     pub(crate) fn slices(&self) -> [&[T]; 2] {

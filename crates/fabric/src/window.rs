@@ -172,7 +172,7 @@ impl<const C: usize> Window<C> {
 
     /// Iterates over the arrivals by egress port and time.
     pub(crate) fn in_order(&self) -> InOrder<'_> {
-        InOrder { arrivals: &self.arrivals, order: self.order.iter() }
+        InOrder { arrivals: &self.arrivals, order: &self.order }
     }
 }
 
@@ -195,18 +195,17 @@ fn sort_few(keys: &mut [u64]) {
 /// Remaining arrivals of a window.
 pub(crate) struct InOrder<'a> {
     arrivals: &'a [Header],
-    order: std::slice::Iter<'a, u64>,
+    order: &'a [u64],
 }
 
 impl<'a> InOrder<'a> {
-    /// Returns the next arrival, if it is for this egress port.
+    /// Removes the next arrivals, as long as they are for this egress port.
     #[inline(always)]
-    pub(crate) fn next_at(&mut self, egress: u64) -> Option<&'a Header> {
-        let key = *self.order.as_slice().first()?;
-        if key >> EGRESS_SHIFT != egress {
-            return None;
-        }
-        self.order.next();
-        self.arrivals.get((key & INDEX) as usize)
+    pub(crate) fn take_at(&mut self, egress: u64) -> impl ExactSizeIterator<Item = &'a Header> + use<'a> {
+        let count = self.order.iter().position(|key| key >> EGRESS_SHIFT != egress);
+        let (keys, rest) = self.order.split_at(count.unwrap_or(self.order.len()));
+        self.order = rest;
+        let arrivals = self.arrivals;
+        keys.iter().map(move |key| &arrivals[(key & INDEX) as usize])
     }
 }
