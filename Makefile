@@ -30,13 +30,17 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help count build demo module profile dist release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl
+.PHONY: help count build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl test-torch
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-build: ## Build the program.
-	$(CARGO) build --locked --release -p pathweave-cli
+# Libraries for other programs are found beside the program, under names that Cargo does not give.
+RELEASE = $(or $(CARGO_TARGET_DIR),target)/release
+build: ## Build the program, and beside it the libfabric provider and NCCL's plug-in.
+	$(CARGO) build --locked --release -p pathweave-cli -p pathweave-ofi -p pathweave-nccl
+	ln -f $(RELEASE)/libpathweave_fi.so $(RELEASE)/libpathweave-fi.so
+	ln -f $(RELEASE)/libnccl_net_pathweave.so $(RELEASE)/libnccl-net-pathweave.so
 
 # The profile of what is handed out or measured: a per cent or a few faster than `release`, for a longer build; a few more where
 # `make profile` has counted what the programs do most.
@@ -71,10 +75,14 @@ demo: ## Six transports, each on the traffic it was made for; ends with five sen
 	$(CARGO) build --locked --release -p pathweave-cli $(DEMO_FEATURES)
 	$(CARGO) run --locked --release --quiet -p pathweave-cli $(DEMO_FEATURES) -- demo
 
-dist: provider ## A tarball and a Debian package, into target/dist: program, manual pages, completions, provider.
+dist: ## A tarball and a Debian package, into target/dist: program, manual pages, completions, provider, NCCL's plug-in.
+	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-ofi -p pathweave-nccl
 	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-cli
 	mkdir -p target/dist
 	.ci/dist target/dist $(TUNED)
+
+package: ## Package the crates that are of use by themselves, as a registry takes them, and compile each package.
+	.ci/package
 
 release: ## Make the release VERSION: changelog, version numbers, a commit, tests, packages, a local tag; docs/releasing.md.
 	.ci/release prepare '$(VERSION)'
@@ -84,6 +92,7 @@ release: ## Make the release VERSION: changelog, version numbers, a commit, test
 	$(MAKE) profile
 	$(MAKE) dist
 	$(MAKE) wheel
+	$(MAKE) test-dist test-wheel
 	.ci/release ready '$(VERSION)'
 	git tag --annotate --message 'pathweave $(VERSION)' 'v$(VERSION)'
 
@@ -127,7 +136,16 @@ python: $(VENV)/tools ## The Python package, into .venv.
 
 # For any CPython from 3.11 on: the module uses the stable interface only.
 wheel: $(VENV)/tools ## The Python package with the program, as a wheel in target/wheels.
-	$(BY_PROFILE) $(IN_VENV) maturin build --quiet --profile tuned --strip --locked --out target/wheels
+	$(BY_PROFILE) $(IN_VENV) python python/tools/pathweave_build.py --profile tuned --out target/wheels
+
+test-dist: ## The packages of `make dist`, installed in a bare Debian.
+	.ci/installed target/dist
+
+# The last one that was made.
+WHEEL = $$(ls -t target/wheels/pathweave-*.whl | head -1)
+test-wheel: $(VENV)/tools ## The wheel of `make wheel`: its files; the tutorial with each Python and in a bare Debian; packaging/ there.
+	$(VENV)/bin/python .ci/wheel $(WHEEL)
+	$(VENV)/bin/python .ci/container $(WHEEL)
 
 test-python: module ## Tests of the Python package.
 	PATHWEAVE_PROGRAM=$(DEBUG)/pathweave $(FROM_SOURCE) $(VENV)/bin/pytest --quiet
@@ -162,6 +180,12 @@ AWS ?=
 
 test-nccl: programs ## Functional tests of aws-ofi-nccl (AWS=its source) over NCCL's plug-in; docs/nccl.md. Needs an MPI.
 	$(PYTHON) tests/nccl/run.py $(DEBUG)/deps/libnccl_net_pathweave.so $(if $(AWS),--aws $(AWS))
+
+TORCH = $(or $(CARGO_TARGET_DIR),target)/torch
+
+test-torch: module ## The backend of torch.distributed; docs/torch.md. Fetches torch (half a gigabyte) into target/torch.
+	$(PYTHON) tests/torch/install.py $(TORCH)
+	PYTHONPATH=$(CURDIR)/python:$(TORCH) $(PYTHON) -m pytest --quiet python/tests/torch_backend
 
 # What tests of other languages start or load: the program, what writes samples of reports, the fuzz targets, the Python module.
 # Examples, and with them the features of what tests need, are in it, so that `cargo test` builds nothing of it again.
@@ -252,4 +276,4 @@ hardware-test: ## All tests of the circuits: lints, ten million random operation
 
 clean: ## Remove what was built.
 	$(CARGO) clean
-	rm -rf web/node_modules fuzz/target fuzz/corpus fuzz/artifacts results $(VENV)
+	rm -rf python/pathweave/lib web/node_modules fuzz/target fuzz/corpus fuzz/artifacts results $(VENV)

@@ -10,6 +10,7 @@ import argparse
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from . import _pathweave
 
@@ -31,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Python's handler would run only after the program ends. Where the caller ignores Ctrl-C it stays ignored.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return _pathweave.program([sys.executable, "-P", "-m", "pathweave"], ["pathweave", *words])
+    again = [sys.executable, "-P", "-m", "pathweave"]
+    return _pathweave.program(again, str(Path(__file__).parent / "lib"), ["pathweave", *words])
 
 
 def _sweep(arguments: Sequence[str]) -> int:

@@ -288,10 +288,11 @@ def check_picker(picker: PickerLike, seeds: int = 12) -> None:
         Exception: What the picker itself raises.
     """
 
-def program(started_by: list[str], args: list[str]) -> int:
+def program(started_by: list[str], libraries: str, args: list[str]) -> int:
     """Runs the program with `args`, the first of which is its name, and returns its exit code.
 
     `started_by` are the words that start it again, for processes that it needs beside itself.
+    `libraries` is the folder of the libraries that are packaged with it: libfabric provider, NCCL's plug-in.
     """
 
 @final
@@ -372,3 +373,64 @@ def presets() -> list[dict[str, Any]]:
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files."""
+
+class CollectiveTicket:
+    """Operation that has been started."""
+
+    def is_done(self) -> bool: ...
+    def error(self) -> str | None:
+        """Reason of the failure, if it has failed."""
+
+    def source(self) -> int | None:
+        """Rank that a message came from."""
+
+    def wait(self, seconds: float) -> None:
+        """Waits for the end. If there is none within so many seconds of this call, the operation fails."""
+
+    def wait_in_time(self, seconds: float) -> None:
+        """Waits for the end. If there is none within so many seconds of the start, the operation fails."""
+
+class CollectiveGroup:
+    """Group of processes. Memory is given by address and bytes; `keep` keeps it alive."""
+
+    def begun(self) -> int: ...
+    def abort(self, reason: str) -> None: ...
+    def all_reduce(self, op: str, dtype: str, tensor: tuple[int, int], keep: Any) -> CollectiveTicket: ...
+    def reduce(self, op: str, dtype: str, root: int, tensor: tuple[int, int], keep: Any) -> CollectiveTicket: ...
+    def reduce_scatter(
+        self, op: str, dtype: str, blocks: list[tuple[int, int]], to: tuple[int, int], keep: Any
+    ) -> CollectiveTicket: ...
+    def broadcast(self, dtype: str, root: int, tensor: tuple[int, int], keep: Any) -> CollectiveTicket: ...
+    def all_gather(
+        self, dtype: str, own: tuple[int, int], all: list[tuple[int, int]], keep: Any
+    ) -> CollectiveTicket: ...
+    def all_to_all(
+        self, dtype: str, to: list[tuple[int, int]], from_: list[tuple[int, int]], keep: Any
+    ) -> CollectiveTicket: ...
+    def gather(
+        self, dtype: str, root: int, own: tuple[int, int], all: list[tuple[int, int]], keep: Any
+    ) -> CollectiveTicket: ...
+    def scatter(
+        self, dtype: str, root: int, own: tuple[int, int], all: list[tuple[int, int]], keep: Any
+    ) -> CollectiveTicket: ...
+    def barrier(self) -> CollectiveTicket: ...
+    def send(self, dtype: str, to: int, tag: int, tensor: tuple[int, int], keep: Any) -> CollectiveTicket: ...
+    def receive(
+        self, dtype: str, source: int | None, tag: int, tensor: tuple[int, int], keep: Any
+    ) -> CollectiveTicket: ...
+
+class CollectiveProcess:
+    """Device of this process, which carries the collectives of all groups."""
+
+    def __new__(cls) -> CollectiveProcess: ...
+    def record(self) -> str: ...
+    def join(self, rank: int, records: list[str]) -> CollectiveGroup: ...
+    def close(self) -> None: ...
+
+class CollectiveQueue:
+    """Numbers of tickets in the order in which they end."""
+
+    def __new__(cls) -> CollectiveQueue: ...
+    def add(self, ticket: CollectiveTicket, number: int) -> None: ...
+    def put(self, number: int) -> None: ...
+    def next(self, seconds: float) -> int | None: ...

@@ -47,6 +47,16 @@ def test_it_runs_scenarios_and_says_how_it_ended(command: list[str], tmp_path: P
     assert unknown.returncode == 2 and "'run'" in unknown.stderr
 
 
+@pytest.mark.parametrize(("command", "folder"), [("ofi", "lib/libfabric"), ("nccl", "lib")])
+def test_libraries_are_looked_for_in_the_package_first(command: str, folder: str, tmp_path: Path) -> None:
+    place = Path(pw.__file__).parent / folder
+    done = call(COMMANDS[0], command, "env", folder=tmp_path)
+    if any(place.glob("*.so")):
+        assert done.returncode == 0 and f"'{place}" in done.stdout
+    else:
+        assert f" in {place}, {Path(sys.executable).resolve().parent}" in done.stderr or done.returncode == 0
+
+
 def test_ctrl_c_writes_what_is_there(tmp_path: Path) -> None:
     (tmp_path / "long.toml").write_text(SMALL.replace("64KB", "4GB"))
     command = [*COMMANDS[0], "run", "long.toml", "--out", "r"]

@@ -36,6 +36,8 @@ mod traces;
 mod view;
 
 use std::ffi::OsString;
+#[cfg(feature = "datapath")]
+use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser};
 use pathweave_heap as _;
@@ -84,12 +86,17 @@ fn several_runs(command: &Command) -> Option<&'static str> {
 
 /// Runs the program like [`main`] in a process of another program, such as an interpreter that loads this library.
 /// `started_by` holds the words, without arguments, that start this program again. A lab needs further processes of
-/// it.
+/// it. `libraries` is the folder of the libraries that are packaged with it, for other programs.
 ///
 /// The caller sets up signals as a program expects them (`SIGINT` ends it, `SIGPIPE` is ignored).
 #[cfg(feature = "datapath")]
-pub fn main_within(started_by: Vec<OsString>, args: impl IntoIterator<Item = OsString>) -> u8 {
+pub fn main_within(
+    started_by: Vec<OsString>,
+    libraries: PathBuf,
+    args: impl IntoIterator<Item = OsString>,
+) -> u8 {
     self_command::started_by(started_by);
+    self_command::libraries_are_in(libraries);
     main(args)
 }
 

@@ -2,6 +2,8 @@
 //! built on this module: scenarios, runs, and records as Arrow streams.
 
 mod catalogue;
+#[cfg(target_os = "linux")]
+mod collective;
 mod contract;
 mod control;
 mod error;
@@ -21,6 +23,9 @@ use pyo3::prelude::*;
 mod _pathweave {
     #[pymodule_export]
     use crate::catalogue::{presets, schema, schemes, topologies, workloads};
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use crate::collective::{CollectiveGroup, CollectiveProcess, CollectiveQueue, CollectiveTicket};
     #[pymodule_export]
     use crate::contract::{check_control, check_picker};
     #[pymodule_export]

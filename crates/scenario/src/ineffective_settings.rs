@@ -7,13 +7,14 @@ use pathweave_fabric::config::{SwitchConfig, Thresholds};
 use pathweave_policy::cc::CcConfig;
 use pathweave_policy::fluid::ControlModel;
 use pathweave_policy::{PolicyConfig, Scheme, Service, SplitConfig};
-use pathweave_sim::nic::SideRoute;
+use pathweave_sim::nic::{NicConfig, SideRoute};
 use pathweave_sim::{place_of, switch_classes};
 use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::{Bytes, Rate};
 use pathweave_workload::{MessageConnections, MessageGraph};
 use serde::Serialize;
 
+use crate::ineffective_scheme::ineffective;
 use crate::model::{Calibrate, Fidelity, NetworkConfig, Scenario};
 use crate::text::value_of;
 
@@ -34,9 +35,14 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
     }
     let datagrams = schemes.iter().any(|(_, named)| matches!(named.scheme.service, Service::Datagram(_)));
     notes.of_side_channel(network, datagrams);
+    notes.of_nic(network, datagrams);
     let has_edges = topology.sites().is_some_and(|sites| !sites.external().is_empty());
     for (path, named) in &schemes {
         notes.of_scheme(&path.to_string(), &named.scheme);
+        let sources_choose = !matches!(scenario.routing, RoutingConfig::Ecmp);
+        for (field, why) in ineffective(&named.scheme, sources_choose) {
+            notes.add(&path.to_string(), &[field], why);
+        }
         notes.of_trimming(&path.to_string(), &named.scheme, &scenario.switch, topology);
         if has_edges
             && scenario.switch.external.nsf.is_none()
@@ -64,6 +70,23 @@ impl Notes {
         } else if network.side_channel.via == SideRoute::Fabric && changed.contains(&"rate") {
             let why = "via is \"fabric\": links and window limit the channel";
             self.add("network.side_channel", &["rate"], why);
+        }
+    }
+
+    /// Reports settings of NICs that only datagrams use, and a cost that a reorder buffer saves.
+    fn of_nic(&mut self, network: &NetworkConfig, datagrams: bool) {
+        let Some(nic) = &network.nic else { return };
+        let changed = changed(nic, &NicConfig::default());
+        let changed = refs(&changed);
+        if !datagrams {
+            let of_datagrams: Vec<&str> = ["packet_cost", "reorder_buffer", "reorder_cost"]
+                .into_iter()
+                .filter(|field| changed.contains(field))
+                .collect();
+            self.add("network.nic", &of_datagrams, "no scheme in use sends datagrams");
+        } else if nic.reorder_buffer > Bytes::ZERO && changed.contains(&"reorder_cost") {
+            let why = "the NIC restores the order, because reorder_buffer is above 0B";
+            self.add("network.nic", &["reorder_cost"], why);
         }
     }
 
@@ -131,6 +154,24 @@ impl Notes {
             self.add("switch.trim", &refs(&without(&changed, "enabled")), "switch.trim.enabled is false");
         }
         self.of_tables(switch, topology);
+        let none_pauses = !any_switch(topology, switch, |config| config.pfc.enabled);
+        if none_pauses && topology.sites().is_some_and(pathweave_topo::Sites::wan_pfc) {
+            self.add("topology", &["wan_pfc"], "no switch pauses: switch.pfc.enabled is false");
+        }
+        if switch.weights != usual.weights && scenario.workload.iter().all(|workload| workload.class == 1) {
+            self.add("switch", &["weights"], "no workload has a class above 1");
+        }
+        let fixed = "thresholds are \"fixed\" at every switch";
+        if switch.ecn.reference_rate != usual.ecn.reference_rate
+            && !any_switch(topology, switch, |config| config.ecn.thresholds == Thresholds::ByRate)
+        {
+            self.add("switch.ecn", &["reference_rate"], fixed);
+        }
+        if switch.trim.reference_rate != usual.trim.reference_rate
+            && !any_switch(topology, switch, |config| config.trim.thresholds == Thresholds::ByRate)
+        {
+            self.add("switch.trim", &["reference_rate"], fixed);
+        }
         if topology.sites().is_none_or(|sites| sites.external().is_empty()) {
             let changed = changed(&switch.external, &usual.external);
             self.add("switch.external", &refs(&changed), "the topology has no external switches");
@@ -231,6 +272,13 @@ fn marks_nothing(switch: &SwitchConfig, topology: &Topology) -> bool {
         };
         kmin >= at(switch.trim.queue, switch.trim.reference_rate, link.rate)
     })
+}
+
+/// Returns true if a switch has such settings, or its settings are refused.
+fn any_switch(topology: &Topology, switch: &SwitchConfig, is_such: impl Fn(&SwitchConfig) -> bool) -> bool {
+    let all = (0u32..).zip(topology.switches());
+    switch_classes(topology, switch)
+        .map_or(true, |classes| all.into_iter().any(|(index, _)| is_such(classes.of(index))))
 }
 
 /// Returns the fields of a table that differ from those of another table.
@@ -335,6 +383,48 @@ mod tests {
         assert_eq!(notes("rps", &["run.fidelity=flow", "run.calibrate=prefix"]), [""; 0]);
         assert_eq!(notes("conga", &["switch.forwarding.conga.gap=9us"]), [""; 0]);
         assert_eq!(notes("rps", &["routing=source", "network.source_route=hops"]), [""; 0]);
+    }
+
+    #[test]
+    fn settings_of_nics_without_datagrams_are_reported() {
+        let set = |fields: &str| format!("network.nic={{{fields}}}");
+        let all = set("packet_cost=\"9ns\", reorder_buffer=\"64KB\", reorder_cost=\"9ns\", qp_fits=9");
+        let why = "no scheme in use sends datagrams";
+        let of = |field: &str| format!("network.nic.{field} has no effect: {why}");
+        assert_eq!(notes("rps", &[&all]), [of("packet_cost"), of("reorder_buffer"), of("reorder_cost")]);
+        assert_eq!(
+            notes("erd", &[&all]),
+            [
+                "network.nic.reorder_cost has no effect: the NIC restores the order, because reorder_buffer is above 0B"
+            ]
+        );
+        assert_eq!(notes("erd", &[&set("reorder_cost=\"9ns\"")]), [""; 0]);
+    }
+
+    #[test]
+    fn reference_rates_and_weights_without_effect_are_reported() {
+        let rate = "switch.ecn.reference_rate=25Gbps";
+        assert_eq!(notes("rps", &[rate]), [""; 0]);
+        assert_eq!(
+            notes("rps", &[rate, "switch.ecn.thresholds=fixed"]),
+            ["switch.ecn.reference_rate has no effect: thresholds are \"fixed\" at every switch"]
+        );
+        assert_eq!(
+            notes("rps", &["switch.weights=[1,3]"]),
+            ["switch.weights has no effect: no workload has a class above 1"]
+        );
+        assert_eq!(notes("rps", &["switch.weights=[1,3]", "workload[0].class=2"]), [""; 0]);
+        let by_table = "switch.for=[{match=\"leaf*\", ecn={thresholds=\"by-rate\"}}]";
+        assert_eq!(notes("rps", &[rate, "switch.ecn.thresholds=fixed", by_table]), [""; 0]);
+    }
+
+    #[test]
+    fn pauses_across_a_wan_need_switches_that_pause() {
+        let sites = "{ preset = \"reflex-32\", wan_pfc = true }";
+        assert_eq!(
+            notes_on(sites, "rps", &["switch.pfc.enabled=false"]),
+            ["topology.wan_pfc has no effect: no switch pauses: switch.pfc.enabled is false"]
+        );
     }
 
     /// Default thresholds at 100 Gb/s: packets are trimmed at 178,450 B and marked at 400 KB. Both scale with the

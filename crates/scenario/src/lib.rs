@@ -11,6 +11,7 @@ pub mod convert;
 mod estimate;
 mod expand;
 mod fold;
+mod ineffective_scheme;
 mod ineffective_settings;
 mod inspect;
 mod latency;
@@ -19,6 +20,7 @@ mod memory;
 mod model;
 mod named;
 pub mod nccl;
+mod outlook;
 mod outside_check;
 mod pools;
 mod prepare;
@@ -42,8 +44,9 @@ pub use model::{
     PoolPlacement, RetransmissionConfig, RunConfig, Scenario, Verb, WorkloadEntry,
 };
 pub use pathweave_sim::payload_share;
-pub use pathweave_topo::read_text_file;
+pub use pathweave_topo::{Topology, read_text_file};
 pub use pathweave_units as units;
+pub use pathweave_workload::{Degrees, TrainingMemory, TrainingOutlook};
 pub use prepare::Prepared;
 pub use run::run;
 pub use schema::schema;

@@ -189,7 +189,7 @@ impl Loaded {
     }
 
     /// Returns the hosts of each pool as the environment of its workloads, and notes on hosts that were chosen.
-    fn pools(
+    pub(crate) fn pools(
         &self,
         topology: &Topology,
         env: &WorkloadEnv,
@@ -424,7 +424,7 @@ fn paths_error(why: &TopoError) -> Diagnostic {
     }
 }
 
-fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &WorkloadError) -> Diagnostic {
+pub(crate) fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &WorkloadError) -> Diagnostic {
     match why {
         WorkloadError::Field { field, value, allowed, .. } => {
             let path = field.split('.').fold(path.clone(), |path, name| path.key(name));

@@ -102,7 +102,8 @@ mod tests {
         let shape = crate::text::shape::SchemaCheck::from_schema(schema());
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
         let mut count = 0;
-        for entry in std::fs::read_dir(folder).unwrap() {
+        let entries = |folder: &std::path::Path| std::fs::read_dir(folder).unwrap();
+        for entry in entries(&folder).chain(entries(&folder.join("settings"))) {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "toml") {
                 let (tree, _) = crate::text::read_document(&path).unwrap();
@@ -110,7 +111,7 @@ mod tests {
                 count += 1;
             }
         }
-        assert!(count >= 10, "only {count} scenarios found");
+        assert!(count >= 30, "only {count} scenarios found");
     }
 
     /// Every reference resolves, although the shorthands rearrange definitions.

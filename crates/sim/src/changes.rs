@@ -172,6 +172,7 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                     .map(|(at_src, at_dst)| if at_from { at_src } else { at_dst })
                     .filter(|qp| shard.hosts[from.index()].endpoint.is_busy(*qp).is_some())
                     .collect();
+                let qps: Vec<QpNum> = qps.into_iter().chain(shard.side_on_fabric(from, to)).collect();
                 if qps.is_empty() || !concerns(&shard.network, (from, to)) {
                     continue;
                 }

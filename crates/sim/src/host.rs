@@ -251,6 +251,14 @@ impl Host {
         }
     }
 
+    /// Tells connections by which NIC ports, a bit set, a peer is reached, if there are several. The empty set means that
+    /// there is no route.
+    pub(crate) fn note_leading_ports(&mut self, now: Time, to: HostId, ports: u64) {
+        if self.nic.ports > 1 && ports != 0 {
+            self.endpoint.change_ports(now, PortChange::Leads { to, ports });
+        }
+    }
+
     /// Handles a change of the host's ports or of their reachability. [`Host::transmit`] must follow.
     pub(crate) fn on_ports(&mut self, now: Time, change: PortChange) {
         self.endpoint.change_ports(now, change);

@@ -64,6 +64,7 @@ impl<const C: usize> Shard<'_, C> {
         let base = QpConfig::new(peer, policy.build(&env, &mut rng), &views);
         let config = queue_pair_config(spec, &scheme, (opening, &env, self.network.plan.when_full), base);
         let (qp, remote) = (self.side_queue_pair(peer), self.side_queue_pair(own));
+        self.hosts[own.index()].note_leading_ports(now, peer, leading);
         let endpoint = &mut self.hosts[own.index()].endpoint;
         endpoint.create_qp_as(now, qp, config);
         endpoint.connect(qp, remote).expect("just made");
@@ -72,6 +73,13 @@ impl<const C: usize> Shard<'_, C> {
     /// Returns the queue pair of the channel to a host.
     fn side_queue_pair(&self, peer: HostId) -> QpNum {
         QpNum(self.traffic.first_side + peer.0)
+    }
+
+    /// Returns the queue pair of the host's channel to another one, if the channel is open and on the fabric.
+    pub(crate) fn side_on_fabric(&mut self, own: HostId, peer: HostId) -> Option<QpNum> {
+        let is_open = self.spec.network.side_channel.via == SideRoute::Fabric
+            && self.hosts[own.index()].model().is_some_and(|model| model.channels.contains_key(&peer));
+        is_open.then(|| self.side_queue_pair(peer))
     }
 
     pub(crate) fn send_side(&mut self, now: Time, from: HostId, to: HostId, message: SideMessage) {

@@ -7,7 +7,7 @@ use pathweave_execution::{
 use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_records::FlowRecord;
 use pathweave_topo::rate_of_ports;
-use pathweave_transport::{Buffer, Op, PortChange, QpConfig, Status, WorkRequest};
+use pathweave_transport::{Buffer, Op, QpConfig, Status, WorkRequest};
 use pathweave_units::{Duration, HostId, QpNum, Time};
 
 use crate::agenda::{Item, Opening, Rank};
@@ -275,10 +275,7 @@ impl<const C: usize> Shard<'_, C> {
         let policy = self.policy(conn, opening);
         // Total rate of the receiver's own ports, of which it grants a share.
         let line = rate_of_ports(&spec.topology, own, leading);
-        if self.hosts[own.index()].nic.ports().len() > 1 && leading != 0 {
-            let change = PortChange::Leads { to: peer, ports: leading };
-            self.hosts[own.index()].endpoint.change_ports(now, change);
-        }
+        self.hosts[own.index()].note_leading_ports(now, peer, leading);
         for index in 0..scheme.queue_pairs {
             let (at_src, at_dst) = self.queue_pair(conn, index);
             let (qp, remote) = if is_sender { (at_src, at_dst) } else { (at_dst, at_src) };

@@ -1,4 +1,6 @@
-//! Sans-I/O RDMA endpoint: queue pairs, messages, placement, acknowledgements, loss recovery.
+#![doc = include_str!("../README.md")]
+//!
+//! # Interface
 //!
 //! [`Transport`] is the interface through which simulator and datapath drive it; its documentation has the order of
 //! calls and an example. [`Endpoint`] implements queue pairs, [`rd`] datagrams. Neither knows a clock, a socket or a

@@ -1,5 +1,6 @@
 //! Configuration of a workload in a scenario, and its conversion to a graph.
 
+use pathweave_topo::Topology;
 use pathweave_units::Duration;
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +12,7 @@ use crate::kinds::Traffic;
 use crate::sink::WorkloadBuilder;
 pub use crate::sink::between_name;
 use crate::stragglers::Stragglers;
+use crate::training_outlook::TrainingOutlook;
 
 /// One workload of a scenario. Several workloads may run together, each with its own scheme.
 ///
@@ -100,6 +102,21 @@ impl WorkloadConfig {
         }
         self.traffic.generate(&mut sink)?;
         sink.check_stragglers()
+    }
+    /// Checks a transformer as [`WorkloadConfig::generate`] does, and returns the facts that are known without its
+    /// messages. Returns `None` for other traffic.
+    pub fn outlook(
+        &self,
+        env: &WorkloadEnv,
+        topology: &Topology,
+    ) -> Result<Option<TrainingOutlook>, WorkloadError> {
+        let Traffic::Transformer(job) = &self.traffic else { return Ok(None) };
+        let mut builder = GraphBuilder::new(env.hosts);
+        let mut sink = WorkloadBuilder::new(env, &mut builder, self.group_name(), None, None, self.start)?;
+        let outlook = job.outlook(&mut sink, topology)?;
+        // Stragglers may be faster than the nominal speed.
+        let bound = outlook.bound.filter(|_| self.stragglers.is_none());
+        Ok(Some(TrainingOutlook { bound, ..outlook }))
     }
 }
 

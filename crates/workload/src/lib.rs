@@ -51,6 +51,7 @@ mod stragglers;
 mod testing;
 mod to_chakra;
 mod training_memory;
+mod training_outlook;
 
 pub use algorithm::Algorithm;
 pub use architecture::{Architecture, Attention, Embeddings, Experts, Window, parse_config_json, published};
@@ -90,3 +91,4 @@ pub use registry::{FieldInfo, WorkloadInfo, workloads};
 pub use stragglers::{Jitter, Slow, Stragglers};
 pub use to_chakra::{ChakraTrace, to_chakra};
 pub use training_memory::TrainingMemory;
+pub use training_outlook::{Degrees, TrainingOutlook};

@@ -73,6 +73,8 @@ pub(crate) struct WorkloadBuilder<'a> {
     nth: u64,
     /// Number of collectives so far.
     collectives: u32,
+    /// Kinds of collectives so far, each with an algorithm.
+    algorithms_used: Vec<(String, &'static str)>,
     /// Work of the next jobs of a series, if they are iterations of training.
     training: Option<TrainingWork>,
     /// Durations of computations by host, if hosts differ.
@@ -108,6 +110,7 @@ impl<'a> WorkloadBuilder<'a> {
             start,
             nth,
             collectives: 0,
+            algorithms_used: Vec::new(),
             training: None,
             pace: None,
             connections,
@@ -236,8 +239,15 @@ impl<'a> WorkloadBuilder<'a> {
         let Steps { kind, ranks, algorithm, measure, parallelism } = steps;
         let number = self.collectives;
         self.collectives += 1;
+        if !self.uses_algorithm(|of, by| of == kind && by == algorithm) {
+            self.algorithms_used.push((kind.to_owned(), algorithm));
+        }
         let collective = Some(CollectiveLabel { number, ranks: ranks as u32, algorithm, measure });
         self.builder.label(Some(Label { parallelism, collective, ..label(kind, Some(part.to_string())) }));
+    }
+    /// Returns true if any collective so far has such a kind and algorithm, by their names.
+    pub(crate) fn uses_algorithm(&self, is_such: impl Fn(&str, &str) -> bool) -> bool {
+        self.algorithms_used.iter().any(|(kind, algorithm)| is_such(kind, algorithm))
     }
     /// Sets the name of `task` in error messages.
     pub(crate) fn name_task(&mut self, task: Draft, name: &str) {
@@ -310,6 +320,10 @@ impl<'a> WorkloadBuilder<'a> {
     /// Adds a note for the user that is not an error.
     pub(crate) fn note(&mut self, text: impl Display) {
         self.builder.note(format!("workload \"{}\": {text}", self.name));
+    }
+    /// Adds a note that a field has no effect, and why.
+    pub(crate) fn note_ineffective(&mut self, field: &str, why: &str) {
+        self.note(format_args!("`{field}` has no effect: {why}"));
     }
     /// Returns an error if the graph would have too many tasks, before they are made.
     pub(crate) fn check_count(&self, expected: f64) -> Result<(), WorkloadError> {

@@ -19,6 +19,13 @@ pub(crate) fn error_of(hosts: u32, traffic: Traffic) -> String {
     build(&[WorkloadConfig::new(traffic)], &env).unwrap_err().to_string()
 }
 
+/// Returns the notes of a workload, without its name.
+pub(crate) fn notes_of(hosts: u32, traffic: Traffic) -> Vec<String> {
+    let env = WorkloadEnv::new(hosts, Rate::from_gbps(100));
+    let notes = build(&[WorkloadConfig::new(traffic)], &env).unwrap().notes;
+    notes.iter().map(|note| note.split_once(": ").expect("a name").1.to_owned()).collect()
+}
+
 /// Makes a flow of an inline list.
 pub(crate) fn flow_at(src: u64, dst: u64, size: u64, start_us: u64) -> FlowSpec {
     FlowSpec {

@@ -1,11 +1,11 @@
-//! `pathweave plan`: comparison of fabrics, rates and schemes for a workload, with their costs.
+//! `pathweave plan`: comparison of fabrics, rates, parallelism and schemes for a workload, with their costs.
 
 use clap::Args;
 use std::path::PathBuf;
 
 use pathweave_study::sweep::{Choices, ClusterPlan};
 
-use super::sweep::{ExecutionOptions, execute_plan, failure};
+use super::sweep::{ExecutionOptions, execute_search, failure};
 use crate::failure::{Failure, Outcome};
 use crate::terminal;
 
@@ -24,7 +24,8 @@ pub(crate) fn plan(args: &PlanArgs) -> Result<Outcome, Failure> {
     let cluster = ClusterPlan::read(&args.cluster).map_err(failure)?;
     let folder = || super::default_folder(&format!("{}-plan", cluster.plan.name));
     let path = args.out.clone().unwrap_or_else(folder);
-    let Some(made) = execute_plan(&args.making, &cluster.plan, &path)? else { return Ok(Outcome::Done) };
+    let made = execute_search(&args.making, &cluster.plan, &path, |outcomes| cluster.next_runs(outcomes))?;
+    let Some(made) = made else { return Ok(Outcome::Done) };
     let choices = Choices::new(&cluster, &made.summary);
     made.dataset.write_choices(&choices).map_err(failure)?;
     if args.making.talk.json {

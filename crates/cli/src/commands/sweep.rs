@@ -9,7 +9,8 @@ use pathweave_records::Summary;
 use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::SimSpec;
 use pathweave_study::sweep::{
-    Dataset, Files, Outcome as RunOutcome, Plan, Run, StoredFiles, SweepError, SweepSummary, encode_files,
+    Dataset, Files, Outcome as RunOutcome, Plan, Run, SearchStep, StoredFiles, SweepError, SweepSummary,
+    encode_files,
 };
 
 use crate::batch::{Batch, Watcher};
@@ -87,11 +88,27 @@ impl ExecutedDataset {
     }
 }
 
+/// Outcomes of runs by index.
+pub(crate) type Outcomes = BTreeMap<usize, RunOutcome>;
+
 /// Executes the runs of a plan that its folder lacks. Returns `None` if they were only to be listed.
 pub(crate) fn execute_plan(
     args: &ExecutionOptions,
     plan: &Plan,
     path: &Path,
+) -> Result<Option<ExecutedDataset>, Failure> {
+    execute_search(args, plan, path, |outcomes| {
+        let missing: Vec<usize> = (0..plan.runs.len()).filter(|run| !outcomes.contains_key(run)).collect();
+        if missing.is_empty() { SearchStep::Done(BTreeMap::new()) } else { SearchStep::Run(missing) }
+    })
+}
+
+/// Executes those runs of a plan that `next` selects, step by step, unless its folder has them.
+pub(crate) fn execute_search(
+    args: &ExecutionOptions,
+    plan: &Plan,
+    path: &Path,
+    next: impl Fn(&Outcomes) -> SearchStep,
 ) -> Result<Option<ExecutedDataset>, Failure> {
     if args.dry_run && !path.exists() {
         list(plan, &BTreeMap::new());
@@ -104,11 +121,27 @@ pub(crate) fn execute_plan(
         return Ok(None);
     }
     tell(args, plan, &dataset, kept.len())?;
-    let mut todo: Vec<usize> = (0..plan.runs.len()).filter(|run| !kept.contains_key(run)).collect();
-    todo.truncate(args.most.map_or(usize::MAX, |most| most as usize));
-
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
-    let outcomes = run_all(args, plan, &dataset, kept, &todo, &interrupt)?;
+    let mut outcomes = kept;
+    let mut room = args.most.map_or(usize::MAX, |most| most as usize);
+    let left_out = loop {
+        match next(&outcomes) {
+            SearchStep::Done(left_out) => break left_out,
+            SearchStep::Run(mut runs) => {
+                runs.truncate(room);
+                if runs.is_empty() || interrupt.requested() {
+                    break BTreeMap::new();
+                }
+                room -= runs.len();
+                outcomes = run_all(args, plan, &dataset, outcomes, &runs, &interrupt)?;
+            }
+        }
+    };
+    for (cell, why) in left_out {
+        for &run in plan.runs_of[cell].iter().flatten() {
+            outcomes.entry(run).or_insert_with(|| RunOutcome::LeftOut(why.clone()));
+        }
+    }
     let summary = SweepSummary::from_outcomes(plan, outcomes);
     dataset.write(plan, &summary).map_err(failure)?;
     if args.prune {
@@ -118,7 +151,7 @@ pub(crate) fn execute_plan(
 }
 
 /// Lists the runs that would be executed.
-fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) {
+fn list(plan: &Plan, kept: &Outcomes) {
     let todo = plan.runs.iter().enumerate().filter(|(run, _)| !kept.contains_key(run));
     let lines: String = todo.map(|(_, run)| format!("{}\n", run.label)).collect();
     let (cells, runs) = (plan.cells.len(), plan.runs.len());
@@ -126,7 +159,7 @@ fn list(plan: &Plan, kept: &BTreeMap<usize, RunOutcome>) {
 }
 
 /// Returns the runs that an earlier call finished.
-fn kept(plan: &Plan, dataset: &Dataset) -> BTreeMap<usize, RunOutcome> {
+fn kept(plan: &Plan, dataset: &Dataset) -> Outcomes {
     let record =
         |(number, run): (usize, &Run)| Some((number, RunOutcome::Finished(dataset.record(plan, &run.key)?)));
     plan.runs.iter().enumerate().filter_map(record).collect()
@@ -152,10 +185,10 @@ fn run_all(
     args: &ExecutionOptions,
     plan: &Plan,
     dataset: &Dataset,
-    mut kept: BTreeMap<usize, RunOutcome>,
+    mut kept: Outcomes,
     todo: &[usize],
     interrupt: &Interrupt,
-) -> Result<BTreeMap<usize, RunOutcome>, Failure> {
+) -> Result<Outcomes, Failure> {
     // The cost of a run is known only after its network is built, which is a large part of the cost of a small run.
     let labels: Vec<String> = todo.iter().map(|&run| plan.runs[run].label.clone()).collect();
     let told = labels.iter().map(|label| (label.clone(), 1.0)).collect();
@@ -218,7 +251,7 @@ fn print_failures(summary: &SweepSummary) {
         terminal::note(&format!("and {} more: see summary.json", lines.len() - SHOWN));
     }
     if summary.partial {
-        let missing = summary.runs - summary.finished_runs - summary.failed_runs;
+        let missing = summary.runs - summary.finished_runs - summary.failed_runs - summary.left_out_runs;
         terminal::note(&format!(
             "PARTIAL: {missing} of {} runs are missing; the same command continues",
             summary.runs

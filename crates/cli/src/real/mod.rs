@@ -3,11 +3,11 @@
 
 mod key;
 mod lab;
+mod libraries;
 pub(crate) mod nccl;
 mod ofi;
 mod perf;
 mod ping;
-mod provider;
 mod testbed;
 
 use clap::Subcommand;

@@ -3,17 +3,15 @@
 // Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
 use super::ofi::env::{key_line, text};
 use super::ofi::shell::Shell;
 use crate::failure::{Failure, Outcome};
-use crate::{self_command, terminal};
-
-/// File that NCCL looks for.
-const LIBRARY: &str = "libnccl-net-pathweave.so";
+use crate::real::libraries::PLUGIN;
+use crate::terminal;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum NcclCommand {
@@ -25,7 +23,7 @@ pub(crate) enum NcclCommand {
 /// there is a key, PATHWEAVE_KEY_FILE. Prints nothing on standard output unless all values are valid.
 #[derive(Args, Debug)]
 pub(crate) struct EnvArgs {
-    /// Folder with libnccl-net-pathweave.so [default: this program's, its ../lib, or /usr/local/lib]
+    /// Folder with libnccl-net-pathweave.so [default: the one installed with this program, or /usr/local/lib]
     #[arg(long, value_name = "DIR")]
     plugin: Option<PathBuf>,
     /// Key of the cluster: a file with 64 hexadecimal digits that only its owner can read [default:
@@ -39,10 +37,7 @@ pub(crate) struct EnvArgs {
 
 pub(crate) fn run(command: &NcclCommand) -> Result<Outcome, Failure> {
     let NcclCommand::Env(args) = command;
-    let folder = match &args.plugin {
-        Some(folder) => given(folder)?,
-        None => installed(&folders()?)?,
-    };
+    let folder = PLUGIN.folder(args.plugin.as_deref())?;
     let variable = std::env::var_os("LD_LIBRARY_PATH").filter(|value| !value.is_empty());
     let set = variable.as_deref().map(text).transpose()?;
     let mut lines = args.shell.export("LD_LIBRARY_PATH", &search_path(text(&folder)?, set)?);
@@ -51,37 +46,6 @@ pub(crate) fn run(command: &NcclCommand) -> Result<Outcome, Failure> {
     lines.push_str(&key_line(args.shell, args.key.as_deref())?);
     terminal::out(&lines);
     Ok(Outcome::Done)
-}
-
-/// Returns the folder that the user names.
-fn given(folder: &Path) -> Result<PathBuf, Failure> {
-    let folder = std::path::absolute(folder).unwrap_or(folder.to_owned());
-    if folder.join(LIBRARY).is_file() {
-        return Ok(folder);
-    }
-    Err(Failure::Input(format!("--plugin {}: there is no {LIBRARY}", folder.display())))
-}
-
-/// Returns the folders in which the plug-in may have been installed.
-fn folders() -> Result<Vec<PathBuf>, Failure> {
-    let program = self_command::file()?;
-    let beside = program.parent().unwrap_or(Path::new("/"));
-    let above = beside.parent().unwrap_or(Path::new("/"));
-    let mut folders = vec![beside.to_owned(), above.join("lib"), "/usr/local/lib".into()];
-    folders.dedup();
-    Ok(folders)
-}
-
-/// Returns the first of the folders that has the plug-in.
-fn installed(folders: &[PathBuf]) -> Result<PathBuf, Failure> {
-    let found = folders.iter().find(|folder| folder.join(LIBRARY).is_file());
-    found.cloned().ok_or_else(|| {
-        let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        Failure::Input(format!(
-            "there is no {LIBRARY} in {}: `make nccl PREFIX=DIR` puts it into DIR/lib, and --plugin names another folder",
-            folders.join(", ")
-        ))
-    })
 }
 
 /// Returns the loader's search path with the folder first, before those that the variable already contains.
@@ -107,18 +71,5 @@ mod tests {
         let with = |set| search_path("/p", set).unwrap();
         assert_eq!([with(None), with(Some("/a:/b")), with(Some("/a:/p"))], ["/p", "/p:/a:/b", "/a:/p"]);
         assert!(search_path("/p:q", None).is_err() && search_path("/p;q", None).is_err());
-    }
-
-    #[test]
-    fn a_missing_library_is_an_error_with_the_folders() {
-        let says = |result: Result<PathBuf, Failure>, said: &[&str]| match result {
-            Err(Failure::Input(error)) => assert!(said.iter().all(|said| error.contains(said)), "{error}"),
-            other => panic!("{other:?}"),
-        };
-        says(
-            installed(&["/nowhere/a".into(), "/nowhere/b".into()]),
-            &["/nowhere/a, /nowhere/b", "make nccl"],
-        );
-        says(given(Path::new("/nowhere")), &["--plugin /nowhere"]);
     }
 }

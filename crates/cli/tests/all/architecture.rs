@@ -17,6 +17,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("secure", &["units", "wire"]),
     // Tag matching, above queue pairs and below libfabric's interface, independent of both.
     ("tagged", &[]),
+    // Collectives of ranks, above queue pairs and below torch's interface, independent of both.
+    ("collective", &[]),
     ("fabric", &["units", "wire"]),
     ("topo", &["units"]),
     ("workload", &["units", "topo"]),
@@ -44,6 +46,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("ofi", &["units", "tagged", "datapath", "shm", "door"]),
     // The network plug-in of NCCL.
     ("nccl", &["datapath", "door"]),
+    // The backend of torch.distributed.
+    ("torch", &["collective", "datapath", "door"]),
     // BPF programs, and queries of network interfaces, independent of their use.
     ("linux", &[]),
     // Backends of the datapath beside the kernel's network stack, and the choice among them.
@@ -87,7 +91,10 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
-    ("python", &["heap", "units", "policy", "scenario", "records", "report", "sim", "study", "cli"]),
+    (
+        "python",
+        &["heap", "units", "policy", "scenario", "records", "report", "sim", "study", "cli", "torch"],
+    ),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     // Feeds any bytes to whatever reads foreign ones.
     (
@@ -122,7 +129,7 @@ const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
 const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
-    "heap", "cli", "datapath", "shm", "linux", "bypass", "door", "ofi", "nccl", "lab", "perf", "python",
+    "heap", "cli", "datapath", "shm", "linux", "bypass", "door", "ofi", "nccl", "torch", "lab", "perf", "python",
     "bench", "cosim",
 ];
 

@@ -2,14 +2,20 @@
 //! in a run where it applies. Then either the outcome changes, the change is refused, or a note states that the field
 //! has no effect and why.
 
-mod fields;
+pub(crate) mod fields;
+mod parts;
+mod record;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use fields::{Field, fields};
 use pathweave_policy::schemes;
-use pathweave_scenario::{Changes, Loaded, Scenario};
+use pathweave_scenario::{Changes, Loaded};
 use pathweave_sim::NoMonitor;
+
+use record::{EffectsRecord, Inert, outcome};
+
+/// Schemes that switches serve with load balancing of their own.
+const BY_SWITCHES: [&str; 6] = ["rps", "conga", "conweave", "drill", "letflow", "wcmp"];
 
 /// Network with queues, marks, drops and losses, a path that goes down and up, messages of several packets that
 /// follow each other, and pauses between them.
@@ -54,48 +60,9 @@ size = "300KB"
 until = "20ms"
 "#;
 
-/// Setting that each field depends on, enabled when the field is changed.
-const WITH: [(&str, &str); 16] = [
-    ("scheme.acks.max_delay", "scheme.acks.every_packets=16"),
-    ("scheme.cnp.interval", "scheme.cnp.kind=on_mark"),
-    ("scheme.policy.cc.window_follows_rate", "scheme.policy.cc.window={bdp=1.0}"),
-    ("scheme.policy.cc.clamp_target", "scheme.policy.cc.rate_timer=5us"),
-    // A rate step every few microseconds; otherwise the run ends before the second one.
-    ("scheme.policy.cc.additive_increase", "scheme.policy.cc.rate_timer=3us"),
-    ("scheme.policy.cc.hyper_increase", "scheme.policy.cc.rate_timer=3us"),
-    ("scheme.policy.cc.increase_scale", "scheme.policy.cc.rate_timer=3us"),
-    ("scheme.policy.cc.fast_recovery_stages", "scheme.policy.cc.rate_timer=3us"),
-    ("switch.ecn.thresholds", "switch.ecn.reference_rate=25Gbps"),
-    // No unmarked packet is delayed by three times the target.
-    ("scheme.policy.cc.fair_increase", "scheme.policy.cc.high_delay=1"),
-    // Queues of four times the target are rare here.
-    ("scheme.policy.cc.collapse_share", "scheme.policy.cc.collapse_delay=1"),
-    ("scheme.policy.nscc.collapse_share", "scheme.policy.nscc.collapse_delay=1"),
-    // Few paths, so that each is used again while a message lasts.
-    ("scheme.policy.planes", "scheme.policy.active_evs=8"),
-    ("scheme.policy.floor_evs", "scheme.paths=8"),
-    // Early marks as in this network keep the window of REPS at its minimum.
-    ("scheme.policy.fair_increase", "switch.ecn.kmax=300KB"),
-    ("scheme.policy.fair_increase", "switch.ecn.kmin=200KB"),
-];
-
-/// Field without an effect in these runs: the scheme or an empty text, the field or a part of its name, and the
-/// reason.
-type Inert = (&'static str, &'static str, &'static str);
-
 /// Inert fields of schemes.
 const INERT_OF_SCHEMES: &[Inert] = &[
-    (
-        "erd",
-        "acks.max_delay",
-        "datagrams are not acknowledged one by one; the other settings of acks are refused",
-    ),
     ("erd", "scheme.ports", "has the one value that it may have"),
-    (
-        "laps-",
-        "acks.max_delay",
-        "parameter of acks.every_packets, which must be 1 with recovery \"path_order\"",
-    ),
     ("erd", "service.delivery", "each pair of hosts has one message at a time"),
     ("erd", "service.retries", "little is sent again"),
     ("erd", "service.rtt", "likewise"),
@@ -144,8 +111,12 @@ const INERT_OF_SCHEMES: &[Inert] = &[
         "profiles differ in losses that acknowledgements tell of, and only timers find losses here",
     ),
     ("mrc", "recovery.retries", "no packet is lost so often in a row"),
-    ("laps", "policy.fabric_threshold", "parameter of window_of, for paths that sources choose"),
-    ("laps", "policy.window_of", "sources do not choose paths"),
+    ("smartt", "recycled.explore_after", "no path is silent for as long as freeze says"),
+    ("uet-", "mixed.silent", "no path has a loss that a timer finds"),
+    ("uet-rccc", "mixed.most", "no path has so many penalties"),
+    ("plb", "plb.congested_share", "the packets of a round are all marked, or none is"),
+    ("plb", "plb.idle_rounds", "something is in flight when a round ends"),
+    ("plb", "plb.suspend_after_timeout", "every value that is tried outlasts the run"),
     ("laps-code-2025", "policy.decrease", "the window alone limits"),
     ("laps", "recovery.rto_slack", "what others took, or rto_min, is longer"),
     ("dlbf", "reordering.high", "less is held"),
@@ -176,87 +147,6 @@ const INERT_OF_THE_RUN: &[Inert] = &[
     ("packet", "run.fold", "\"never\" is what happens, and \"always\" is refused"),
     ("flow", "run.fold", "likewise: no ranks of a training job are there"),
 ];
-
-/// Returns the outcome of a run, or the reason why it was refused.
-fn outcome(text: &str, set: &[String]) -> Result<String, String> {
-    let changes = Changes { set: set.to_vec(), ..Changes::default() };
-    let loaded = Loaded::parse(text, "base.toml", ".", &changes).map_err(|why| why.to_string())?;
-    let prepared = loaded.prepare().map_err(|why| why.to_string())?;
-    let result = pathweave_scenario::run(&prepared.spec, &mut NoMonitor).map_err(|why| why.to_string())?;
-    let fates: Vec<_> = result.flows.iter().map(|flow| (flow.finish_ps, flow.acked_ps)).collect();
-    Ok(format!("{} {fates:?} {} {:?}", result.info.digest_hex(), result.info.label(), prepared.notes))
-}
-
-/// Record of all changes tried.
-#[derive(Default)]
-struct EffectsRecord {
-    /// Fields that can be changed silently: the scheme, the field, and the values tried.
-    silent: Vec<(&'static str, String, Vec<String>)>,
-    /// Entries of [`WITH`] that were applied.
-    with: BTreeSet<(&'static str, &'static str)>,
-}
-
-impl EffectsRecord {
-    /// Changes the fields below `under`, together with the setting that each depends on, if the scenario accepts
-    /// that.
-    fn add(&mut self, name: &'static str, text: &str, under: &str) {
-        let loaded = Loaded::parse(text, "base.toml", ".", &Changes::default()).expect("a good scenario");
-        let schema = schemars::schema_for!(Scenario).to_value();
-        let value = serde_json::to_value(&loaded.scenario).expect("a scenario can be written");
-        let mut known: BTreeMap<Vec<String>, Result<String, String>> = BTreeMap::new();
-        for Field { path, candidates } in fields(&schema, &value, under) {
-            let mut with: Vec<String> = Vec::new();
-            let mut before = known.entry(Vec::new()).or_insert_with(|| outcome(text, &[])).clone();
-            for entry @ (_, set) in WITH.iter().filter(|(field, _)| *field == path) {
-                let more: Vec<String> = with.iter().cloned().chain([(*set).to_owned()]).collect();
-                let after = known.entry(more.clone()).or_insert_with(|| outcome(text, &more)).clone();
-                // A scheme without this setting is tried without it: a refusal would hide that the field has no
-                // effect.
-                if after.is_ok() {
-                    (with, before) = (more, after);
-                    self.with.insert(*entry);
-                }
-            }
-            let before = before.unwrap_or_else(|why| panic!("{name}: {why}"));
-            let mut ignored = Vec::new();
-            let tells = candidates.iter().any(|candidate| {
-                let set: Vec<String> = with.iter().cloned().chain([format!("{path}={candidate}")]).collect();
-                match outcome(text, &set) {
-                    Ok(after) if before != after => true,
-                    Ok(_) => {
-                        ignored.push(candidate.clone());
-                        false
-                    }
-                    Err(_) => false,
-                }
-            });
-            if !tells && !ignored.is_empty() {
-                self.silent.push((name, path, ignored));
-            }
-        }
-    }
-
-    /// Checks that exactly the known inert fields are ignored silently, and that every entry of [`WITH`] was applied.
-    fn check(&self, inert: &[Inert], under: &[&str]) {
-        let is = |(of, part, _): &Inert, name: &str, field: &str| name.contains(of) && field.contains(part);
-        let mut wrong: Vec<String> = Vec::new();
-        for (name, field, ignored) in &self.silent {
-            if !inert.iter().any(|entry| is(entry, name, field)) {
-                wrong.push(format!("{name}: {field} is changed in silence: {ignored:?}"));
-            }
-        }
-        for entry in inert {
-            if !self.silent.iter().any(|(name, field, _)| is(entry, name, field)) {
-                wrong.push(format!("{entry:?} is not inert: it does something, or there is no such field"));
-            }
-        }
-        let mine = |field: &str| under.iter().any(|under| field.starts_with(under));
-        for entry in WITH.iter().filter(|entry| mine(entry.0) && !self.with.contains(entry)) {
-            wrong.push(format!("{entry:?} is taken by no scheme"));
-        }
-        assert!(wrong.is_empty(), "{wrong:#?}");
-    }
-}
 
 /// Returns one scheme for each combination of components; other schemes differ only in values.
 fn kinds_of_schemes() -> Vec<&'static str> {
@@ -296,7 +186,7 @@ fn every_field_of_every_scheme_does_something_or_says_why_not() {
 #[test]
 fn every_field_of_switches_and_network_does_something_or_says_why_not() {
     let mut tried = EffectsRecord::default();
-    for name in ["rps", "conga", "conweave", "drill", "letflow", "wcmp"] {
+    for name in BY_SWITCHES {
         for under in ["switch", "network"] {
             tried.add(name, &format!("scheme = \"{name}\"\n{NETWORK}"), under);
         }
@@ -325,34 +215,49 @@ const INERT_OF_TABLES: &[Inert] = &[
     ("trim", "for[0].egress_alpha", "its field says so: switches that trim use trim.queue"),
     ("trim", "for[0].buffer", "likewise"),
     ("trim", "for[0].asic", "likewise"),
-    ("", "for[0].pfc.enabled", "the other value is refused: both ends of a link must agree"),
     ("trim", "for[0].trim.header_queue", "headers do not wait long"),
 ];
+
+/// Settings of switches that drop, pause and trim: their name, buffer, settings of all switches and of the table.
+const FULL_BUFFERS: [(&str, &str, &str, &str); 3] = [
+    ("drop", "400KB", "pfc = { enabled = false }", "pfc = { enabled = false }"),
+    ("pause", "800KB", "pfc = { enabled = true }", "pfc = { enabled = true }"),
+    (
+        "trim",
+        "400KB",
+        "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"80KB\" }",
+        "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"60KB\" }",
+    ),
+];
+
+/// Returns a scenario with tables for some switches and links.
+fn with_tables((_, buffer, general, table): (&str, &str, &str, &str)) -> String {
+    let network = NETWORK
+        .replace("pfc = { enabled = false }", general)
+        .replace("buffer = \"400KB\"", &format!("buffer = \"{buffer}\""));
+    format!("scheme = \"rps\"\n{network}{TABLES}{table}\n")
+}
 
 #[test]
 fn every_field_of_tables_for_switches_and_links_does_something_or_says_why_not() {
     let mut tried = EffectsRecord::default();
-    // Name, buffer, settings of all switches, settings of the table.
-    for (name, buffer, general, table) in [
-        ("drop", "400KB", "pfc = { enabled = false }", "pfc = { enabled = false }"),
-        ("pause", "800KB", "pfc = { enabled = true }", "pfc = { enabled = true }"),
-        (
-            "trim",
-            "400KB",
-            "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"80KB\" }",
-            "pfc = { enabled = false }\ntrim = { enabled = true, queue = \"60KB\" }",
-        ),
-    ] {
-        let network = NETWORK
-            .replace("pfc = { enabled = false }", general)
-            .replace("buffer = \"400KB\"", &format!("buffer = \"{buffer}\""));
-        let text = format!("scheme = \"rps\"\n{network}{TABLES}{table}\n");
+    for buffers in FULL_BUFFERS {
+        let text = with_tables(buffers);
         for under in ["switch", "link"] {
-            tried.add(name, &text, under);
+            tried.add(buffers.0, &text, under);
         }
     }
     tried.silent.retain(|(_, field, _)| field.starts_with("switch.for") || field.starts_with("link"));
     tried.check(INERT_OF_TABLES, &["switch.for", "link"]);
+}
+
+/// Returns the scenarios of the tests of schemes, switches and tables, each with the parts whose fields are tried.
+fn scenarios() -> Vec<(String, &'static [&'static str])> {
+    let with = |name: &str| format!("scheme = \"{name}\"\n{NETWORK}");
+    let schemes = kinds_of_schemes().into_iter().map(|name| (with(name), &["scheme"][..]));
+    let switches = BY_SWITCHES.into_iter().map(|name| (with(name), &["switch", "network"][..]));
+    let tables = FULL_BUFFERS.into_iter().map(|of| (with_tables(of), &["switch", "link"][..]));
+    schemes.chain(switches).chain(tables).chain([(with("rps"), &["run"][..])]).collect()
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod effects;
 mod estimate;
 mod flow;
 mod hostile_files;
+mod in_use;
 mod iterations;
 mod limits;
 mod names;

@@ -1,6 +1,7 @@
 //! Datagram queue pairs, shared queue pairs, and NICs beyond their links.
 
-use crate::support::{finish, impair, lossy, play, spec, star, with_graph};
+use crate::support::{finish, impair, lossy, play, sourced, spec, star, with_graph};
+use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::{DatagramConfig, Repair, RttSource, Service};
 use pathweave_records::{EndReason, FlowStatus, RunResult};
 use pathweave_sim::SimSpec;
@@ -251,4 +252,19 @@ fn requests_can_cross_the_fabric() {
     let lost = run(SideRoute::Fabric, 0.02);
     assert!(lost.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
     assert!(sum(&lost, |flow| u64::from(flow.retransmitted_packets)) > 0);
+}
+
+/// Sources choose paths, and a link fails for good. Side channels that used it are told, as connections are, and take
+/// another path.
+#[test]
+fn requests_on_the_fabric_leave_a_path_that_failed() {
+    let mut spec = sourced(all_to_all(erd_16(), 16, 200_000, "erd-uncontrolled"));
+    spec.network.side_channel.via = SideRoute::Fabric;
+    spec.network.retransmission.timeout = Duration::from_us(100);
+    spec.network.retransmission.retry_limit = 2;
+    let link = spec.topology.link_name(pathweave_topo::LinkId(spec.topology.links().len() as u32 - 1));
+    let down = FaultConfig::LinkDown { link: link.to_string(), at: Duration::from_us(30), up_at: None };
+    spec.faults = vec![down];
+    let result = finish(&spec);
+    assert!(result.flows.iter().all(|flow| flow.status == FlowStatus::Finished));
 }

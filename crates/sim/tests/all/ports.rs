@@ -3,6 +3,7 @@
 use pathweave_fabric::config::FaultConfig;
 use pathweave_records::RunResult;
 use pathweave_sim::SimSpec;
+use pathweave_sim::nic::SideRoute;
 use pathweave_topo::{Link, NodeId, Switch, Topology};
 use pathweave_units::{Duration, Rate};
 
@@ -164,5 +165,21 @@ fn answers_leave_by_the_port_of_their_path() {
                 "{scheme}, {who}"
             );
         }
+    }
+}
+
+/// Requests of datagrams to another server cross the NICs, and none of them the NVSwitches, which are nodes 8 and 9.
+#[test]
+fn side_channels_leave_by_ports_that_lead_to_the_receiver() {
+    let pairs = (4..8).flat_map(|far| [(0, far, 100_000, 0), (far, 0, 100_000, 0)]);
+    let flows: Vec<(u32, u32, u64, u64)> = pairs.collect();
+    for (who, mut spec) in both(spec(servers(), &flows, "erd")) {
+        spec.network.side_channel.via = SideRoute::Fabric;
+        let result = play(&spec);
+        let inside = result.links.iter().filter(|link| [8, 9].contains(&link.to_node));
+        let stray: u64 = inside.map(|link| link.tx_bytes).sum();
+        assert_eq!(stray, 0, "{who}");
+        // Four messages in each direction take 16 us on the links of the NICs.
+        assert!(last_us(&result) < 60.0, "{who}: {}", last_us(&result));
     }
 }

@@ -8,11 +8,11 @@ use pathweave_scenario::{Diagnostic, Diagnostics, Document, FieldPath, Setting};
 use serde::Serialize;
 use toml::Value;
 
-use crate::sweep::model::{NamedCell, Seeds, SweepFile};
+use crate::sweep::model::{BundleValue, NamedCell, Seeds, SweepFile};
 use crate::sweep::range;
 
 /// Largest number of runs in a sweep. More are taken for a mistake in the file.
-const MOST_RUNS: u64 = 1_000_000;
+pub(crate) const MOST_RUNS: u64 = 1_000_000;
 
 /// Source of an axis's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -104,6 +104,16 @@ pub(crate) fn cells(file: &SweepFile, document: &Document) -> Result<(Vec<Axis>,
             JointSettings::new(vec![i]).add_all(&named.set, document, &root.key("list").index(i).key("set"))
         };
         parts.push(file.list.iter().enumerate().map(cell).collect::<Result<Vec<_>, _>>()?);
+    }
+    for bundle in &file.bundles {
+        let names: Vec<Value> = bundle.values.iter().map(|value| value.name.clone().into()).collect();
+        axes.push(axis(bundle.key, AxisKind::List, &names));
+        let choice = |(i, value): (usize, &BundleValue)| {
+            value.set.iter().try_fold(JointSettings::new(vec![i]), |choice, (key, value, at)| {
+                choice.add(key, value, document.setting(key, at, value, at))
+            })
+        };
+        parts.push(bundle.values.iter().enumerate().map(choice).collect::<Result<Vec<_>, _>>()?);
     }
     for (a, one) in file.grid.iter().enumerate() {
         axes.push(axis(&one.key, AxisKind::Grid, &one.values));

@@ -7,7 +7,8 @@ use pathweave_records::Quantity;
 use pathweave_report::chart::{Axis, Chart, Frame, Join};
 use pathweave_report::{escape, plain_page, scheme_colours};
 
-use crate::sweep::choice::{Choice, Choices, TIE_TOLERANCE};
+use crate::sweep::choice::{Choice, Choices};
+use crate::sweep::choice_table::Column;
 
 const STYLE: &str = "\
 .plan figure{margin:0 0 16px;max-width:600px;padding:10px 12px}.plan svg .grid{stroke:var(--grid)}\
@@ -15,7 +16,7 @@ const STYLE: &str = "\
 .plan svg text.point{fill:var(--text)}.plan .key{margin:0 0 6px;display:flex;flex-wrap:wrap;gap:2px 16px;font-size:.82rem}\
 .plan .key i{display:inline-block;width:10px;height:10px;border-radius:50%;margin-right:6px}\
 .plan .lead{margin:0 0 12px;color:var(--soft);max-width:62em}.plan tr.best{font-weight:600}\
-.plan td:nth-child(-n+4),.plan th:nth-child(-n+4){text-align:left}";
+.plan .w{text-align:left}.plan h2{margin:20px 0 8px}.plan details{margin:0 0 8px}.plan ol{margin:0 0 12px;padding-left:0;list-style:none}";
 
 const FRAME: Frame = Frame { width: 440.0, height: 300.0, left: 62.0, right: 26.0, top: 16.0, bottom: 46.0 };
 /// Fidelity that is drawn with dashes.
@@ -26,36 +27,44 @@ const LABEL_MERGE_DISTANCE: (f64, f64) = (40.0, 13.0);
 impl Choices {
     /// Returns the page. It loads nothing from the network.
     pub fn html(&self) -> String {
+        let columns = self.columns();
+        let class = |column: &Column| if column.is_words() { " class=\"w\"" } else { "" };
         let mut rows = String::new();
-        for (number, choice) in (1..).zip(&self.choices) {
-            let cells: String =
-                self.row(choice).iter().map(|cell| format!("<td>{}</td>", escape(cell))).collect();
-            let class = if choice.best_of_its_cost { " class=\"best\"" } else { "" };
-            let _ = writeln!(rows, "<tr{class}><td>{number}</td>{cells}</tr>");
+        for (number, choice) in (1..).zip(self.candidates()) {
+            let cell =
+                |column: &Column| format!("<td{}>{}</td>", class(column), escape(&column.cell(choice)));
+            let cells: String = columns.iter().map(cell).collect();
+            let best = if choice.best_of_its_cost { " class=\"best\"" } else { "" };
+            let _ = writeln!(rows, "<tr{best}><td>{number}</td>{cells}</tr>");
         }
-        let heading: String =
-            self.heading().iter().map(|cell| format!("<th>{}</th>", escape(cell))).collect();
+        let title = |column: &Column| format!("<th{}>{}</th>", class(column), escape(&column.title(self)));
+        let heading: String = columns.iter().map(title).collect();
         let name = escape(&self.name);
         let partial = if self.partial { " <strong>Partial: runs are missing.</strong>" } else { "" };
         let warning = self.warning().map_or(String::new(), |words| {
             format!("<p class=\"note\"><strong>Warning:</strong> {}</p>\n", escape(&words))
         });
+        let what = if self.have_tokens() { "Tokens a second" } else { "Time of an iteration" };
         let body = format!(
-            "<main class=\"plan\"><h1>{name}</h1>\n<p class=\"lead\">Time of an iteration against the cost of the fabric; the number of a \
+            "<main class=\"plan\"><h1>{name}</h1>\n<p class=\"lead\">{what} against the cost of the cluster; the number of a \
              point is that of its row.{partial} The line joins the choices marked *, each of which is faster than all that is cheaper by more \
-             than {} %; these have a ring.</p>\n{warning}{}\n<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th></th>{heading}</tr></thead>\
-             <tbody>\n{rows}</tbody></table></div></div>\n</main>",
-            100.0 * TIE_TOLERANCE,
-            self.picture()
+             than {} %; these have a ring.</p>\n{warning}{}\n{}<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th></th>{heading}</tr></thead>\
+             <tbody>\n{rows}</tbody></table></div></div>\n{}</main>",
+            100.0 * self.tolerance,
+            self.picture(),
+            self.named_points(),
+            self.struck_sections()
         );
         plain_page(&format!("{} (plan)", self.name), STYLE, &body)
     }
 
-    /// Returns the picture of time against cost, both axes from zero.
+    /// Returns the picture of tokens a second, or of time, against cost, both axes from zero.
     fn picture(&self) -> String {
+        let tokens = self.have_tokens();
+        let height = |choice: &Choice| if tokens { choice.tokens_per_s } else { choice.time_ns };
         let ended: Vec<(usize, &Choice, f64)> = (1..)
-            .zip(&self.choices)
-            .filter_map(|(number, choice)| Some((number, choice, choice.time_ns?)))
+            .zip(self.candidates())
+            .filter_map(|(number, choice)| Some((number, choice, height(choice)?)))
             .collect();
         if ended.is_empty() {
             return "<p class=\"note\">No choice has a time yet.</p>".to_owned();
@@ -66,7 +75,10 @@ impl Choices {
         let (x, y) = (Axis::linear(0.0, most_cost), Axis::linear(0.0, most_time));
         let mut chart = Chart::new(FRAME, x, y);
         chart.x_ticks(&x.ticks(4), |cost| Quantity::Count.format(cost));
-        chart.y_ticks(&y.ticks(5), |time| Quantity::TimeNs.format_short(time));
+        chart.y_ticks(&y.ticks(5), |value| match tokens {
+            true => Quantity::Count.format(value),
+            false => Quantity::TimeNs.format_short(value),
+        });
         chart.x_title(&format!("Cost, {}", self.currency));
         let mut lines: BTreeMap<&str, Vec<(f64, f64)>> = BTreeMap::new();
         for (_, choice, time) in ended.iter().filter(|(_, choice, _)| choice.best_of_its_cost) {
@@ -86,11 +98,14 @@ impl Choices {
             let colour = schemes.iter().find(|(scheme, _)| *scheme == choice.scheme).map_or(0, |of| of.1);
             chart.draw(&format!(
                 "<circle class=\"{}\" style=\"fill:var(--c{colour})\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\">\
-                 <title>{number}: {} {}: {}, {} {}</title></circle>",
+                 <title>{number}: {}: {}, {} {}</title></circle>",
                 if choice.best_of_its_cost { "best" } else { "" },
-                escape(&choice.fabric),
-                escape(&choice.scheme),
-                Quantity::TimeNs.format(time),
+                escape(&choice.name),
+                if tokens {
+                    format!("{} tokens/s", Quantity::Count.format(time))
+                } else {
+                    Quantity::TimeNs.format(time)
+                },
                 Quantity::Count.format(choice.cost.cost),
                 escape(&self.currency)
             ));
@@ -106,7 +121,8 @@ impl Choices {
             numbers.sort_unstable();
             chart.point_label(at, &format_ranges(&numbers));
         }
-        let svg = chart.svg("", "Time of an iteration against cost");
+        let words = if tokens { "Tokens a second against cost" } else { "Time of an iteration against cost" };
+        let svg = chart.svg("", words);
         format!("<figure class=\"card\">{}{svg}</figure>", legend(&schemes))
     }
 
@@ -150,7 +166,7 @@ fn format_ranges(numbers: &[usize]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::choice::tests::choice;
+    use crate::sweep::choice::tests::{choice, plan};
 
     #[test]
     fn the_page_has_every_choice_and_a_named_point_for_each_that_ended() {
@@ -160,14 +176,7 @@ mod tests {
             choice("large", 30.0, None),
             choice("fast", 40.0, Some(1e6)),
         ];
-        let choices = Choices {
-            schema: "pathweave.plan",
-            schema_version: 1,
-            name: "a <plan>".to_owned(),
-            currency: "USD".to_owned(),
-            partial: true,
-            choices,
-        };
+        let choices = Choices { partial: true, ..plan(choices) };
         let page = choices.html();
         assert!(page.contains("a &lt;plan&gt;") && page.contains("Partial: runs are missing"), "{page}");
         assert_eq!(page.matches("<circle").count(), 3);

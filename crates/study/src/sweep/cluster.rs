@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pathweave_scenario::units::Rate;
-use pathweave_scenario::{Changes, Diagnostic, Diagnostics, Document, Fidelity, FieldPath, Loaded};
+use pathweave_scenario::{Diagnostic, Diagnostics, Document, FieldPath, TrainingMemory, TrainingOutlook};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use toml::{Table, Value};
 
+use crate::sweep::cost::{Cost, Prices};
 use crate::sweep::error::SweepError;
+use crate::sweep::judge::Judge;
 use crate::sweep::model::{GridAxis, NamedCell, ReportConfig, Seeds, StoredOutput, SweepFile, TableName};
+use crate::sweep::parallelism::ParallelismAxes;
 use crate::sweep::plan::Plan;
 
 /// A cluster to be planned: its workload, the fabrics to choose from, and the prices of their parts.
@@ -26,6 +29,11 @@ pub struct ClusterFile {
     pub scenario: Value,
     /// Fabrics to choose from.
     pub fabric: Vec<FabricChoice>,
+    /// Degrees of parallelism of the scenario's transformer to choose from. Default: those of the workload.
+    pub parallelism: Option<ParallelismAxes>,
+    /// Further fields of the scenario to choose from, each with its values.
+    #[serde(default)]
+    pub grid: Vec<GridAxis>,
     /// Schemes to choose from. Default: the scheme of the scenario.
     #[serde(default)]
     #[schemars(with = "Vec<serde_json::Value>")]
@@ -37,8 +45,25 @@ pub struct ClusterFile {
     /// Seeds of each choice: a number, which is counted from 1, or a list. Default: 1.
     #[serde(default)]
     pub seeds: Seeds,
+    /// Candidates that run. Default: "front" with `parallelism`, otherwise "all".
+    pub search: Option<Search>,
+    /// Relative difference up to which two candidates count as equally fast. The cheaper one is then the better one.
+    /// Default: 0.005.
+    #[serde(default = "tolerance")]
+    pub tolerance: f64,
     /// Prices of the parts of a fabric, by rate.
     pub prices: Prices,
+}
+
+/// Candidates that run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Search {
+    /// All of them.
+    All,
+    /// All that can be the best of their cost: a candidate stays out if a lower bound of its time exceeds the time of
+    /// a candidate that costs no more. With fidelities "flow" and "packet", packets run for the best by flows only.
+    Front,
 }
 
 /// A fabric to choose from.
@@ -61,68 +86,52 @@ pub struct FabricChoice {
     pub extra_cost: f64,
 }
 
-/// A price list.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Prices {
-    /// Currency of the prices. Default: "USD".
-    #[serde(default = "usd")]
-    pub currency: String,
-    /// Prices for each rate of a fabric's links.
-    pub of: Vec<RatePrices>,
-}
-
-/// Prices of the parts for one rate.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct RatePrices {
-    /// Rate of the link.
-    pub rate: Rate,
-    /// Price of a switch port.
-    pub switch_port: f64,
-    /// Price of an optical transceiver. A link between switches has two.
-    pub optics: f64,
-    /// Price of a host port: its share of a network adapter. Default: 0.
-    #[serde(default)]
-    pub host_port: f64,
-    /// Price of a host's link: a copper cable, or two transceivers. Default: 0.
-    #[serde(default)]
-    pub host_link: f64,
-}
-
 fn host_rate() -> String {
     "host_rate".to_owned()
 }
-fn usd() -> String {
-    "USD".to_owned()
+fn tolerance() -> f64 {
+    0.005
 }
 
-/// Components of a fabric and their cost.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct Cost {
-    /// Number of hosts.
-    pub hosts: u32,
-    /// Number of switches.
-    pub switches: u32,
-    /// Number of switch ports with a link.
-    pub switch_ports: u64,
-    /// Number of transceivers on links between switches.
-    pub optics: u64,
-    /// Number of links of hosts.
-    pub host_links: u64,
-    /// Total cost in the currency of the prices.
-    pub cost: f64,
+/// Candidate of a plan: a fabric with everything else that the plan varies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Candidate {
+    /// Facts of its training, if it trains a transformer.
+    pub outlook: Option<TrainingOutlook>,
+    /// Reason why it does not run.
+    pub strike: Option<Strike>,
+}
+
+/// Reason why a candidate does not run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Strike {
+    /// The training needs more memory than a GPU has.
+    Memory(TrainingMemory),
+    /// The model, the GPUs or the plan do not allow its parallelism.
+    Refused {
+        /// Name of the field.
+        field: String,
+        /// Value and what is allowed.
+        why: String,
+    },
 }
 
 /// Plan of a cluster: the runs, and the cost of each fabric.
 #[derive(Clone, Debug)]
 pub struct ClusterPlan {
-    /// Runs, with a cell for each fabric, rate and scheme.
+    /// Runs, with a cell for each fabric, parallelism, rate and scheme.
     pub plan: Plan,
     /// Cost of each value on the first axis, which is a fabric at a rate.
     pub costs: Vec<Cost>,
     /// Currency of the costs.
     pub currency: String,
+    /// Candidates by cell.
+    pub candidates: Vec<Candidate>,
+    /// Years over which costs are spread.
+    pub years: f64,
+    /// Relative difference up to which two candidates count as equally fast.
+    pub tolerance: f64,
+    pub(crate) search: Search,
     /// Fidelity of the runs, if the plan has no axis of it.
     pub(crate) fidelity: &'static str,
 }
@@ -147,7 +156,7 @@ impl ClusterPlan {
         Diagnostics::check(check(&file).into_iter().map(|finding| document.place(finding)).collect())?;
         let (list, extra): (Vec<NamedCell>, Vec<f64>) = file.fabric.iter().flat_map(choices).unzip();
         let fidelity: Vec<Value> = file.fidelity.iter().cloned().map(Value::String).collect();
-        let grid = [(SCHEME, &file.schemes), (FIDELITY, &fidelity)]
+        let own = [(SCHEME, &file.schemes), (FIDELITY, &fidelity)]
             .into_iter()
             .filter(|(_, values)| !values.is_empty())
             .map(|(key, values)| GridAxis { key: key.to_owned(), values: values.clone() });
@@ -156,25 +165,42 @@ impl ClusterPlan {
             scenario: file.scenario.clone(),
             set: BTreeMap::new(),
             seeds: file.seeds.clone(),
-            grid: grid.collect(),
+            grid: file.grid.iter().cloned().chain(own).collect(),
             list,
             latin_hypercube: None,
-            tables: vec![TableName::Jobs, TableName::Layers, TableName::Collectives, TableName::Critical],
-            report: ReportConfig { metric: TIME.to_owned(), compare: None, runs: StoredOutput::Figures },
+            tables: vec![TableName::Jobs],
+            report: ReportConfig {
+                metric: TIME.to_owned(),
+                compare: (file.schemes.len() > 1).then(|| SCHEME.to_owned()),
+                runs: StoredOutput::Figures,
+            },
+            bundles: file.parallelism.iter().map(ParallelismAxes::bundle).collect(),
         };
-        let plan = Plan::from_file(&sweep, document, name)?;
-        let (mut costs, mut fidelity) = (Vec::new(), None);
-        for (number, extra) in extra.into_iter().enumerate() {
-            let (cost, of_runs) = cost_of(&plan, number, &file.prices)
-                .map_err(|why| SweepError::from(Diagnostics::from(document.place(why))))?;
-            costs.push(Cost { cost: cost.cost + extra, ..cost });
-            fidelity = fidelity.or(of_runs);
+        let mut judge = Judge::new(file.parallelism.as_ref(), extra.len());
+        let plan = Plan::of_chosen(&sweep, document, name, |cell, loaded| judge.judge(cell, loaded))?;
+        judge.check().map_err(|why| Diagnostics::from(document.place(why)))?;
+        let mut costs = Vec::new();
+        for (fabric, extra) in extra.into_iter().enumerate() {
+            let name = plan.axes[0].values[fabric].as_str();
+            let cost = judge.topology(fabric).and_then(|topology| match topology {
+                Some(topology) => file.prices.cost(topology, name, extra),
+                None => Ok(Cost::default()),
+            });
+            costs.push(cost.map_err(|why| SweepError::from(Diagnostics::from(document.place(why))))?);
         }
-        let fidelity = match fidelity {
-            Some(Fidelity::Flow) => "flow",
-            _ => "packet",
-        };
-        Ok(ClusterPlan { plan, costs, currency: file.prices.currency, fidelity })
+        Ok(ClusterPlan {
+            costs,
+            currency: file.prices.currency,
+            candidates: (0..plan.cells.len()).map(|cell| judge.candidate(&plan.cells[cell])).collect(),
+            years: file.prices.years,
+            tolerance: file.tolerance,
+            search: file.search.unwrap_or(match file.parallelism {
+                Some(_) => Search::Front,
+                None => Search::All,
+            }),
+            fidelity: judge.fidelity(),
+            plan,
+        })
     }
 }
 
@@ -184,6 +210,10 @@ pub(crate) const SCHEME: &str = "scheme";
 pub(crate) const FIDELITY: &str = "run.fidelity";
 /// Figure that plans compare: the mean time of an iteration.
 pub(crate) const TIME: &str = "job_completion_mean_ns";
+/// Figures of training: tokens a second, and the share of the peak rate of GPUs that serves the model.
+pub(crate) const TOKENS_PER_S: &str = "tokens_per_second";
+pub(crate) const TOKENS_PER_S_PER_GPU: &str = "tokens_per_second_and_gpu";
+pub(crate) const MFU: &str = "mfu_ratio";
 /// Figure for the share of that time that is latency.
 pub(crate) const LATENCY: &str = "latency_of_jobs_ratio";
 
@@ -223,64 +253,24 @@ fn check(file: &ClusterFile) -> Vec<Diagnostic> {
             found.push(Diagnostic::new(place.key("extra_cost"), message));
         }
     }
-    for (i, price) in file.prices.of.iter().enumerate() {
-        let place = root.key("prices").key("of").index(i);
-        if file.prices.of[..i].iter().any(|other| other.rate == price.rate) {
-            let message = format!("{} has prices twice", price.rate);
-            found.push(Diagnostic::new(place.key("rate"), message));
-        }
-        for (field, value) in [
-            ("switch_port", price.switch_port),
-            ("optics", price.optics),
-            ("host_port", price.host_port),
-            ("host_link", price.host_link),
-        ] {
-            if !amount(value) {
-                let message = format!("`{field}` cannot be {value}: expected 0 or more");
-                found.push(Diagnostic::new(place.key(field), message));
-            }
+    if !(file.tolerance.is_finite() && (0.0..1.0).contains(&file.tolerance)) {
+        let message = format!(
+            "`tolerance` cannot be {}: expected 0 or more, and below 1, such as 0.005",
+            file.tolerance
+        );
+        found.push(Diagnostic::new(root.key("tolerance"), message));
+    }
+    for (i, axis) in file.grid.iter().enumerate() {
+        // A fabric has one cost, which is that of its topology.
+        if axis.key == "topology" || axis.key.starts_with("topology.") {
+            let message = format!("`{}` is no axis beside fabrics", axis.key);
+            let place = root.key("grid").index(i).key("key");
+            found.push(Diagnostic::new(place, message).allowed("expected [[fabric]] with another topology"));
         }
     }
+    found.extend(file.prices.check());
+    found.extend(file.parallelism.iter().flat_map(ParallelismAxes::check));
     found
-}
-
-/// Returns the cost of the fabric at this value of the first axis, and the fidelity of its runs. The fidelity is
-/// `None` if no scheme can run on the fabric.
-fn cost_of(plan: &Plan, fabric: usize, prices: &Prices) -> Result<(Cost, Option<Fidelity>), Diagnostic> {
-    let runs = plan.cells.iter().zip(&plan.runs_of).filter(|(cell, _)| cell.value_indices[0] == fabric);
-    // A fabric on which no scheme can run was refused earlier.
-    let run = runs.filter_map(|(_, runs)| runs.as_ref().ok()?.first()).next();
-    let Some(&run) = run else { return Ok((Cost::default(), None)) };
-    let loaded = Loaded::parse(&plan.runs[run].scenario, "scenario.toml", "", &Changes::default());
-    let built = loaded.and_then(|loaded| Ok((loaded.topology()?, loaded.scenario.run.fidelity)));
-    let field = FieldPath::root().key("fabric");
-    let (topology, fidelity) = built.map_err(|why| Diagnostic::new(field, why.to_string()))?;
-    let mut cost =
-        Cost { hosts: topology.hosts(), switches: topology.switches().len() as u32, ..Cost::default() };
-    for link in topology.links() {
-        let Some(price) = prices.of.iter().find(|price| price.rate == link.rate) else {
-            let known: Vec<String> = prices.of.iter().map(|price| price.rate.to_string()).collect();
-            let name = plan.axes[0].values[fabric].as_str();
-            let message = format!("links of {} have no price, and fabric \"{name}\" has some", link.rate);
-            let place = FieldPath::root().key("prices").key("of");
-            return Err(
-                Diagnostic::new(place, message).allowed(format!("prices are of {}", known.join(", ")))
-            );
-        };
-        let hosts = [link.a, link.b].into_iter().filter(|&node| topology.is_host(node)).count();
-        if hosts == 0 {
-            cost.switch_ports += 2;
-            cost.optics += 2;
-            cost.cost += 2.0 * (price.switch_port + price.optics);
-        } else {
-            let switch_ports = 2 - hosts;
-            cost.switch_ports += switch_ports as u64;
-            cost.host_links += 1;
-            cost.cost += switch_ports as f64 * price.switch_port;
-            cost.cost += hosts as f64 * price.host_port + price.host_link;
-        }
-    }
-    Ok((cost, Some(fidelity)))
 }
 
 #[cfg(test)]
@@ -358,5 +348,120 @@ extra_cost = 1000
         assert!(same.contains("100Gbps has prices twice"), "{same}");
         let kind = parse(&BASE.replace("leaf-spine", "leaf-spin")).unwrap_err();
         assert!(kind.contains("leaf-spin") && kind.contains("did you mean"), "{kind}");
+    }
+
+    /// 16 GPUs and a model of 8 heads and 4 layers.
+    const TRAINING: &str = "\
+[scenario.run]
+fidelity = 'flow'
+[[scenario.workload]]
+kind = 'transformer'
+layers = 4
+hidden = 1024
+feed_forward_hidden = 4096
+heads = 8
+vocabulary = 32000
+sequence = 2048
+gpu = 'h100'
+global_batch = 16
+[[prices.of]]
+rate = '100Gbps'
+switch_port = 100
+optics = 50
+[[fabric]]
+name = 'star'
+topology = { kind = 'star', hosts = 16, rate = '100Gbps' }
+";
+
+    fn verdicts(text: &str) -> Vec<(String, Option<String>)> {
+        let plan = parse(text).unwrap();
+        let strike = |candidate: &Candidate| candidate.strike.as_ref().map(ToString::to_string);
+        let names = plan.plan.cells.iter().map(|cell| cell.label.clone());
+        names.zip(plan.candidates.iter().map(strike)).collect()
+    }
+
+    /// TP divides 8 heads, TP x PP divides 16 GPUs, PP x VP is at most the 4 layers and both ends, replicas divide 16
+    /// sequences, and microbatches are a multiple of PP if a stage has chunks: TP 4 x PP 2 leaves 2 replicas with 8 of
+    /// them.
+    #[test]
+    fn parallelism_that_model_or_gpus_do_not_allow_is_refused_with_a_reason() {
+        let found =
+            verdicts(&format!("{TRAINING}[parallelism]\ntp = [1, 3, 4, 16]\npp = [2, 3, 8]\nvp = [1, 2]\n"));
+        let open: Vec<&str> =
+            found.iter().filter(|(_, why)| why.is_none()).map(|(name, _)| name.as_str()).collect();
+        // PP 8 exceeds 4 layers and both ends. PP 2 x VP 2 with TP 1 has 8 replicas and 2 microbatches.
+        assert_eq!(
+            open,
+            ["star, TP1 PP2 VP1", "star, TP1 PP2 VP2", "star, TP4 PP2 VP1", "star, TP4 PP2 VP2"],
+            "{found:?}"
+        );
+        let why = |name: &str| {
+            let (_, why) = found.iter().find(|(of, _)| of == name).unwrap();
+            why.clone().unwrap()
+        };
+        assert!(
+            why("star, TP3 PP2 VP1")
+                .contains("`workload[0].tp` cannot be 3: expected a divisor of the 8 heads, such as 2")
+        );
+        assert!(
+            why("star, TP4 PP3 VP1").contains("expected a multiple of 12"),
+            "{}",
+            why("star, TP4 PP3 VP1")
+        );
+        assert!(why("star, TP1 PP8 VP1").contains("at most 6"), "{}", why("star, TP1 PP8 VP1"));
+        assert!(why("star, TP16 PP2 VP1").contains("divisor of the 8 heads"));
+        let flat = verdicts(&format!("{TRAINING}[parallelism]\ntp = [4, 8]\nvp = [1, 2]\ndp = [2]\n"));
+        let reasons: Vec<&str> = flat.iter().filter_map(|(_, why)| why.as_deref()).collect();
+        assert_eq!(flat[2], ("star, TP8 VP1".to_owned(), None));
+        assert!(
+            reasons[0].contains("DP is 4 on 16 GPUs, which is not listed; the nearest is 2"),
+            "{reasons:?}"
+        );
+        assert!(reasons[2].contains("VP 2 divides stages, and PP is 1"), "{reasons:?}");
+    }
+
+    /// A layer of 4 h^2 + 3 h f = 16,777,216 parameters with h = 1,024 takes 2 + 2 bytes of weights and gradients, and
+    /// 12 bytes over 16 replicas. With h = 32,768 and f = 131,072, four layers are 68.7 x 10^9 parameters.
+    #[test]
+    fn a_job_that_does_not_fit_is_struck_out_with_its_terms() {
+        let large = TRAINING.replace("hidden = 1024", "hidden = 32768").replace("4096", "131072");
+        let found = verdicts(&format!("{large}[parallelism]\ntp = [1, 8]\npp = [1, 2]\n"));
+        let why = found[0].1.clone().unwrap();
+        // 68,719,476,736 + 2 x 1,048,576,000 parameters at two bytes.
+        assert!(
+            why.starts_with("does not fit: ")
+                && why.contains("of 80.00 GB (h100, stage 0): weights 141.6 GB"),
+            "{why}"
+        );
+        assert!(why.contains("gradients 141.6 GB, optimizer 53.11 GB, activations"), "{why}");
+        assert_eq!(found[3], ("star, TP8 PP2".to_owned(), None));
+        let none = parse(&format!("{large}[parallelism]\ntp = [1]\n")).unwrap_err();
+        assert!(none.contains("none of 1 candidates can run") && none.contains("does not fit: "), "{none}");
+    }
+
+    #[test]
+    fn mistakes_in_axes_are_named() {
+        let why = |rest: &str| parse(&format!("{TRAINING}{rest}")).unwrap_err();
+        assert!(why("[parallelism]\ntp = [4, 0]\n").contains("`tp` cannot be 0: expected 1 or more"));
+        assert!(why("[parallelism]\ntp = [4, 4]\n").contains("`tp` has 4 twice"));
+        assert!(why("[parallelism]\ndp = [4]\n").contains("give tp, pp, cp, ep or vp"));
+        assert!(why("[parallelism]\nworkload = 1\ntp = [4]\n").contains("has no item 1"));
+        assert!(why("[parallelism]\ntpp = [4]\n").contains("did you mean `tp`?"));
+        let text = TRAINING.replace("[scenario.run]", "tolerance = 1.5\n[scenario.run]");
+        assert!(
+            parse(&text).unwrap_err().contains("`tolerance` cannot be 1.5: expected 0 or more, and below 1")
+        );
+        let years = TRAINING.replace("[[prices.of]]", "[prices]\nyears = 0.0\n[[prices.of]]");
+        assert!(parse(&years).unwrap_err().contains("`years` cannot be 0"), "{years}");
+    }
+
+    /// The workload's own fields are axes, too, and beside schemes.
+    #[test]
+    fn any_field_is_an_axis() {
+        let grid = "[[grid]]\nkey = 'workload[0].recompute'\nvalues = ['none', 'full']\n";
+        let plan = parse(&format!("schemes = ['ecmp', 'rps']\n{TRAINING}{grid}")).unwrap();
+        let labels: Vec<&str> = plan.plan.cells.iter().map(|cell| cell.label.as_str()).collect();
+        assert_eq!((labels.len(), labels[1]), (4, "star, workload[0].recompute=none, scheme=rps"));
+        assert_eq!(plan.search, Search::All);
     }
 }

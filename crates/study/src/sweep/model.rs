@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use pathweave_report::RunTable;
+use pathweave_scenario::FieldPath;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use toml::Value;
@@ -38,6 +39,24 @@ pub struct SweepFile {
     /// Initial view of the report.
     #[serde(default)]
     pub report: ReportConfig,
+    /// Axes of plans, whose values set several fields.
+    #[serde(skip)]
+    pub(crate) bundles: Vec<Bundle>,
+}
+
+/// An axis whose values set several fields.
+#[derive(Clone, Debug)]
+pub(crate) struct Bundle {
+    pub(crate) key: &'static str,
+    pub(crate) values: Vec<BundleValue>,
+}
+
+/// Fields that are set together, under a name.
+#[derive(Clone, Debug)]
+pub(crate) struct BundleValue {
+    pub(crate) name: String,
+    /// Fields with their values, and their places in the file.
+    pub(crate) set: Vec<(String, Value, FieldPath)>,
 }
 
 /// Seeds of each cell.

@@ -14,6 +14,15 @@ use crate::sweep::error::SweepError;
 use crate::sweep::model::{StoredOutput, SweepFile};
 use crate::sweep::record::{StoredFiles, key_of};
 
+/// Decision about a cell of a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// The cell has its runs.
+    Runs,
+    /// The cell has no runs.
+    StaysOut,
+}
+
 /// Run of a sweep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
@@ -78,6 +87,17 @@ impl Plan {
 
     /// Plans a sweep that `document` contains, or from which it is derived. Errors carry their place in `document`.
     pub(crate) fn from_file(file: &SweepFile, document: &Document, name: &str) -> Result<Self, SweepError> {
+        Self::of_chosen(file, document, name, |_, _| Admission::Runs)
+    }
+
+    /// The same, with runs only in those cells that `judge` lets run. It gets each cell that can be loaded,
+    /// and its scenario.
+    pub(crate) fn of_chosen(
+        file: &SweepFile,
+        document: &Document,
+        name: &str,
+        judge: impl FnMut(&Cell, &Loaded) -> Admission,
+    ) -> Result<Self, SweepError> {
         let (axes, cells) = cells::cells(file, document)?;
         let seeds = cells::seeds(file);
         let mut plan = Plan {
@@ -94,12 +114,17 @@ impl Plan {
             runs_of: Vec::new(),
             runs: Vec::new(),
         };
-        plan.load(file, document)?;
+        plan.load(file, document, judge)?;
         Ok(plan)
     }
 
     /// Loads the scenario of every cell.
-    fn load(&mut self, file: &SweepFile, document: &Document) -> Result<(), SweepError> {
+    fn load(
+        &mut self,
+        file: &SweepFile,
+        document: &Document,
+        mut judge: impl FnMut(&Cell, &Loaded) -> Admission,
+    ) -> Result<(), SweepError> {
         let mut known: BTreeMap<String, usize> = BTreeMap::new();
         let mut refused: Vec<Option<Diagnostics>> = Vec::new();
         for (number, cell) in self.cells.iter().enumerate() {
@@ -113,6 +138,10 @@ impl Plan {
             };
             refused.push(None);
             let mut runs = Vec::new();
+            if judge(cell, &loaded) == Admission::StaysOut {
+                self.runs_of.push(Ok(runs));
+                continue;
+            }
             for &seed in &self.seeds {
                 let loaded = loaded.with_seed(seed)?;
                 let key = key_of(&loaded.identity()?);

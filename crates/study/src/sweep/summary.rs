@@ -23,6 +23,8 @@ pub enum Outcome {
     Finished(Record),
     /// The run failed, for this reason.
     Failed(String),
+    /// The run was not made, for this reason: its result cannot matter.
+    LeftOut(String),
 }
 
 /// Figures of a sweep, the content of `summary.json`.
@@ -47,6 +49,9 @@ pub struct SweepSummary {
     pub finished_runs: usize,
     /// Number of runs that failed.
     pub failed_runs: usize,
+    /// Number of runs that were not made because their results cannot matter.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub left_out_runs: usize,
     /// Number of runs that ended with unfinished flows.
     pub open_runs: usize,
     /// Seeds of each cell.
@@ -91,6 +96,9 @@ pub struct CellSummary {
     pub open_flows: u64,
     /// Reasons why seeds, or the whole cell, failed.
     pub failed: Vec<String>,
+    /// Reason why runs were not made, if their results cannot matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<String>,
     /// Figures by name, without those for which no seed has a value.
     pub metrics: BTreeMap<String, Figures>,
 }
@@ -126,7 +134,7 @@ impl SweepSummary {
             let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
             let value = |run: &usize| match outcomes.get(run)? {
                 Outcome::Finished(record) => record.metrics.get(name).copied(),
-                Outcome::Failed(_) => None,
+                Outcome::Failed(_) | Outcome::LeftOut(_) => None,
             };
             runs.iter().map(value).collect()
         };
@@ -141,6 +149,7 @@ impl SweepSummary {
             runs: plan.runs.len(),
             finished_runs: count(|outcome| matches!(outcome, Outcome::Finished(_))),
             failed_runs: count(|outcome| matches!(outcome, Outcome::Failed(_))),
+            left_out_runs: count(|outcome| matches!(outcome, Outcome::LeftOut(_))),
             open_runs: count(|outcome| matches!(outcome, Outcome::Finished(record) if record.open_flows > 0)),
             seeds: plan.seeds.clone(),
             axes: plan.axes.clone(),
@@ -235,13 +244,17 @@ impl SweepSummary {
     }
 }
 
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
 fn metric(figure: Figure) -> Metric {
     Metric { name: figure.name, label: figure.label, quantity: figure.quantity, better: figure.better }
 }
 
 fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> CellSummary {
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    let (mut open_flows, mut failed, mut finished_seeds) = (0, Vec::new(), Vec::new());
+    let (mut open_flows, mut failed, mut finished_seeds, mut left_out) = (0, Vec::new(), Vec::new(), None);
     let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
     if let Err(why) = &plan.runs_of[cell] {
         failed.push(why.clone());
@@ -256,6 +269,7 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
                 }
             }
             Some(Outcome::Failed(why)) => failed.push(format!("seed {seed}: {why}")),
+            Some(Outcome::LeftOut(why)) => left_out = Some(why.clone()),
             None => {}
         }
     }
@@ -266,6 +280,7 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
         finished_seeds,
         open_flows,
         failed,
+        left_out,
         metrics: values
             .into_iter()
             .filter_map(|(name, values)| Some((name, Figures::from_values(&values)?)))
@@ -278,6 +293,7 @@ fn dataset_digest(plan: &Plan, outcomes: &BTreeMap<usize, Outcome>) -> String {
         let digest = match outcome {
             Outcome::Finished(record) => record.digest.as_str(),
             Outcome::Failed(_) => "failed",
+            Outcome::LeftOut(_) => "left out",
         };
         format!("{} {digest}\n", plan.runs[run].key)
     };

@@ -4,6 +4,7 @@ mod agree;
 mod contract;
 mod credit;
 mod dead_path;
+mod four_paths;
 mod garbage;
 mod memory_order;
 mod order;

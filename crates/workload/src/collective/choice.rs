@@ -7,6 +7,7 @@ use super::library::Library;
 use super::plan::{Operation, Plan};
 use crate::algorithm::Algorithm;
 use crate::nccl::Gpu;
+use crate::sink::WorkloadBuilder;
 
 /// Algorithms of the collectives of a trace.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -99,6 +100,63 @@ impl Algorithms {
             chunk: self.chunk.get(),
             ranks_per_server: self.local_size as usize,
         }
+    }
+
+    /// Notes the fields that differ from their defaults and that no collective of the workload uses.
+    pub(crate) fn note_ineffective(&self, out: &mut WorkloadBuilder<'_>) {
+        let usual = Algorithms::default();
+        let nothing = !out.uses_algorithm(|_, _| true);
+        let of_library = [
+            ("library", self.library != usual.library),
+            ("gpu", self.gpu.is_some()),
+            ("latency", self.latency.is_some()),
+            ("bandwidth", self.bandwidth.is_some()),
+        ];
+        for (field, _) in of_library.into_iter().filter(|(_, is_set)| nothing && *is_set) {
+            out.note_ineffective(
+                &format!("algorithms.{field}"),
+                "nothing is a collective of two ranks or more",
+            );
+        }
+        for (field, own, usual, kinds) in [
+            ("all_reduce", self.all_reduce, usual.all_reduce, &["all-reduce"][..]),
+            ("reduce_scatter", self.reduce_scatter, usual.reduce_scatter, &["reduce-scatter"]),
+            ("all_gather", self.all_gather, usual.all_gather, &["all-gather"]),
+            ("all_to_all", self.all_to_all, usual.all_to_all, &["all-to-all"]),
+            ("broadcast", self.broadcast, usual.broadcast, &["broadcast", "reduce"]),
+        ] {
+            if own != usual && !out.uses_algorithm(|kind, _| kinds.contains(&kind)) {
+                let why =
+                    format!("nothing is {} {} of two ranks or more", article(kinds[0]), kinds.join(" or "));
+                out.note_ineffective(&format!("algorithms.{field}"), &why);
+            }
+        }
+        note_ineffective_pieces(out, "algorithms.", self.local_size, self.chunk);
+    }
+}
+
+fn article(kind: &str) -> &'static str {
+    if kind.starts_with('a') { "an" } else { "a" }
+}
+
+/// Notes sizes that differ from their defaults and that no algorithm of the workload uses. `table` is the table of
+/// the fields, with a point behind it.
+pub(crate) fn note_ineffective_pieces(
+    out: &mut WorkloadBuilder<'_>,
+    table: &str,
+    local_size: u32,
+    piece: Bytes,
+) {
+    let cuts = |kind: &str, algorithm: &str| {
+        let is_chain = algorithm == Algorithm::Ring.name() && ["broadcast", "reduce"].contains(&kind);
+        is_chain || algorithm == Algorithm::DoubleBinaryTree.name()
+    };
+    if piece != chunk() && !out.uses_algorithm(cuts) {
+        out.note_ineffective(&format!("{table}chunk"), "nothing is a double binary tree or a chain");
+    }
+    let is_hierarchical = |_: &str, algorithm: &str| algorithm == Algorithm::Hierarchical.name();
+    if local_size != eight() && !out.uses_algorithm(is_hierarchical) {
+        out.note_ineffective(&format!("{table}local_size"), "nothing is a hierarchical all-reduce");
     }
 }
 

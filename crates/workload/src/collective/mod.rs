@@ -24,7 +24,7 @@ mod tree;
 
 pub(crate) use all_to_all::{direct_except, pairwise_except};
 pub use choice::Algorithms;
-pub(crate) use choice::{chunk, eight};
+pub(crate) use choice::{chunk, eight, note_ineffective_pieces};
 pub(crate) use cut::Partition;
 pub(crate) use declare::{Ranks, Through};
 use folded::FoldedMedium;

@@ -135,10 +135,22 @@ mod tests {
     }
 
     fn made(algorithms: serde_json::Value, gpu: Option<Gpu>) -> Result<MessageGraph, String> {
-        let config: WorkloadConfig = serde_json::from_value(json!({
-            "kind": "transformer", "model": "llama-3-8b", "layers": 1, "tp": 4, "scale": 0.001, "algorithms": algorithms
-        }))
-        .map_err(|why| why.to_string())?;
+        made_with(json!({"kind": "transformer"}), algorithms, gpu)
+    }
+
+    /// Returns the graph of a job with these fields.
+    fn made_with(
+        mut job: serde_json::Value,
+        algorithms: serde_json::Value,
+        gpu: Option<Gpu>,
+    ) -> Result<MessageGraph, String> {
+        for (field, value) in
+            [("model", json!("llama-3-8b")), ("layers", json!(1)), ("tp", json!(4)), ("scale", json!(0.001))]
+        {
+            job[field] = value;
+        }
+        job["algorithms"] = algorithms;
+        let config: WorkloadConfig = serde_json::from_value(job).map_err(|why| why.to_string())?;
         Ok(build(&[config], &env(gpu)).map_err(|why| why.to_string())?.graph)
     }
 
@@ -164,6 +176,17 @@ mod tests {
         assert!(
             own.labels().iter().filter_map(|label| label.collective).all(|of| !of.algorithm.contains('/'))
         );
+    }
+
+    /// A job whose stages have an order of their own has the same library.
+    #[test]
+    fn stages_of_their_own_have_the_library_too() {
+        let staged = || json!({"kind": "transformer", "schedule": "1f1b"});
+        let graph = made_with(staged(), json!({"library": "nccl"}), Some(Gpu::H100)).unwrap();
+        let used: Vec<_> = graph.labels().iter().filter_map(|label| label.collective).collect();
+        assert!(!used.is_empty() && used.iter().all(|of| of.algorithm.contains('/')), "{used:?}");
+        let why = made_with(staged(), json!({"bandwidth": 0.5}), None).unwrap_err();
+        assert!(why.contains("bandwidth = 0.5") && why.contains("without library"), "{why}");
     }
 
     #[test]

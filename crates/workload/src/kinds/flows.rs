@@ -114,7 +114,12 @@ impl Generate for Flows {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let (mut list, file) = match (&self.file, self.flows.is_empty()) {
             (Some(file), true) => (self.read(out, file)?, Some(file.as_str())),
-            (None, false) => (FlowFile { flows: self.inline(out)?, ..FlowFile::default() }, None),
+            (None, false) => {
+                if self.format != FlowFormat::default() {
+                    out.note_ineffective("format", "there is no `file`");
+                }
+                (FlowFile { flows: self.inline(out)?, ..FlowFile::default() }, None)
+            }
             (Some(file), false) => return out.field_error("file", file, "expected file or flows, not both"),
             (None, true) => return out.field_error("flows", "none", "expected a list of flows, or a file"),
         };

@@ -68,6 +68,12 @@ impl Generate for Incast {
         if self.repetitions == 0 {
             return out.field_error("repetitions", 0, "expected 1 or more");
         }
+        if self.repetitions == 1 && self.interval != one_ms() {
+            out.note_ineffective("interval", "there is one event: `repetitions` is 1");
+        }
+        if self.receiver_hosts.is_some() && self.receivers != one() {
+            out.note_ineffective("receivers", "`receiver_hosts` lists them");
+        }
         let mut rng = out.rng("incast");
         let receivers = self.receivers(out)?;
         let apart = (hosts as usize).saturating_sub(receivers.len());
@@ -157,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::kinds::Traffic;
-    use crate::testing::{error_of, graph_of};
+    use crate::testing::{error_of, graph_of, notes_of};
 
     fn incast() -> Incast {
         Incast {
@@ -202,6 +208,19 @@ mod tests {
         assert_eq!(
             error_of(15, Traffic::Incast(config)),
             "workload \"incast\": senders = 7: expected 1 to 6: 13 hosts are no receivers"
+        );
+    }
+
+    #[test]
+    fn settings_without_effect_are_noted() {
+        assert_eq!(notes_of(16, Traffic::Incast(incast())), [""; 0]);
+        let one = Incast { repetitions: 1, receivers: 2, ..incast() };
+        assert_eq!(
+            notes_of(16, Traffic::Incast(one)),
+            [
+                "`interval` has no effect: there is one event: `repetitions` is 1",
+                "`receivers` has no effect: `receiver_hosts` lists them",
+            ]
         );
     }
 

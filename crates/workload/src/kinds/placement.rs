@@ -124,6 +124,9 @@ pub(super) fn configured_groups(
         };
         return out.field_error("group_size", size, "expected group_size or groups, not both");
     }
+    if placement != Placement::default() {
+        out.note_ineffective("placement", "`groups` lists the hosts");
+    }
     let hosts = out.env.hosts;
     let mut groups = Vec::with_capacity(listed.len());
     for list in listed {

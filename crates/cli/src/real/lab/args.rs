@@ -84,8 +84,8 @@ pub(crate) struct ExecArgs {
     /// With FILE: name of the lab [default: the scenario's, or the file's]
     #[arg(long, value_name = "NAME", conflicts_with = "lab")]
     pub(crate) name: Option<LabName>,
-    /// Without HOST: folder with libpathweave-fi.so, the libfabric provider [default: this program's folder, or its
-    /// ../lib/libfabric; if the library is in neither, FI_PROVIDER is not set]
+    /// Without HOST: folder with libpathweave-fi.so, the libfabric provider [default: the one installed
+    /// with this program; without one, FI_PROVIDER is not set]
     #[arg(long, value_name = "DIR")]
     pub(crate) provider: Option<PathBuf>,
     #[command(flatten)]

@@ -14,7 +14,7 @@ use super::args::{AgentArgs, ExecArgs};
 use super::temporary::Temporary;
 use super::up::Planned;
 use crate::failure::{Failure, Outcome};
-use crate::real::provider::Search;
+use crate::real::libraries::PROVIDER;
 use crate::self_command;
 use crate::terminal;
 
@@ -97,8 +97,8 @@ fn place(args: &ExecArgs) -> Result<CommandLocation<'_>, Failure> {
 /// Returns the folder of the provider's library: the given folder, which must contain it, or one beside this program.
 fn provider(given: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
     match given {
-        Some(folder) => Search::given(folder).map(Some),
-        None => Ok(Search::beside_the_program()?.folder()),
+        Some(folder) => PROVIDER.given(folder).map(Some),
+        None => Ok(PROVIDER.beside_the_program()?.folder()),
     }
 }
 

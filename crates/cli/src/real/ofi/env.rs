@@ -8,14 +8,15 @@ use pathweave_datapath::secure::ClusterKey;
 
 use super::shell::Shell;
 use crate::failure::{Failure, Outcome};
-use crate::real::provider::Search;
+use crate::real::libraries::PROVIDER;
 use crate::terminal;
 
 /// Prints the variables by which libfabric finds and selects the provider: FI_PROVIDER_PATH, FI_PROVIDER and, if
 /// there is a key, PATHWEAVE_KEY_FILE. Prints nothing on standard output unless all values are valid.
 #[derive(Args, Debug)]
 pub(crate) struct EnvArgs {
-    /// Folder with libpathweave-fi.so [default: this program's, its ../lib/libfabric, or /usr/local/lib/libfabric]
+    /// Folder with libpathweave-fi.so [default: the one installed with this program, or
+    /// /usr/local/lib/libfabric]
     #[arg(long, value_name = "DIR")]
     provider: Option<PathBuf>,
     /// Key of the cluster: a file with 64 hexadecimal digits that only its owner can read [default:
@@ -28,18 +29,7 @@ pub(crate) struct EnvArgs {
 }
 
 pub(super) fn env(args: &EnvArgs) -> Result<Outcome, Failure> {
-    let folder = match &args.provider {
-        Some(folder) => Search::given(folder)?,
-        None => {
-            let search = Search::installed()?;
-            search.folder().ok_or_else(|| {
-                Failure::Input(format!(
-                    "{search}: `make install-provider PREFIX=DIR` puts it into DIR/lib/libfabric, and --provider names \
-                     another folder"
-                ))
-            })?
-        }
-    };
+    let folder = PROVIDER.folder(args.provider.as_deref())?;
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let mut lines =
         args.shell.export("FI_PROVIDER_PATH", &search_path(&folder, variable("FI_PROVIDER_PATH"))?);

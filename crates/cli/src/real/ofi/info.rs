@@ -5,19 +5,18 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pathweave_fi::{Library, LibraryError, Offered, capability_names};
-use pathweave_lab::PROVIDER_LIBRARY;
 use serde_json::json;
 
 use crate::failure::{Failure, Outcome};
-use crate::real::provider::Search;
+use crate::real::libraries::{PROVIDER, Search};
 use crate::terminal;
 
 /// Loads the library as libfabric does and prints its offers in this environment, one for each subnet. If it offers
 /// nothing, or libfabric would not reach it, prints the reason in one line and exits with code 2.
 #[derive(Args, Debug)]
 pub(crate) struct InfoArgs {
-    /// Folder with libpathweave-fi.so [default: FI_PROVIDER_PATH; if that is not set, this program's folder, its
-    /// ../lib/libfabric, or /usr/local/lib/libfabric]
+    /// Folder with libpathweave-fi.so [default: FI_PROVIDER_PATH; if that is not set, the one installed with
+    /// this program, or /usr/local/lib/libfabric]
     #[arg(long, value_name = "DIR")]
     provider: Option<PathBuf>,
     /// Print the result as JSON
@@ -33,7 +32,7 @@ impl From<LibraryError> for Failure {
 
 pub(super) fn info(args: &InfoArgs) -> Result<Outcome, Failure> {
     is_taken(std::env::var("FI_PROVIDER").ok().as_deref())?;
-    let path = folder(args)?.join(PROVIDER_LIBRARY);
+    let path = folder(args)?.join(PROVIDER.file);
     let path = std::path::absolute(&path).unwrap_or(path);
     let library = Library::open(&path)?;
     let offers = library.offers()?;
@@ -59,7 +58,7 @@ pub(super) fn info(args: &InfoArgs) -> Result<Outcome, Failure> {
 
 fn folder(args: &InfoArgs) -> Result<PathBuf, Failure> {
     if let Some(folder) = &args.provider {
-        return Search::given(folder);
+        return PROVIDER.given(folder);
     }
     if let Some(variable) = std::env::var_os("FI_PROVIDER_PATH").filter(|value| !value.is_empty()) {
         let search = Search::as_libfabric(&variable);
@@ -67,7 +66,7 @@ fn folder(args: &InfoArgs) -> Result<PathBuf, Failure> {
             Failure::Input(format!("{search}, where FI_PROVIDER_PATH has libfabric look for providers"))
         });
     }
-    let search = Search::installed()?;
+    let search = PROVIDER.installed()?;
     let folder = search.folder().ok_or_else(|| {
         Failure::Input(format!("{search}, and neither FI_PROVIDER_PATH nor --provider names another folder"))
     })?;

@@ -23,6 +23,7 @@ use crate::graph::{MAX_NODES, Topology};
 use crate::servers::ScaleUpCarriage;
 use nest::Nest;
 use points::Points;
+use server::KnownServer;
 
 /// Servers with GPUs and several NICs, attached to a scale-out network of any kind. Each GPU is a host: GPU g of
 /// server s, named "srv{s}.gpu{g}", has number s * gpus + g. GPUs of one server or rack exchange messages over their
@@ -74,6 +75,30 @@ impl Cluster {
     }
 }
 
+impl Cluster {
+    /// Returns the fields that this cluster sets and that have no effect, each with the reason.
+    fn ineffective(&self, server: &KnownServer, nest: &Nest<'_>) -> Vec<(&'static str, String)> {
+        let mut fields = Vec::new();
+        if self.planes && server.nic_ports == 1 {
+            fields.push(("planes", "each NIC has one port, so that there is one plane".to_owned()));
+        }
+        if !nest.has_pcie_links() {
+            if let Some(rate) = self.server.pcie_rate {
+                let why = format!("the ports of a GPU's NICs have no more than {rate} together");
+                fields.push(("server.pcie_rate", why));
+            }
+            if self.server.pcie_delay.is_some() {
+                let why = "PCIe counts where GPUs share a NIC, or `server.pcie_rate` is below the ports of a GPU's NICs";
+                fields.push(("server.pcie_delay", why.to_owned()));
+            }
+        }
+        if self.server.domain.is_some_and(|domain| domain != server.gpus) && server.scale_up.is_none() {
+            fields.push(("server.domain", "no scale-up network joins the GPUs".to_owned()));
+        }
+        fields
+    }
+}
+
 impl Build for Cluster {
     fn build(&self, base_dir: &Path) -> Result<Topology, TopoError> {
         let servers = at_least_one("servers", self.servers)?;
@@ -101,8 +126,11 @@ impl Build for Cluster {
             true => ScaleUpCarriage::Packets,
             false => ScaleUpCarriage::Fluid,
         };
-        Nest { servers, server: &server, inner: &inner, points: &points, unit: self.unit }
-            .build(scale_up, carriage)
+        let nest = Nest { servers, server: &server, inner: &inner, points: &points, unit: self.unit };
+        let topology = nest.build(scale_up, carriage)?;
+        Ok(self.ineffective(&server, &nest).into_iter().fold(topology, |topology, (field, why)| {
+            topology.with_note(format!("topology.{field} has no effect: {why}"))
+        }))
     }
 
     fn file(&mut self) -> Option<&mut std::path::PathBuf> {

@@ -184,6 +184,11 @@ impl Nest<'_> {
         }
     }
 
+    /// Returns true if PCIe links stand between GPUs and the ports of their NICs.
+    pub(super) fn has_pcie_links(&self) -> bool {
+        self.between() != Between::Nothing
+    }
+
     fn part_switches(&self, between: Between) -> Vec<Switch> {
         let KnownServer { gpus, nics, .. } = *self.server;
         let (of_server, name): (u32, fn(u32, u32) -> String) = match between {

@@ -135,6 +135,28 @@ fn pcie_limits_only_below_the_ports() {
     assert_eq!(peers(&limited, "srv1.pcie0"), ["srv1.gpu0", "p0.leaf0", "p1.leaf0"]);
 }
 
+/// Settings that a cluster does not use are noted, each once.
+#[test]
+fn settings_without_effect_are_noted() {
+    let delay = Some(Duration::from_us(1));
+    let server = Server {
+        pcie_rate: Some(Rate::from_gbps(800)),
+        pcie_delay: delay,
+        domain: Some(4),
+        ..server(2, 2, 1)
+    };
+    let cluster = Cluster { planes: true, ..Cluster::new(2, server.clone(), leaf_spine(2, 1, 2)) };
+    let notes = build(&cluster).notes().to_vec();
+    let of = |field: &str| notes.iter().filter(|note| note.contains(field)).count();
+    let fields = ["planes", "server.pcie_rate", "server.pcie_delay", "server.domain"];
+    assert_eq!(fields.map(|field| of(&format!("topology.{field} has no effect: "))), [1; 4], "{notes:?}");
+    assert_eq!(notes.len(), 4);
+    // PCIe below the rate of a port.
+    let slow = Server { pcie_rate: Some(Rate::from_gbps(100)), domain: None, ..server };
+    let notes = build(&Cluster::new(2, slow, leaf_spine(2, 1, 2))).notes().to_vec();
+    assert_eq!(notes, [""; 0]);
+}
+
 /// Every model of server can be attached, and each port once.
 #[test]
 fn attachment_is_a_bijection_for_every_model() {

@@ -104,6 +104,10 @@ pub(super) fn play(
         let names = play.unknown.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
         play.out.note(format_args!("attributes of the trace that are not read: {names}"));
     }
+    if play.untimed == 0 && config.peak_tflops.is_some() {
+        play.out
+            .note_ineffective("peak_tflops", "no computation of the trace has operations and no duration");
+    }
     if play.untimed > 0 && config.peak_tflops.is_none() {
         let count = play.untimed;
         play.out.note(format_args!(

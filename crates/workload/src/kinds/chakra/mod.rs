@@ -59,7 +59,9 @@ impl Generate for Chakra {
         let files = files::of_trace(out, &self.trace)?;
         let hosts = hosts_of_ranks(out, &self.hosts, files.len(), LARGER_TOPOLOGY)?;
         let groups = groups::Groups::new(out, self.process_groups.as_deref(), &self.dims, files.len())?;
-        convert::play(self, out, &files, &hosts, groups)
+        convert::play(self, out, &files, &hosts, groups)?;
+        self.algorithms.note_ineffective(out);
+        Ok(())
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {

@@ -9,7 +9,7 @@ use self::fold::Alike;
 use super::placement::{GroupSize, Placement, configured_groups};
 use crate::algorithm::Algorithm;
 use crate::builder::Draft;
-use crate::collective::{Operation, Plan, Ranks, chunk, eight};
+use crate::collective::{Operation, Plan, Ranks, chunk, eight, note_ineffective_pieces};
 use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::fold::Fold;
@@ -121,6 +121,10 @@ impl Generate for Collective {
                 ready = self.round(out, group, round, &ready)?;
             }
         }
+        note_ineffective_pieces(out, "", self.local_size, self.chunk);
+        if self.compute == Duration::ZERO && self.compute_when != ComputeWhen::default() {
+            out.note_ineffective("compute_when", "`compute` is 0s");
+        }
         Ok(())
     }
 }
@@ -229,7 +233,7 @@ mod tests {
     use crate::bounds::JobSpans;
     use crate::graph::{JobId, MessageGraph};
     use crate::kinds::Traffic;
-    use crate::testing::{error_of, graph_of, job_ends};
+    use crate::testing::{error_of, graph_of, job_ends, notes_of};
 
     fn collective(operation: Operation, size: u64) -> Collective {
         Collective {
@@ -251,6 +255,38 @@ mod tests {
     }
     fn error(config: Collective) -> String {
         error_of(8, Traffic::Collective(config))
+    }
+
+    #[test]
+    fn settings_without_effect_are_noted() {
+        let notes = |config| notes_of(8, Traffic::Collective(config));
+        let ring = collective(Operation::AllReduce, 8000);
+        assert_eq!(notes(ring.clone()), [""; 0]);
+        let set = Collective {
+            chunk: Bytes::new(1000),
+            local_size: 4,
+            compute_when: ComputeWhen::Beside,
+            placement: Placement::Random,
+            groups: vec![(0..4).collect::<Vec<u32>>().into()],
+            ..ring.clone()
+        };
+        assert_eq!(
+            notes(set.clone()),
+            [
+                "`placement` has no effect: `groups` lists the hosts",
+                "`chunk` has no effect: nothing is a double binary tree or a chain",
+                "`local_size` has no effect: nothing is a hierarchical all-reduce",
+                "`compute_when` has no effect: `compute` is 0s",
+            ]
+        );
+        let algorithm = Some(Algorithm::DoubleBinaryTree);
+        let tree = Collective { chunk: Bytes::new(1000), algorithm, ..ring.clone() };
+        let chain = Collective { operation: Operation::Broadcast, chunk: Bytes::new(1000), ..ring.clone() };
+        let servers = Collective { local_size: 4, algorithm: Some(Algorithm::Hierarchical), ..ring.clone() };
+        let beside = Collective { compute: Duration::from_us(1), compute_when: ComputeWhen::Beside, ..ring };
+        for acts in [tree, chain, servers, beside] {
+            assert_eq!(notes(acts), [""; 0]);
+        }
     }
 
     #[test]

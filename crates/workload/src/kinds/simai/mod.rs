@@ -93,7 +93,9 @@ impl Generate for SimAi {
             out.note(format_args!("{}: {note}", self.file));
         }
         let layout = self.layout(out, &file)?;
-        self.play(out, &file, &layout)
+        self.play(out, &file, &layout)?;
+        self.algorithms.note_ineffective(out);
+        Ok(())
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
@@ -107,9 +109,14 @@ pub(super) fn play_file(
     out: &mut WorkloadBuilder<'_>,
     file: impl FnOnce(GroupLayout) -> SimAiFile,
 ) -> Result<(), WorkloadError> {
-    config.check(out)?;
-    let layout = config.layout(out, &SimAiFile { policy: Policy::WeightsFirst, ..SimAiFile::default() })?;
+    let layout = layout_of(config, out)?;
     config.play(out, &file(layout), &layout)
+}
+
+/// Returns the sizes of the groups of a workload without a file. `config` must state all groups and GPUs itself.
+pub(super) fn layout_of(config: &SimAi, out: &WorkloadBuilder<'_>) -> Result<GroupLayout, WorkloadError> {
+    config.check(out)?;
+    config.layout(out, &SimAiFile { policy: Policy::WeightsFirst, ..SimAiFile::default() })
 }
 
 impl SimAi {

@@ -8,7 +8,7 @@ use pathweave_topo::{Automorphism, Topology};
 
 use super::axes::{Axes, Place, Span};
 use super::layers::Comm;
-use crate::collective::Algorithms;
+use crate::collective::{Algorithms, Library};
 use crate::fold::{Folding, NOTHING_SYMMETRIC, Representatives, smallest_step, symmetry_of};
 
 /// Groups of a job by span and stage.
@@ -27,6 +27,10 @@ pub(super) struct Job<'a> {
 impl Job<'_> {
     /// Returns true if a permutation of the GPUs leaves groups and collectives unchanged.
     fn is_unchanged_by(&self, permutation: &dyn Fn(usize) -> usize) -> bool {
+        // The channels of NCCL tell ranks apart.
+        if self.algorithms.library == Library::Nccl {
+            return false;
+        }
         self.groups.iter().all(|(span, stages)| {
             let mut group_of = vec![(0, 0); self.axes.gpus()];
             for (number, members) in stages.iter().flatten().enumerate() {

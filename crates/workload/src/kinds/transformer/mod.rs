@@ -1,15 +1,18 @@
 //! Training of a transformer, dense or with experts, from a few parameters.
 
 mod axes;
+mod bound;
 mod fold;
 mod gpu;
 mod layers;
 mod memory;
 mod models;
 mod names;
+mod outlook;
 mod parallel;
 mod plan;
 mod schedule;
+mod sizes;
 mod staged;
 #[cfg(test)]
 mod staged_tests;
@@ -23,9 +26,8 @@ pub use self::models::FeedForward;
 pub use self::names::{ModelChoice, ModelFile, TransformerModel};
 pub use self::schedule::PipelineSchedule;
 
-use self::models::Shape;
 use self::plan::LayerBuilder;
-use super::simai::{SimAi, play_file};
+use super::simai::play_file;
 use crate::architecture::{Architecture, Attention, Embeddings, Experts, parse_config_json};
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
@@ -92,6 +94,10 @@ pub struct Transformer {
     /// Number of microbatches in an iteration, for each replica (default 1).
     #[serde(default = "one")]
     pub microbatches: u32,
+    /// Number of sequences in an iteration, over all replicas, in place of `microbatches`: a multiple of the replicas
+    /// times `micro_batch`. Jobs with other parallelism then do the same work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global_batch: Option<u32>,
     /// Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default:
     /// all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,29 +237,10 @@ impl Generate for Transformer {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let architecture = self.architecture(out)?;
         self.check(out, &architecture)?;
-        let shape = match self.has_fields_of_stages() {
-            true => None,
-            false => Shape::of(architecture),
-        };
-        let Some(shape) = shape else {
-            return self.staged(out, architecture)?.play(out);
-        };
-        self.check_equal_stages(out, &architecture)?;
-        let played = SimAi {
-            file: "transformer".to_owned(),
-            gpus: Some(self.gpus.unwrap_or(out.env.hosts)),
-            tp: Some(self.tp),
-            ep: Some(self.ep),
-            pp: Some(self.pp),
-            microbatches: None,
-            hosts: self.hosts.clone(),
-            algorithms: self.algorithms.clone(),
-            scale: self.scale,
-            iterations: self.iterations,
-        };
-        let replicas = played.gpus.unwrap_or(0) / self.tp.saturating_mul(self.pp).max(1);
-        out.training(self.training(&architecture, played.gpus.unwrap_or(0), replicas));
-        play_file(&played, out, |layout| LayerBuilder { config: self, shape, layout }.file())
+        self.note_ineffective(out);
+        self.play(out, architecture)?;
+        self.algorithms.note_ineffective(out);
+        Ok(())
     }
 
     fn files(&mut self) -> Vec<NamedFile<'_>> {
@@ -265,6 +252,28 @@ impl Generate for Transformer {
 }
 
 impl Transformer {
+    /// Declares the tasks of the job.
+    fn play(&self, out: &mut WorkloadBuilder<'_>, architecture: Architecture) -> Result<(), WorkloadError> {
+        let job = self.with_microbatches(out)?;
+        let Some(shape) = job.equal_stages(architecture) else {
+            return job.staged(out, architecture)?.play(out);
+        };
+        job.check_equal_stages(out, &architecture)?;
+        let played = job.played(out);
+        out.training(job.training(&architecture, job.gpus(out), job.replicas(out)));
+        play_file(&played, out, |layout| LayerBuilder { config: &job, shape, layout }.file())
+    }
+
+    /// Notes fields that others make ineffective.
+    fn note_ineffective(&self, out: &mut WorkloadBuilder<'_>) {
+        if self.cp == 1 && self.cp_kind.is_some_and(|kind| kind != ContextParallelism::default()) {
+            out.note_ineffective("cp_kind", "`cp` is 1: each GPU has whole sequences");
+        }
+        if self.gpu.is_some() && self.tflops.is_some() && self.efficiency.is_some() {
+            out.note_ineffective("efficiency", "`tflops` replaces the rates of `gpu`");
+        }
+    }
+
     /// Returns true if a field is given that only stages with work of their own have.
     fn has_fields_of_stages(&self) -> bool {
         self.cp > 1

@@ -10,7 +10,8 @@ use super::fold::{Groups, Job};
 use super::layers::{ChunkParameters, ChunkWork, Comm, Ends, Layers, Step};
 use super::schedule::{Act, Pass, Pipeline};
 use crate::builder::{Draft, Stream};
-use crate::collective::{Algorithms, Plan, Ranks, Through};
+use crate::collective::{Algorithms, BadPlan, Planned, Ranks, Through};
+use crate::env::WorkloadEnv;
 use crate::error::WorkloadError;
 use crate::fold::{Fold, Representatives};
 use crate::graph::{JobId, Moment, Parallelism};
@@ -35,14 +36,14 @@ pub(super) struct Staged<'a> {
 }
 
 /// Everything that a stage does, apart from microbatches.
-struct Program {
+pub(super) struct Program {
     /// Work of each chunk, in the order of the model.
-    chunks: Vec<ChunkWork>,
-    gathers: Vec<Vec<Comm>>,
+    pub(super) chunks: Vec<ChunkWork>,
+    pub(super) gathers: Vec<Vec<Comm>>,
     /// Collectives of gradients after the last microbatch of a chunk.
-    reductions: Vec<Vec<Step>>,
+    pub(super) reductions: Vec<Vec<Step>>,
     /// Time of a stage's optimizer.
-    updates: Vec<Duration>,
+    pub(super) updates: Vec<Duration>,
 }
 
 impl Staged<'_> {
@@ -72,7 +73,7 @@ impl Staged<'_> {
         parameters
     }
 
-    fn program(&self) -> Program {
+    pub(super) fn program(&self) -> Program {
         let places = 0..self.chunks.len();
         let parameters: Vec<ChunkParameters> = places.clone().map(|place| self.parameters(place)).collect();
         let updates = (0..self.axes().pp).map(|stage| {
@@ -102,47 +103,65 @@ impl Staged<'_> {
         self.layers.reductions(ChunkParameters { dense, experts: 0 })
     }
 
-    fn plan(&self, comm: Comm) -> Plan {
+    /// Returns the plan of a collective among hosts.
+    fn plan(&self, env: &WorkloadEnv, comm: Comm, members: &[u32]) -> Result<Planned, BadPlan> {
         let bytes = (comm.bytes as f64 * self.scale + 0.5) as u64;
-        self.algorithms.plan(comm.operation, self.axes().ranks(comm.over), bytes)
+        self.algorithms.planned(env, comm.operation, members, bytes)
+    }
+
+    /// Returns the plan of the first group that does a collective. Those of other groups have as many messages.
+    fn plan_of_first(
+        &self,
+        out: &WorkloadBuilder<'_>,
+        groups: &Groups,
+        comm: Comm,
+    ) -> Result<Planned, WorkloadError> {
+        let members: Vec<u32> =
+            groups_over(groups, comm.over)[0][0].iter().map(|&gpu| self.hosts[gpu]).collect();
+        self.plan(out.env, comm, &members).or_else(|why| refused(out, comm, why))
     }
 
     /// Returns the number of messages and computations of an iteration of all GPUs.
-    fn tasks(&self, program: &Program) -> (f64, f64) {
+    fn tasks(
+        &self,
+        out: &WorkloadBuilder<'_>,
+        program: &Program,
+        groups: &Groups,
+    ) -> Result<(f64, f64), WorkloadError> {
         let stage = (self.axes().gpus() / self.axes().pp) as f64;
         let (mut messages, mut computations) = (0.0, 0.0);
         let mut add = |comm: Comm, times: f64| {
-            let groups = stage / self.axes().ranks(comm.over) as f64;
-            messages += times * self.plan(comm).messages() * groups;
+            let each = self.plan_of_first(out, groups, comm)?.messages();
+            messages += times * each * (stage / self.axes().ranks(comm.over) as f64);
+            Ok::<(), WorkloadError>(())
         };
         let batches = f64::from(self.pipeline.microbatches);
         for place in 0..self.chunks.len() {
             let work = &program.chunks[place];
             for step in work.forward.iter().chain(&work.backward).chain(&work.weights) {
                 match *step {
-                    Step::Start { comm, .. } | Step::Beside(comm) => add(comm, batches),
+                    Step::Start { comm, .. } | Step::Beside(comm) => add(comm, batches)?,
                     Step::Compute { .. } | Step::Await { .. } => computations += batches * stage,
                 }
             }
-            program.gathers[place].iter().for_each(|comm| add(*comm, 1.0));
+            program.gathers[place].iter().try_for_each(|comm| add(*comm, 1.0))?;
             for step in &program.reductions[place] {
                 if let Step::Beside(comm) = step {
-                    add(*comm, 1.0);
+                    add(*comm, 1.0)?;
                 }
             }
         }
         messages += 2.0 * batches * stage * (self.chunks.len() - 1) as f64;
-        (messages, computations + self.axes().gpus() as f64)
+        Ok((messages, computations + self.axes().gpus() as f64))
     }
 
     /// Declares all iterations.
     pub(super) fn play(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let program = self.program();
-        self.check_plans(out, &program)?;
         let iterations = f64::from(self.iterations);
-        let (messages, computations) = self.tasks(&program);
-        let all = (messages + computations) * iterations;
         let groups: Groups = Span::ALL.into_iter().map(|span| (span, self.axes().groups(span))).collect();
+        let (messages, computations) = self.tasks(out, &program, &groups)?;
+        let all = (messages + computations) * iterations;
         let alike = match out.may_fold(|| Ok(all > Fold::LARGE as f64))? {
             None => None,
             Some(topology) => {
@@ -184,16 +203,22 @@ impl Staged<'_> {
         }
         Ok(())
     }
+}
 
-    fn check_plans(&self, out: &WorkloadBuilder<'_>, program: &Program) -> Result<(), WorkloadError> {
-        for comm in program.comms() {
-            if let Err((field, value, allowed)) = self.plan(comm).check() {
-                let allowed = format!("{field} = {value} for {}: {allowed}", comm.part);
-                return out.field_error("algorithms", comm.operation.name(), allowed);
-            }
-        }
-        Ok(())
-    }
+/// Returns the groups of GPUs over a span, by stage.
+fn groups_over(groups: &Groups, over: Span) -> &[Vec<Vec<usize>>] {
+    let (_, stages) = groups.iter().find(|(span, _)| *span == over).expect("every span has groups");
+    stages
+}
+
+/// Returns the error of a collective that cannot be planned.
+fn refused<T>(
+    out: &WorkloadBuilder<'_>,
+    comm: Comm,
+    (field, value, allowed): BadPlan,
+) -> Result<T, WorkloadError> {
+    let allowed = format!("{field} = {value} for {}: {allowed}", comm.part);
+    out.field_error("algorithms", comm.operation.name(), allowed)
 }
 
 impl Program {
@@ -376,18 +401,18 @@ impl Play<'_, '_, '_> {
     /// each GPU sends and receives.
     fn collective(&mut self, stage: usize, comm: Comm) -> Result<Vec<(usize, Through)>, WorkloadError> {
         let groups = self.groups;
-        let (_, stages) = groups.iter().find(|(span, _)| *span == comm.over).expect("every span has groups");
-        let plan = self.job.plan(comm);
         let mut all = Vec::new();
-        for members in &stages[stage] {
+        for members in &groups_over(groups, comm.over)[stage] {
             if !members.iter().any(|&gpu| self.alike.is_simulated(gpu)) {
                 continue;
             }
             for &gpu in members {
                 self.settle(gpu)?;
             }
-            self.out.collective(comm.part, plan.steps(Some(comm.over.parallelism())));
             let hosts: Vec<u32> = members.iter().map(|&gpu| self.job.hosts[gpu]).collect();
+            let plan = self.job.plan(self.out.env, comm, &hosts);
+            let plan = plan.or_else(|why| refused(self.out, comm, why))?;
+            self.out.collective(comm.part, plan.steps(Some(comm.over.parallelism())));
             let place = |gpu: usize| members.binary_search(&gpu).expect("groups have their representatives");
             let alike: Option<Vec<usize>> = (self.alike.order() > 1)
                 .then(|| members.iter().map(|&gpu| place(self.alike.representative(gpu))).collect());

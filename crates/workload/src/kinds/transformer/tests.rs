@@ -23,6 +23,7 @@ pub(super) fn tiny() -> Transformer {
         feed_forward: Some(FeedForward::Plain),
         micro_batch: 1,
         microbatches: 1,
+        global_batch: None,
         gpus: None,
         tp: 1,
         ep: 1,

@@ -1,0 +1,113 @@
+//! Judgement of candidates before they run: their parallelism, and the memory that they need.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pathweave_scenario::{Diagnostic, Diagnostics, Fidelity, FieldPath, Loaded, Topology};
+
+use crate::sweep::cells::Cell;
+use crate::sweep::cluster::{Candidate, Strike};
+use crate::sweep::parallelism::{PARALLELISM, ParallelismAxes};
+use crate::sweep::plan::Admission;
+
+/// Reasons that an error of a plan without candidates lists.
+const SHOWN: usize = 5;
+
+/// Judge of the candidates of a plan. It builds each fabric once.
+pub(crate) struct Judge<'a> {
+    parallelism: Option<&'a ParallelismAxes>,
+    topologies: Vec<Option<Result<Arc<Topology>, String>>>,
+    fidelity: Option<Fidelity>,
+    candidates: BTreeMap<Vec<usize>, Candidate>,
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(parallelism: Option<&'a ParallelismAxes>, fabrics: usize) -> Self {
+        Judge { parallelism, topologies: vec![None; fabrics], fidelity: None, candidates: BTreeMap::new() }
+    }
+
+    /// Judges a cell of the plan. Its first axis has the fabrics.
+    pub(crate) fn judge(&mut self, cell: &Cell, loaded: &Loaded) -> Admission {
+        self.fidelity.get_or_insert(loaded.scenario.run.fidelity);
+        let built = self.topologies[cell.value_indices[0]]
+            .get_or_insert_with(|| loaded.topology().map_err(|why| why.to_string()));
+        let candidate = match built {
+            Ok(topology) => candidate(self.parallelism, loaded, topology),
+            Err(_) => Candidate::default(),
+        };
+        let admission = if candidate.strike.is_some() { Admission::StaysOut } else { Admission::Runs };
+        self.candidates.insert(cell.value_indices.clone(), candidate);
+        admission
+    }
+
+    /// Returns the candidate of a cell.
+    pub(crate) fn candidate(&self, cell: &Cell) -> Candidate {
+        self.candidates.get(&cell.value_indices).cloned().unwrap_or_default()
+    }
+
+    /// Returns the network of a fabric, or `None` if no cell of it could be loaded.
+    pub(crate) fn topology(&self, fabric: usize) -> Result<Option<&Topology>, Diagnostic> {
+        match &self.topologies[fabric] {
+            None => Ok(None),
+            Some(Ok(topology)) => Ok(Some(topology)),
+            Some(Err(why)) => Err(Diagnostic::new(FieldPath::root().key("fabric"), why.clone())),
+        }
+    }
+
+    pub(crate) fn fidelity(&self) -> &'static str {
+        match self.fidelity {
+            Some(Fidelity::Flow) => "flow",
+            _ => "packet",
+        }
+    }
+
+    /// Returns an error if no candidate is left.
+    pub(crate) fn check(&self) -> Result<(), Diagnostic> {
+        if self.candidates.is_empty() || self.candidates.values().any(|one| one.strike.is_none()) {
+            return Ok(());
+        }
+        let mut reasons: Vec<String> = Vec::new();
+        for candidate in self.candidates.values() {
+            let reason = candidate.strike.as_ref().map(ToString::to_string).unwrap_or_default();
+            if !reasons.contains(&reason) {
+                reasons.push(reason);
+            }
+        }
+        let message = format!("none of {} candidates can run", self.candidates.len());
+        let field = if self.parallelism.is_some() { PARALLELISM } else { "scenario" };
+        let more = reasons.len().saturating_sub(SHOWN);
+        let finding = Diagnostic::new(FieldPath::root().key(field), message);
+        let finding = reasons.into_iter().take(SHOWN).fold(finding, Diagnostic::help);
+        Err(if more > 0 { finding.help(format!("and {more} more reasons")) } else { finding })
+    }
+}
+
+fn candidate(parallelism: Option<&ParallelismAxes>, loaded: &Loaded, topology: &Arc<Topology>) -> Candidate {
+    let outlook = match loaded.training_outlook(topology) {
+        Ok(outlook) => outlook,
+        // Without axes of parallelism, the error is one of the whole plan, which its runs report.
+        Err(why) => {
+            return Candidate { outlook: None, strike: parallelism.map(|_| refusal(&why)) };
+        }
+    };
+    let too_large =
+        outlook.as_ref().and_then(|outlook| outlook.memory.clone()).filter(|memory| !memory.fits());
+    let objection = parallelism.zip(outlook.as_ref()).and_then(|(axes, outlook)| axes.objection(outlook));
+    let strike = match (objection, too_large) {
+        (Some((field, why)), _) => Some(Strike::Refused { field, why }),
+        (None, Some(memory)) => Some(Strike::Memory(memory)),
+        (None, None) => None,
+    };
+    Candidate { outlook, strike }
+}
+
+/// Returns the first error in one line.
+fn refusal(why: &Diagnostics) -> Strike {
+    let first = why.iter().next();
+    let words = first.map_or(String::new(), |finding| match &finding.allowed {
+        Some(allowed) => format!("{}: {allowed}", finding.message),
+        None => finding.message.clone(),
+    });
+    let field = first.map_or(String::new(), |finding| finding.field.to_string());
+    Strike::Refused { field: field.rsplit('.').next().unwrap_or_default().to_owned(), why: words }
+}

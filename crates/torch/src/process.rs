@@ -1,0 +1,424 @@
+//! The process: its device, its groups, and the start of operations.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use pathweave_collective::{Call, OpId, PeerId, Place, Plan, Span};
+use pathweave_datapath::secure::Refusal;
+use pathweave_datapath::{
+    Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, Opcode, OpenError,
+};
+use pathweave_door::{Interface, Process as Fork, Settings, interfaces, interfaces_from, settings};
+
+use crate::lock;
+use crate::peer::{IS_FRAME, IS_WRITE, Link, Peer};
+use crate::record::{Cookie, Record, greeted, greeting, new_cookie, random};
+use crate::ticket::{Ticket, Waited};
+use crate::work::{Buffer, Keep, Running, State};
+
+/// Longest time for which the end of the process waits for what peers have not acknowledged.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Device of this process with its connections.
+pub struct Process {
+    device: Device,
+    events: Events,
+    _accepting: Accepting,
+    cookie: Cookie,
+    scheme: String,
+    patience: Duration,
+    fork: Fork,
+    state: Mutex<State>,
+}
+
+/// A group of ranks that this process belongs to.
+pub struct Group {
+    process: Arc<Process>,
+    id: u64,
+    place: Place,
+    members: Vec<PeerId>,
+}
+
+fn configuration(settings: &Settings, interfaces: &[&Interface], port: u16) -> DeviceConfig {
+    let mut config = settings.device(interfaces, SocketAddr::new(interfaces[0].address, port));
+    // A peer is lost after the time that the user allows, of which the first part passes before an idle one is asked.
+    config.keepalive = config.keepalive.min(config.peer_timeout / 4);
+    config.peer_timeout -= config.keepalive;
+    config
+}
+
+impl Process {
+    /// Opens the device, as the environment says.
+    ///
+    /// # Errors
+    /// One line for users.
+    pub fn open() -> Result<Arc<Self>, String> {
+        let settings = settings::from_environment().map_err(|error| error.to_string())?;
+        let found = interfaces_from(&settings.place, &interfaces())?;
+        let interfaces: Vec<&Interface> = found.iter().collect();
+        let mut reason = String::new();
+        for port in settings.ports.clone().unwrap_or(0..=0) {
+            match Device::open(configuration(&settings, &interfaces, port)) {
+                Ok(device) => return Process::over(device, settings.scheme, settings.peer_timeout),
+                Err(error @ OpenError::PortInUse { .. }) => reason = error.to_string(),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err(reason)
+    }
+
+    /// Opens a device with this configuration.
+    ///
+    /// # Errors
+    /// One line for users.
+    pub fn with(config: DeviceConfig) -> Result<Arc<Self>, String> {
+        let (scheme, patience) = (config.scheme.clone(), config.peer_timeout);
+        Process::over(Device::open(config).map_err(|error| error.to_string())?, scheme, patience)
+    }
+
+    fn over(device: Device, scheme: String, patience: Duration) -> Result<Arc<Self>, String> {
+        let events = device.events();
+        let accepting = events.accept().map_err(|error| error.to_string())?;
+        let process = Arc::new(Process {
+            events,
+            _accepting: accepting,
+            cookie: new_cookie(),
+            scheme,
+            patience,
+            fork: Fork::this(),
+            state: Mutex::new(State::new()),
+            device,
+        });
+        let weak = Arc::downgrade(&process);
+        let hook = move || {
+            if let Some(process) = weak.upgrade() {
+                process.drain();
+            }
+        };
+        process.device.set_hook(hook).map_err(|error| error.to_string())?;
+        Ok(process)
+    }
+
+    /// Returns the text with which this process enters a group; other members read it from torch's store.
+    pub fn record(&self) -> String {
+        Record { cookie: self.cookie, group: random(), addresses: self.device.addresses().to_vec() }.encode()
+    }
+
+    /// Joins a group whose members have these records, by rank.
+    ///
+    /// # Errors
+    /// One line for users.
+    pub fn join(self: &Arc<Self>, rank: u32, records: &[String]) -> Result<Group, String> {
+        let records: Vec<Record> =
+            records.iter().map(|text| Record::decode(text)).collect::<Result<_, _>>()?;
+        let place = Place { rank, ranks: records.len() as u32 };
+        let id = records.first().ok_or("a group needs a member")?.group;
+        let mut state = lock(&self.state);
+        let mut members = Vec::with_capacity(records.len());
+        for record in records {
+            let peer = state.peer(record.cookie);
+            state.peers[peer as usize].addresses = record.addresses;
+            members.push(peer);
+        }
+        state.engine.join(id, place, members.clone());
+        self.obey(&mut state);
+        drop(state);
+        Ok(Group { process: self.clone(), id, place, members })
+    }
+
+    /// Carries out the engine's orders.
+    fn obey(&self, state: &mut State) {
+        let ended = state.obey(&self.device, &self.events);
+        self.dial(state);
+        if ended {
+            self.device.rouse();
+        }
+    }
+
+    /// Dials the peers that something is to be sent to. Of two processes, the one with the lower cookie dials.
+    fn dial(&self, state: &mut State) {
+        for peer in std::mem::take(&mut state.wanted) {
+            let to = &mut state.peers[peer as usize];
+            if self.cookie < to.cookie && matches!(to.link, Link::None) && !to.addresses.is_empty() {
+                to.link = Link::Dialling(Instant::now());
+                self.connect(peer, to);
+            }
+        }
+    }
+
+    fn connect(&self, peer: PeerId, to: &Peer) {
+        let greeting = greeting(&self.cookie, &to.cookie);
+        // Dropping the attempt has no effect.
+        let _ = self.events.connect_any(
+            u64::from(peer),
+            to.addresses[0],
+            &to.addresses[1..],
+            &self.scheme,
+            &greeting,
+        );
+    }
+
+    /// Takes all events. Called by the loop.
+    fn drain(&self) {
+        let mut state = lock(&self.state);
+        while let Some(event) = self.events.take() {
+            match event {
+                Event::Completed(done) => self.completed(&mut state, &done),
+                Event::Opened { token, connection } => self.opened(&mut state, token as PeerId, connection),
+                Event::Accepted(connection) => {
+                    if let Some(cookie) = greeted(&connection.info().private_data, &self.cookie) {
+                        let peer = state.peer(cookie);
+                        self.opened(&mut state, peer, connection);
+                    }
+                }
+                Event::Refused { token, error } => self.refused(&mut state, token as PeerId, &error),
+                Event::Closed { connection, reason } => {
+                    if let Some(peer) = state.by_connection.remove(&connection) {
+                        state.peers[peer as usize].lose();
+                        state.engine.lost(peer, &reason.to_string());
+                    }
+                }
+                _ => {}
+            }
+            self.obey(&mut state);
+        }
+    }
+
+    fn opened(&self, state: &mut State, peer: PeerId, connection: Connection) {
+        state.by_connection.insert(connection.id(), peer);
+        if let Err(error) = state.peers[peer as usize].open(connection) {
+            state.engine.lost(peer, &error.to_string());
+        }
+    }
+
+    fn refused(&self, state: &mut State, peer: PeerId, error: &ConnectError) {
+        let busy = matches!(
+            error,
+            ConnectError::Refused { reason: Refusal::Busy | Refusal::PeerLimit, .. }
+                | ConnectError::TooMany { .. }
+        );
+        let to = &mut state.peers[peer as usize];
+        if busy && !to.is_late(self.patience) {
+            return self.connect(peer, to);
+        }
+        to.lose();
+        state.engine.lost(peer, &format!("no connection: {error}"));
+    }
+
+    fn completed(&self, state: &mut State, done: &Completion) {
+        let Some(&peer) = state.by_connection.get(&done.connection) else { return };
+        match done.opcode {
+            Opcode::Recv | Opcode::RecvWriteImm => {
+                if !done.is_success() {
+                    return;
+                }
+                match done.imm {
+                    Some(token) => {
+                        state.peers[peer as usize].reuse(done.wr_id);
+                        state.engine.arrived(peer, token, done.byte_len);
+                    }
+                    None => {
+                        let frame = state.peers[peer as usize].frame(done.wr_id, done.byte_len);
+                        state.peers[peer as usize].reuse(done.wr_id);
+                        state.engine.frame(peer, &frame.unwrap_or_default());
+                    }
+                }
+            }
+            Opcode::Send | Opcode::Write | Opcode::Read => {
+                state.peers[peer as usize].completed();
+                if done.wr_id & IS_FRAME != 0 {
+                    state.frame_left(done.wr_id);
+                } else if done.is_success() {
+                    state.engine.written(done.wr_id & !IS_WRITE);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn wait(&self, ticket: &Ticket, patience: Duration) -> Waited {
+        match self.device.wait_until(patience, || ticket.outcome().map(|_| ())) {
+            Ok(Some(())) => Waited::Done,
+            Ok(None) => Waited::Late,
+            Err(error) => {
+                ticket.end(Err(error.to_string()));
+                Waited::Done
+            }
+        }
+    }
+
+    pub(crate) fn expire(&self, op: OpId, lasted: Duration) {
+        let mut state = lock(&self.state);
+        let Some((group, call, absent)) = state.engine.absent(op) else { return };
+        let ranks: Vec<String> = absent.iter().map(u32::to_string).collect();
+        let missing = match ranks.len() {
+            0 => "no rank has answered".to_owned(),
+            1 => format!("nothing came from rank {}", ranks[0]),
+            _ => format!("nothing came from ranks {}", ranks.join(", ")),
+        };
+        let text = format!("{call} timed out after {:.1} s: {missing}", lasted.as_secs_f64());
+        if !state.engine.withdraw(op, &text) {
+            state.engine.fail(group, &text);
+        }
+        self.obey(&mut state);
+    }
+
+    /// Waits until peers have acknowledged what was sent to them, for a few seconds at most; fails what is in progress.
+    pub fn close(&self) {
+        let quiet = || {
+            let state = lock(&self.state);
+            state.peers.iter().all(Peer::is_quiet).then_some(())
+        };
+        if self.fork.is_this() {
+            let _ = self.device.wait_until(FAREWELL, quiet);
+        }
+        let running: Vec<Running> = lock(&self.state).running.drain().map(|(_, running)| running).collect();
+        for running in running {
+            running.ticket.end(Err("the process has left the group".into()));
+        }
+        self.device.rouse();
+    }
+}
+
+impl State {
+    /// Returns the number of a process, new or known.
+    fn peer(&mut self, cookie: Cookie) -> PeerId {
+        let next = self.peers.len() as PeerId;
+        let number = *self.by_cookie.entry(cookie).or_insert(next);
+        if number == next {
+            self.peers.push(Peer::new(cookie));
+        }
+        number
+    }
+}
+
+impl Group {
+    /// Returns rank and number of ranks.
+    pub fn place(&self) -> Place {
+        self.place
+    }
+
+    /// Returns the number of collectives that have begun.
+    pub fn begun(&self) -> u64 {
+        lock(&self.process.state).engine.begun(self.id)
+    }
+
+    /// Starts an operation with these ranks. Both ends ask for the connection, since only one of them dials.
+    fn start(
+        &self,
+        running: Result<Running, String>,
+        ranks: impl Iterator<Item = u32>,
+        begin: impl FnOnce(&mut State) -> Result<OpId, String>,
+    ) -> Result<Arc<Ticket>, String> {
+        let running = running?;
+        let ticket = running.ticket.clone();
+        if !self.process.fork.is_this() {
+            return Err("a child of the process that opened the group cannot use it".into());
+        }
+        let mut state = lock(&self.process.state);
+        let op = begin(&mut state)?;
+        ticket.is_for(op);
+        state.running.insert(op, running);
+        state.wanted.extend(ranks.map(|rank| self.members[rank as usize]));
+        self.process.obey(&mut state);
+        Ok(ticket)
+    }
+
+    /// Begins a collective on these buffers.
+    ///
+    /// # Errors
+    /// The group has failed, or a rank that is needed has left.
+    ///
+    /// # Safety
+    /// The buffers are valid until `keep` is dropped, and only this library uses them until the operation has ended.
+    #[allow(unsafe_code, reason = "passes a promise of the caller on")]
+    pub unsafe fn collective(
+        &self,
+        call: Call,
+        plan: Plan,
+        buffers: &[Buffer],
+        keep: &Keep,
+    ) -> Result<Arc<Ticket>, String> {
+        let ticket = Ticket::new(&self.process);
+        // SAFETY: guaranteed by the caller.
+        let running = unsafe { Running::new(call, buffers, keep, plan.temporary_bytes, ticket) };
+        let ranks: Vec<u32> = plan.ranks().collect();
+        self.start(running, ranks.into_iter(), |state| state.engine.collective(self.id, call, plan))
+    }
+
+    /// Sends a buffer to a rank.
+    ///
+    /// # Errors
+    /// The group has failed, or the rank has left.
+    ///
+    /// # Safety
+    /// As for [`collective`](Group::collective).
+    #[allow(unsafe_code, reason = "passes a promise of the caller on")]
+    pub unsafe fn send(
+        &self,
+        to: u32,
+        tag: u64,
+        call: Call,
+        buffer: Buffer,
+        keep: &Keep,
+    ) -> Result<Arc<Ticket>, String> {
+        self.check(to)?;
+        let ticket = Ticket::new(&self.process);
+        // SAFETY: guaranteed by the caller.
+        let running = unsafe { Running::new(call, &[buffer], keep, 0, ticket) };
+        let from = Span::whole(0, buffer.bytes);
+        self.start(running, [to].into_iter(), |state| state.engine.send(self.id, to, tag, call, from))
+    }
+
+    /// Receives into a buffer, from a rank or from any.
+    ///
+    /// # Errors
+    /// The group has failed, or the rank has left.
+    ///
+    /// # Safety
+    /// As for [`collective`](Group::collective).
+    #[allow(unsafe_code, reason = "passes a promise of the caller on")]
+    pub unsafe fn receive(
+        &self,
+        from: Option<u32>,
+        tag: u64,
+        call: Call,
+        buffer: Buffer,
+        keep: &Keep,
+    ) -> Result<Arc<Ticket>, String> {
+        from.map_or(Ok(()), |rank| self.check(rank))?;
+        let ticket = Ticket::new(&self.process);
+        // SAFETY: guaranteed by the caller.
+        let running = unsafe { Running::new(call, &[buffer], keep, 0, ticket) };
+        let to = Span::whole(0, buffer.bytes);
+        let Place { rank: own, ranks } = self.place;
+        let others = (0..ranks).filter(|rank| from.map_or(*rank != own, |from| *rank == from));
+        self.start(running, others, |state| state.engine.receive(self.id, from, tag, call, to))
+    }
+
+    fn check(&self, rank: u32) -> Result<(), String> {
+        let Place { rank: own, ranks } = self.place;
+        if rank < ranks && rank != own {
+            return Ok(());
+        }
+        Err(format!(
+            "a message between rank {own} and rank {rank}; another rank of 0 to {} is needed",
+            ranks - 1
+        ))
+    }
+
+    /// Fails the group at all ranks.
+    pub fn abort(&self, reason: &str) {
+        let mut state = lock(&self.process.state);
+        state.engine.fail(self.id, reason);
+        self.process.obey(&mut state);
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let mut state = lock(&self.process.state);
+        state.engine.leave(self.id);
+        self.process.obey(&mut state);
+    }
+}
