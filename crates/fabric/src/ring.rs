@@ -109,6 +109,9 @@ impl<T: Copy> Ring<T> {
     /// Returns the elements in order, as two slices.
     #[inline(always)]
     pub(crate) fn slices(&self) -> [&[T]; 2] {
+        if self.is_empty() {
+            return [&[], &[]];
+        }
         let count = self.tail.wrapping_sub(self.head) as usize;
         let start = self.place(self.head);
         let first = count.min(self.places.len() - start);
