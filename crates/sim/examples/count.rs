@@ -33,8 +33,7 @@ fn permutation(hosts: u32, size: Bytes) -> MessageGraph {
     for (i, &src) in ring.iter().enumerate() {
         let dst = ring[(i + 1) % ring.len()];
         let (src, dst) = (HostId(src), HostId(dst));
-        let message =
-            NewMessage { src, dst, size, start: Time::ZERO, group, stream: Stream::Own, job: None };
+        let message = NewMessage { src, dst, size, start: Time::ZERO, group, stream: Stream::Own, job: None };
         builder.message(message).expect("hosts exist and differ");
     }
     builder.finish().expect("no cycles")
