@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl test-torch
+.PHONY: help count build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl test-torch
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -121,6 +121,9 @@ lint: $(VENV)/tools ## Formatting and lints, all features; types of the Python p
 bench: provider ## Measure speed and memory, of simulator, transport and provider; writes target/bench.json.
 	$(BY_PROFILE) $(CARGO) build --locked --profile tuned -p pathweave-cli -p pathweave-bench $(DPDK_FEATURE)
 	$(TUNED)/pathweave-bench
+
+count: ## Count instructions a packet-hop, by crate, and compare with .ci/instructions.json. Needs valgrind.
+	.ci/count
 
 $(VENV)/tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

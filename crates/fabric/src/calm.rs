@@ -7,7 +7,8 @@
 use pathweave_units::Time;
 
 use crate::links::Wires;
-use crate::packet::Header;
+use crate::packet::{Header, PortId};
+use crate::plain::{is_plain, run_plain_port};
 use crate::port::Port;
 use crate::ports_and_links::{Lines, as_queued, served};
 use crate::switch::{IngressAccount, Switches};
@@ -17,22 +18,39 @@ use crate::window::Window;
 pub(crate) const PORTS_AHEAD: usize = 3;
 
 /// Departures from a port in the window, and the accounts that they reduce.
-struct Departures<'a, const C: usize> {
+pub(crate) struct Departures<'a, const C: usize> {
     /// Accounts of the switch, by ingress port.
     held: &'a mut [IngressAccount<C>],
+    /// First port of the switch.
     first: usize,
     packets: u64,
     bytes: u64,
 }
 
-impl<const C: usize> Departures<'_, C> {
+impl<'a, const C: usize> Departures<'a, C> {
+    pub(crate) fn new(held: &'a mut [IngressAccount<C>], first: usize) -> Self {
+        Departures { held, first, packets: 0, bytes: 0 }
+    }
+
+    /// Counts a packet that departs, and removes it from its account.
     #[inline(always)]
-    fn put(&mut self, wires: &mut Wires, port: &mut Port<C>, header: &Header) {
-        wires.transmit(port, header);
+    pub(crate) fn note(&mut self, header: &Header) {
         self.packets += 1;
         self.bytes += u64::from(header.wire_bytes());
         let account = &mut self.held[header.ingress() as usize - self.first];
-        account.bytes[usize::from(header.class())] -= u32::from(header.wire_bytes());
+        account.bytes[header.class_index::<C>()] -= u32::from(header.wire_bytes());
+    }
+
+    /// Returns the packets and bytes that have departed.
+    #[inline(always)]
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        (self.packets, self.bytes)
+    }
+
+    #[inline(always)]
+    fn put(&mut self, wires: &mut Wires, port: &mut Port<C>, header: &Header) {
+        wires.transmit(port, header);
+        self.note(header);
     }
 }
 
@@ -98,34 +116,58 @@ pub(crate) fn run_calm<const C: usize>(
             next.prefetch_end();
             lines.wires.links[next.peer as usize].prefetch_end();
         }
-        let port = &mut lines.ports[first + index];
-        let held = &mut switches.held[first..end];
-        let mut departures = Departures { held, first, packets: 0, bytes: 0 };
-        loop {
-            let arrival = arrivals.next_at(index as u64);
-            let until = arrival.map_or(last, Header::arrival);
-            while let Some(eligible) = port.eligible_by(until) {
-                let class = lines.scheduler.next_class(id, port, eligible);
-                let header = served(&mut lines.marker, &lines.wires.specs, id, port, class);
-                departures.put(&mut lines.wires, port, &header);
-            }
-            let Some(header) = arrival else { break };
-            let mut room = None;
-            let header = as_queued(&mut lines.marker, &lines.wires.specs, id, port, header, &mut room);
-            let class = usize::from(header.class());
-            if port.starts_at_once(class, until) {
-                departures.put(&mut lines.wires, port, header);
+        let port = &lines.ports[first + index];
+        let arrivals = arrivals.take_at(index as u64);
+        let is_idle = arrivals.len() == 0 && port.eligible_by(last).is_none();
+        if !is_idle {
+            let mut departures = Departures::new(&mut switches.held[first..end], first);
+            if is_plain(port, window.bytes) {
+                let port = &mut lines.ports[first + index];
+                run_plain_port(&mut lines.wires, port, last, &mut departures, arrivals);
             } else {
-                port.push(class, header);
+                run_port(lines, id, last, &mut departures, arrivals);
             }
+            let port = &mut lines.ports[first + index];
+            let (packets, bytes) = departures.counts();
+            port.sent_packets += packets;
+            port.sent_bytes += bytes;
+            lines.packet_hops += packets;
+            left_bytes += bytes;
         }
-        port.sent_packets += departures.packets;
-        port.sent_bytes += departures.bytes;
-        lines.packet_hops += departures.packets;
-        left_bytes += departures.bytes;
+        let port = &lines.ports[first + index];
         let service = if port.eligible() != 0 { port.tx_free } else { Time::MAX };
         next = next.min(service);
     }
     switches.each[switch as usize].used_bytes -= left_bytes;
     next
+}
+
+/// Simulates a port up to `last`, with its arrivals in order of time.
+#[inline(always)]
+pub(crate) fn run_port<'a, const C: usize>(
+    lines: &mut Lines<C>,
+    id: PortId,
+    last: Time,
+    departures: &mut Departures<'_, C>,
+    mut arrivals: impl Iterator<Item = &'a Header>,
+) {
+    let port = &mut lines.ports[id as usize];
+    loop {
+        let arrival = arrivals.next();
+        let until = arrival.map_or(last, Header::arrival);
+        while let Some(eligible) = port.eligible_by(until) {
+            let class = lines.scheduler.next_class(id, port, eligible);
+            let header = served(&mut lines.marker, &lines.wires.specs, id, port, class);
+            departures.put(&mut lines.wires, port, &header);
+        }
+        let Some(header) = arrival else { break };
+        let mut room = None;
+        let header = as_queued(&mut lines.marker, &lines.wires.specs, id, port, header, &mut room);
+        let class = usize::from(header.class());
+        if port.starts_at_once(class, until) {
+            departures.put(&mut lines.wires, port, header);
+        } else {
+            port.push(class, header);
+        }
+    }
 }

@@ -71,12 +71,17 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             return self.send_on_dead_link(now, port, &header);
         }
         transit.advance(now, port);
-        transit.enqueue(now, port, &header);
-        let at = &mut transit.lines.ports[port as usize];
-        if at.backlog != 0 && !at.is(LISTED) {
+        // Ports of hosts mark nothing, and their queues are in no buffer.
+        let lines = &mut transit.lines;
+        let at = &mut lines.ports[port as usize];
+        let class = usize::from(header.class());
+        if at.starts_at_once(class, now) {
+            return lines.transmit(port, &header);
+        }
+        at.push(class, &header);
+        if !at.is(LISTED) {
             at.flags |= LISTED;
-            let wires = &mut transit.lines.wires;
-            wires.nic_due = wires.nic_due.min(at.tx_free);
+            lines.wires.nic_due = lines.wires.nic_due.min(at.tx_free);
             self.busy_nics.push(port);
         }
     }

@@ -29,6 +29,7 @@ mod observe;
 mod packet;
 mod pages;
 mod pauses;
+mod plain;
 mod port;
 mod ports_and_links;
 mod prefetch;
@@ -49,7 +50,9 @@ pub use cable::{Cable, Span};
 pub use crossing::PartTransfer;
 pub use event::{Arrived, DropReason, FabricEvent, FabricEventKind, Step};
 pub use fabric::Fabric;
-pub use forwarding::{ForwardingStats, IntervalRoutes, PairRoutes, PlacedRoutes, SwitchRoutes, TableRoutes};
+pub use forwarding::{
+    Divisor, ForwardingStats, IntervalRoutes, PairRoutes, PlacedRoutes, SwitchRoutes, TableRoutes,
+};
 #[cfg(feature = "hops")]
 pub use hop::Hop;
 pub use memory::FabricBytes;

@@ -71,8 +71,22 @@ impl Link {
         self.packets.push(header.on_link(ingress, arrival));
     }
 
-    /// Returns the arrival time of the last packet put on the link.
-    #[cfg(feature = "hops")]
+    /// Appends a packet whose arrival time is known, and not before that of the packet before it. A call of
+    /// [`Link::note_arrivals`] must follow.
+    #[inline(always)]
+    pub(crate) fn append(&mut self, header: &Header, ingress: PortId, arrival: Time) {
+        self.packets.push(header.on_link(ingress, arrival));
+    }
+
+    /// Records the arrival times of the first and the last of the packets appended.
+    #[inline(always)]
+    pub(crate) fn note_arrivals(&mut self, first: Time, last: Time) {
+        self.next = self.next.min(first);
+        self.last = last;
+    }
+
+    /// Returns the arrival time of the last packet put on the link, past or future.
+    #[inline(always)]
     pub(crate) fn last_arrival(&self) -> Time {
         self.last
     }
@@ -92,6 +106,27 @@ impl Link {
         let header = self.packets.pop();
         self.next = self.packets.front().map_or(Time::MAX, Header::arrival);
         Some(header)
+    }
+
+    /// Removes the packets that arrive before `end`, in order, each after a call with it.
+    #[inline(always)]
+    pub(crate) fn drain_before(&mut self, end: Time, mut take: impl FnMut(&Header)) {
+        if self.next >= end {
+            return;
+        }
+        let (mut taken, mut next) = (0, Time::MAX);
+        'packets: for slice in self.packets.slices() {
+            for header in slice {
+                if header.arrival() >= end {
+                    next = header.arrival();
+                    break 'packets;
+                }
+                take(header);
+                taken += 1;
+            }
+        }
+        self.packets.remove_first(taken);
+        self.next = next;
     }
 
     /// Marks all packets on the link as lost, because the cable has failed.

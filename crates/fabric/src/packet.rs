@@ -150,6 +150,14 @@ impl Header {
         (self.traits >> CLASS) as u8
     }
 
+    /// Returns the class as an index below `C`. If `C` is a power of two, there is no check of bounds.
+    #[inline(always)]
+    pub(crate) fn class_index<const C: usize>(&self) -> usize {
+        let class = usize::from(self.class());
+        debug_assert!(class < C);
+        if C.is_power_of_two() { class & (C - 1) } else { class }
+    }
+
     /// Returns the number of switches that a delivered packet has passed.
     pub fn hops(&self) -> u8 {
         self.links().saturating_sub(1)

@@ -180,6 +180,24 @@ impl<const C: usize> Port<C> {
         self.sending_data_bytes
     }
 
+    /// Records the size of the frame in transmission, 0 if it is no data.
+    #[inline(always)]
+    pub(crate) fn set_data_being_sent(&mut self, wire_bytes: u16) {
+        self.sending_data_bytes = wire_bytes;
+    }
+
+    /// Returns the picoseconds a byte of the link; 0 if that is no integer.
+    #[inline(always)]
+    pub(crate) fn ps_per_byte(&self) -> u32 {
+        self.ps_per_byte
+    }
+
+    /// Returns the delay of the link.
+    #[inline(always)]
+    pub(crate) fn delay(&self) -> Duration {
+        self.delay
+    }
+
     /// Prefetches the packets that are served next.
     #[inline(always)]
     pub(crate) fn prefetch_waiting(&self) {

@@ -35,6 +35,16 @@ impl<const C: usize> Lines<C> {
         self.ports[port as usize].node.checked_sub(self.wires.hosts)
     }
 
+    /// Transmits a packet from the instant at which the port became free, and counts it.
+    #[inline(always)]
+    pub(crate) fn transmit(&mut self, id: PortId, header: &Header) {
+        let port = &mut self.ports[id as usize];
+        self.wires.transmit(port, header);
+        port.sent_bytes += u64::from(header.wire_bytes());
+        port.sent_packets += 1;
+        self.packet_hops += 1;
+    }
+
     /// Returns the rate, delay and marking of the link that a port feeds.
     pub(crate) fn spec(&self, port: PortId) -> &LinkSpec {
         &self.wires.specs[usize::from(self.ports[port as usize].spec)]

@@ -84,6 +84,49 @@ impl<T: Copy> Ring<T> {
         element
     }
 
+    /// Returns the first element of a ring that is not empty.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> &T {
+        debug_assert!(!self.is_empty());
+        &self.places[self.place(self.head)]
+    }
+
+    /// Removes the first element of a ring that is not empty. The ring does not start again at slot 0 when it becomes
+    /// empty, until [`Ring::restart`].
+    #[inline(always)]
+    pub(crate) fn drop_first(&mut self) {
+        debug_assert!(!self.is_empty());
+        self.head = self.head.wrapping_add(1);
+    }
+
+    /// Lets an empty ring start again at slot 0.
+    #[inline(always)]
+    pub(crate) fn restart(&mut self) {
+        debug_assert!(self.is_empty());
+        (self.head, self.tail) = (0, 0);
+    }
+
+    /// Returns the elements in order, as two slices.
+    #[inline(always)]
+    pub(crate) fn slices(&self) -> [&[T]; 2] {
+        if self.is_empty() {
+            return [&[], &[]];
+        }
+        let count = self.tail.wrapping_sub(self.head) as usize;
+        let start = self.place(self.head);
+        let first = count.min(self.places.len() - start);
+        [&self.places[start..start + first], &self.places[..count - first]]
+    }
+
+    /// Removes the first `count` elements. There are at least as many.
+    #[inline(always)]
+    pub(crate) fn remove_first(&mut self, count: u32) {
+        debug_assert!(count <= self.tail.wrapping_sub(self.head));
+        let head = self.head.wrapping_add(count);
+        let empty = head == self.tail;
+        (self.head, self.tail) = if empty { (0, 0) } else { (head, self.tail) };
+    }
+
     /// Removes the last element of a ring that is not empty.
     pub(crate) fn pop_back(&mut self) -> T {
         debug_assert!(!self.is_empty());
@@ -136,6 +179,16 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
+        #[test]
+        fn removes_several_at_once(start: u32, elements in prop::collection::vec(any::<u16>(), 0..40), share in 0.0..=1.0) {
+            let mut ring = Ring { head: start, tail: start, ..Ring::new() };
+            elements.iter().for_each(|&element| ring.push(element));
+            let count = (share * elements.len() as f64) as usize;
+            ring.remove_first(count as u32);
+            prop_assert!(ring.iter().eq(&elements[count..]));
+            prop_assert_eq!(ring.is_empty(), count == elements.len());
+        }
+
         /// `Some` appends, `None` removes from the front or the back. The counts may wrap.
         #[test]
         fn behaves_like_a_deque(
@@ -157,6 +210,7 @@ mod tests {
                 prop_assert_eq!(ring.front(), model.front());
                 prop_assert_eq!(ring.back(), model.back());
                 prop_assert!(ring.iter().eq(model.iter()));
+                prop_assert!(ring.slices().concat().iter().eq(model.iter()));
                 prop_assert_eq!(ring.is_empty(), model.is_empty());
             }
         }

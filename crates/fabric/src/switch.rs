@@ -158,7 +158,12 @@ impl Switch {
         if let SwitchRoutes::Source(routes) = &self.routes {
             return routes.choose(header).map(|port| port.wrapping_sub(self.whole_shift));
         }
-        let hash = ecmp_hash(self.hash_seed, header.src(), header.dst(), header.path());
-        self.routes.choose(header.src(), header.dst(), hash)
+        self.routes.choose(header.src(), header.dst(), self.flow_hash(header))
+    }
+
+    /// Returns the hash by which the switch chooses among equal-cost ports.
+    #[inline(always)]
+    pub(crate) fn flow_hash(&self, header: &Header) -> u64 {
+        ecmp_hash(self.hash_seed, header.src(), header.dst(), header.path())
     }
 }

@@ -67,15 +67,11 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     /// Transmits a packet from the instant at which the port became free, and removes it from the buffer.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, id: PortId, header: &Header) {
-        let port = &mut self.lines.ports[id as usize];
-        self.lines.wires.transmit(port, header);
-        port.sent_bytes += u64::from(header.wire_bytes());
-        port.sent_packets += 1;
-        self.lines.packet_hops += 1;
+        self.lines.transmit(id, header);
         if id < self.lines.host_ports {
             return;
         }
-        let switch = port.node - self.lines.wires.hosts;
+        let switch = self.lines.ports[id as usize].node - self.lines.wires.hosts;
         self.release(now, switch, header);
     }
 

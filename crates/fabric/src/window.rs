@@ -2,6 +2,7 @@
 
 use pathweave_units::Time;
 
+use crate::forwarding::SwitchRoutes;
 use crate::link::Link;
 use crate::links::LONGEST_WINDOW;
 use crate::packet::{Header, LOST, PFC, PortId};
@@ -55,6 +56,29 @@ impl<const C: usize> Window<C> {
     /// next arrival. If `HASH`, ports are chosen by hash and stored in the window. Other choices have to wait until
     /// earlier events are executed.
     pub(crate) fn collect<const HASH: bool>(&mut self, links: &mut [Link], end: Time, at: &Switch) -> Time {
+        if !HASH {
+            return self.collect_with(links, end, at, |_| Some(at.first_port));
+        }
+        // One loop for each kind of routes, rather than a match for each packet.
+        match &at.routes {
+            SwitchRoutes::Interval(routes) => self.collect_with(links, end, at, |header| {
+                routes.choose(header.dst().0, || at.flow_hash(header))
+            }),
+            SwitchRoutes::Placed(routes) => self
+                .collect_with(links, end, at, |header| routes.choose(header.dst(), || at.flow_hash(header))),
+            _ => self.collect_with(links, end, at, |header| at.choose(header)),
+        }
+    }
+
+    /// Equals [`Window::collect`], with the egress port of a packet chosen by `choose`.
+    #[inline(always)]
+    fn collect_with(
+        &mut self,
+        links: &mut [Link],
+        end: Time,
+        at: &Switch,
+        choose: impl Fn(&Header) -> Option<PortId>,
+    ) -> Time {
         let start_ps = end.as_ps().saturating_sub(LONGEST_WINDOW.as_ps());
         let (first, ports) = (at.first_port, (at.end_port - at.first_port) as usize);
         self.arrivals.clear();
@@ -71,18 +95,20 @@ impl<const C: usize> Window<C> {
             let link = &mut links[index];
             let mut came_bytes = [0; C];
             let mut flags = if link.impaired { u8::MAX } else { 0 };
-            while let Some(header) = link.pop_before(end) {
+            let (arrivals, order) = (&mut self.arrivals, &mut self.order);
+            link.drain_before(end, |header| {
+                let number = arrivals.len() as u64;
+                arrivals.push(*header);
                 flags |= header.flags();
-                came_bytes[usize::from(header.class())] += u32::from(header.wire_bytes());
-                let egress = if HASH { at.choose(&header).unwrap_or(PortId::MAX) } else { first };
+                came_bytes[header.class_index::<C>()] += u32::from(header.wire_bytes());
+                let egress = choose(header).unwrap_or(PortId::MAX);
                 let down = egress == PortId::MAX || header.links() > MAX_HOPS;
                 flags |= u8::from(down) * LOST;
                 let since = header.arrival().as_ps() - start_ps;
-                debug_assert!(since >> TIME_BITS == 0 && self.arrivals.len() as u64 <= INDEX);
+                debug_assert!(since >> TIME_BITS == 0 && number <= INDEX);
                 let egress = u64::from(egress.wrapping_sub(first));
-                self.order.push(egress << EGRESS_SHIFT | since << INDEX_BITS | self.arrivals.len() as u64);
-                self.arrivals.push(header);
-            }
+                order.push(egress << EGRESS_SHIFT | since << INDEX_BITS | number);
+            });
             self.irregular |= flags & (LOST | PFC) != 0;
             self.bytes += came_bytes.iter().map(|&bytes| u64::from(bytes)).sum::<u64>();
             self.came_bytes.push(came_bytes);
@@ -146,7 +172,7 @@ impl<const C: usize> Window<C> {
 
     /// Iterates over the arrivals by egress port and time.
     pub(crate) fn in_order(&self) -> InOrder<'_> {
-        InOrder { arrivals: &self.arrivals, order: self.order.iter() }
+        InOrder { arrivals: &self.arrivals, order: &self.order }
     }
 }
 
@@ -169,18 +195,17 @@ fn sort_few(keys: &mut [u64]) {
 /// Remaining arrivals of a window.
 pub(crate) struct InOrder<'a> {
     arrivals: &'a [Header],
-    order: std::slice::Iter<'a, u64>,
+    order: &'a [u64],
 }
 
 impl<'a> InOrder<'a> {
-    /// Returns the next arrival, if it is for this egress port.
+    /// Removes the next arrivals, as long as they are for this egress port.
     #[inline(always)]
-    pub(crate) fn next_at(&mut self, egress: u64) -> Option<&'a Header> {
-        let key = *self.order.as_slice().first()?;
-        if key >> EGRESS_SHIFT != egress {
-            return None;
-        }
-        self.order.next();
-        self.arrivals.get((key & INDEX) as usize)
+    pub(crate) fn take_at(&mut self, egress: u64) -> impl ExactSizeIterator<Item = &'a Header> + use<'a> {
+        let count = self.order.iter().position(|key| key >> EGRESS_SHIFT != egress);
+        let (keys, rest) = self.order.split_at(count.unwrap_or(self.order.len()));
+        self.order = rest;
+        let arrivals = self.arrivals;
+        keys.iter().map(move |key| &arrivals[(key & INDEX) as usize])
     }
 }

@@ -36,9 +36,26 @@ impl Hosts {
         self.own.iter()
     }
 
+    /// Returns the index in this shard's list of hosts, which [`Hosts::at`] takes.
+    ///
+    /// # Panics
+    /// Panics if the number is that of no host of the network.
     #[inline(always)]
-    fn place_of(&self, host: usize) -> usize {
+    pub(crate) fn place_of(&self, host: usize) -> usize {
         if self.index_of.is_empty() { host } else { self.index_of[host] as usize }
+    }
+}
+
+impl Hosts {
+    /// Returns the host at a place. The turn of a host looks the place up once.
+    #[inline(always)]
+    pub(crate) fn at(&self, place: usize) -> &Host {
+        &self.own[place]
+    }
+
+    #[inline(always)]
+    pub(crate) fn at_mut(&mut self, place: usize) -> &mut Host {
+        &mut self.own[place]
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use pathweave_fabric::config::Shares;
-use pathweave_fabric::{IntervalRoutes, PlacedRoutes, PortId, PortNumbers, SwitchRoutes, TableRoutes};
+use pathweave_fabric::{
+    Divisor, IntervalRoutes, PlacedRoutes, PortId, PortNumbers, SwitchRoutes, TableRoutes,
+};
 use pathweave_topo::{LinkId, NextHops, NodeId, PortRef, Routing, Topology};
 use pathweave_units::{HostId, Rate};
 
@@ -41,7 +43,7 @@ pub(crate) fn routes(
                 (_, Some(a)) => {
                     let by_place = IntervalRoutes {
                         first_host: a.first_host,
-                        hosts_per_child: a.hosts_per_child,
+                        hosts_per_child: Divisor::new(a.hosts_per_child),
                         children: a.children,
                         down_base: base + PortId::from(a.down_base),
                         down_bundle: u32::from(a.down_bundle),

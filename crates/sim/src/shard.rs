@@ -169,8 +169,16 @@ impl<'a, const C: usize> Shard<'a, C> {
         self.host_events + self.network.fabric.events() + scale_up
     }
 
-    #[inline(always)]
+    /// Processes the result of an arrival.
     pub(crate) fn on_step(&mut self, now: Time, step: Step) {
+        if let Step::Delivered { host, .. } | Step::Resumed { host, .. } = step {
+            self.on_step_at(now, self.hosts.place_of(host.index()), step);
+        }
+    }
+
+    /// Processes the result of an arrival at the host at `place`.
+    #[inline(always)]
+    pub(crate) fn on_step_at(&mut self, now: Time, place: usize, step: Step) {
         match step {
             Step::Done => {}
             Step::Delivered { host, packet, .. } => {
@@ -178,7 +186,7 @@ impl<'a, const C: usize> Shard<'a, C> {
                 if let Some(seen) = &mut self.observers.seen {
                     seen.push((now, host, *header, *segment));
                 }
-                let at = &mut self.hosts[host.index()];
+                let at = self.hosts.at_mut(place);
                 at.delivered.note(now, host, segment);
                 let datagram = match segment.body {
                     Body::Rd(_) => true,
@@ -190,11 +198,11 @@ impl<'a, const C: usize> Shard<'a, C> {
                 if datagram {
                     return self.on_datagram_packet(now, host, packet);
                 }
-                if let Some(place) = header.trimmed_at() {
+                if let Some(trimmed_at) = header.trimmed_at() {
                     let ce = header.congestion_experienced();
-                    at.endpoint.on_trimmed(now, header.src(), segment, ce, place);
+                    at.endpoint.on_trimmed(now, header.src(), segment, ce, trimmed_at);
                     self.network.fabric.discard(packet);
-                    return self.after_input(now, host.index());
+                    return self.after_input_at(now, place, host.index());
                 }
                 if let Body::Data(data) = &segment.body {
                     at.received_bytes += u64::from(data.len);
@@ -205,19 +213,24 @@ impl<'a, const C: usize> Shard<'a, C> {
                     inspect.arrived(header.src(), segment, placement);
                 }
                 self.network.fabric.discard(packet);
-                self.after_input(now, host.index());
+                self.after_input_at(now, place, host.index());
             }
-            Step::Resumed { host, .. } => self.transmit(now, host.index()),
+            Step::Resumed { .. } => self.transmit_at(now, place),
         }
     }
 
     /// Processes the events of an endpoint after an input, then transmits.
     #[inline(always)]
     pub(crate) fn after_input(&mut self, now: Time, host: usize) {
-        if self.hosts[host].endpoint.has_event() {
+        self.after_input_at(now, self.hosts.place_of(host), host);
+    }
+
+    #[inline(always)]
+    fn after_input_at(&mut self, now: Time, place: usize, host: usize) {
+        if self.hosts.at(place).endpoint.has_event() {
             self.on_events(now, host);
         }
-        self.transmit(now, host);
+        self.transmit_at(now, place);
     }
 
     #[inline(never)]
@@ -237,13 +250,18 @@ impl<'a, const C: usize> Shard<'a, C> {
 
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, host: usize) {
-        let at = &mut self.hosts[host];
+        self.transmit_at(now, self.hosts.place_of(host));
+    }
+
+    #[inline(always)]
+    pub(crate) fn transmit_at(&mut self, now: Time, place: usize) {
+        let at = self.hosts.at_mut(place);
         at.transmit(&mut self.network.fabric, now);
         let (id, due) = (at.nic.host, at.nic.wake.min(at.nic.alarm));
         let has_model = at.has_model();
         self.network.fabric.make_host_due(id, due);
         if has_model {
-            self.drain_model(now, host);
+            self.drain_model(now, id.index());
         }
     }
 

@@ -2,7 +2,8 @@
 
 use pathweave_fabric::{ARRIVALS_AHEAD, prefetch_line};
 use pathweave_transport::Prefetch;
-use pathweave_units::{HostId, Time};
+use pathweave_units::{HostId, QpNum, Time};
+use pathweave_wire::Body;
 
 use crate::agenda::{Item, Rank};
 use crate::host::Nic;
@@ -103,9 +104,11 @@ impl<const C: usize> Shard<'_, C> {
     /// transmitter, then timers.
     #[inline]
     fn run_host(&mut self, host: usize, last: Time) {
+        let place = self.hosts.place_of(host);
+        let ports = self.hosts.at(place).nic.ports();
         let due = loop {
-            let Nic { wake, alarm, .. } = self.hosts[host].nic;
-            let (arrival, port) = self.network.fabric.next_arrival(self.hosts[host].nic.ports());
+            let Nic { wake, alarm, .. } = self.hosts.at(place).nic;
+            let (arrival, port) = self.network.fabric.next_arrival(ports.clone());
             let now = arrival.min(wake).min(alarm);
             if now > last {
                 break now;
@@ -114,12 +117,12 @@ impl<const C: usize> Shard<'_, C> {
             self.latest = self.latest.max(now);
             if arrival == now {
                 let step = self.network.fabric.on_arrival(now, port);
-                self.on_step(now, step);
+                self.on_step_at(now, place, step);
             } else if wake == now {
-                self.hosts[host].on_wake();
-                self.transmit(now, host);
+                self.hosts.at_mut(place).on_wake();
+                self.transmit_at(now, place);
             } else {
-                self.hosts[host].on_alarm(now);
+                self.hosts.at_mut(place).on_alarm(now);
                 self.on_agenda(now, host);
                 self.after_input(now, host);
             }
@@ -147,12 +150,19 @@ impl<const C: usize> Shard<'_, C> {
         self.network.fabric.prefetch_contents(self.network.fabric.numbers().ports(host.0), packets);
     }
 
-    /// Prefetches the queue pairs of arriving packets.
+    /// Prefetches the queue pairs of arriving packets. Successive packets are mostly for the same ones: one that
+    /// receives data, and one that receives acknowledgements.
     #[inline(always)]
     fn load_queue_pairs(&self, host: HostId, packets: usize) {
+        let endpoint = &self.hosts[host.index()].endpoint;
+        let mut loaded = [QpNum(u32::MAX); 2];
         for port in self.network.fabric.numbers().ports(host.0) {
             for segment in self.network.fabric.coming(port).take(packets) {
-                self.hosts[host.index()].endpoint.warm_packet(segment, &mut Cache);
+                let loaded = &mut loaded[usize::from(matches!(segment.body, Body::Data(_)))];
+                if *loaded != segment.dst_qp {
+                    *loaded = segment.dst_qp;
+                    endpoint.warm_packet(segment, &mut Cache);
+                }
             }
         }
     }

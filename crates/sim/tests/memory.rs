@@ -9,7 +9,7 @@ use std::path::Path;
 
 use allocation_counter::measure;
 use pathweave_fabric::config::{SwitchClasses, SwitchConfig};
-use pathweave_fabric::{Cable, Fabric, Header, IntervalRoutes, PortMap, Span, SwitchRoutes};
+use pathweave_fabric::{Cable, Divisor, Fabric, Header, IntervalRoutes, PortMap, Span, SwitchRoutes};
 use pathweave_policy::{AnyPolicy, MeasuredSection, PolicyEnv};
 use pathweave_sim::{NoMonitor, run};
 use pathweave_topo::{Build, Star};
@@ -54,7 +54,7 @@ fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
         let map = PortMap::new(hosts + 1, &cables);
         let routes = IntervalRoutes {
             first_host: 0,
-            hosts_per_child: 1,
+            hosts_per_child: Divisor::new(1),
             children: hosts,
             down_base: hosts,
             down_bundle: 1,

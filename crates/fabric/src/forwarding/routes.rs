@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pathweave_units::{HostId, PathId, mix64};
 
+use super::divisor::Divisor;
 use super::pair_routes::PairRoutes;
 use crate::packet::PortId;
 use crate::source_route::SourceRoutes;
@@ -31,7 +32,7 @@ pub struct IntervalRoutes {
     /// First host below the switch.
     pub first_host: u32,
     /// Number of hosts below each child.
-    pub hosts_per_child: u32,
+    pub hosts_per_child: Divisor,
     /// Number of children. There are `hosts_per_child * children` hosts below.
     pub children: u32,
     /// First port to the first child.
@@ -132,24 +133,34 @@ impl Candidates<'_> {
 impl IntervalRoutes {
     fn candidates(&self, dst: u32) -> Candidates<'static> {
         let below = dst.wrapping_sub(self.first_host);
-        if below < self.hosts_per_child * self.children {
-            let child = below / self.hosts_per_child;
+        if below < self.hosts_per_child.get() * self.children {
+            let child = self.hosts_per_child.divide(below);
             return Candidates::Range(self.down_base + child * self.down_bundle, self.down_bundle);
         }
         Candidates::Range(self.up_base, self.up_count)
     }
 
+    /// Returns the port for a packet, or `None` if its destination is unreachable. The hash is computed only where
+    /// there is a choice.
     #[inline(always)]
-    fn choose(&self, dst: u32, flow_hash: u64) -> Option<PortId> {
+    pub(crate) fn choose(&self, dst: u32, flow_hash: impl FnOnce() -> u64) -> Option<PortId> {
         let below = dst.wrapping_sub(self.first_host);
-        if below < self.hosts_per_child * self.children {
-            let base = self.down_base + below / self.hosts_per_child * self.down_bundle;
+        if below < self.hosts_per_child.get() * self.children {
+            let base = self.down_base + self.hosts_per_child.divide(below) * self.down_bundle;
             return Some(match self.down_bundle {
                 1 => base,
-                bundle => base + spread(flow_hash, bundle),
+                bundle => base + spread(flow_hash(), bundle),
             });
         }
-        (self.up_count > 0).then(|| self.up_base + spread(flow_hash, self.up_count))
+        (self.up_count > 0).then(|| self.up_base + spread(flow_hash(), self.up_count))
+    }
+}
+
+impl PlacedRoutes {
+    /// Returns the port for a packet, as [`IntervalRoutes::choose`] does.
+    #[inline(always)]
+    pub(crate) fn choose(&self, dst: HostId, flow_hash: impl FnOnce() -> u64) -> Option<PortId> {
+        self.by_place.choose(self.places[dst.index()], flow_hash)
     }
 }
 
@@ -176,8 +187,8 @@ impl SwitchRoutes {
     #[inline]
     pub(crate) fn choose(&self, src: HostId, dst: HostId, flow_hash: u64) -> Option<PortId> {
         match self {
-            SwitchRoutes::Interval(routes) => routes.choose(dst.0, flow_hash),
-            SwitchRoutes::Placed(routes) => routes.by_place.choose(routes.places[dst.index()], flow_hash),
+            SwitchRoutes::Interval(routes) => routes.choose(dst.0, || flow_hash),
+            SwitchRoutes::Placed(routes) => routes.choose(dst, || flow_hash),
             SwitchRoutes::Table(routes) => {
                 let (start, end) = routes.group(dst);
                 (end > start).then(|| routes.ports[(start + spread(flow_hash, end - start)) as usize])
@@ -219,7 +230,7 @@ mod tests {
         // A top-of-rack switch with hosts 8..12 on ports 100..104 and four uplinks 104..108.
         let routes = SwitchRoutes::Interval(IntervalRoutes {
             first_host: 8,
-            hosts_per_child: 1,
+            hosts_per_child: Divisor::new(1),
             children: 4,
             down_base: 100,
             down_bundle: 1,
@@ -239,7 +250,7 @@ mod tests {
     fn routes_by_place_by_hand() {
         let by_place = IntervalRoutes {
             first_host: 3,
-            hosts_per_child: 1,
+            hosts_per_child: Divisor::new(1),
             children: 3,
             down_base: 20,
             down_bundle: 1,
@@ -279,7 +290,7 @@ mod tests {
     fn bundles_and_the_top() {
         let routes = SwitchRoutes::Interval(IntervalRoutes {
             first_host: 0,
-            hosts_per_child: 16,
+            hosts_per_child: Divisor::new(16),
             children: 4,
             down_base: 10,
             down_bundle: 2,
