@@ -3806,6 +3806,8 @@ class TransformerWorkload(WorkloadTable):
         feed_forward: Matrices of the feed-forward part. Default: those of `model`, otherwise gated.
         feed_forward_hidden: Size of the vector inside the feed-forward part, or inside an expert, in values. Default:
             that of `model`.
+        global_batch: Number of sequences in an iteration, over all replicas, in place of `microbatches`: a multiple of
+            the replicas times `micro_batch`. Jobs with other parallelism then do the same work.
         gpu: Fields of stages: GPU, whose data sheet gives times of computations, and its memory.
         gpus: Number of GPUs, a multiple of TP x PP. It determines the number of data-parallel replicas. Default: all
             hosts.
@@ -3856,6 +3858,7 @@ class TransformerWorkload(WorkloadTable):
     experts: int | None = None
     feed_forward: FeedForward | None = None
     feed_forward_hidden: int | None = None
+    global_batch: int | None = None
     gpu: GpuModel | None = None
     gpus: int | None = None
     head_dim: int | None = None

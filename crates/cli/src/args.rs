@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Validate(ValidateArgs),
     /// Run a scenario with all combinations of field values; resume an interrupted sweep
     Sweep(SweepArgs),
-    /// Compare fabrics, rates and schemes by iteration time and cost; resume an interrupted plan
+    /// Compare fabrics, schemes and parallelism by tokens or time, and cost; resume an interrupted plan
     Plan(PlanArgs),
     /// Choose the scan period of ERD receivers by its cost, equation (1) of the paper
     ScanPeriod(ScanPeriodArgs),

@@ -124,6 +124,7 @@ pub(crate) fn execute_search(
     let interrupt = Interrupt::listen_saying("stopping: finished runs are kept; Ctrl-C again stops at once")?;
     let mut outcomes = kept;
     let mut room = args.most.map_or(usize::MAX, |most| most as usize);
+    let mut waves = 0;
     let left_out = loop {
         match next(&outcomes) {
             SearchStep::Done(left_out) => break left_out,
@@ -134,9 +135,14 @@ pub(crate) fn execute_search(
                 }
                 room -= runs.len();
                 outcomes = run_all(args, plan, &dataset, outcomes, &runs, &interrupt)?;
+                waves += 1;
             }
         }
     };
+    if waves == 0 {
+        // Says that nothing ran.
+        outcomes = run_all(args, plan, &dataset, outcomes, &[], &interrupt)?;
+    }
     for (cell, why) in left_out {
         for &run in plan.runs_of[cell].iter().flatten() {
             outcomes.entry(run).or_insert_with(|| RunOutcome::LeftOut(why.clone()));

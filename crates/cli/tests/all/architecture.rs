@@ -91,10 +91,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     // Bindings: what Python sees of scenarios, runs, sweeps, results and pickers; and the program, for the wheel.
-    (
-        "python",
-        &["heap", "units", "policy", "scenario", "records", "report", "sim", "study", "cli", "torch"],
-    ),
+    ("python", &["heap", "units", "policy", "scenario", "records", "report", "sim", "study", "cli", "torch"]),
     // Measures every layer alone, so it may see all of them; nothing depends on it.
     // Feeds any bytes to whatever reads foreign ones.
     (
@@ -129,8 +126,8 @@ const NO_STD: &[&str] = &["units", "wire", "policy", "transport", "tagged"];
 
 /// Crates that may look at the clock, open sockets and start threads.
 const MAY_TOUCH_THE_SYSTEM: &[&str] = &[
-    "heap", "cli", "datapath", "shm", "linux", "bypass", "door", "ofi", "nccl", "torch", "lab", "perf", "python",
-    "bench", "cosim",
+    "heap", "cli", "datapath", "shm", "linux", "bypass", "door", "ofi", "nccl", "torch", "lab", "perf",
+    "python", "bench", "cosim",
 ];
 
 /// The one file of the simulator with threads: rounds of shards side by side. Nothing that is simulated sees them.

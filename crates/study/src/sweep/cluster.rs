@@ -446,7 +446,9 @@ topology = { kind = 'star', hosts = 16, rate = '100Gbps' }
         assert!(why("[parallelism]\ntp = [4, 4]\n").contains("`tp` has 4 twice"));
         assert!(why("[parallelism]\ndp = [4]\n").contains("give tp, pp, cp, ep or vp"));
         assert!(why("[parallelism]\nworkload = 1\ntp = [4]\n").contains("has no item 1"));
-        assert!(why("[parallelism]\ntpp = [4]\n").contains("did you mean `tp`?"));
+        let unknown = why("[parallelism]\ntpp = [4]\n");
+        assert!(unknown.contains("did you mean `pp`?"), "{unknown}");
+        assert!(unknown.contains("fields here: cp, dp, ep, pp, tp, vp, workload"), "{unknown}");
         let text = TRAINING.replace("[scenario.run]", "tolerance = 1.5\n[scenario.run]");
         assert!(
             parse(&text).unwrap_err().contains("`tolerance` cannot be 1.5: expected 0 or more, and below 1")
