@@ -161,7 +161,7 @@ impl<'a> Frame<'a> {
             Frame::Fault { group, text } => {
                 to.push(FAULT);
                 to.extend(group.to_le_bytes());
-                let end = text.floor_char_boundary(MOST_TEXT_BYTES);
+                let end = (0..=MOST_TEXT_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
                 to.extend(&text.as_bytes()[..end]);
             }
         }

@@ -195,7 +195,7 @@ fn reduce_scatter_gives_each_its_block_of_the_sum() {
 
 /// Elements that one rank sends to another one.
 fn uneven(from: usize, to: usize, elements: usize) -> usize {
-    if (from + to) % 3 == 0 { 0 } else { elements / (1 + from) + to }
+    if (from + to).is_multiple_of(3) { 0 } else { elements / (1 + from) + to }
 }
 
 #[test]

@@ -54,6 +54,9 @@ enum Delivery {
     },
 }
 
+/// Deliveries on the way from one rank to another, each with the number by which its end is reported, if it is.
+type Link = VecDeque<(Delivery, Option<u64>)>;
+
 pub(crate) struct Rank {
     pub(crate) engine: Engine,
     memory: HashMap<OpId, (Memory, Dtype, Option<ReduceOp>)>,
@@ -66,7 +69,7 @@ pub(crate) struct Rank {
 
 pub(crate) struct World {
     pub(crate) ranks: Vec<Rank>,
-    links: HashMap<(u32, u32), VecDeque<(Delivery, Option<u64>)>>,
+    links: HashMap<(u32, u32), Link>,
     dice: Dice,
     next_key: u64,
     pub(crate) frames: usize,
@@ -204,10 +207,10 @@ impl World {
                 let (of, landing) = receiver.landings.remove(&target.rkey).expect("announced once");
                 match landing {
                     Landing::Span(span) => {
-                        receiver.memory.get_mut(&of).unwrap().0.at(span).copy_from_slice(&bytes)
+                        receiver.memory.get_mut(&of).unwrap().0.at(span).copy_from_slice(&bytes);
                     }
                     Landing::Scratch(slot) => {
-                        receiver.scratch[slot as usize][..bytes.len()].copy_from_slice(&bytes)
+                        receiver.scratch[slot as usize][..bytes.len()].copy_from_slice(&bytes);
                     }
                 }
                 receiver.engine.arrived(from, target.token, bytes.len() as u64);
