@@ -162,7 +162,7 @@ impl Choices {
         }
         let shown = match self.candidates().count() {
             all if all > rows.len() => {
-                format!("The best of each fabric, of {all} candidates; plan.html has all.\n")
+                format!("The best that ran of each fabric, of {all} candidates; plan.html has all.\n")
             }
             _ => String::new(),
         };
