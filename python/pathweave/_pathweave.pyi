@@ -15,6 +15,10 @@ from ._plot import Plot
 
 __all__ = [
     "Cancel",
+    "CollectiveGroup",
+    "CollectiveProcess",
+    "CollectiveQueue",
+    "CollectiveTicket",
     "Feedback",
     "Packet",
     "Path",
@@ -374,6 +378,7 @@ def presets() -> list[dict[str, Any]]:
 def schema() -> dict[str, Any]:
     """The JSON Schema of scenario files."""
 
+@final
 class CollectiveTicket:
     """Operation that has been started."""
 
@@ -390,6 +395,7 @@ class CollectiveTicket:
     def wait_in_time(self, seconds: float) -> None:
         """Waits for the end. If there is none within so many seconds of the start, the operation fails."""
 
+@final
 class CollectiveGroup:
     """Group of processes. Memory is given by address and bytes; `keep` keeps it alive."""
 
@@ -419,6 +425,7 @@ class CollectiveGroup:
         self, dtype: str, source: int | None, tag: int, tensor: tuple[int, int], keep: Any
     ) -> CollectiveTicket: ...
 
+@final
 class CollectiveProcess:
     """Device of this process, which carries the collectives of all groups."""
 
@@ -427,6 +434,7 @@ class CollectiveProcess:
     def join(self, rank: int, records: list[str]) -> CollectiveGroup: ...
     def close(self) -> None: ...
 
+@final
 class CollectiveQueue:
     """Numbers of tickets in the order in which they end."""
 

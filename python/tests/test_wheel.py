@@ -69,7 +69,8 @@ def make(folder: Path, tag: str = TAG, change: dict[str, bytes | None] | None = 
     """A wheel that passes, but for what is changed; a file of None is left out."""
     about = f"pathweave-{VERSION}.dist-info"
     project = ROOT / "python" / "pathweave"
-    files: dict[str, bytes | None] = {f"pathweave/{path.name}": path.read_bytes() for path in project.glob("*.py*")}
+    sources = [path for path in project.rglob("*.py*") if "__pycache__" not in path.parts]
+    files: dict[str, bytes | None] = {f"pathweave/{path.relative_to(project)}": path.read_bytes() for path in sources}
     files |= {f"pathweave/{name}": b"" for name in ("py.typed",)}
     files |= {path: library(symbol) for path, symbol in wheel.LIBRARIES.items()}
     summary = "Transport for AI-cluster fabrics: simulate schemes, compare them, read the results as frames"
