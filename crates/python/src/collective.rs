@@ -113,12 +113,10 @@ impl CollectiveGroup {
     ) -> PyResult<CollectiveTicket> {
         let keep: Keep = Arc::new(keep);
         let buffers: Vec<Buffer> = memory.iter().copied().map(buffer).collect();
-        let started = Instant::now();
         let call = parts.call();
         // SAFETY: the tensors' memory lives as long as `keep`; `pathweave.torch` documents that nobody may use it before
         // the operation has ended.
-        let ticket = py.detach(|| unsafe { self.0.collective(call, plan, &buffers, &keep) });
-        Ok(CollectiveTicket { ticket: ticket.map_err(failed)?, started })
+        CollectiveTicket::begin(py, || unsafe { self.0.collective(call, plan, &buffers, &keep) })
     }
 
     fn check(&self, blocks: &[Memory], bytes: Option<usize>) -> PyResult<()> {
@@ -275,10 +273,8 @@ impl CollectiveGroup {
     ) -> PyResult<CollectiveTicket> {
         let (call, keep) =
             (Parts::of(Kind::Message, dtype_of(dtype)?, tensor.1).call(), Arc::new(keep) as Keep);
-        let started = Instant::now();
         // SAFETY: as in `start`.
-        let ticket = py.detach(|| unsafe { self.0.send(to, tag, call, buffer(tensor), &keep) });
-        Ok(CollectiveTicket { ticket: ticket.map_err(failed)?, started })
+        CollectiveTicket::begin(py, || unsafe { self.0.send(to, tag, call, buffer(tensor), &keep) })
     }
     /// Receives a tensor, from any rank if `source` is None.
     #[allow(unsafe_code, reason = "lends memory of tensors to the network")]
@@ -293,10 +289,8 @@ impl CollectiveGroup {
     ) -> PyResult<CollectiveTicket> {
         let (call, keep) =
             (Parts::of(Kind::Message, dtype_of(dtype)?, tensor.1).call(), Arc::new(keep) as Keep);
-        let started = Instant::now();
         // SAFETY: as in `start`.
-        let ticket = py.detach(|| unsafe { self.0.receive(source, tag, call, buffer(tensor), &keep) });
-        Ok(CollectiveTicket { ticket: ticket.map_err(failed)?, started })
+        CollectiveTicket::begin(py, || unsafe { self.0.receive(source, tag, call, buffer(tensor), &keep) })
     }
 }
 
@@ -330,6 +324,17 @@ impl CollectiveGroup {
 pub(crate) struct CollectiveTicket {
     ticket: Arc<pathweave_torch::Ticket>,
     started: Instant,
+}
+
+impl CollectiveTicket {
+    /// Starts an operation while other threads of Python run.
+    fn begin(
+        py: Python<'_>,
+        operation: impl FnOnce() -> Result<Arc<pathweave_torch::Ticket>, String> + Send,
+    ) -> PyResult<Self> {
+        let started = Instant::now();
+        Ok(CollectiveTicket { ticket: py.detach(operation).map_err(failed)?, started })
+    }
 }
 
 #[pymethods]

@@ -1,10 +1,10 @@
 //! Rules of ARCHITECTURE.md that can be checked automatically: dependencies between crates, access to the operating
 //! system, and the size of files.
 
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+
+use crate::common::packages;
 
 /// Each crate and the workspace crates on which it may depend. A crate that is missing from the list fails the test.
 const ARROWS: &[(&str, &[&str])] = &[
@@ -142,16 +142,9 @@ fn root() -> PathBuf {
 
 /// Returns the crates of the workspace and their normal dependencies among each other, without the common prefix.
 fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
-        .current_dir(root())
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
     let short = |name: &str| name.strip_prefix("pathweave-").map(str::to_owned);
     let mut crates = BTreeMap::new();
-    for package in metadata["packages"].as_array().expect("a list of packages") {
+    for package in packages() {
         let name = package["name"].as_str().and_then(short).expect("our crates are named pathweave-...");
         let normal = package["dependencies"].as_array().expect("a list of dependencies").iter();
         let ours = normal.filter(|d| d["kind"].is_null()).filter_map(|d| d["name"].as_str().and_then(short));

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::root;
+use crate::common::{packages, root};
 
 /// Categories of crates.io that fit here. The registry refuses others.
 const CATEGORIES: &[&str] = &[
@@ -42,15 +42,7 @@ const FOR_OTHERS: &[&str] = &[
 
 /// Returns the packages of the workspace that are not marked `publish = false`.
 fn published() -> Vec<Value> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
-        .current_dir(root())
-        .output()
-        .expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON");
-    let packages = metadata["packages"].as_array().expect("a list of packages");
-    packages.iter().filter(|package| package["publish"].is_null()).cloned().collect()
+    packages().into_iter().filter(|package| package["publish"].is_null()).collect()
 }
 
 fn name(package: &Value) -> &str {
