@@ -3,6 +3,7 @@
 //! `pathweave paper NAME --figure ID --record papers/NAME/results.json` records results.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use pathweave_study::paper::{
     Catalogue, RowState, claims_table, figures_text, overview_html, overview_text, rows,
@@ -31,26 +32,18 @@ fn every_published_figure_has_a_state() {
 /// Claims change without a new run. The states in the records must follow the current claims.
 #[test]
 fn records_are_judged_by_the_claims_as_they_are() {
-    let papers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
-    let catalogue = Catalogue::read(&papers).unwrap();
+    let catalogue = catalogue();
     for name in catalogue.names() {
         let paper = catalogue.paper(name).unwrap();
         let record = paper.record().unwrap();
         let judged = record.clone().rejudge(&paper).unwrap();
-        if std::env::var_os("UPDATE_DOCS").is_some() && judged != record {
-            let mut text = Vec::new();
-            judged.write(&mut text).unwrap();
-            std::fs::write(papers.join(name).join("results.json"), text).unwrap();
-            continue;
-        }
         assert!(judged == record, "papers/{name}/results.json is out of date; UPDATE_DOCS=1 judges it anew");
     }
 }
 
 #[test]
 fn the_documents_have_the_table() {
-    let papers = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers");
-    let catalogue = Catalogue::read(&papers).unwrap();
+    let catalogue = catalogue();
     let rows = rows(&catalogue).unwrap();
     let overview = overview_text(&catalogue, &rows, "papers.md").unwrap();
     check("README.md", "figures", &overview);
@@ -59,7 +52,7 @@ fn the_documents_have_the_table() {
 
 #[test]
 fn the_pages_of_results_have_every_claim() {
-    let catalogue = Catalogue::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../papers")).unwrap();
+    let catalogue = catalogue();
     for name in catalogue.names() {
         let paper = catalogue.paper(name).unwrap();
         if !paper.file.shown.is_empty() {
@@ -70,10 +63,9 @@ fn the_pages_of_results_have_every_claim() {
 
 #[test]
 fn the_overview_is_that_of_the_records() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = overview_html(&Catalogue::read(&root.join("papers")).unwrap()).unwrap();
-    let path = root.join("docs/papers-overview.html");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    let page = overview_html(&catalogue()).unwrap();
+    let path = root().join("docs/papers-overview.html");
+    if updates() {
         std::fs::write(&path, page).unwrap();
         return;
     }
@@ -81,15 +73,48 @@ fn the_overview_is_that_of_the_records() {
     assert!(old == page, "docs/papers-overview.html is out of date; UPDATE_DOCS=1 writes it anew");
 }
 
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn updates() -> bool {
+    std::env::var_os("UPDATE_DOCS").is_some()
+}
+
+/// Returns the papers of this checkout. Records are judged anew before the first test reads them if documents are
+/// updated, so that every document shows the same states.
+fn catalogue() -> Catalogue {
+    static JUDGED: LazyLock<()> = LazyLock::new(judge_records);
+    if updates() {
+        LazyLock::force(&JUDGED);
+    }
+    Catalogue::read(&root().join("papers")).unwrap()
+}
+
+fn judge_records() {
+    let papers = root().join("papers");
+    let catalogue = Catalogue::read(&papers).unwrap();
+    for name in catalogue.names() {
+        let paper = catalogue.paper(name).unwrap();
+        let record = paper.record().unwrap();
+        let judged = record.clone().rejudge(&paper).unwrap();
+        if judged != record {
+            let mut text = Vec::new();
+            judged.write(&mut text).unwrap();
+            std::fs::write(papers.join(name).join("results.json"), text).unwrap();
+        }
+    }
+}
+
 /// Compares the part of a document in `docs/` between two marker comments with `text`.
 fn check(file: &str, part: &str, text: &str) {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(file);
+    let path = root().join("docs").join(file);
     let document = std::fs::read_to_string(&path).unwrap();
     let (begin, end) = (format!("<!-- {part}: written by a test -->\n"), format!("<!-- end of {part} -->"));
     let (head, rest) = document.split_once(&begin).unwrap_or_else(|| panic!("{file} has no \"{begin}\""));
     let (old, tail) = rest.split_once(&end).unwrap_or_else(|| panic!("{file} has no \"{end}\""));
     let text = format!("\n{}\n\n", text.trim());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
+    if updates() {
         std::fs::write(&path, format!("{head}{begin}{text}{end}{tail}")).unwrap();
         return;
     }
