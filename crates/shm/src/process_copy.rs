@@ -10,15 +10,14 @@ use rustix::process::{PTracer, getppid, set_ptracer};
 /// Largest number of parts of our memory in one copy.
 const MOST_PARTS: usize = 8;
 
-/// Copies memory of process `pid` from `address` on to all bytes of the parts, which are addresses and lengths.
+/// Copies memory of process `pid` from `address` on to all bytes of at most 8 parts, which are addresses and lengths.
 ///
 /// # Errors
-/// The errors of the kernel: EFAULT, EPERM, ESRCH. [`io::ErrorKind::InvalidInput`] for more parts than
-/// [`MOST_PARTS`].
+/// The errors of the kernel: EFAULT, EPERM, ESRCH. [`io::ErrorKind::InvalidInput`] for more parts.
 ///
 /// # Safety
 /// The parts must be memory of this process that is not otherwise in use during the call.
-pub(crate) unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
+pub unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> io::Result<()> {
     let mut here = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST_PARTS];
     if parts.len() > MOST_PARTS {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -60,7 +59,7 @@ pub(crate) unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> i
 
 /// Under Yama's scope 1, only ancestors may access a process. Permits the descendants of our parent as well, which
 /// are the other processes of our launcher.
-pub(crate) fn permit_sibling_access() {
+pub fn permit_sibling_access() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");

@@ -8,10 +8,12 @@
 //! | [`Process`] | the device, groups, the start of operations |
 //! | `peer` | connections, and what waits to be sent |
 //! | `work` | orders of the engine, carried out on memory and connections |
+//! | `neighbour` | processes of this host: their memory is copied |
 //! | [`Ticket`] | outcome of an operation |
 //! | `record` | what processes tell each other through torch's store |
 #![cfg(target_os = "linux")]
 
+mod neighbour;
 mod peer;
 mod process;
 mod record;
@@ -20,7 +22,7 @@ mod work;
 
 pub use pathweave_collective::{Call, Dtype, Kind, Place, Plan, ReduceOp, Reduction, Span, plans};
 pub use pathweave_datapath::{DeviceConfig, Driving};
-pub use process::{Group, Process};
+pub use process::{Group, Neighbours, Process};
 pub use ticket::Ticket;
 pub use work::{Buffer, Keep};
 

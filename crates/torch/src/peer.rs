@@ -42,6 +42,8 @@ pub(crate) struct Peer {
     pub(crate) cookie: Cookie,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) link: Link,
+    /// Number of the process, if its memory may be copied.
+    pub(crate) neighbour: Option<i32>,
     board: Option<Region>,
     waiting: VecDeque<Request>,
     outstanding: usize,
@@ -53,6 +55,7 @@ impl Peer {
             cookie,
             addresses: Vec::new(),
             link: Link::None,
+            neighbour: None,
             board: None,
             waiting: VecDeque::new(),
             outstanding: 0,

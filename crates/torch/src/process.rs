@@ -9,9 +9,12 @@ use pathweave_datapath::secure::Refusal;
 use pathweave_datapath::{
     Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, Opcode, OpenError,
 };
-use pathweave_door::{Interface, Process as Fork, Settings, interfaces, interfaces_from, settings};
+use pathweave_door::{
+    Interface, Process as Fork, Settings, SharedMemory, interfaces, interfaces_from, settings,
+};
 
 use crate::lock;
+use crate::neighbour::{Identity, Note};
 use crate::peer::{IS_FRAME, IS_WRITE, Link, Peer};
 use crate::record::{Cookie, Record, greeted, greeting, new_cookie, random};
 use crate::ticket::{Ticket, Waited};
@@ -25,11 +28,32 @@ pub struct Process {
     device: Device,
     events: Events,
     _accepting: Accepting,
-    cookie: Cookie,
+    cookie: &'static Cookie,
+    /// Identity for processes of this host, if they may copy memory.
+    identity: Option<Identity>,
     scheme: String,
     patience: Duration,
     fork: Fork,
     state: Mutex<State>,
+}
+
+/// Way to processes of this host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// Long transfers are copied from their memory, if the kernel permits it.
+    Copy,
+    /// They are peers like others.
+    OverNetwork,
+}
+
+/// Returns this process's cookie, which stays where it is, and its identity.
+fn identify(neighbours: Neighbours) -> (&'static Cookie, Option<Identity>) {
+    let cookie: &'static Cookie = Box::leak(Box::new(new_cookie()));
+    let identity = match neighbours {
+        Neighbours::Copy => Identity::own(cookie),
+        Neighbours::OverNetwork => None,
+    };
+    (cookie, identity)
 }
 
 /// A group of ranks that this process belongs to.
@@ -57,10 +81,19 @@ impl Process {
         let settings = settings::from_environment().map_err(|error| error.to_string())?;
         let found = interfaces_from(&settings.place, &interfaces())?;
         let interfaces: Vec<&Interface> = found.iter().collect();
+        let neighbours = match settings.shared_memory {
+            SharedMemory::Off | SharedMemory::Messages => Neighbours::OverNetwork,
+            SharedMemory::On => Neighbours::Copy,
+        };
+        let (cookie, identity) = identify(neighbours);
         let mut reason = String::new();
         for port in settings.ports.clone().unwrap_or(0..=0) {
-            match Device::open(configuration(&settings, &interfaces, port)) {
-                Ok(device) => return Process::over(device, settings.scheme, settings.peer_timeout),
+            let mut config = configuration(&settings, &interfaces, port);
+            config.answer_data = identity.map_or(Vec::new(), |identity| identity.encode());
+            match Device::open(config) {
+                Ok(device) => {
+                    return Process::over(device, settings.scheme, settings.peer_timeout, (cookie, identity));
+                }
                 Err(error @ OpenError::PortInUse { .. }) => reason = error.to_string(),
                 Err(error) => return Err(error.to_string()),
             }
@@ -72,18 +105,27 @@ impl Process {
     ///
     /// # Errors
     /// One line for users.
-    pub fn with(config: DeviceConfig) -> Result<Arc<Self>, String> {
+    pub fn with(mut config: DeviceConfig, neighbours: Neighbours) -> Result<Arc<Self>, String> {
         let (scheme, patience) = (config.scheme.clone(), config.peer_timeout);
-        Process::over(Device::open(config).map_err(|error| error.to_string())?, scheme, patience)
+        let (cookie, identity) = identify(neighbours);
+        config.answer_data = identity.map_or(Vec::new(), |identity| identity.encode());
+        let device = Device::open(config).map_err(|error| error.to_string())?;
+        Process::over(device, scheme, patience, (cookie, identity))
     }
 
-    fn over(device: Device, scheme: String, patience: Duration) -> Result<Arc<Self>, String> {
+    fn over(
+        device: Device,
+        scheme: String,
+        patience: Duration,
+        (cookie, identity): (&'static Cookie, Option<Identity>),
+    ) -> Result<Arc<Self>, String> {
         let events = device.events();
         let accepting = events.accept().map_err(|error| error.to_string())?;
         let process = Arc::new(Process {
             events,
             _accepting: accepting,
-            cookie: new_cookie(),
+            cookie,
+            identity,
             scheme,
             patience,
             fork: Fork::this(),
@@ -102,7 +144,7 @@ impl Process {
 
     /// Returns the text with which this process enters a group; other members read it from torch's store.
     pub fn record(&self) -> String {
-        Record { cookie: self.cookie, group: random(), addresses: self.device.addresses().to_vec() }.encode()
+        Record { cookie: *self.cookie, group: random(), addresses: self.device.addresses().to_vec() }.encode()
     }
 
     /// Joins a group whose members have these records, by rank.
@@ -140,7 +182,7 @@ impl Process {
     fn dial(&self, state: &mut State) {
         for peer in std::mem::take(&mut state.wanted) {
             let to = &mut state.peers[peer as usize];
-            if self.cookie < to.cookie && matches!(to.link, Link::None) && !to.addresses.is_empty() {
+            if *self.cookie < to.cookie && matches!(to.link, Link::None) && !to.addresses.is_empty() {
                 to.link = Link::Dialling(Instant::now());
                 self.connect(peer, to);
             }
@@ -148,7 +190,8 @@ impl Process {
     }
 
     fn connect(&self, peer: PeerId, to: &Peer) {
-        let greeting = greeting(&self.cookie, &to.cookie);
+        let identity = self.identity.map_or(Vec::new(), |identity| identity.encode());
+        let greeting = greeting(self.cookie, &to.cookie, &identity);
         // Dropping the attempt has no effect.
         let _ = self.events.connect_any(
             u64::from(peer),
@@ -165,17 +208,22 @@ impl Process {
         while let Some(event) = self.events.take() {
             match event {
                 Event::Completed(done) => self.completed(&mut state, &done),
-                Event::Opened { token, connection } => self.opened(&mut state, token as PeerId, connection),
+                Event::Opened { token, connection } => {
+                    let identity = connection.info().private_data.clone();
+                    self.opened(&mut state, token as PeerId, connection, &identity);
+                }
                 Event::Accepted(connection) => {
-                    if let Some(cookie) = greeted(&connection.info().private_data, &self.cookie) {
+                    let greeting = connection.info().private_data.clone();
+                    if let Some((cookie, identity)) = greeted(&greeting, self.cookie) {
                         let peer = state.peer(cookie);
-                        self.opened(&mut state, peer, connection);
+                        self.opened(&mut state, peer, connection, identity);
                     }
                 }
                 Event::Refused { token, error } => self.refused(&mut state, token as PeerId, &error),
                 Event::Closed { connection, reason } => {
                     if let Some(peer) = state.by_connection.remove(&connection) {
                         state.peers[peer as usize].lose();
+                        state.forget(peer);
                         state.engine.lost(peer, &reason.to_string());
                     }
                 }
@@ -185,8 +233,11 @@ impl Process {
         }
     }
 
-    fn opened(&self, state: &mut State, peer: PeerId, connection: Connection) {
+    fn opened(&self, state: &mut State, peer: PeerId, connection: Connection, identity: &[u8]) {
         state.by_connection.insert(connection.id(), peer);
+        let identity = Identity::decode(identity).zip(self.identity);
+        let to = &mut state.peers[peer as usize];
+        to.neighbour = identity.and_then(|(theirs, own)| theirs.reached(&own, &to.cookie));
         if let Err(error) = state.peers[peer as usize].open(connection) {
             state.engine.lost(peer, &error.to_string());
         }
@@ -216,12 +267,16 @@ impl Process {
                 match done.imm {
                     Some(token) => {
                         state.peers[peer as usize].reuse(done.wr_id);
-                        state.engine.arrived(peer, token, done.byte_len);
+                        state.arrived(peer, token, done.byte_len);
                     }
                     None => {
                         let frame = state.peers[peer as usize].frame(done.wr_id, done.byte_len);
                         state.peers[peer as usize].reuse(done.wr_id);
-                        state.engine.frame(peer, &frame.unwrap_or_default());
+                        let frame = frame.unwrap_or_default();
+                        match Note::decode(&frame) {
+                            Some(note) => state.note(peer, note),
+                            None => state.engine.frame(peer, &frame),
+                        }
                     }
                 }
             }

@@ -72,19 +72,21 @@ impl Record {
 }
 
 /// Returns the private data of a connection from one process to another.
-pub(crate) fn greeting(from: &Cookie, to: &Cookie) -> Vec<u8> {
+pub(crate) fn greeting(from: &Cookie, to: &Cookie, identity: &[u8]) -> Vec<u8> {
     let mut bytes = GREETING.to_vec();
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(from);
     bytes.extend(to);
+    bytes.extend(identity);
     bytes
 }
 
-/// Returns the process that a connection comes from, if it is meant for this one.
-pub(crate) fn greeted(bytes: &[u8], own: &Cookie) -> Option<Cookie> {
+/// Returns the process that a connection comes from, with its identity on its host, if it is meant for this one.
+pub(crate) fn greeted<'a>(bytes: &'a [u8], own: &Cookie) -> Option<(Cookie, &'a [u8])> {
     let rest = bytes.strip_prefix(&GREETING)?.strip_prefix(&VERSION.to_le_bytes())?;
-    let (from, to) = rest.split_first_chunk()?;
-    (to == own).then_some(*from)
+    let (from, rest) = rest.split_first_chunk()?;
+    let (to, identity) = rest.split_first_chunk()?;
+    (to == own).then_some((*from, identity))
 }
 
 #[cfg(test)]
@@ -111,8 +113,8 @@ mod tests {
 
     #[test]
     fn a_greeting_is_for_one_process() {
-        let bytes = greeting(&[1; 16], &[2; 16]);
-        assert_eq!(greeted(&bytes, &[2; 16]), Some([1; 16]));
+        let bytes = greeting(&[1; 16], &[2; 16], b"me");
+        assert_eq!(greeted(&bytes, &[2; 16]), Some(([1; 16], &b"me"[..])));
         assert_eq!((greeted(&bytes, &[3; 16]), greeted(&bytes[..30], &[2; 16])), (None, None));
         assert!(new_cookie() != new_cookie());
     }

@@ -13,6 +13,7 @@ use pathweave_collective::{
 };
 use pathweave_datapath::{Access, Device, Events, Region, Registration, Remote, Slice};
 
+use crate::neighbour::{self, Note, Offered};
 use crate::peer::{IS_FRAME, IS_WRITE, PLACE_BYTES, Peer, Request};
 use crate::record::Cookie;
 use crate::ticket::Ticket;
@@ -52,6 +53,10 @@ pub(crate) struct State {
     free_frames: Vec<u32>,
     /// Keys of failed operations. Peers may still use them; nothing is written then.
     withdrawn: Vec<Registration>,
+    /// Own WRITEs that neighbours carry out, by number.
+    offered: HashMap<u64, Offered>,
+    /// Memory for WRITEs of peers, by token.
+    landings: HashMap<u32, (OpId, Landing)>,
     /// Peers to dial.
     pub(crate) wanted: Vec<PeerId>,
 }
@@ -118,6 +123,8 @@ impl State {
             frames: Vec::new(),
             free_frames: Vec::new(),
             withdrawn: Vec::new(),
+            offered: HashMap::new(),
+            landings: HashMap::new(),
             wanted: Vec::new(),
         }
     }
@@ -150,13 +157,17 @@ impl State {
             Output::Announce { peer, op, landing, key, call, bytes, token } => {
                 let remote = self.land(op, landing, bytes, device)?;
                 let target = Target { address: remote.address, rkey: remote.rkey, token };
+                self.landings.insert(token, (op, landing));
                 self.send(peer, &Frame::Ready { key, call, bytes: bytes as u64, target }.encode(), &[])
             }
             Output::Write { peer, op, from, target, id } => {
                 let memory = self.running.get(&op)?.slice(from)?;
-                let remote = Remote { address: target.address, rkey: target.rkey };
-                let number = IS_WRITE | id;
-                self.post(peer, Request { number, memory, target: Some((remote, target.token)) })
+                let is_near = self.peers.get(peer as usize)?.neighbour.is_some();
+                if is_near && from.len > 0 {
+                    self.offer(peer, memory, target, id)
+                } else {
+                    self.write(peer, memory, target, id)
+                }
             }
             Output::Store { op, to, bytes } => {
                 if bytes.is_empty() {
@@ -216,6 +227,85 @@ impl State {
         let how = running.call.op.unwrap_or(ReduceOp::Sum);
         combine(running.call.dtype, how, own, received, order);
         Some(())
+    }
+
+    fn write(&mut self, peer: PeerId, memory: Slice, target: Target, id: u64) -> Option<()> {
+        let remote = Remote { address: target.address, rkey: target.rkey };
+        self.post(peer, Request { number: IS_WRITE | id, memory, target: Some((remote, target.token)) })
+    }
+
+    /// Lets a neighbour copy in place of a WRITE.
+    fn offer(&mut self, peer: PeerId, memory: Slice, target: Target, number: u64) -> Option<()> {
+        let address = memory.region().as_ptr() as u64 + memory.offset() as u64;
+        let note = Note::Fetch { token: target.token, number, address, bytes: memory.len() as u64 };
+        self.offered.insert(number, Offered { peer, memory, target });
+        self.send(peer, &note.encode(), &[])
+    }
+
+    /// Processes a note of a neighbour.
+    pub(crate) fn note(&mut self, peer: PeerId, note: Note) {
+        match note {
+            Note::Fetch { token, number, address, bytes } => {
+                let answer = if self.fetch(peer, token, address, bytes) {
+                    Note::Fetched { number }
+                } else {
+                    Note::Failed { number }
+                };
+                let _ = self.send(peer, &answer.encode(), &[]);
+                if answer == (Note::Fetched { number }) {
+                    self.arrived(peer, token, bytes);
+                }
+            }
+            Note::Fetched { number } => {
+                if self.take_back(peer, number).is_some() {
+                    self.engine.written(number);
+                }
+            }
+            Note::Failed { number } => {
+                self.peers[peer as usize].neighbour = None;
+                if let Some(Offered { memory, target, .. }) = self.take_back(peer, number) {
+                    let _ = self.write(peer, memory, target, number);
+                }
+            }
+        }
+    }
+
+    fn take_back(&mut self, peer: PeerId, number: u64) -> Option<Offered> {
+        let is_of_peer = self.offered.get(&number)?.peer == peer;
+        if is_of_peer { self.offered.remove(&number) } else { None }
+    }
+
+    /// Copies what a neighbour offers. Nothing is copied for an operation that has ended, which is as good.
+    fn fetch(&self, peer: PeerId, token: u32, address: u64, bytes: u64) -> bool {
+        let (Some(pid), Some((op, landing))) =
+            (self.peers[peer as usize].neighbour, self.landings.get(&token))
+        else {
+            return false;
+        };
+        let bytes = bytes as usize;
+        let to = match landing {
+            Landing::Span(span) if bytes <= span.len => {
+                self.running.get(op).and_then(|running| running.pointer(*span))
+            }
+            Landing::Scratch(number) if bytes <= SEGMENT_BYTES => {
+                self.scratch.get(*number as usize).map(|(region, _)| region.as_ptr())
+            }
+            _ => None,
+        };
+        let Some(to) = to else { return !self.running.contains_key(op) };
+        // SAFETY: the memory was announced to this peer for these bytes, and nobody else uses it meanwhile.
+        unsafe { neighbour::copy(pid, to, bytes, address) }
+    }
+
+    /// Processes the end of a peer's WRITE.
+    pub(crate) fn arrived(&mut self, peer: PeerId, token: u32, bytes: u64) {
+        self.landings.remove(&token);
+        self.engine.arrived(peer, token, bytes);
+    }
+
+    /// Forgets what a peer that has gone was offered.
+    pub(crate) fn forget(&mut self, peer: PeerId) {
+        self.offered.retain(|_, offered| offered.peer != peer);
     }
 
     /// Returns where a peer writes.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pathweave_torch::{
-    Buffer, Call, DeviceConfig, Driving, Dtype, Group, Keep, Kind, Process, ReduceOp, Reduction, Span,
-    Ticket, plans,
+    Buffer, Call, DeviceConfig, Driving, Dtype, Group, Keep, Kind, Neighbours, Process, ReduceOp, Reduction,
+    Span, Ticket, plans,
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -15,14 +15,14 @@ const SUM: Reduction = Reduction { dtype: Dtype::F32, op: ReduceOp::Sum };
 /// Values that stay where they are, since the network knows their address.
 type Values = Arc<Mutex<Vec<f32>>>;
 
-fn processes(count: usize, driving: Driving) -> (Vec<Arc<Process>>, Vec<Group>) {
+fn processes(count: usize, driving: Driving, neighbours: Neighbours) -> (Vec<Arc<Process>>, Vec<Group>) {
     let config = || {
         let mut config = DeviceConfig::loopback();
         config.driving = driving;
         config.peer_timeout = Duration::from_secs(2);
         config
     };
-    let processes: Vec<_> = (0..count).map(|_| Process::with(config()).unwrap()).collect();
+    let processes: Vec<_> = (0..count).map(|_| Process::with(config(), neighbours).unwrap()).collect();
     let groups = joined(&processes);
     (processes, groups)
 }
@@ -68,10 +68,15 @@ fn error(ticket: &Ticket) -> String {
 
 #[test]
 fn sums_are_right_whoever_drives_the_loop() {
-    for (ranks, driving) in
-        [(2, Driving::Thread { core: None }), (3, Driving::Standby), (4, Driving::Standby)]
-    {
-        let (_processes, groups) = processes(ranks, driving);
+    let thread = Driving::Thread { core: None };
+    for (ranks, driving, neighbours) in [
+        (2, thread, Neighbours::OverNetwork),
+        (2, thread, Neighbours::Copy),
+        (3, Driving::Standby, Neighbours::OverNetwork),
+        (3, Driving::Standby, Neighbours::Copy),
+        (4, Driving::Standby, Neighbours::OverNetwork),
+    ] {
+        let (_processes, groups) = processes(ranks, driving, neighbours);
         for count in [0, 1, 1_000, 100_003, 1_500_001] {
             let all: Vec<Values> = (0..ranks).map(|rank| values(rank, count)).collect();
             let started = groups.iter().zip(&all).map(|(group, values)| all_reduce(group, values).unwrap());
@@ -92,7 +97,7 @@ fn sums_are_right_whoever_drives_the_loop() {
 
 #[test]
 fn messages_of_any_length_arrive_in_several_groups() {
-    let (processes, first) = processes(2, Driving::Standby);
+    let (processes, first) = processes(2, Driving::Standby, Neighbours::Copy);
     for groups in [first, joined(&processes)] {
         for count in [0, 1, 4_096, 4_097, 700_000] {
             let (sent, got) = (values(5, count), values(0, count));
@@ -112,7 +117,7 @@ fn messages_of_any_length_arrive_in_several_groups() {
 
 #[test]
 fn a_process_that_has_gone_is_named_and_one_that_is_late_too() {
-    let (mut processes, mut groups) = processes(3, Driving::Standby);
+    let (mut processes, mut groups) = processes(3, Driving::Standby, Neighbours::OverNetwork);
     let all: Vec<Values> = (0..3).map(|rank| values(rank, 200_000)).collect();
     let tickets: Vec<_> =
         groups.iter().zip(&all).map(|(group, all)| all_reduce(group, all).unwrap()).collect();

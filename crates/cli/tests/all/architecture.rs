@@ -47,7 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     // The network plug-in of NCCL.
     ("nccl", &["datapath", "door"]),
     // The backend of torch.distributed.
-    ("torch", &["collective", "datapath", "door"]),
+    ("torch", &["collective", "datapath", "shm", "door"]),
     // BPF programs, and queries of network interfaces, independent of their use.
     ("linux", &[]),
     // Backends of the datapath beside the kernel's network stack, and the choice among them.
