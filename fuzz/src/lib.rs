@@ -1,11 +1,13 @@
 //! Fuzz targets. A target fails by panicking; an error is a valid result.
 
+mod collective;
 mod datagrams;
 mod endpoint;
 mod mutate;
 mod secure;
 mod tagged;
 
+pub use collective::collective;
 pub use datagrams::datagrams;
 pub use endpoint::{datagram_queue_pair, endpoint};
 pub use mutate::mutate;
@@ -23,7 +25,7 @@ use pathweave_wire::{Packet, Runs, SideFrame, emit};
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets.
-pub const TARGETS: [Target; 31] = [
+pub const TARGETS: [Target; 32] = [
     ("wire", wire),
     ("wire_resealed", wire_resealed),
     ("side_channel", side_channel),
@@ -52,6 +54,7 @@ pub const TARGETS: [Target; 31] = [
     ("handshake", handshake),
     ("packet_open", packet_open),
     ("tagged", tagged),
+    ("collective", collective),
     ("note", note),
     ("xdp_frame", xdp_frame),
     ("link_message", link_message),

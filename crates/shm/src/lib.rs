@@ -39,7 +39,7 @@ mod watch;
 pub use lane::{CopyMethod, Received, Sent, ShmChannel, WakeEvents, WakeState};
 pub use meeting::{CannotShare, Listener, ListenerName, Offer, OfferedMemory, PendingPeer, Ticket, boot_id};
 pub use note::{Encoded, MOST_NOTE_BYTES, MemoryRequest, More, RemoteLocation};
-pub use process_copy::{copy as copy_from_process, permit_sibling_access};
+pub use process_copy::{Proof, copy_proven, permit_sibling_access};
 pub use ring::{MAX_MESSAGE_BYTES, Reader, Writer};
 pub use segment::SEGMENT_BYTES;
 pub use watch::Watch;

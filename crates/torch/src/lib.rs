@@ -8,11 +8,13 @@
 //! | [`Process`] | the device, groups, the start of operations |
 //! | `peer` | connections, and what waits to be sent |
 //! | `work` | orders of the engine, carried out on memory and connections |
-//! | `neighbour` | processes of this host: their memory is copied |
+//! | `neighbour` | processes of this host, whose memory may be copied |
+//! | `copies` | transfers between them |
 //! | [`Ticket`] | outcome of an operation |
 //! | `record` | what processes tell each other through torch's store |
 #![cfg(target_os = "linux")]
 
+mod copies;
 mod neighbour;
 mod peer;
 mod process;
@@ -20,6 +22,7 @@ mod record;
 mod ticket;
 mod work;
 
+pub use copies::Copies;
 pub use pathweave_collective::{Call, Dtype, Kind, Place, Plan, ReduceOp, Reduction, Span, plans};
 pub use pathweave_datapath::{DeviceConfig, Driving};
 pub use process::{Group, Neighbours, Process};

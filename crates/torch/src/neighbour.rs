@@ -1,16 +1,33 @@
 //! Processes of this host, whose memory this one copies: one copy by the kernel in place of packets.
 //!
-//! A sender names its memory in a frame; the receiver copies it and answers. Each process proves which one it is: the
-//! other end reads its cookie where the greeting says that it is. If that fails, or a copy does, packets are used.
+//! Each process says in its greeting which one it is and where its cookie is. The other end reads the cookie there, now
+//! and with each copy, so that it reads no other process. It copies from processes of its own user only, and of an
+//! address of its own network. The kernel may refuse in addition (Yama, seccomp, a container). Packets are used then.
 #![allow(unsafe_code, reason = "names memory by address, here and in another process")]
 
-use pathweave_collective::Target;
-use pathweave_shm::boot_id;
+use std::io;
+use std::net::{IpAddr, UdpSocket};
+use std::os::unix::fs::MetadataExt;
+use std::ptr::NonNull;
+use std::sync::Mutex;
 
-use crate::record::Cookie;
+use pathweave_shm::{Proof, boot_id, copy_proven};
+
+use crate::lock;
+use crate::record::{Cookie, new_cookie};
 
 /// Bytes of an identity.
 const IDENTITY_BYTES: usize = 28;
+
+/// Cookies of this process. A peer that claims to be this process is believed if it names one of them.
+static OWN_COOKIES: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+
+/// Returns a cookie that stays where it is.
+pub(crate) fn lasting_cookie() -> &'static Cookie {
+    let cookie: &'static Cookie = Box::leak(Box::new(new_cookie()));
+    lock(&OWN_COOKIES).push(cookie.as_ptr() as u64);
+    cookie
+}
 
 /// A process as others of its host find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,8 +38,24 @@ pub(crate) struct Identity {
     address: u64,
 }
 
+/// Another process of this host, whose memory may be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Neighbour {
+    pid: i32,
+    proof: Proof,
+}
+
+/// Reason why a process's memory is not copied.
+#[derive(Debug)]
+pub(crate) enum Apart {
+    /// It is on another host, or does not offer memory.
+    Elsewhere,
+    /// It is on this host, and packets are used for this reason.
+    Refused(String),
+}
+
 impl Identity {
-    /// Returns this process's identity; its cookie stays where it is.
+    /// Returns this process's identity with this cookie.
     pub(crate) fn own(cookie: &'static Cookie) -> Option<Self> {
         pathweave_shm::permit_sibling_access();
         let pid = i32::try_from(std::process::id()).ok()?;
@@ -46,105 +79,87 @@ impl Identity {
         })
     }
 
-    /// Returns the process whose memory may be copied, if it is on this host and has this cookie.
-    pub(crate) fn reached(&self, own: &Identity, cookie: &Cookie) -> Option<i32> {
-        let mut found = [0; 16];
-        // SAFETY: the array is memory of this call.
-        let copied = unsafe { copy(self.pid, found.as_mut_ptr(), found.len(), self.address) };
-        (self.boot == own.boot && copied && found == *cookie).then_some(self.pid)
-    }
-}
-
-/// Copies memory of another process. Returns false if the kernel does not.
-///
-/// # Safety
-/// The memory is not otherwise in use during the call.
-pub(crate) unsafe fn copy(pid: i32, to: *mut u8, bytes: usize, address: u64) -> bool {
-    // SAFETY: guaranteed by the caller.
-    unsafe { pathweave_shm::copy_from_process(pid, &[(to as usize, bytes)], address) }.is_ok()
-}
-
-/// Frame between neighbours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Note {
-    /// The bytes for this token are there to be copied.
-    Fetch { token: u32, number: u64, address: u64, bytes: u64 },
-    /// They were copied.
-    Fetched { number: u64 },
-    /// They could not be copied.
-    Failed { number: u64 },
-}
-
-/// First bytes of notes, which no frame of the engine has.
-const FETCH: u8 = 0xf0;
-const FETCHED: u8 = 0xf1;
-const FAILED: u8 = 0xf2;
-
-impl Note {
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let (kind, numbers): (u8, &[u64]) = match self {
-            Note::Fetch { token, number, address, bytes } => {
-                (FETCH, &[*number, u64::from(*token), *address, *bytes])
-            }
-            Note::Fetched { number } => (FETCHED, &[*number]),
-            Note::Failed { number } => (FAILED, &[*number]),
-        };
-        let mut to = vec![kind];
-        numbers.iter().for_each(|number| to.extend(number.to_le_bytes()));
-        to
-    }
-
-    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        let (kind, rest) = bytes.split_first()?;
-        let (words, odd) = rest.as_chunks::<8>();
-        let word = |index: usize| words.get(index).map(|word| u64::from_le_bytes(*word));
-        if !odd.is_empty() {
-            return None;
+    /// Returns the process whose memory may be copied, if it has this cookie and its packets come from this host.
+    pub(crate) fn reach(&self, own: &Identity, cookie: &Cookie, from: IpAddr) -> Result<Neighbour, Apart> {
+        if self.boot != own.boot || UdpSocket::bind((from, 0)).is_err() {
+            return Err(Apart::Elsewhere);
         }
-        let number = word(0)?;
-        match (kind, words.len()) {
-            (&FETCH, 4) => {
-                let token = u32::try_from(word(1)?).ok()?;
-                Some(Note::Fetch { token, number, address: word(2)?, bytes: word(3)? })
-            }
-            (&FETCHED, 1) => Some(Note::Fetched { number }),
-            (&FAILED, 1) => Some(Note::Failed { number }),
-            _ => None,
+        let pid = self.pid;
+        let unseen = || Apart::Refused(format!("process {pid} of this host is not visible to this one"));
+        if pid <= 0 || pid == own.pid && !lock(&OWN_COOKIES).contains(&self.address) {
+            return Err(unseen());
+        }
+        let found = Neighbour { pid, proof: Proof { address: self.address, bytes: *cookie } };
+        // SAFETY: no byte is written.
+        match unsafe { found.copy(NonNull::dangling().as_ptr(), 0, self.address) } {
+            Ok(()) => found.of_same_user(own.pid),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(unseen()),
+            Err(error) => Err(Apart::Refused(found.refusal(&error))),
         }
     }
 }
 
-/// An own WRITE that a neighbour carries out by a copy.
-pub(crate) struct Offered {
-    pub(crate) peer: pathweave_collective::PeerId,
-    /// Memory, which lives until the neighbour has copied it.
-    pub(crate) memory: pathweave_datapath::Slice,
-    pub(crate) target: Target,
+impl Neighbour {
+    /// Copies memory of the process.
+    ///
+    /// # Safety
+    /// The bytes at `to` are not otherwise in use during the call.
+    pub(crate) unsafe fn copy(&self, to: *mut u8, bytes: usize, address: u64) -> io::Result<()> {
+        // SAFETY: guaranteed by the caller.
+        unsafe { copy_proven(self.pid, &self.proof, to, bytes, address) }
+    }
+
+    /// The superuser could be made to read any process.
+    fn of_same_user(self, own: i32) -> Result<Self, Apart> {
+        let user = |pid: i32| std::fs::metadata(format!("/proc/{pid}")).map(|process| process.uid());
+        match (user(self.pid), user(own)) {
+            (Ok(theirs), Ok(mine)) if theirs == mine => Ok(self),
+            (Ok(theirs), Ok(mine)) => {
+                let pid = self.pid;
+                Err(Apart::Refused(format!(
+                    "process {pid} belongs to user {theirs}, this one to user {mine}"
+                )))
+            }
+            (Err(error), _) | (_, Err(error)) => Err(Apart::Refused(self.refusal(&error))),
+        }
+    }
+
+    /// Describes a copy that has failed.
+    pub(crate) fn refusal(&self, error: &io::Error) -> String {
+        format!("the kernel does not copy from process {}: {error}", self.pid)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn notes_and_identities_come_back() {
-        for note in [
-            Note::Fetch { token: u32::MAX, number: 5, address: 1 << 60, bytes: 7 },
-            Note::Fetched { number: 1 },
-            Note::Failed { number: u64::MAX },
-        ] {
-            let bytes = note.encode();
-            assert_eq!(Note::decode(&bytes), Some(note));
-            assert!((0..bytes.len()).all(|len| Note::decode(&bytes[..len]).is_none()));
+    fn refused(outcome: Result<Neighbour, Apart>) -> String {
+        match outcome {
+            Err(Apart::Refused(text)) => text,
+            other => panic!("{other:?}"),
         }
-        assert_eq!(Note::decode(&[1; 33]), None);
-        let cookie: &'static Cookie = Box::leak(Box::new([9; 16]));
+    }
+
+    #[test]
+    fn a_process_is_reached_with_its_cookie_from_this_host_only() {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let cookie = lasting_cookie();
         let own = Identity::own(cookie).unwrap();
         assert_eq!(Identity::decode(&own.encode()), Some(own));
-        assert_eq!(own.reached(&own, cookie), Some(std::process::id() as i32));
-        assert_eq!(own.reached(&own, &[8; 16]), None, "another process has the number");
-        let elsewhere = Identity { boot: [1; 16], ..own };
-        assert_eq!(elsewhere.reached(&own, cookie), None);
         assert_eq!(Identity::decode(&[]), None);
+        assert_eq!(own.reach(&own, cookie, here).unwrap().pid, std::process::id() as i32);
+        assert!(refused(own.reach(&own, &[8; 16], here)).contains("not visible"), "another has the number");
+        let elsewhere = Identity { boot: [1; 16], ..own };
+        assert!(matches!(elsewhere.reach(&own, cookie, here), Err(Apart::Elsewhere)));
+        let remote = IpAddr::from([192, 0, 2, 1]);
+        assert!(matches!(own.reach(&own, cookie, remote), Err(Apart::Elsewhere)));
+        // This process has the bytes there, but they are no cookie of its own.
+        let forged = Box::new([9; 16]);
+        let own_memory = Identity { address: forged.as_ptr() as u64, ..own };
+        assert!(refused(own_memory.reach(&own, &forged, here)).contains("not visible"));
+        for pid in [0, -1, i32::MAX] {
+            assert!(refused(Identity { pid, ..own }.reach(&own, cookie, here)).contains("not visible"));
+        }
     }
 }

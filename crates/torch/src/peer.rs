@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use pathweave_collective::{EAGER_BYTES, HEAD_BYTES};
 use pathweave_datapath::{Connection, PostError, Region, RegionError, Remote, Slice};
 
+use crate::neighbour::Neighbour;
 use crate::record::Cookie;
 
 /// Bytes of a place for a frame.
@@ -42,8 +43,8 @@ pub(crate) struct Peer {
     pub(crate) cookie: Cookie,
     pub(crate) addresses: Vec<SocketAddr>,
     pub(crate) link: Link,
-    /// Number of the process, if its memory may be copied.
-    pub(crate) neighbour: Option<i32>,
+    /// The process, if its memory may be copied.
+    pub(crate) neighbour: Option<Neighbour>,
     board: Option<Region>,
     waiting: VecDeque<Request>,
     outstanding: usize,

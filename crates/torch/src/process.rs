@@ -13,10 +13,11 @@ use pathweave_door::{
     Interface, Process as Fork, Settings, SharedMemory, interfaces, interfaces_from, settings,
 };
 
+use crate::copies::{Copies, Note};
 use crate::lock;
-use crate::neighbour::{Identity, Note};
+use crate::neighbour::{Apart, Identity, lasting_cookie};
 use crate::peer::{IS_FRAME, IS_WRITE, Link, Peer};
-use crate::record::{Cookie, Record, greeted, greeting, new_cookie, random};
+use crate::record::{Cookie, Record, greeted, greeting, random};
 use crate::ticket::{Ticket, Waited};
 use crate::work::{Buffer, Keep, Running, State};
 
@@ -40,7 +41,7 @@ pub struct Process {
 /// Way to processes of this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Neighbours {
-    /// Long transfers are copied from their memory, if the kernel permits it.
+    /// Long transfers are copied from their memory, if the kernel permits it, and sent to them otherwise.
     Copy,
     /// They are peers like others.
     OverNetwork,
@@ -48,7 +49,7 @@ pub enum Neighbours {
 
 /// Returns this process's cookie, which stays where it is, and its identity.
 fn identify(neighbours: Neighbours) -> (&'static Cookie, Option<Identity>) {
-    let cookie: &'static Cookie = Box::leak(Box::new(new_cookie()));
+    let cookie = lasting_cookie();
     let identity = match neighbours {
         Neighbours::Copy => Identity::own(cookie),
         Neighbours::OverNetwork => None,
@@ -147,6 +148,11 @@ impl Process {
         Record { cookie: *self.cookie, group: random(), addresses: self.device.addresses().to_vec() }.encode()
     }
 
+    /// Returns the transfers so far with processes of this host.
+    pub fn copies(&self) -> Copies {
+        lock(&self.state).copies.clone()
+    }
+
     /// Joins a group whose members have these records, by rank.
     ///
     /// # Errors
@@ -235,9 +241,17 @@ impl Process {
 
     fn opened(&self, state: &mut State, peer: PeerId, connection: Connection, identity: &[u8]) {
         state.by_connection.insert(connection.id(), peer);
-        let identity = Identity::decode(identity).zip(self.identity);
-        let to = &mut state.peers[peer as usize];
-        to.neighbour = identity.and_then(|(theirs, own)| theirs.reached(&own, &to.cookie));
+        if let Some((theirs, own)) = Identity::decode(identity).zip(self.identity) {
+            let to = &mut state.peers[peer as usize];
+            match theirs.reach(&own, &to.cookie, connection.info().peer.ip()) {
+                Ok(neighbour) => {
+                    to.neighbour = Some(neighbour);
+                    state.copies.neighbours += 1;
+                }
+                Err(Apart::Elsewhere) => {}
+                Err(Apart::Refused(reason)) => state.apart(peer, reason),
+            }
+        }
         if let Err(error) = state.peers[peer as usize].open(connection) {
             state.engine.lost(peer, &error.to_string());
         }

@@ -12,8 +12,9 @@ use pathweave_collective::{
     Target, combine, divide,
 };
 use pathweave_datapath::{Access, Device, Events, Region, Registration, Remote, Slice};
+use pathweave_door::say_once;
 
-use crate::neighbour::{self, Note, Offered};
+use crate::copies::{Copies, Landings, Next, Note, Offers, Piece};
 use crate::peer::{IS_FRAME, IS_WRITE, PLACE_BYTES, Peer, Request};
 use crate::record::Cookie;
 use crate::ticket::Ticket;
@@ -53,10 +54,9 @@ pub(crate) struct State {
     free_frames: Vec<u32>,
     /// Keys of failed operations. Peers may still use them; nothing is written then.
     withdrawn: Vec<Registration>,
-    /// Own WRITEs that neighbours carry out, by number.
-    offered: HashMap<u64, Offered>,
-    /// Memory for WRITEs of peers, by token.
-    landings: HashMap<u32, (OpId, Landing)>,
+    offers: Offers,
+    landings: Landings,
+    pub(crate) copies: Copies,
     /// Peers to dial.
     pub(crate) wanted: Vec<PeerId>,
 }
@@ -123,8 +123,9 @@ impl State {
             frames: Vec::new(),
             free_frames: Vec::new(),
             withdrawn: Vec::new(),
-            offered: HashMap::new(),
-            landings: HashMap::new(),
+            offers: Offers::default(),
+            landings: Landings::default(),
+            copies: Copies::default(),
             wanted: Vec::new(),
         }
     }
@@ -157,14 +158,15 @@ impl State {
             Output::Announce { peer, op, landing, key, call, bytes, token } => {
                 let remote = self.land(op, landing, bytes, device)?;
                 let target = Target { address: remote.address, rkey: remote.rkey, token };
-                self.landings.insert(token, (op, landing));
+                self.landings.add(token, peer, op, landing);
                 self.send(peer, &Frame::Ready { key, call, bytes: bytes as u64, target }.encode(), &[])
             }
             Output::Write { peer, op, from, target, id } => {
                 let memory = self.running.get(&op)?.slice(from)?;
                 let is_near = self.peers.get(peer as usize)?.neighbour.is_some();
                 if is_near && from.len > 0 {
-                    self.offer(peer, memory, target, id)
+                    let note = self.offers.add(peer, memory, target, id);
+                    self.send(peer, &note.encode(), &[])
                 } else {
                     self.write(peer, memory, target, id)
                 }
@@ -234,78 +236,75 @@ impl State {
         self.post(peer, Request { number: IS_WRITE | id, memory, target: Some((remote, target.token)) })
     }
 
-    /// Lets a neighbour copy in place of a WRITE.
-    fn offer(&mut self, peer: PeerId, memory: Slice, target: Target, number: u64) -> Option<()> {
-        let address = memory.region().as_ptr() as u64 + memory.offset() as u64;
-        let note = Note::Fetch { token: target.token, number, address, bytes: memory.len() as u64 };
-        self.offered.insert(number, Offered { peer, memory, target });
-        self.send(peer, &note.encode(), &[])
-    }
-
     /// Processes a note of a neighbour.
     pub(crate) fn note(&mut self, peer: PeerId, note: Note) {
         match note {
-            Note::Fetch { token, number, address, bytes } => {
-                let answer = if self.fetch(peer, token, address, bytes) {
-                    Note::Fetched { number }
-                } else {
-                    Note::Failed { number }
-                };
+            Note::Fetch { number, token, piece } => {
+                let copied = self.fetch(peer, token, &piece).is_some();
+                let answer = if copied { Note::Fetched { number } } else { Note::Failed { number } };
                 let _ = self.send(peer, &answer.encode(), &[]);
-                if answer == (Note::Fetched { number }) {
-                    self.arrived(peer, token, bytes);
+                if copied && piece.is_last() {
+                    self.arrived(peer, token, piece.total);
                 }
             }
-            Note::Fetched { number } => {
-                if self.take_back(peer, number).is_some() {
-                    self.engine.written(number);
-                }
-            }
+            Note::Fetched { number } => match self.offers.copied(peer, number) {
+                Some(Next::Note(note)) => drop(self.send(peer, &note.encode(), &[])),
+                Some(Next::Complete) => self.engine.written(number),
+                None => {}
+            },
             Note::Failed { number } => {
                 self.peers[peer as usize].neighbour = None;
-                if let Some(Offered { memory, target, .. }) = self.take_back(peer, number) {
-                    let _ = self.write(peer, memory, target, number);
+                if let Some(offered) = self.offers.take_back(peer, number) {
+                    let _ = self.write(peer, offered.memory, offered.target, number);
                 }
             }
         }
     }
 
-    fn take_back(&mut self, peer: PeerId, number: u64) -> Option<Offered> {
-        let is_of_peer = self.offered.get(&number)?.peer == peer;
-        if is_of_peer { self.offered.remove(&number) } else { None }
+    /// Copies what a neighbour offers. Nothing is copied for an operation that has ended, which is as good.
+    fn fetch(&mut self, peer: PeerId, token: u32, piece: &Piece) -> Option<()> {
+        let neighbour = self.peers[peer as usize].neighbour?;
+        let (op, landing, room) = self.landings.get(peer, token)?;
+        let (start, bytes) = piece.within(room)?;
+        let to = match landing {
+            Landing::Span(span) => match self.running.get(&op) {
+                Some(running) => running.pointer(span)?,
+                None => return Some(()),
+            },
+            Landing::Scratch(number) => self.scratch.get(number as usize)?.0.as_ptr(),
+        };
+        // SAFETY: the memory was announced to this peer for these bytes, and nobody else uses it meanwhile.
+        match unsafe { neighbour.copy(to.wrapping_add(start), bytes, piece.address) } {
+            Ok(()) => {
+                self.copies.copies += 1;
+                self.copies.bytes += bytes as u64;
+                Some(())
+            }
+            Err(error) => {
+                self.apart(peer, neighbour.refusal(&error));
+                None
+            }
+        }
     }
 
-    /// Copies what a neighbour offers. Nothing is copied for an operation that has ended, which is as good.
-    fn fetch(&self, peer: PeerId, token: u32, address: u64, bytes: u64) -> bool {
-        let (Some(pid), Some((op, landing))) =
-            (self.peers[peer as usize].neighbour, self.landings.get(&token))
-        else {
-            return false;
-        };
-        let bytes = bytes as usize;
-        let to = match landing {
-            Landing::Span(span) if bytes <= span.len => {
-                self.running.get(op).and_then(|running| running.pointer(*span))
-            }
-            Landing::Scratch(number) if bytes <= SEGMENT_BYTES => {
-                self.scratch.get(*number as usize).map(|(region, _)| region.as_ptr())
-            }
-            _ => None,
-        };
-        let Some(to) = to else { return !self.running.contains_key(op) };
-        // SAFETY: the memory was announced to this peer for these bytes, and nobody else uses it meanwhile.
-        unsafe { neighbour::copy(pid, to, bytes, address) }
+    /// Takes note of a process of this host whose memory is not copied.
+    pub(crate) fn apart(&mut self, peer: PeerId, reason: String) {
+        self.peers[peer as usize].neighbour = None;
+        say_once(&format!("{reason}; packets are used between processes of this host"));
+        self.copies.refused += 1;
+        self.copies.refusal = Some(reason);
     }
 
     /// Processes the end of a peer's WRITE.
     pub(crate) fn arrived(&mut self, peer: PeerId, token: u32, bytes: u64) {
-        self.landings.remove(&token);
+        self.landings.close(peer, token);
         self.engine.arrived(peer, token, bytes);
     }
 
-    /// Forgets what a peer that has gone was offered.
+    /// Forgets transfers with a peer that has gone.
     pub(crate) fn forget(&mut self, peer: PeerId) {
-        self.offered.retain(|_, offered| offered.peer != peer);
+        self.offers.forget(peer);
+        self.landings.forget(peer);
     }
 
     /// Returns where a peer writes.

@@ -96,7 +96,19 @@ const ARROWS: &[(&str, &[&str])] = &[
     // Feeds any bytes to whatever reads foreign ones.
     (
         "fuzz",
-        &["units", "wire", "policy", "transport", "tagged", "topo", "workload", "datapath", "shm", "bypass"],
+        &[
+            "units",
+            "wire",
+            "policy",
+            "transport",
+            "tagged",
+            "collective",
+            "topo",
+            "workload",
+            "datapath",
+            "shm",
+            "bypass",
+        ],
     ),
     // Runs circuits compiled by Verilator. Tests compare them with workspace crates.
     ("cosim", &[]),
