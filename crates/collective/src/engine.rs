@@ -1,6 +1,6 @@
 //! The engine: groups of ranks and their operations.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::call::Call;
@@ -14,6 +14,8 @@ use crate::shared::{Awaited, Shared};
 
 /// Bytes of frames that are kept for a group that this rank has not joined yet.
 const MOST_EARLY_BYTES: usize = 64 << 20;
+/// Groups that this rank has left of which frames are dropped. Later ones count as of a group that it will join.
+const MOST_LEFT: usize = 1_024;
 
 /// Ranks that work together.
 struct Group {
@@ -44,6 +46,8 @@ pub struct Engine {
     /// Frames of groups that this rank has not joined.
     strays: HashMap<u64, Vec<(PeerId, Vec<u8>)>>,
     stray_bytes: usize,
+    /// Groups that this rank has left.
+    left: VecDeque<u64>,
     /// Peers that have gone.
     gone: HashMap<PeerId, String>,
 }
@@ -81,6 +85,10 @@ impl Engine {
         let text = format!("rank {} has destroyed the group", group.place.rank);
         self.break_group(id, &text, is_busy);
         self.groups.remove(&id);
+        self.left.push_back(id);
+        if self.left.len() > MOST_LEFT {
+            self.left.pop_front();
+        }
     }
 
     /// Returns the next order.
@@ -190,9 +198,10 @@ impl Engine {
         let Some(frame) = Frame::decode(bytes) else { return };
         let id = frame.group();
         let Some(group) = self.groups.get_mut(&id) else {
-            // One that has not been joined yet, or that was left. Late faults are of no interest.
-            let kept =
-                !matches!(frame, Frame::Fault { .. }) && self.stray_bytes + bytes.len() <= MOST_EARLY_BYTES;
+            // Late faults are of no interest.
+            let kept = !matches!(frame, Frame::Fault { .. })
+                && self.stray_bytes + bytes.len() <= MOST_EARLY_BYTES
+                && !self.left.contains(&id);
             if kept {
                 self.stray_bytes += bytes.len();
                 self.strays.entry(id).or_default().push((peer, bytes.to_vec()));

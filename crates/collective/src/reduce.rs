@@ -102,23 +102,27 @@ stored! {
 
 /// Number as bytes of memory.
 trait Bytes: Copy {
-    const BYTES: usize;
-    fn load(bytes: &[u8]) -> Self;
-    fn store(self, bytes: &mut [u8]);
+    /// The bytes of one number.
+    type Raw: Copy;
+    /// Returns whole numbers of memory.
+    fn all(bytes: &[u8]) -> &[Self::Raw];
+    fn all_mut(bytes: &mut [u8]) -> &mut [Self::Raw];
+    fn load(raw: Self::Raw) -> Self;
+    fn store(self) -> Self::Raw;
 }
 
 macro_rules! bytes {
     ($($type:ty, $size:literal, $from:expr, $to:expr);* $(;)?) => {$(
         impl Bytes for $type {
-            const BYTES: usize = $size;
+            type Raw = [u8; $size];
             #[inline(always)]
-            fn load(bytes: &[u8]) -> Self {
-                let mut raw = [0; $size];
-                raw.copy_from_slice(bytes);
-                $from(raw)
-            }
+            fn all(bytes: &[u8]) -> &[Self::Raw] { bytes.as_chunks().0 }
             #[inline(always)]
-            fn store(self, bytes: &mut [u8]) { bytes.copy_from_slice(&$to(self)); }
+            fn all_mut(bytes: &mut [u8]) -> &mut [Self::Raw] { bytes.as_chunks_mut().0 }
+            #[inline(always)]
+            fn load(raw: Self::Raw) -> Self { $from(raw) }
+            #[inline(always)]
+            fn store(self) -> Self::Raw { $to(self) }
         }
     )*};
 }
@@ -137,11 +141,12 @@ bytes! {
     Bf16, 2, |raw| Bf16(u16::from_ne_bytes(raw)), |half: Bf16| half.0.to_ne_bytes();
 }
 
-/// Combines two operands into the first, whose element is the first operand of `f` or the second one.
-#[inline(always)]
+/// Combines two operands into the first, whose element is the first operand of `f` or the second one. One function each:
+/// the compiler does not inline into one that has the loops of all types, and would call functions for each element.
+#[inline(never)]
 fn zip<T: Bytes>(into: &mut [u8], other: &[u8], f: impl Fn(T, T) -> T) {
-    for (to, from) in into.chunks_exact_mut(T::BYTES).zip(other.chunks_exact(T::BYTES)) {
-        f(T::load(to), T::load(from)).store(to);
+    for (to, from) in T::all_mut(into).iter_mut().zip(T::all(other)) {
+        *to = f(T::load(*to), T::load(*from)).store();
     }
 }
 
@@ -193,9 +198,10 @@ pub fn combine(dtype: Dtype, op: ReduceOp, own: &mut [u8], received: &[u8], orde
     }
 }
 
+#[inline(never)]
 fn divided<T: Stored + Bytes>(values: &mut [u8], by: u32) {
-    for value in values.chunks_exact_mut(T::BYTES) {
-        T::narrow(T::load(value).widen().divide(by)).store(value);
+    for value in T::all_mut(values) {
+        *value = T::narrow(T::load(*value).widen().divide(by)).store();
     }
 }
 

@@ -9,6 +9,7 @@ use pathweave_torch::{
 };
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 /// Longest wait between two looks at signals, such as Ctrl-C.
 const LOOK_AT_SIGNALS: Duration = Duration::from_millis(100);
@@ -47,6 +48,16 @@ impl CollectiveProcess {
             return Err(PyValueError::new_err(format!("rank {rank} of {}", records.len())));
         }
         py.detach(|| self.0.join(rank, &records)).map(CollectiveGroup).map_err(failed)
+    }
+    /// Transfers with processes of this host so far: `neighbours`, `copies`, `bytes`, `refused` and the last `refusal`.
+    fn copies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (copies, dict) = (self.0.copies(), PyDict::new(py));
+        dict.set_item("neighbours", copies.neighbours)?;
+        dict.set_item("copies", copies.copies)?;
+        dict.set_item("bytes", copies.bytes)?;
+        dict.set_item("refused", copies.refused)?;
+        dict.set_item("refusal", copies.refusal)?;
+        Ok(dict)
     }
     /// Waits until peers have what was sent to them, and ends what is in progress.
     fn close(&self, py: Python<'_>) {

@@ -32,3 +32,14 @@ def register() -> None:
         raise RuntimeError(f"the backend pathweave needs torch {least} or later; this is {torch.__version__}")
     if not hasattr(dist.Backend, "PATHWEAVE"):
         dist.Backend.register_backend("pathweave", _create, extended_api=True, devices=["cpu"])
+
+
+def copies() -> dict[str, Any]:
+    """Returns this process's transfers so far with processes of its host.
+
+    `neighbours` have memory that this process copies, `copies` times and `bytes` in all. Packets were used for
+    `refused` processes or copies, the last time because of `refusal`.
+    """
+    from pathweave.torch._work import Process
+
+    return Process.get().copies()
