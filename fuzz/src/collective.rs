@@ -9,6 +9,7 @@ use pathweave_collective::{
 
 /// Largest input in bytes. More operations take long and find nothing new.
 const MOST_BYTES: usize = 4 << 10;
+/// Number of the first group; each that fails is followed by another one.
 const GROUP: u64 = 7;
 const SIZES: [usize; 8] = [0, 4, 100, EAGER_BYTES, EAGER_BYTES + 4, 100_000, 600_000, 4 * SEGMENT_BYTES + 8];
 
@@ -39,6 +40,7 @@ impl Choices<'_> {
 /// An operation in progress: its call, and the bytes of its buffers.
 struct Running {
     call: Call,
+    lane: Lane,
     buffers: Vec<usize>,
     temporary: usize,
 }
@@ -57,6 +59,7 @@ impl Running {
 /// One honest process.
 struct Rank {
     engine: Engine,
+    group: u64,
     place: Place,
     running: HashMap<OpId, Running>,
     /// Announced writes: their sender, place and bytes.
@@ -70,7 +73,15 @@ impl Rank {
         let mut engine = Engine::new();
         engine.join(GROUP, place, (0..place.ranks).collect());
         let (running, announced) = (HashMap::new(), HashMap::new());
-        Rank { engine, place, running, announced, writes: BTreeSet::new(), lost: HashSet::new() }
+        Rank {
+            engine,
+            group: GROUP,
+            place,
+            running,
+            announced,
+            writes: BTreeSet::new(),
+            lost: HashSet::new(),
+        }
     }
 
     /// Carries out the engine's orders, all of which must be allowed.
@@ -152,14 +163,25 @@ impl Rank {
     fn start(&mut self, call: Call, plan: Option<Plan>, buffers: Vec<usize>, begin: Begin) {
         let temporary = plan.as_ref().map_or(0, |plan| plan.temporary_bytes);
         let whole = Span::whole(0, buffers.first().copied().unwrap_or(0));
-        let begun = match (begin, plan) {
-            (Begin::Send { to, tag }, _) => self.engine.send(GROUP, to, tag, call, whole),
-            (Begin::Receive { from, tag }, _) => self.engine.receive(GROUP, from, tag, call, whole),
-            (Begin::Collective, Some(plan)) => self.engine.collective(GROUP, call, plan),
+        let (group, number) = (self.group, self.engine.begun(self.group));
+        let (begun, lane) = match (begin, plan) {
+            (Begin::Send { to, tag }, _) => (self.engine.send(group, to, tag, call, whole), Lane::Tag(tag)),
+            (Begin::Receive { from, tag }, _) => {
+                (self.engine.receive(group, from, tag, call, whole), Lane::Tag(tag))
+            }
+            (Begin::Collective, Some(plan)) => {
+                (self.engine.collective(group, call, plan), Lane::Collective(number))
+            }
             (Begin::Collective, None) => return,
         };
-        if let Ok(op) = begun {
-            self.running.insert(op, Running { call, buffers, temporary });
+        match begun {
+            Ok(op) => drop(self.running.insert(op, Running { call, lane, buffers, temporary })),
+            // The group has failed.
+            Err(_) => {
+                self.engine.leave(group);
+                self.group += 1;
+                self.engine.join(self.group, self.place, (0..self.place.ranks).collect());
+            }
         }
     }
 }
@@ -217,21 +239,31 @@ fn collective_of(at: Place, choices: &mut Choices<'_>) -> (Call, Plan, Vec<usize
 /// Makes a frame that a rank might send, or nearly so.
 fn forge(rank: &Rank, choices: &mut Choices<'_>) -> Vec<u8> {
     let known: BTreeSet<OpId> = rank.running.keys().copied().collect();
-    let known = choices.of(&known.into_iter().collect::<Vec<_>>()).map(|op| rank.running[&op].call);
-    let call = known.unwrap_or_else(|| call(Kind::Message, 100_000, choices));
-    let number = u64::from(choices.byte());
-    let lane = if call.kind == Kind::Message { Lane::Tag(number % 2) } else { Lane::Collective(number % 8) };
-    let key =
-        Key { group: GROUP + u64::from(choices.byte() == 255), lane, index: u32::from(choices.byte() % 8) };
+    let known = choices.of(&known.into_iter().collect::<Vec<_>>()).and_then(|op| rank.running.get(&op));
+    let (mut call, mut lane) = match known {
+        Some(running) => (running.call, running.lane),
+        None => (call(Kind::Message, 100_000, choices), Lane::Tag(0)),
+    };
+    match choices.byte() {
+        0..4 => call.elements /= 2,
+        4..8 => lane = Lane::Collective(u64::from(choices.byte()) % 8),
+        8..24 => lane = Lane::Tag(u64::from(choices.byte() % 2)),
+        _ => {}
+    }
+    let group = rank.group + u64::from(choices.byte() >= 250);
+    let key = Key { group, lane, index: u32::from(choices.byte() % 4) };
     let long = call.elements.wrapping_mul(call.dtype.bytes() as u64);
-    let bytes = choices.of(&[long, long / 2, SEGMENT_BYTES as u64, u64::MAX]).unwrap_or(0);
+    let shared = long / u64::from(rank.place.ranks);
+    let bytes = choices.of(&[long, long, long / 2, shared, SEGMENT_BYTES as u64, u64::MAX]).unwrap_or(0);
     let target = Target { address: 1, rkey: 2, token: u32::from(choices.byte()) };
     let payload = vec![choices.byte(); (bytes as usize).min(EAGER_BYTES)];
-    match choices.below(8) {
-        0..3 => Frame::Ready { key, call, bytes, target }.encode(),
-        3..6 => Frame::Eager { key, call, payload: &payload }.encode(),
-        6 => Frame::Offer { key, call, bytes }.encode(),
-        _ => Frame::Fault { group: key.group + u64::from(choices.byte() < 200), text: "no" }.encode(),
+    match choices.byte() {
+        0..100 => Frame::Ready { key, call, bytes, target }.encode(),
+        100..200 => Frame::Eager { key, call, payload: &payload }.encode(),
+        200..240 => Frame::Offer { key, call, bytes }.encode(),
+        240..245 => Frame::Ask { group, number: u64::from(choices.byte() % 8) }.encode(),
+        245..250 => Frame::Here { group, number: u64::from(choices.byte() % 8) }.encode(),
+        _ => Frame::Fault { group, text: "no" }.encode(),
     }
 }
 
@@ -240,9 +272,9 @@ fn report(rank: &mut Rank, choices: &mut Choices<'_>) {
     let tokens: BTreeSet<u32> = rank.announced.keys().copied().collect();
     let token = choices.of(&tokens.into_iter().collect::<Vec<_>>()).unwrap_or(99);
     let (sender, _, bytes) = rank.announced.get(&token).copied().unwrap_or((0, None, 0));
-    let (peer, bytes) = match choices.below(8) {
-        0 => ((sender + 1) % rank.place.ranks, bytes),
-        1 => (sender, bytes / 2),
+    let (peer, bytes) = match choices.byte() {
+        0..4 => ((sender + 1) % rank.place.ranks, bytes),
+        4..8 => (sender, bytes / 2),
         _ => (sender, bytes),
     };
     rank.engine.arrived(peer, token, bytes);
@@ -285,7 +317,7 @@ fn act(rank: &mut Rank, choices: &mut Choices<'_>) {
                 rank.engine.written(id);
             }
         }
-        _ if choices.byte() < 32 => {
+        _ if choices.byte() < 8 => {
             rank.engine.lost(peer, "gone");
             rank.lost.insert(peer);
             rank.announced.retain(|_, (of, ..)| *of != peer);
@@ -293,7 +325,8 @@ fn act(rank: &mut Rank, choices: &mut Choices<'_>) {
         _ => {
             let ops: BTreeSet<OpId> = rank.running.keys().copied().collect();
             if let Some(op) = choices.of(&ops.into_iter().collect::<Vec<_>>()) {
-                assert!(rank.engine.absent(op).is_some(), "an operation in progress is known");
+                assert!(rank.engine.overdue(op).is_some(), "an operation in progress is known");
+                rank.engine.ask(op);
                 rank.engine.withdraw(op, "late");
             }
         }
@@ -309,7 +342,7 @@ pub fn collective(data: &[u8]) {
     while !choices.0.is_empty() {
         act(&mut rank, &mut choices);
     }
-    rank.engine.leave(GROUP);
+    rank.engine.leave(rank.group);
     rank.obey();
     assert!(rank.running.is_empty(), "all operations end with their group");
 }

@@ -18,16 +18,16 @@ const MOST_EARLY_BYTES: usize = 64 << 20;
 const MOST_LEFT: usize = 1_024;
 
 /// Ranks that work together.
-struct Group {
+pub(crate) struct Group {
     place: Place,
-    members: Arc<[PeerId]>,
+    pub(crate) members: Arc<[PeerId]>,
     /// Number of the next collective.
     next: u64,
     /// Collectives in progress, by number.
-    active: HashMap<u64, OpId>,
+    pub(crate) active: HashMap<u64, OpId>,
     /// Frames of collectives that this rank has not begun, by number.
     early: HashMap<u64, Vec<(u32, Vec<u8>)>>,
-    messages: Messages,
+    pub(crate) messages: Messages,
     /// Ranks that have left, with the reason.
     gone: HashMap<u32, String>,
     broken: Option<String>,
@@ -37,11 +37,11 @@ struct Group {
 /// and completions, and carries out [orders](Output) after each call.
 #[derive(Default)]
 pub struct Engine {
-    shared: Shared,
-    groups: HashMap<u64, Group>,
-    ops: HashMap<OpId, Op>,
+    pub(crate) shared: Shared,
+    pub(crate) groups: HashMap<u64, Group>,
+    pub(crate) ops: HashMap<OpId, Op>,
     /// Groups of the operations that are messages.
-    messages: HashMap<OpId, u64>,
+    pub(crate) messages: HashMap<OpId, u64>,
     next_op: OpId,
     /// Frames of groups that this rank has not joined.
     strays: HashMap<u64, Vec<(PeerId, Vec<u8>)>>,
@@ -212,9 +212,16 @@ impl Engine {
         let rank = rank as u32;
         match (&frame, &group.broken) {
             (Frame::Fault { text, .. }, _) => self.break_group(id, text, false),
+            (Frame::Here { number, .. }, _) => self.here(id, *number, rank),
             (_, Some(text)) => {
                 let bytes = Frame::Fault { group: id, text }.encode();
                 self.shared.outputs.push_back(Output::Frame { peer, bytes });
+            }
+            (Frame::Ask { number, .. }, None) => {
+                if *number < group.next {
+                    let bytes = Frame::Here { group: id, number: *number }.encode();
+                    self.shared.outputs.push_back(Output::Frame { peer, bytes });
+                }
             }
             (
                 Frame::Ready { key, call, .. }
@@ -300,16 +307,6 @@ impl Engine {
         for (id, text) in failed {
             self.fail(id, &text);
         }
-    }
-
-    /// Describes an operation that is in progress, and the ranks from which something is missing.
-    pub fn absent(&self, op: OpId) -> Option<(u64, String, Vec<u32>)> {
-        if let Some(running) = self.ops.get(&op) {
-            return Some((running.group, running.call.to_string(), running.waits_for(&self.shared)));
-        }
-        let id = *self.messages.get(&op)?;
-        let (_, rank, call) = self.groups.get(&id)?.messages.pending().find(|(other, ..)| *other == op)?;
-        Some((id, call.to_string(), rank.into_iter().collect()))
     }
 
     /// Takes a receive back whose message has not arrived. Returns false if it is something else.
@@ -408,7 +405,7 @@ impl Engine {
                 });
                 return;
             }
-            Frame::Fault { .. } => return,
+            Frame::Ask { .. } | Frame::Here { .. } | Frame::Fault { .. } => return,
         };
         let arrival = Arrival { from: rank, tag, call, content };
         if let Some((receive, arrival)) = group.messages.arrive(arrival) {

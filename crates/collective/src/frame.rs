@@ -65,6 +65,20 @@ pub enum Frame<'a> {
         /// Bytes of the message.
         bytes: u64,
     },
+    /// The sender waits for the receiver in a collective, and its patience has ended.
+    Ask {
+        /// Group.
+        group: u64,
+        /// Number of the collective.
+        number: u64,
+    },
+    /// Answer: the sender has begun the collective, too.
+    Here {
+        /// Group.
+        group: u64,
+        /// Number of the collective.
+        number: u64,
+    },
     /// The group has failed.
     Fault {
         /// Group.
@@ -84,6 +98,8 @@ const READY: u8 = 1;
 const EAGER: u8 = 2;
 const OFFER: u8 = 3;
 const FAULT: u8 = 4;
+const ASK: u8 = 5;
+const HERE: u8 = 6;
 
 /// Reads the parts of a frame one after the other.
 struct Parts<'a>(&'a [u8]);
@@ -158,6 +174,11 @@ impl<'a> Frame<'a> {
                 call.encode(&mut to);
                 to.extend(bytes.to_le_bytes());
             }
+            Frame::Ask { group, number } | Frame::Here { group, number } => {
+                to.push(if matches!(self, Frame::Ask { .. }) { ASK } else { HERE });
+                to.extend(group.to_le_bytes());
+                to.extend(number.to_le_bytes());
+            }
             Frame::Fault { group, text } => {
                 to.push(FAULT);
                 to.extend(group.to_le_bytes());
@@ -175,6 +196,12 @@ impl<'a> Frame<'a> {
         if kind == FAULT {
             let group = parts.u64()?;
             return Some(Frame::Fault { group, text: std::str::from_utf8(parts.0).ok()? });
+        }
+        if kind == ASK || kind == HERE {
+            let (group, number) = (parts.u64()?, parts.u64()?);
+            let frame =
+                if kind == ASK { Frame::Ask { group, number } } else { Frame::Here { group, number } };
+            return parts.end(frame);
         }
         let (key, call) = (parts.key()?, parts.call()?);
         match kind {
@@ -196,7 +223,7 @@ impl<'a> Frame<'a> {
     pub fn group(&self) -> u64 {
         match self {
             Frame::Ready { key, .. } | Frame::Eager { key, .. } | Frame::Offer { key, .. } => key.group,
-            Frame::Fault { group, .. } => *group,
+            Frame::Ask { group, .. } | Frame::Here { group, .. } | Frame::Fault { group, .. } => *group,
         }
     }
 }
@@ -218,12 +245,14 @@ mod tests {
                 Frame::Offer { key, call, bytes: 0 },
                 Frame::Eager { key, call, payload: b"abc" },
                 Frame::Fault { group: 0xfeed, text: "a reason" },
+                Frame::Ask { group: 0xfeed, number: 1 << 40 },
+                Frame::Here { group: 0xfeed, number: 3 },
             ];
             for frame in frames {
                 let bytes = frame.encode();
                 assert_eq!(Frame::decode(&bytes), Some(frame.clone()));
                 assert_eq!(frame.group(), 0xfeed);
-                if matches!(frame, Frame::Ready { .. } | Frame::Offer { .. }) {
+                if !matches!(frame, Frame::Eager { .. } | Frame::Fault { .. }) {
                     assert!((0..bytes.len()).all(|len| Frame::decode(&bytes[..len]).is_none()));
                 }
             }

@@ -31,6 +31,7 @@ mod op;
 mod output;
 mod plan;
 pub mod plans;
+mod presence;
 mod reduce;
 mod shared;
 
@@ -41,4 +42,5 @@ pub use frame::{Frame, HEAD_BYTES, Key, Lane, Target};
 pub use output::{Landing, OpId, Output, PeerId, Received};
 pub use plan::{Plan, SEGMENT_BYTES, Span, TEMPORARY};
 pub use plans::{EAGER_BYTES, Place, Reduction};
+pub use presence::Overdue;
 pub use reduce::{Order, combine, divide};

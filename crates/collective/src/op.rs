@@ -1,6 +1,6 @@
 //! A collective in progress at this rank: the executor of its plan.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use crate::call::{Call, Kind};
 use crate::frame::{Frame, Key, Lane, Target};
@@ -10,9 +10,9 @@ use crate::plans::EAGER_BYTES;
 use crate::shared::{Awaited, Shared};
 
 /// Transfers to be combined that may be on their way at once: one is combined while others arrive.
-const MOST_COMBINES: usize = 4;
+const MOST_COMBINES: usize = 16;
 /// Other transfers that may be on their way at once.
-const MOST_RECEIVES: usize = 8;
+const MOST_RECEIVES: usize = 16;
 
 /// Other end of a transfer and its number.
 type Transfer = (u32, u32);
@@ -47,6 +47,8 @@ pub(crate) struct Op {
     sends: HashMap<Transfer, StepId>,
     targets: HashMap<Transfer, (u64, Target)>,
     runnable: VecDeque<StepId>,
+    /// Ranks that have said that they have begun it, too.
+    here: HashSet<u32>,
 }
 
 /// Returns true if bytes of this length go with their frame. Where blocks may differ in length, the receiver always says
@@ -102,6 +104,7 @@ impl Op {
             inbox: HashMap::new(),
             sends: HashMap::new(),
             targets: HashMap::new(),
+            here: HashSet::new(),
         }
     }
 
@@ -264,7 +267,7 @@ impl Op {
                 Some(step) => self.write(step, bytes, target, shared)?,
                 None => drop(self.targets.insert((from, key.index), (bytes, target))),
             },
-            Frame::Offer { .. } | Frame::Fault { .. } => {}
+            Frame::Offer { .. } | Frame::Ask { .. } | Frame::Here { .. } | Frame::Fault { .. } => {}
         }
         self.run(shared)
     }
@@ -311,6 +314,16 @@ impl Op {
             .iter()
             .zip(&self.complete)
             .any(|(step, complete)| !complete && step.action.peer() == Some(rank))
+    }
+
+    /// Notes that a rank has begun it, too.
+    pub(crate) fn is_here(&mut self, rank: u32) {
+        self.here.insert(rank);
+    }
+
+    /// Returns the ranks from which something is missing and which have not said that they have begun.
+    pub(crate) fn absent(&self, shared: &Shared) -> Vec<u32> {
+        self.waits_for(shared).into_iter().filter(|rank| !self.here.contains(rank)).collect()
     }
 
     /// Returns the ranks from which something is missing that could come now.

@@ -130,8 +130,8 @@ fn a_lost_peer_fails_what_needs_it_and_nothing_else() {
     let op = all_reduce(&mut world, 0, Dtype::F32, 1_000_000);
     let other = all_reduce(&mut world, 1, Dtype::F32, 1_000_000);
     world.run();
-    let (_, text, absent) = world.ranks[0].engine.absent(op).unwrap();
-    assert_eq!((text.as_str(), absent), ("all_reduce(sum, 1000000 x float32)", vec![2]));
+    let overdue = world.ranks[0].engine.overdue(op).unwrap();
+    assert_eq!((overdue.call.as_str(), overdue.absent), ("all_reduce(sum, 1000000 x float32)", vec![2]));
     world.ranks[0].engine.lost(2, "no answer");
     world.obey(0);
     world.run();
@@ -139,6 +139,23 @@ fn a_lost_peer_fails_what_needs_it_and_nothing_else() {
         let error = world.ranks[rank].done[&op].clone().unwrap_err();
         assert_eq!(error, "rank 2 is lost: no answer");
     }
+}
+
+#[test]
+fn a_rank_that_waits_itself_is_not_named_as_absent() {
+    let mut world = World::new(3, 6);
+    // Rank 2 gives its values to rank 0, for which rank 1 waits.
+    let ops = [0, 1].map(|rank| all_reduce(&mut world, rank, Dtype::F32, 16));
+    world.run();
+    for (rank, op) in [0, 1].into_iter().zip(ops) {
+        assert!(world.ranks[rank].engine.ask(op));
+        world.obey(rank);
+    }
+    world.run();
+    let [first, second] = [0, 1].map(|rank| world.ranks[rank].engine.overdue(ops[rank]).unwrap());
+    assert_eq!((first.awaited, first.absent), (vec![2], vec![2]));
+    assert_eq!((second.awaited, second.absent), (vec![0], vec![]));
+    assert!(!world.ranks[1].engine.ask(ops[1]), "nobody is left to be asked");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use pathweave_collective::{Call, OpId, PeerId, Place, Plan, Span};
+use pathweave_collective::{Call, OpId, Overdue, PeerId, Place, Plan, Span};
 use pathweave_datapath::secure::Refusal;
 use pathweave_datapath::{
     Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, Opcode, OpenError,
@@ -316,14 +316,30 @@ impl Process {
         }
     }
 
+    /// Asks the ranks that an operation waits for. Returns false if there are none to be asked.
+    pub(crate) fn ask(&self, op: OpId) -> bool {
+        let mut state = lock(&self.state);
+        let asked = state.engine.ask(op);
+        self.obey(&mut state);
+        asked
+    }
+
+    /// Returns true if an operation waits only for ranks that wait themselves.
+    pub(crate) fn waits_for_waiting(&self, op: OpId) -> bool {
+        lock(&self.state).engine.overdue(op).is_some_and(|overdue| overdue.absent.is_empty())
+    }
+
     pub(crate) fn expire(&self, op: OpId, lasted: Duration) {
         let mut state = lock(&self.state);
-        let Some((group, call, absent)) = state.engine.absent(op) else { return };
-        let ranks: Vec<String> = absent.iter().map(u32::to_string).collect();
-        let missing = match ranks.len() {
-            0 => "no rank has answered".to_owned(),
-            1 => format!("nothing came from rank {}", ranks[0]),
-            _ => format!("nothing came from ranks {}", ranks.join(", ")),
+        let Some(Overdue { group, call, awaited, absent }) = state.engine.overdue(op) else { return };
+        let list = |ranks: &[u32]| {
+            let words: Vec<String> = ranks.iter().map(u32::to_string).collect();
+            format!("{} {}", if words.len() == 1 { "rank" } else { "ranks" }, words.join(", "))
+        };
+        let missing = match (awaited.len(), absent.len()) {
+            (0, _) => "no rank has answered".to_owned(),
+            (_, 0) => format!("nothing came from {}, which has begun it and waits, too", list(&awaited)),
+            _ => format!("nothing came from {}", list(&absent)),
         };
         let text = format!("{call} timed out after {:.1} s: {missing}", lasted.as_secs_f64());
         if !state.engine.withdraw(op, &text) {

@@ -10,6 +10,11 @@ use pathweave_collective::OpId;
 use crate::lock;
 use crate::process::Process;
 
+/// Time for the answer of a rank that is asked if it is there.
+const ANSWER: Duration = Duration::from_millis(500);
+/// Time for the reason of a rank that waits itself.
+const REASON: Duration = Duration::from_secs(2);
+
 /// An operation that has been started.
 pub struct Ticket {
     process: Weak<Process>,
@@ -81,11 +86,17 @@ impl Ticket {
         }
     }
 
-    /// Waits for the outcome until the operation has lasted so long; then fails it, with an error that names the ranks
-    /// from which something is missing. A collective that fails breaks its group.
+    /// Fails an operation that has lasted too long, with an error that names the ranks from which something is missing.
+    /// A collective that fails breaks its group. Those ranks are asked before: one that waits itself fails for the right
+    /// reason, and tells this one.
     pub fn expire(&self, started: Instant) {
-        if let (None, Some(process)) = (self.outcome.get(), self.process.upgrade()) {
-            process.expire(self.op.load(Ordering::Acquire), started.elapsed());
+        let (None, Some(process)) = (self.outcome.get(), self.process.upgrade()) else { return };
+        let (op, lasted) = (self.op.load(Ordering::Acquire), started.elapsed());
+        if process.ask(op) && !self.wait(ANSWER) && process.waits_for_waiting(op) {
+            let _ = self.wait(REASON);
+        }
+        if self.outcome.get().is_none() {
+            process.expire(op, lasted);
         }
     }
 }

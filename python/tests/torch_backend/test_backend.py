@@ -16,7 +16,7 @@ RANKS = Path(__file__).with_name("ranks.py")
 LIMIT_S = 300
 
 
-def run(suite, ranks, folder, **settings):
+def run(suite, ranks, folder, script=RANKS, **settings):
     """Runs a suite and returns the output and exit code of each rank."""
     base = {key: value for key, value in os.environ.items() if not key.startswith("PATHWEAVE_")}
     base |= {"PATHWEAVE_IFACE": "lo", "PATHWEAVE_PROTECTION": "insecure", "PATHWEAVE_PEER_TIMEOUT": "5"}
@@ -24,7 +24,7 @@ def run(suite, ranks, folder, **settings):
     base |= {"GLOO_SOCKET_IFNAME": "lo"} | settings
     processes = [
         subprocess.Popen(
-            [sys.executable, RANKS, suite],
+            [sys.executable, script, suite],
             env=base | {"RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
