@@ -14,7 +14,7 @@ pub struct Overdue {
     pub call: String,
     /// Ranks from which something is missing.
     pub awaited: Vec<u32>,
-    /// Those of them that have not said that they have begun it, too.
+    /// Ranks of them that have not said that they have begun it, too.
     pub absent: Vec<u32>,
 }
 

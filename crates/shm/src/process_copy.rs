@@ -60,7 +60,7 @@ pub(crate) unsafe fn copy(pid: i32, parts: &[(usize, usize)], address: u64) -> i
 /// Bytes by which a process is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Proof {
-    /// Where they are in that process.
+    /// Their place in that process.
     pub address: u64,
     /// The bytes.
     pub bytes: [u8; 16],

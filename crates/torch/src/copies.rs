@@ -32,9 +32,9 @@ pub struct Copies {
 pub(crate) enum Note {
     /// A piece of the bytes for this token is there to be copied.
     Fetch { number: u64, token: u32, piece: Piece },
-    /// It was copied.
+    /// The piece was copied.
     Fetched { number: u64 },
-    /// It could not be copied.
+    /// The piece could not be copied.
     Failed { number: u64 },
 }
 

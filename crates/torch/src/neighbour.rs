@@ -48,9 +48,9 @@ pub(crate) struct Neighbour {
 /// Reason why a process's memory is not copied.
 #[derive(Debug)]
 pub(crate) enum Apart {
-    /// It is on another host, or does not offer memory.
+    /// The process is on another host, or does not offer memory.
     Elsewhere,
-    /// It is on this host, and packets are used for this reason.
+    /// The process is on this host, and packets are used for this reason.
     Refused(String),
 }
 

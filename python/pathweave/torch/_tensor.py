@@ -80,6 +80,8 @@ def op(opts: Any, tensor: torch.Tensor) -> tuple[str, Any]:
     name = _OPS.get(kind)
     if name is None:
         fail(f"the reduction {kind} is not supported; supported are {', '.join(sorted(set(_OPS.values())))}")
+    if tensor.dtype.is_floating_point and tensor.element_size() == 1:
+        fail(f"{tensor.dtype} is moved only; the reduction {name} needs a wider type, such as bfloat16 or float32")
     if tensor.is_complex() and name not in ("sum", "avg"):
         fail(f"the reduction {name} has no meaning for {tensor.dtype}; sum and avg have")
     return name, chosen.factor if kind == ReduceOp.RedOpType.PREMUL_SUM else None

@@ -17,6 +17,7 @@ from test_backend import LIMIT_S, passes, run
 
 SCRIPT = Path(__file__).with_name("hosts.py")
 GIB = 1 << 30
+LINKS = ("wire0", "wire1")
 
 
 def available_bytes():
@@ -64,7 +65,7 @@ def ip(*words, check=True):
 
 @pytest.fixture
 def hosts():
-    """Two namespaces, `NAME0` and `NAME1`, with links `a` and `b` between them."""
+    """Two namespaces, with the links of `LINKS` between them."""
     if os.geteuid() != 0 or shutil.which("ip") is None:
         pytest.skip("network namespaces need root and iproute2")
     name = f"pwt{os.getpid()}-"
@@ -72,7 +73,7 @@ def hosts():
         for host in "01":
             ip("netns", "add", name + host)
             ip("-n", name + host, "link", "set", "lo", "up")
-        for number, link in enumerate("ab"):
+        for number, link in enumerate(LINKS):
             ends = ["type", "veth", "peer", "name", link, "netns", name + "1"]
             ip("-n", name + "0", "link", "add", link, *ends)
             for host in "01":
@@ -92,7 +93,7 @@ def train(hosts, folder, at_step=None, act=None):
     """Trains with one rank on each host; calls `act` at a step. Returns the losses of each rank."""
     folder.mkdir()
     base = {key: value for key, value in os.environ.items() if not key.startswith("PATHWEAVE_")}
-    base |= {"PATHWEAVE_IFACE": "a,b", "PATHWEAVE_PROTECTION": "insecure", "PATHWEAVE_PEER_TIMEOUT": "10"}
+    base |= {"PATHWEAVE_IFACE": ",".join(LINKS), "PATHWEAVE_PROTECTION": "insecure", "PATHWEAVE_PEER_TIMEOUT": "10"}
     base |= {"WORLD_SIZE": "2", "RENDEZVOUS": str(folder / "store"), "OMP_NUM_THREADS": "1"}
     processes = [
         subprocess.Popen(
@@ -126,11 +127,11 @@ def test_training_goes_on_when_one_of_two_links_is_cut(hosts, tmp_path):
     before = {}
 
     def cut():
-        before.update({link: sent(hosts[0], link) for link in "ab"})
-        ip("-n", hosts[0], "link", "set", "a", "down")
+        before.update({link: sent(hosts[0], link) for link in LINKS})
+        ip("-n", hosts[0], "link", "set", LINKS[0], "down")
 
-    started = {link: sent(hosts[0], link) for link in "ab"}
+    started = {link: sent(hosts[0], link) for link in LINKS}
     assert train(hosts, tmp_path / "cut", 20, cut) == whole
-    assert all(before[link] > started[link] + 500_000 for link in "ab"), "both links were used before the cut"
-    assert sent(hosts[0], "b") > before["b"] + 5_000_000
-    assert sent(hosts[0], "a") < before["a"] + 1_000_000
+    assert all(before[link] > started[link] + 500_000 for link in LINKS), "both links were used before the cut"
+    assert sent(hosts[0], LINKS[1]) > before[LINKS[1]] + 5_000_000
+    assert sent(hosts[0], LINKS[0]) < before[LINKS[0]] + 1_000_000
