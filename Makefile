@@ -185,7 +185,7 @@ TORCH = $(or $(CARGO_TARGET_DIR),target)/torch
 
 test-torch: module ## The backend of torch.distributed; docs/torch.md. Fetches torch (half a gigabyte) into target/torch.
 	$(PYTHON) tests/torch/install.py $(TORCH)
-	PYTHONPATH=$(CURDIR)/python:$(TORCH) $(PYTHON) -m pytest --quiet python/tests/torch_backend
+	PYTHONPATH=$(CURDIR)/python:$(TORCH) $(VENV)/bin/python -m pytest --quiet python/tests/torch_backend
 
 # What tests of other languages start or load: the program, what writes samples of reports, the fuzz targets, the Python module.
 # Examples, and with them the features of what tests need, are in it, so that `cargo test` builds nothing of it again.
