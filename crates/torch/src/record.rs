@@ -4,7 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 
 /// Version of the record and of the frames between processes.
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 const NAME: &str = "pathweave";
 const GREETING: [u8; 4] = *b"PWTD";
 
@@ -100,7 +100,7 @@ mod tests {
         let text = record.encode();
         assert_eq!(Record::decode(&text), Ok(record));
         for (wrong, named) in [
-            (text.replace("weave 1", "weave 2"), "version 2"),
+            (text.replace("weave 2", "weave 3"), "version 3"),
             (text.replace("pathweave", "gloo"), "gloo"),
             (text.replace("127", "x"), "x.0.0.1"),
             (format!("{text} more"), "more"),

@@ -3,6 +3,7 @@
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
@@ -280,6 +281,8 @@ impl State {
                 self.copies.bytes += bytes as u64;
                 Some(())
             }
+            // The process has ended, of which an event tells.
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
             Err(error) => {
                 self.apart(peer, neighbour.refusal(&error));
                 None

@@ -20,7 +20,7 @@ PR_SET_DUMPABLE = 4
 
 
 def drop_capabilities():
-    """Gives the superuser's rights up, with which any memory may be read. Threads that begin later have none, either."""
+    """Gives the superuser's rights up, with which any memory may be read. Later threads have none, either."""
     version_3, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
     assert LIBC.capset(version_3, data) == 0, os.strerror(ctypes.get_errno())
 
