@@ -9,7 +9,8 @@ use crate::plan::{Action, Plan, Step, StepId};
 use crate::plans::EAGER_BYTES;
 use crate::shared::{Awaited, Shared};
 
-/// Transfers to be combined that may be on their way at once: one is combined while others arrive.
+/// Transfers to be combined that may be on their way at once: one is combined while others arrive. On busy cores, each
+/// wait for the other rank costs a turn of the scheduler, so there are many.
 const MOST_COMBINES: usize = 16;
 /// Other transfers that may be on their way at once.
 const MOST_RECEIVES: usize = 16;

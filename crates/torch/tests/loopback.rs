@@ -76,7 +76,7 @@ fn sums_are_right_whoever_drives_the_loop() {
         (3, Driving::Standby, Neighbours::Copy),
         (4, Driving::Standby, Neighbours::OverNetwork),
     ] {
-        let (_processes, groups) = processes(ranks, driving, neighbours);
+        let (processes, groups) = processes(ranks, driving, neighbours);
         for count in [0, 1, 1_000, 100_003, 1_500_001] {
             let all: Vec<Values> = (0..ranks).map(|rank| values(rank, count)).collect();
             let started = groups.iter().zip(&all).map(|(group, values)| all_reduce(group, values).unwrap());
@@ -91,6 +91,11 @@ fn sums_are_right_whoever_drives_the_loop() {
                     .find(|(index, value)| **value != (index % 1_000 * ranks) as f32 + others);
                 assert_eq!(wrong, None, "{ranks} ranks, {count}");
             }
+        }
+        for process in processes {
+            let copies = process.copies();
+            assert_eq!(copies.copies > 0, neighbours == Neighbours::Copy, "{copies:?}");
+            assert_eq!((copies.refused, copies.refusal), (0, None));
         }
     }
 }
