@@ -260,7 +260,10 @@ fn soak(time: Duration) -> Vec<u64> {
     let address = lab.0.plan().node(lab.0.node("host1").unwrap()).address;
     let schemes: Vec<&str> = schemes()
         .iter()
-        .filter(|info| (info.make)().service == Service::Connection)
+        .filter(|info| {
+            let scheme = (info.make)();
+            scheme.service == Service::Connection && !scheme.policy.reads_telemetry()
+        })
         .map(|info| info.name)
         .collect();
     // Uses all schemes in turn, with a different protection each time.
