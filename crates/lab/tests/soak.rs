@@ -22,7 +22,7 @@ use pathweave_datapath::{
 };
 use pathweave_lab::{Lab, LinkState, Settings};
 use pathweave_linux::netlink::Netlink;
-use pathweave_policy::{Service, schemes};
+use pathweave_policy::{Adapt, Service, schemes};
 use pathweave_topo::{Build, LeafSpine, LinkId, NodeId};
 use pathweave_units::{Rate, Rng};
 

@@ -4,7 +4,7 @@ use pathweave_execution::{
     ConnId, Connection, MessagePart, PartCompletion, ReceiverCounters, ScheduledStep, SenderCounters, Step,
     shares,
 };
-use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
+use pathweave_policy::{Adapt, PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_records::FlowRecord;
 use pathweave_topo::rate_of_ports;
 use pathweave_transport::{Buffer, Op, QpConfig, Status, WorkRequest};

@@ -105,7 +105,8 @@ impl Telemetry {
     pub fn changes_since<'a>(&'a self, earlier: &'a Telemetry) -> impl Iterator<Item = PortChange> + 'a {
         let passed = usize::from(self.passed).min(Telemetry::MOST_PORTS);
         self.ports[..passed].iter().zip(&earlier.ports).map(|(now, then)| {
-            let (sent, span) = (since(now.sent, then.sent, SENT_BITS), since(now.at_ns, then.at_ns, TIME_BITS));
+            let (sent, span) =
+                (since(now.sent, then.sent, SENT_BITS), since(now.at_ns, then.at_ns, TIME_BITS));
             PortChange {
                 span: Duration::from_ns(u64::from(span)),
                 sent_bytes: u64::from(sent) * self.units.of(SENT_UNIT),
@@ -147,7 +148,10 @@ mod tests {
     #[test]
     fn counters_wrap_and_queues_saturate() {
         // 2^24 ns are 16.8 ms, 2^20 units of 512 B are 537 MB.
-        let (then, now) = (at((1 << 24) - 100, ((1 << 20) - 1) * 512, u64::MAX), at((1 << 24) + 50, (1 << 20) * 512 + 512, u64::MAX));
+        let (then, now) = (
+            at((1 << 24) - 100, ((1 << 20) - 1) * 512, u64::MAX),
+            at((1 << 24) + 50, (1 << 20) * 512 + 512, u64::MAX),
+        );
         let change = now.changes_since(&then).next().expect("one port");
         assert_eq!((change.span, change.sent_bytes), (Duration::from_ns(150), 2 * 512));
         assert_eq!(change.queue_bytes, ((1 << 17) - 1) * 320);

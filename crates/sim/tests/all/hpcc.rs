@@ -36,7 +36,8 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
 fn two_senders_get_half_each_of_95_per_cent_and_leave_no_queue() {
     let flows: Vec<Flow> = vec![(1, 0, 12_000_000, 0), (2, 0, 12_000_000, 0)];
     let result = sampled(spec(star(3), &flows, "hpcc"));
-    let arrives = within(&result, SeriesKind::HostRateBps, 500..1_900).into_iter().filter(|(host, _)| *host == 0);
+    let arrives =
+        within(&result, SeriesKind::HostRateBps, 500..1_900).into_iter().filter(|(host, _)| *host == 0);
     let used = mean(arrives.map(|(_, rate)| rate * WIRE / 100e9));
     assert!((0.93..0.97).contains(&used), "{used}");
     for flow in 0..2 {

@@ -78,7 +78,8 @@ impl HpccConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         within("utilisation", self.utilisation, above(0.0, 1.0), "")?;
         within("max_stage", self.max_stage, ..=1_000_000, "")?;
-        let rate = |field, rate: Option<Rate>| check(rate != Some(Rate::ZERO), field, Rate::ZERO, "more than 0");
+        let rate =
+            |field, rate: Option<Rate>| check(rate != Some(Rate::ZERO), field, Rate::ZERO, "more than 0");
         rate("increase", self.increase)?;
         rate("min_rate", self.min_rate)?;
         let Some(base_rtt) = self.base_rtt else { return Ok(()) };
@@ -86,7 +87,7 @@ impl HpccConfig {
     }
 }
 
-/// That of other controls by acknowledgements: fitted to none of HPCC's own runs.
+/// The model of other controls by acknowledgements, not fitted to runs of HPCC.
 impl HasControlModel for HpccConfig {
     fn control(&self) -> ControlModel {
         ControlModel::BY_DELAY
@@ -204,7 +205,8 @@ impl Hpcc {
         };
         // Without time in between there is no rate.
         let measured = now.changes_since(before).filter(|change| change.span > Duration::ZERO).map(of_port);
-        measured.fold(None, |most, port| if most.is_some_and(|(u, _)| u >= port.0) { most } else { Some(port) })
+        measured
+            .fold(None, |most, port| if most.is_some_and(|(u, _)| u >= port.0) { most } else { Some(port) })
     }
 
     fn on_telemetry(&mut self, psn: u64, path: PathId, telemetry: &Telemetry) {

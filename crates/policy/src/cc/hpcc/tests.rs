@@ -18,7 +18,8 @@ struct Flow {
 
 impl Flow {
     fn new(config: &HpccConfig) -> Self {
-        let mut flow = Flow { hpcc: Hpcc::new(config, &ENV), host: Host::new(1), now: Time::ZERO, sent_bytes: 0 };
+        let mut flow =
+            Flow { hpcc: Hpcc::new(config, &ENV), host: Host::new(1), now: Time::ZERO, sent_bytes: 0 };
         let member = QueuePairId { qp: QpNum(7), peer: HostId(1) };
         flow.hpcc.on_open(Time::ZERO, &member, &mut flow.host.cx());
         flow.sends(10);
@@ -145,11 +146,8 @@ fn the_window_counts_packets_and_the_pace_telemetry_too() {
     flow.sends(11);
     // 62,500 B of window and 1,250 B a packet: the 50th packet is the last that begins below the window.
     let mut ask = |packets: u32, now: Time| {
-        let want = SendRequest {
-            inflight_packets: packets,
-            inflight_bytes: u64::from(packets) * 1_250,
-            ..REQUEST
-        };
+        let want =
+            SendRequest { inflight_packets: packets, inflight_bytes: u64::from(packets) * 1_250, ..REQUEST };
         flow.hpcc.permit(now, &want, &mut flow.host.cx())
     };
     // 1,292 B at 50 Gb/s take 206.72 ns.
