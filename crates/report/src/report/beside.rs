@@ -138,7 +138,7 @@ fn names(runs: &[Pictured; 2]) -> [String; 2] {
 fn header(found: &Diff, names: &[String; 2]) -> String {
     let side = |side: &Side, name: &str| {
         format!(
-            "<p class=\"detail\">{}, in {}, version {}</p>",
+            "<p class=\"note\">{}, in {}, version {}</p>",
             escape(name),
             escape(&side.folder),
             escape(&side.versions.join(", "))
