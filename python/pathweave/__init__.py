@@ -12,6 +12,7 @@ are those of the program `pathweave`; the same scenario and seed give the same d
 from . import model
 from ._compare import Comparison, compare
 from ._control import CongestionControl
+from ._diff import Difference, diff
 from ._load import LoadedComparison, LoadedRun, load
 from ._pathweave import (
     Cancel,
@@ -42,6 +43,7 @@ __all__ = [
     "Cancel",
     "Comparison",
     "CongestionControl",
+    "Difference",
     "Feedback",
     "LoadedComparison",
     "LoadedRun",
@@ -60,6 +62,7 @@ __all__ = [
     "check_control",
     "check_picker",
     "compare",
+    "diff",
     "load",
     "model",
     "presets",

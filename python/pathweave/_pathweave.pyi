@@ -35,6 +35,7 @@ __all__ = [
     "check_control",
     "check_picker",
     "comparison_table",
+    "diff",
     "presets",
     "program",
     "run",
@@ -359,6 +360,9 @@ def sweep_run(
     """Makes a run of a sweep and returns its files by name; `None` if it was cancelled."""
 
 def comparison_table(runs: list[RunResult]) -> str: ...
+def diff(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
+    """Differences between two result folders, and their table for a terminal."""
+
 def scheme_colours(names: list[str]) -> list[str]:
     """Colours of curves, as "#rrggbb": a scheme has the one that it has on pages."""
 

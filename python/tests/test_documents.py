@@ -23,6 +23,16 @@ def test_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     assert (tmp_path / "results" / "quickstart" / "report.html").exists()
 
 
+def test_the_page_for_researchers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "scenarios").symlink_to(ROOT / "scenarios")
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "for-researchers.md").read_text(), re.DOTALL)
+    exec(compile(block, "docs/for-researchers.md", "exec"), {})
+    assert "mine" in capsys.readouterr().out
+
+
 SMALL = '[topology]\nkind = "star"\nhosts = 4\n[[workload]]\nkind = "incast"\nsenders = 3\nsize = "64KB"\n'
 
 

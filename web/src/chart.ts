@@ -8,7 +8,11 @@ import { column, exported, type Numbers } from "./export";
 import { digits, show, ticks, unitOf } from "./format";
 import { colour, css } from "./theme";
 
-export interface Axis { label: string; quantity: Quantity; log?: boolean; categories?: string[]; max?: number }
+export interface Axis {
+  label: string; quantity: Quantity; log?: boolean; categories?: string[];
+  /** The end of the axis; of a horizontal one, unless a part is zoomed into. */
+  max?: number;
+}
 export interface Line {
   label: string; x: number[]; y: (number | null)[]; colour?: string; dash?: number; width?: number; points?: boolean;
   /** A value holds from its point to the next one, or in the interval that ends at its point. Without, points are joined. */
@@ -297,7 +301,11 @@ function axis(side: Axis, values: (number | null)[][]): uPlot.Axis {
 function xRange(spec: Spec): uPlot.Scale.Range | undefined {
   if (spec.x.categories) return [-0.5, spec.x.categories.length - 0.5];
   // A curve of a single value still needs an axis with a width.
-  if (!spec.x.log) return (_, min, max) => (min == null ? [0, 1] : min === max ? [min - 1, max + 1] : [min, max]);
+  if (!spec.x.log) return (u, min, max) => {
+    if (min == null) return [0, 1];
+    const xs = u.data[0], end = min === xs[0] && max === xs[xs.length - 1] ? Math.max(max, spec.x.max ?? max) : max;
+    return min === end ? [min - 1, end + 1] : [min, end];
+  };
   return (_, min, max) => (min == null ? [1, 10] : max / min < 1.5 ? [min / 2, max * 2] : [min / 1.05, max * 1.05]);
 }
 

@@ -4,6 +4,8 @@ import { button, element, svg as svgElement } from "./dom";
 import { recorded } from "./record";
 import { css } from "./theme";
 
+/** What is saved: a drawing, or a table whose cells are coloured. */
+type Target = HTMLCanvasElement | SVGElement | HTMLTableElement;
 type Cell = string | number | null | undefined;
 /** Numbers of a picture; the heading of a column has its unit. */
 export interface Numbers { head: string[]; rows: Cell[][] }
@@ -23,8 +25,8 @@ export const column = (label: string, quantity: Quantity): string => label + uni
 
 const LINE = 18, PAD = 10;
 
-/** Adds what saves `picture`, which is a canvas or an SVG, to `place`. */
-export function exported(place: Element, target: HTMLCanvasElement | SVGElement, picture: Picture): void {
+/** Adds what saves `picture` to `place`. */
+export function exported(place: Element, target: Target, picture: Picture): void {
   const save = (kind: string, address: () => string | Promise<string>) =>
     button(kind.toUpperCase(), () => { void Promise.resolve(address()).then((href) => download(`${fileName(picture.name)}.${kind}`, href)); },
       { "aria-label": `Save ${picture.name} as ${kind.toUpperCase()}` });
@@ -55,7 +57,7 @@ export function asCsv({ head, rows }: Numbers): string {
   return [head, ...rows].map((row) => row.map(quoted).join(",") + "\n").join("");
 }
 
-async function asSvg(target: HTMLCanvasElement | SVGElement, picture: Picture): Promise<string> {
+async function asSvg(target: Target, picture: Picture): Promise<string> {
   const box = target.getBoundingClientRect(), width = Math.max(1, Math.round(box.width)), height = Math.max(1, Math.round(box.height));
   const legend = picture.legend?.() ?? [];
   const file = svgElement("svg", { xmlns: "http://www.w3.org/2000/svg", width, height: height + PAD + LINE * (1 + legend.length) });
@@ -67,6 +69,8 @@ async function asSvg(target: HTMLCanvasElement | SVGElement, picture: Picture): 
   if (target instanceof HTMLCanvasElement) {
     body.setAttribute("viewBox", `0 0 ${target.width} ${target.height}`);
     body.innerHTML = await recorded(target, picture.draw!);
+  } else if (target instanceof HTMLTableElement) {
+    body.append(...cellsOf(target));
   } else {
     body.setAttribute("viewBox", target.getAttribute("viewBox") ?? `0 0 ${width} ${height}`);
     body.append(...styled(target).childNodes);
@@ -80,6 +84,21 @@ async function asSvg(target: HTMLCanvasElement | SVGElement, picture: Picture): 
     file.append(words);
   });
   return new XMLSerializer().serializeToString(file);
+}
+
+// A mixed colour as every program reads it.
+const plain = (colour: string): string =>
+  colour.replace(/^color\(srgb ([\d.]+) ([\d.]+) ([\d.]+).*\)$/, (_, ...parts: string[]) => `rgb(${parts.slice(0, 3).map((part) => Math.round(255 * Number(part))).join(",")})`);
+
+// A rectangle a cell in its colour, and its words in theirs.
+function cellsOf(target: HTMLTableElement): SVGElement[] {
+  const all = target.getBoundingClientRect();
+  return [...target.querySelectorAll<HTMLElement>("th, td")].flatMap((cell) => {
+    const { left, top, width, height } = cell.getBoundingClientRect(), looks = getComputedStyle(cell), x = left - all.left, y = top - all.top;
+    const words = svgElement("text", { x: x + width / 2, y: y + height / 2 + 4, "text-anchor": "middle", style: `font:${looks.fontWeight} 12px sans-serif;fill:${looks.color}` });
+    words.textContent = cell.textContent;
+    return [svgElement("rect", { x, y, width, height, fill: plain(looks.backgroundColor), stroke: css("--card") }), words];
+  });
 }
 
 const STYLES = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-dasharray", "stroke-opacity", "stroke-linejoin", "opacity", "font-size", "font-weight", "text-anchor", "paint-order"];

@@ -194,7 +194,7 @@ function flow(body: HTMLElement, i: number): void {
   }
   const kinds = new Map<string, typeof watched.curves>();
   watched.curves.forEach((c) => kinds.set(c.kind, [...(kinds.get(c.kind) ?? []), c]));
-  const names: Record<string, string> = { policy_rate_bps: "Rate allowed", inflight_bytes: "In flight", inflight_paths_count: "Different paths in flight", path_share_ratio: "Share of each path" };
+  const names: Record<string, string> = { policy_rate_bps: "Rate allowed", goodput_bps: "Throughput", unfinished_bytes: "Still to arrive", inflight_bytes: "In flight", inflight_paths_count: "Different paths in flight", path_share_ratio: "Share of each path" };
   series(body, [...kinds].map(([kind, curves]) => ({
     label: names[kind] ?? kind,
     quantity: curves[0].quantity as "percent",

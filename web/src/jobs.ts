@@ -3,7 +3,7 @@ import { card, element, svg, tip } from "./dom";
 import { exported } from "./export";
 import { later } from "./chart";
 import { anchor, instants, show, wide } from "./format";
-import { run, select } from "./state";
+import { groupColour, run, select } from "./state";
 import { colour, css } from "./theme";
 import { flowEnds } from "./topology/names";
 
@@ -50,7 +50,7 @@ export function jobs(cards: HTMLElement): void {
     let y = 0;
     rows.forEach((job, i) => {
       const until = job.finish_ns ?? r.simulated_ns;
-      const bar = svg("rect", { x: x(job.start_ns), y: y + 1, width: Math.max(1, x(until) - x(job.start_ns)), height: Math.max(1, high - 2), fill: colour(job.group), class: job.finish_ns == null ? "unfinished" : "" });
+      const bar = svg("rect", { x: x(job.start_ns), y: y + 1, width: Math.max(1, x(until) - x(job.start_ns)), height: Math.max(1, high - 2), fill: groupColour(r, job.group), class: job.finish_ns == null ? "unfinished" : "" });
       if (job.finish_ns == null) bar.setAttribute("stroke-dasharray", "3 3"), bar.setAttribute("stroke", css("--text")), bar.setAttribute("fill-opacity", "0.35");
       const took = job.time_ns ?? until - job.start_ns, overlap = until - job.start_ns - took;
       tip(bar, () => `${job.name}: ${show("time_ns", job.start_ns)} to ${job.finish_ns == null ? "beyond the end" : show("time_ns", job.finish_ns)}\ntook ${show("time_ns", took)}`

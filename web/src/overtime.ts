@@ -1,5 +1,5 @@
 // Series: of the whole fabric, and of single links as a heat map.
-import { runs, type Mark, type Run } from "./data";
+import { runs, type Chart, type Mark, type Run } from "./data";
 import { card, element } from "./dom";
 import { chart, later, overTime as along } from "./chart";
 import { column } from "./export";
@@ -34,12 +34,22 @@ export function overTime(cards: HTMLElement): void {
   linkHeat(cards);
   const marker = () => (state.instant < 0 ? undefined : r.frames.time_ns[state.instant]);
   for (const c of r.charts) {
+    const { x, y } = extent(c);
     // The aggregate goes on top, thicker and in the text's colour.
     const lines = c.curves.map((curve, i) => ({ label: curve.label, ...along(c.time_ns, curve.value, c.span), width: curve.aggregate ? 2.2 : 1.3,
       colour: curve.aggregate ? css("--text") : colour(i - 1) }));
     if (lines.length > 1) lines.push(lines.shift()!);
-    chart(card(cards, c.title), { x: { label: "Time", quantity: "time_ns" }, y: { label: c.axis, quantity: c.quantity }, lines, marker, faults: r.faults });
+    chart(card(cards, c.title), { x: { label: "Time", quantity: "time_ns", max: x }, y: { label: c.axis, quantity: c.quantity, max: y }, lines, marker, faults: r.faults });
   }
+}
+
+// Runs that are compared have the same axes: the ends of those of a kind of chart.
+function extent({ kind }: Chart): { x?: number; y?: number } {
+  const same = runs.flatMap((r) => r.charts.filter((c) => c.kind === kind));
+  if (runs.length < 2) return {};
+  const most = (values: (number | null)[]) => values.reduce<number>((m, v) => Math.max(m, v ?? 0), 0);
+  const top = most(same.flatMap((c) => c.curves.map((curve) => most(curve.value))));
+  return { x: most(same.map((c) => most(c.time_ns))), y: top > 0 ? top * 1.08 : 1 };
 }
 
 // Faults named by their times.

@@ -3,8 +3,8 @@ import { canvas, card, element, table, tip } from "./dom";
 import { later, logSplits } from "./chart";
 import { exported } from "./export";
 import { digits, show } from "./format";
-import { on, run, select, state } from "./state";
-import { colour, css } from "./theme";
+import { groupColour, on, run, select, state } from "./state";
+import { css } from "./theme";
 import { flowEnds } from "./topology/names";
 
 const LEFT = 52, BOTTOM = 34, TOP = 10, RIGHT = 12, HEIGHT = 300;
@@ -118,7 +118,7 @@ function picture(box: HTMLElement, shown: number[]): void {
     legend.className = "note";
     names.forEach((name, i) => {
       const sign = element("span", { "aria-hidden": "true" }, "●■▲◆"[i % 4]);
-      sign.style.color = colour(i);
+      sign.style.color = groupColour(run(), i);
       legend.append(sign, ` ${name}  `);
     });
     box.append(legend);
@@ -127,13 +127,13 @@ function picture(box: HTMLElement, shown: number[]): void {
   exported(box, image, { name: "Single flows", draw, numbers: () => ({
     head: ["flow", "group", "size (bytes)", "completion time (ns)", "slowdown"],
     rows: shown.map((i) => [f.flow[i], run().groups[f.group[i]], f.size_bytes[i], f.fct_ns[i], f.slowdown[i]]),
-  }), legend: () => run().groups.map((label, i) => ({ label, colour: colour(i) })) });
+  }), legend: () => run().groups.map((label, i) => ({ label, colour: groupColour(run(), i) })) });
   on("selected", draw);
 }
 
 // Groups differ in colour and in shape.
 function mark(g: CanvasRenderingContext2D, group: number, x: number, y: number, r: number): void {
-  g.fillStyle = colour(group);
+  g.fillStyle = groupColour(run(), group);
   g.globalAlpha = 0.65;
   g.beginPath();
   if (group % 4 === 0) g.arc(x, y, r, 0, 7);

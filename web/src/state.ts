@@ -4,7 +4,7 @@ import { zoom } from "./chart";
 import { Plane, runs, type Fabric, type Outage, type Run, type Servers } from "./data";
 import type { Quantity } from "./data";
 import { show } from "./format";
-import { diverging, heat } from "./theme";
+import { colour, diverging, heat } from "./theme";
 
 export type Metric = "utilisation" | "busiest" | "queue" | "dropped" | "paused";
 export type Selection =
@@ -46,6 +46,9 @@ export const changed = (topic: Topic): void => {
 };
 
 export const run = (): Run => runs[state.run];
+
+/** The colour of a workload group: the only one has that of its scheme, as its curves do. */
+export const groupColour = (r: Run, group: number): string => colour((r.colour + (r.groups.length > 1 ? group + 1 : 0)) % 8);
 
 /** What is not as the page opens, for its address. */
 export function written(): [string, string][] {

@@ -4,54 +4,17 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { REPORTS, open as openFile } from "./browser.mjs";
+import { filesAreRight, saved, text, withoutFiles } from "./saved.mjs";
 
 const open = (t, name) => openFile(t, `${name}.html`);
-
-// Clicks what saves a picture, and returns the content of the files.
-const saved = (page) => page.evaluate(async () => {
-  const files = [];
-  const { click } = HTMLAnchorElement.prototype;
-  let landed;
-  HTMLAnchorElement.prototype.click = function () { landed({ name: this.download, href: this.href }); };
-  for (const place of document.querySelectorAll(".export")) {
-    const own = {};
-    for (const button of place.querySelectorAll("button")) {
-      const file = new Promise((done) => { landed = done; });
-      button.click();
-      own[button.textContent] = await file;
-    }
-    files.push(own);
-  }
-  HTMLAnchorElement.prototype.click = click;
-  return files;
-});
-const text = (href) => decodeURIComponent(href.slice(href.indexOf(",") + 1));
 
 for (const name of ["small", "hosts-320", "large", "four", "servers-8", "servers-1024"]) {
   test(`${name}: every picture is saved as SVG, PNG and CSV`, async (t) => {
     const page = await open(t, name);
-    const without = await page.evaluate(() => [...document.querySelectorAll("main canvas, main svg, .panes svg")]
-      .filter((e) => e.checkVisibility() && e.getBoundingClientRect().height > 20 && !e.dataset.exported).map((e) => e.getAttribute("aria-label") ?? e.outerHTML.slice(0, 80)));
-    assert.deepEqual(without, []);
+    assert.deepEqual(await withoutFiles(page), []);
     const files = await saved(page);
     assert.ok(files.length >= 5, `${files.length} pictures`);
-    const faults = await page.evaluate((pictures) => pictures.flatMap(({ name, content }) => {
-      const root = new DOMParser().parseFromString(content, "image/svg+xml");
-      const wrong = root.querySelector("parsererror") ? ["is no SVG"] : [];
-      if (root.querySelectorAll("path, rect, circle, line").length < 3) wrong.push("is empty");
-      if (/NaN|undefined|Infinity/.test(content)) wrong.push("has a number that is none");
-      return wrong.map((what) => `${name} ${what}`);
-    }), files.map((f) => ({ name: f.SVG.name, content: text(f.SVG.href) })));
-    assert.deepEqual(faults, []);
-    for (const { SVG, PNG, CSV } of files) {
-      const png = Buffer.from(PNG.href.split(",")[1], "base64");
-      assert.equal(png.subarray(1, 4).toString(), "PNG", PNG.name);
-      // A picture of one colour compresses to almost nothing.
-      assert.ok(png.readUInt32BE(16) > 200 && png.length > 1_500, `${PNG.name}: ${png.length} bytes`);
-      const lines = text(CSV.href).trimEnd().split("\n");
-      assert.ok(lines.length >= 2 && lines[0].split(",").length >= 2, `${CSV.name}: ${lines[0]}`);
-      assert.deepEqual([SVG, PNG, CSV].map((f) => f.name.replace(/\.\w+$/, "")), Array(3).fill(SVG.name.slice(0, -4)));
-    }
+    await filesAreRight(page, files);
   });
 }
 

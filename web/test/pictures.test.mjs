@@ -7,6 +7,7 @@ import { join, resolve } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { REPORTS, openAt } from "./browser.mjs";
+import { filesAreRight, linkedFilesAreRight, saved, withoutFiles } from "./saved.mjs";
 import { faultsOf, tellsTheTruth, watchCanvases } from "./pictures.mjs";
 
 const made = mkdtempSync(join(tmpdir(), "pathweave-pictures-"));
@@ -41,6 +42,7 @@ before(() => {
   run("run", "wide.toml", "--out", "wide");
   run("plan", "plan.toml", "--out", "plan");
   try { run("plan", "plan.toml", "--out", "part", "--most", "2"); } catch { /* it is not complete, and says so */ }
+  run("validate", "law-ring", "roce-ring", "--out", "validate");
   run("paper", "tiny", "--seeds", "2", "--out", "paper", "--papers", resolve("../crates/cli/tests/data/papers"));
 });
 
@@ -53,7 +55,7 @@ const pages = {
   "a comparison of jobs": () => own("ring", "report.html"), "a comparison of flows": () => own("search", "report.html"),
   "a page of two comparisons": () => own("two", "index.html"), "a run with a fault": () => own("alone", "report.html"), "a training job": () => own("training", "report.html"),
   "a plan": () => own("plan", "plan.html"), "half a plan": () => own("part", "plan.html"), "a plan's sweep": () => own("plan", "report.html"),
-  "a paper": () => own("paper", "tiny", "index.html"),
+  "a paper": () => own("paper", "tiny", "index.html"), "a validation": () => own("validate", "index.html"),
 };
 const open = async (t, file, scheme, width) => openAt(t, pathToFileURL(file).href, scheme, width, /^(file|data):/, watchCanvases);
 
@@ -67,6 +69,30 @@ for (const [name, file] of Object.entries(pages)) {
     });
   }
 }
+
+for (const [name, file] of Object.entries(pages)) {
+  test(`${name}: every picture has its SVG, PNG and CSV`, async (t) => {
+    const page = await open(t, file(), "light", 1400);
+    const linked = await linkedFilesAreRight(page, file());
+    if (!linked) assert.deepEqual(await withoutFiles(page), []);
+    const files = await saved(page);
+    await filesAreRight(page, files);
+    if (name !== "an empty report") assert.ok(linked + files.length > 0, "it has a picture");
+  });
+}
+
+test("without script, a page still has the SVG and the numbers of its pictures", async (t) => {
+  const page = await open(t, own("plan", "plan.html"), "light", 1400);
+  const plain = await page.context().browser().newContext({ javaScriptEnabled: false });
+  t.after(() => plain.close());
+  for (const file of [own("plan", "plan.html"), own("two", "index.html"), own("validate", "index.html")]) {
+    const still = await plain.newPage();
+    await still.goto(pathToFileURL(file).href);
+    const links = await still.locator(".export a").evaluateAll((all) => all.map((a) => [a.textContent, a.hidden, a.href.slice(0, 19)]));
+    assert.ok(links.length > 0 && links.length % 3 === 0, file);
+    links.forEach(([kind, hidden, href]) => assert.ok(kind === "PNG" ? hidden : !hidden && href.startsWith("data:"), `${file}: ${kind}`));
+  }
+});
 
 test("headline figures are those of the tables", async (t) => {
   for (const [folder, figure] of [["ring", (s) => s.jobs.time_ns], ["search", (s) => s.overall.slowdown.p99]]) {

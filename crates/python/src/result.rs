@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use pathweave_records as records;
 use pathweave_records::Summary;
 use pathweave_report::ResultFolder;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::error::output_error;
@@ -161,6 +162,15 @@ pub(crate) fn write_comparison(runs: Vec<PyRef<'_, RunResult>>, folder: PathBuf)
     let all: Vec<_> = runs.iter().map(|run| (&run.run, &run.summary)).collect();
     let target = ResultFolder::create(&folder).map_err(|e| output_error(&e))?;
     target.write_comparison(&all).and_then(|()| target.commit()).map_err(|e| output_error(&e))
+}
+
+/// Compares two result folders as `pathweave diff` does. Returns the differences as a dict, and the table for a terminal.
+#[pyfunction]
+pub(crate) fn diff<'py>(py: Python<'py>, a: PathBuf, b: PathBuf) -> PyResult<(Bound<'py, PyAny>, String)> {
+    let found = py
+        .detach(|| pathweave_report::diff(&a, &b))
+        .map_err(|why| PyValueError::new_err(format!("cannot compare results: {why}")))?;
+    Ok((to_python(py, &found)?, found.table()))
 }
 
 /// Converts a serialisable value to dicts, lists and numbers.

@@ -82,6 +82,8 @@ fn preferred_colour(name: &str) -> (NameMatch, usize) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
+
     use super::*;
 
     #[test]
@@ -127,5 +129,54 @@ mod tests {
         colours.sort_unstable();
         assert_eq!(colours, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(scheme_colours(&[&names[..], &["e"]].concat()).len(), 9);
+    }
+
+    /// Returns the source files in a folder and below.
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path
+                .extension()
+                .is_some_and(|extension| ["rs", "ts", "css", "py"].iter().any(|known| extension == *known))
+            {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Nothing but this table and its copy for pages gives colours to schemes.
+    #[test]
+    fn no_other_source_has_a_table_of_these_colours() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let mut all = Vec::new();
+        let crates = std::fs::read_dir(root.join("crates")).expect("the workspace has crates").flatten();
+        let folders = crates.map(|entry| entry.path().join("src"));
+        folders
+            .chain(["web/src", "python/pathweave"].map(|folder| root.join(folder)))
+            .for_each(|folder| sources(&folder, &mut all));
+        let has_several = |path: &PathBuf| {
+            let text = std::fs::read_to_string(path).unwrap_or_default().to_lowercase();
+            let forms = |(red, green, blue): (u8, u8, u8)| {
+                [
+                    format!("#{red:02x}{green:02x}{blue:02x}"),
+                    format!("{red}, {green}, {blue}"),
+                    format!("0x{red:02x}, 0x{green:02x}, 0x{blue:02x}"),
+                ]
+            };
+            SCHEME_COLOURS
+                .into_iter()
+                .filter(|&colour| forms(colour).iter().any(|form| text.contains(form)))
+                .count()
+                > 1
+        };
+        let mut found: Vec<_> = all
+            .into_iter()
+            .filter(has_several)
+            .filter_map(|path| Some(path.file_name()?.to_owned()))
+            .collect();
+        found.sort();
+        assert_eq!(found, ["colours.rs", "style.css"]);
     }
 }

@@ -36,6 +36,10 @@ named_enum! {
         InflightPaths = "inflight_paths_count",
         /// Bytes that the receiver of flow `entity` holds ahead of a gap.
         HeldBytes = "held_bytes",
+        /// Payload bits per second of flow `entity` that its receiver accepted in the interval.
+        GoodputBps = "goodput_bps",
+        /// Payload bytes of flow `entity` that its receiver has not accepted yet.
+        UnfinishedBytes = "unfinished_bytes",
         /// Share of path `index` (queue pair, if several) in the packets of flow `entity` that arrived; the 32 largest.
         PathShare = "path_share_ratio",
     }
@@ -72,12 +76,14 @@ impl SeriesKind {
             SeriesKind::Interval
             | SeriesKind::LinkUtilisation
             | SeriesKind::HostRateBps
+            | SeriesKind::GoodputBps
             | SeriesKind::PathShare => Span::Interval,
             SeriesKind::QueueBytes
             | SeriesKind::PolicyRateBps
             | SeriesKind::InflightBytes
             | SeriesKind::InflightPaths
-            | SeriesKind::HeldBytes => Span::Instant,
+            | SeriesKind::HeldBytes
+            | SeriesKind::UnfinishedBytes => Span::Instant,
         }
     }
 
@@ -92,6 +98,8 @@ impl SeriesKind {
             | SeriesKind::InflightBytes
             | SeriesKind::InflightPaths
             | SeriesKind::HeldBytes
+            | SeriesKind::GoodputBps
+            | SeriesKind::UnfinishedBytes
             | SeriesKind::PathShare => true,
         }
     }
@@ -104,7 +112,9 @@ impl SeriesKind {
             SeriesKind::PolicyRateBps
             | SeriesKind::InflightBytes
             | SeriesKind::InflightPaths
-            | SeriesKind::HeldBytes => Missing::Nothing,
+            | SeriesKind::HeldBytes
+            | SeriesKind::GoodputBps
+            | SeriesKind::UnfinishedBytes => Missing::Nothing,
             SeriesKind::PathShare => Missing::Other,
         }
     }

@@ -230,18 +230,26 @@ impl Chart {
 
     /// Returns the diagram as a file of its own, light or dark as the reader prefers.
     pub fn file(&self, label: &str) -> String {
-        let colours = |theme: &str| STYLE.split_once(theme).and_then(|(_, rest)| rest.split('}').next());
-        let (light, dark) = (colours(":root {"), colours(":root[data-theme=\"dark\"] {"));
         let style = format!(
-            "svg{{{}}}@media(prefers-color-scheme:dark){{svg{{{}}}}}svg{{background:var(--card)}}\
+            "{}svg{{background:var(--card)}}\
              text{{font:12px sans-serif;fill:var(--soft)}}.grid{{stroke:var(--grid)}}\
              .level{{stroke:var(--soft);stroke-dasharray:4 4}}.curve{{fill:none;stroke-width:2}}",
-            light.unwrap_or_default(),
-            dark.unwrap_or_default()
+            colours_of_both_themes()
         );
         let svg = self.svg("xmlns=\"http://www.w3.org/2000/svg\"", label);
         svg.replacen("\">", &format!("\"><style>{style}</style>"), 1) + "\n"
     }
+}
+
+/// Returns the colours of pages as a style of SVG files, light or dark as the reader prefers.
+pub(crate) fn colours_of_both_themes() -> String {
+    let colours = |theme: &str| STYLE.split_once(theme).and_then(|(_, rest)| rest.split('}').next());
+    let (light, dark) = (colours(":root {"), colours(":root[data-theme=\"dark\"] {"));
+    format!(
+        "svg{{{}}}@media(prefers-color-scheme:dark){{svg{{{}}}}}",
+        light.unwrap_or_default(),
+        dark.unwrap_or_default()
+    )
 }
 
 /// Returns the left and the right end of a text.

@@ -36,6 +36,7 @@ mod overview;
 mod parquet_file;
 mod progress;
 mod report;
+mod saved;
 mod servers;
 mod student;
 mod template;
@@ -55,6 +56,7 @@ pub use overview::{SchemeComparison, html as landing_html, sentence, unlike_idle
 pub use parquet_file::{RunTable, table_bytes};
 pub use pathweave_records::{SCHEME_COLOURS, scheme_colours};
 pub use progress::{PROGRESS_FILE, Progress, ProgressPoint, RunProgress};
-pub use report::{html as report_html, run_in_words};
+pub use report::{beside as beside_html, html as report_html, run_in_words};
+pub use saved::{PNG_SCRIPT, SavedPicture, csv_line};
 pub use template::{escape, fill as fill_page, plain_page, script_json};
 pub use text::{comparison_table, differences_table, summary_table};

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::saved::PNG_SCRIPT;
+
 /// A page that needs no script except for its theme.
 const PLAIN: &str = include_str!("page.html");
 /// Style of reports.
@@ -9,7 +11,12 @@ pub(crate) const STYLE: &str = include_str!("../style.css");
 
 /// Returns a page in the style of reports, with additional `style`. `title` is text, `body` is HTML.
 pub fn plain_page(title: &str, style: &str, body: &str) -> String {
-    let texts = [("title", escape(title)), ("style", format!("{STYLE}{style}")), ("body", body.to_owned())];
+    let texts = [
+        ("title", escape(title)),
+        ("style", format!("{STYLE}{style}")),
+        ("body", body.to_owned()),
+        ("png", PNG_SCRIPT.to_owned()),
+    ];
     fill(PLAIN, &texts)
 }
 

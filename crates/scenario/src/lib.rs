@@ -53,6 +53,6 @@ pub use schema::schema;
 pub use server_size::{ScaleUpSize, ServerHops, ServerSize};
 pub use switch_size::SwitchClassSize;
 pub use text::{
-    Diagnostic, Diagnostics, Document, EntryKind, FieldPath, Setting, Source, Span, Style, UnknownName,
-    closest_name, suggest_path, suggestion,
+    Diagnostic, Diagnostics, Document, EntryKind, FieldPath, FileKind, Setting, Source, Span, Style,
+    UnknownName, closest_name, suggest_path, suggestion,
 };

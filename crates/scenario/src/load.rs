@@ -8,7 +8,8 @@ use crate::model::Scenario;
 use crate::resolved;
 use crate::text::shape::SchemaCheck;
 use crate::text::{
-    Diagnostic, Diagnostics, Document, FieldPath, Node, Setting, Source, Value, parse_document, read_document,
+    Diagnostic, Diagnostics, Document, FieldPath, FileKind, Node, Setting, Source, Value, parse_document,
+    read_document,
 };
 
 /// The shape of a complete scenario, which is derived once: it takes as long as the rest of loading.
@@ -62,7 +63,8 @@ impl Loaded {
     ///
     /// [`Diagnostics`] with all errors found.
     pub fn read(path: &Path, changes: &Changes) -> Result<Self, Diagnostics> {
-        let (tree, _) = read_document(path)?;
+        let (tree, source) = read_document(path)?;
+        FileKind::Scenario.check(&tree, &source.name)?;
         let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         Self::complete(tree, name.unwrap_or_default(), base_dir, changes)

@@ -204,10 +204,10 @@ pub struct ObserveConfig {
     /// Largest number of events of each kind to keep in full. Further events are only counted. Default 100000.
     pub max_events: u32,
     /// Number of messages that are followed over time, at most 1000. The largest messages are followed; of equal
-    /// ones, the first. A sample holds the rate that the policy allows, the bytes in flight, and the distribution
-    /// over paths of the packets that arrived since the sample before. If the scheme has several queue pairs, the
-    /// distribution is over these. Each distribution lists the 32 entries with the most packets. Does not apply to
-    /// datagram queue pairs. Default 0.
+    /// ones, the first. A sample holds the throughput, the bytes still to arrive, the rate that the policy allows, the
+    /// bytes in flight, and the distribution over paths of the packets that arrived since the sample before. If the
+    /// scheme has several queue pairs, the distribution is over these. Each distribution lists the 32 entries with the
+    /// most packets. Does not apply to datagram queue pairs. Default 0.
     pub flows: u32,
     /// Numbers of further messages that are followed over time, as in column `flow` of flows.parquet. The numbers are
     /// the same in each run of a scenario. `flows` and `follow` together may select at most 1000 messages. Default:

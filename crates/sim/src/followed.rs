@@ -1,5 +1,5 @@
-//! Flows followed over time: the rate their policy allows, the bytes in flight, and the paths of their packets. The
-//! set is known before the run. A packet of any other flow therefore costs one look-up, and a run that follows no
+//! Flows followed over time: their throughput, the bytes still to arrive, the rate their policy allows, the bytes in
+//! flight, and the paths of their packets. The set is known before the run. A packet of any other flow therefore costs one look-up, and a run that follows no
 //! flow has no cost.
 
 use std::cmp::Reverse;
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use pathweave_policy::Policy;
 use pathweave_records::SeriesKind;
 use pathweave_transport::Placement;
-use pathweave_units::{HostId, PathId, QpNum, Time};
-use pathweave_wire::{Body, Segment};
+use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
+use pathweave_wire::{Body, Data, Operation, Segment};
 
 use crate::check::Ledger;
 use crate::locked_shards::LockedShards;
@@ -33,7 +33,7 @@ impl Inspect {
             ledger.placed(&placement);
         }
         if let Some(followed) = &mut self.followed {
-            followed.arrived(src, segment);
+            followed.arrived(src, segment, placement);
         }
     }
 }
@@ -51,8 +51,17 @@ pub(crate) struct Followed {
     /// At the receiver: packets that arrived since the last sample, by flow and then by path, or by queue pair if the
     /// message uses several.
     arrived: BTreeMap<u32, BTreeMap<u16, u32>>,
+    /// At the receiver: payload of each flow in progress.
+    accepted: BTreeMap<u32, Accepted>,
     /// Buffer for counting paths.
     scratch: Vec<PathId>,
+}
+
+/// Payload of a flow that its receiver has accepted, in bytes.
+#[derive(Clone, Copy, Default)]
+struct Accepted {
+    since_last_sample: u64,
+    in_all: u64,
 }
 
 /// Queue pairs at both ends of a flow in progress.
@@ -85,6 +94,7 @@ impl Followed {
             flows,
             parts: BTreeMap::new(),
             arrived: BTreeMap::new(),
+            accepted: BTreeMap::new(),
             scratch: Vec::new(),
         })
     }
@@ -105,9 +115,13 @@ impl Followed {
     }
 
     /// Counts a packet that arrived, if its flow is followed.
-    pub(crate) fn arrived(&mut self, src: HostId, segment: &Segment) {
+    pub(crate) fn arrived(&mut self, src: HostId, segment: &Segment, placement: Option<Placement>) {
         let Body::Data(data) = &segment.body else { return };
         let Some(&(flow, queue_pair)) = self.parts.get(&(src, segment.src_qp, data.msn)) else { return };
+        let accepted = self.accepted.entry(flow).or_default();
+        let bytes = accepted_bytes(data, placement);
+        accepted.since_last_sample += bytes;
+        accepted.in_all += bytes;
         let arrived = self.arrived.entry(flow).or_default();
         *arrived.entry(queue_pair.unwrap_or(segment.path.0)).or_default() += 1;
     }
@@ -135,10 +149,26 @@ impl Followed {
         self.arrived.remove(&flow).unwrap_or_default()
     }
 
+    /// At the receiver: returns the payload of a flow that was accepted, and begins a new interval.
+    fn take_accepted(&mut self, flow: u32) -> Accepted {
+        let accepted = self.accepted.entry(flow).or_default();
+        let until_now = *accepted;
+        accepted.since_last_sample = 0;
+        until_now
+    }
+
     /// At the receiver: removes the parts of a flow that has ended.
     fn close(&mut self, flow: u32) {
+        self.accepted.remove(&flow);
         self.parts.retain(|_, (of, _)| *of != flow);
     }
+}
+
+/// Returns the payload of a packet if its receiver accepted it. A packet that arrives twice is placed once. A SEND that
+/// consumes no posted receive is placed nowhere, so each of its packets counts.
+fn accepted_bytes(data: &Data, placement: Option<Placement>) -> u64 {
+    let is_send = matches!(data.op, Operation::Send | Operation::SendImm);
+    if placement.is_some() || is_send { u64::from(data.len) } else { 0 }
 }
 
 /// Report of a flow's sender to its receiver at a sample: the flow, its queue pairs at the receiver, and true if it
@@ -161,20 +191,28 @@ impl<const C: usize> LockedShards<'_, '_, C> {
         told
     }
 
-    /// Samples the followed flows at their receivers, after [`LockedShards::sample_senders`].
+    /// Samples the followed flows at their receivers, after [`LockedShards::sample_senders`] and `since` after the last
+    /// sample.
     pub(crate) fn sample_receivers(
         &mut self,
         told: impl IntoIterator<Item = SenderReport>,
+        since: Duration,
         samples: &mut Samples,
     ) {
         let spec = self.shards[0].spec;
         for (flow, receivers, ended) in told {
-            let dst = spec.graph.messages()[flow as usize].dst;
+            let message = &spec.graph.messages()[flow as usize];
+            let (dst, size) = (message.dst, message.size.get());
             let Some(shard) = self.shard_of_host(dst) else { continue };
             let receiver = &shard.hosts[dst.index()].endpoint;
             let held: u64 = receivers.into_iter().filter_map(|qp| receiver.held_ahead(qp)).sum();
             samples.add(SeriesKind::HeldBytes, flow, 0, (held * spec.network.mtu.get()) as f64);
             let followed = shard.observers.followed().expect("all parts follow the same flows");
+            let accepted = followed.take_accepted(flow);
+            let rate_bps = accepted.since_last_sample as f64 * 8.0 / since.as_secs_f64();
+            samples.add(SeriesKind::GoodputBps, flow, 0, rate_bps);
+            let unfinished = size.saturating_sub(accepted.in_all);
+            samples.add(SeriesKind::UnfinishedBytes, flow, 0, unfinished as f64);
             samples.add_shares(flow, followed.take_arrived(flow).into_iter());
             if ended {
                 followed.close(flow);

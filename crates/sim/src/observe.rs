@@ -170,7 +170,7 @@ impl Coordinator<'_> {
         if self.spec.observe.follows_any() {
             let told = whole.sample_senders(now, &mut self.recorder.samples);
             let all = self.meeting.all_gather(told);
-            whole.sample_receivers(all.into_iter().flatten(), &mut self.recorder.samples);
+            whole.sample_receivers(all.into_iter().flatten(), since, &mut self.recorder.samples);
         }
         self.calendar.sample_at(next);
         let busy = std::mem::take(&mut self.recorder.busy);

@@ -3,6 +3,9 @@ import { element, tip } from "../dom";
 import { show } from "../format";
 import { css } from "../theme";
 import { loads, order, queue, race } from "./charts";
+import { exported, type Numbers } from "../export";
+import type { Film } from "./film";
+import { numbersOf } from "./numbers";
 import { span, state } from "./state";
 import type { Harm } from "./scenario";
 import { Stage, type Broken } from "./stage";
@@ -39,13 +42,24 @@ export class Panel {
       loads: chart("Bytes that each link between switches has carried, most first"),
       queue: chart("Longest queue over time"),
     };
-    const box = (title: string, note: HTMLElement | string, canvas: HTMLCanvasElement) => [element("h3", {}, title, " ", note), element("div", {}, canvas)];
-    this.root = element("section", { class: "stage" }, this.title, this.facts, this.keys, element("div", {}, network),
-      ...box("Messages until they finish", "", this.canvases.race),
-      ...box("Order at the receiver", this.orderNote, this.canvases.order),
-      ...box("Load of the links between switches", this.loadNote, this.canvases.loads),
-      ...box("Longest queue", "", this.canvases.queue), this.digest);
+    const box = (title: string, note: HTMLElement | string, canvas: HTMLCanvasElement, numbers: (film: Film, t: number) => Numbers) =>
+      [element("h3", {}, title, " ", note), this.saved(title, canvas, numbers)];
+    this.root = element("section", { class: "stage" }, this.title, this.facts, this.keys, this.saved("Network", network, numbersOf.network),
+      ...box("Messages until they finish", "", this.canvases.race, numbersOf.race),
+      ...box("Order at the receiver", this.orderNote, this.canvases.order, (film, t) => numbersOf.order(film, t, state.pair)),
+      ...box("Load of the links between switches", this.loadNote, this.canvases.loads, numbersOf.loads),
+      ...box("Longest queue", "", this.canvases.queue, numbersOf.queue), this.digest);
     this.listen(network);
+  }
+
+  /** A picture with what saves it, as it is at the instant that is shown. */
+  private saved(title: string, canvas: HTMLCanvasElement, numbers: (film: Film, t: number) => Numbers): HTMLElement {
+    const place = element("div", {}, canvas), { at } = this;
+    exported(place, canvas, {
+      get name() { return `${title}, ${state.schemes[at]}`; },
+      draw: () => this.draw(true), numbers: () => numbers(this.film, state.t),
+    });
+    return place;
   }
 
   private get film() { return state.films[this.at]; }

@@ -14,7 +14,7 @@ export function bestOf(cards: HTMLElement, choose: (where: Where, cells: ReturnT
   if (x < 0 || m.better === "neither") return;
   const box = card(cards, `Best ${axes[c].axis.key} by ${m.label}`,
     "Over all settings at a place; \u201c?\u201d and a pale colour: the seeds do not tell the best from another one.", true);
-  grid(box, `Best ${axes[c].axis.key}`, x, y, (where) => {
+  grid(box, { label: `Best ${axes[c].axis.key}`, value: `best ${axes[c].axis.key}`, x, y }, (where) => {
     const found = c === opening.compare ? bySeeds(where) : byMeans(where);
     if (!found.length) return undefined;
     const wins = new Map<number, { all: number; tied: number }>();
@@ -25,6 +25,7 @@ export function bestOf(cards: HTMLElement, choose: (where: Where, cells: ReturnT
     const ranked = [...wins].sort(([, a], [, b]) => b.all - a.all), [first, score] = ranked[0];
     return {
       words: axes[c].names[first] + (score.tied ? " ?" : ""), colour: colour(colourOf(c, first)), faint: score.tied === score.all,
+      value: axes[c].names[first],
       tip: ranked.map(([k, s]) => `${axes[c].names[k]}: best in ${s.all} of ${found.length}${s.tied ? `, ${s.tied} of them undecided` : ""}`).join("\n"),
     };
   }, (where) => choose(where, cellsAt(where, rest.concat(c))));

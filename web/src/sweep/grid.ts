@@ -1,5 +1,6 @@
 // A table of coloured cells over one axis or two, which keys and pointer can choose from.
 import { element, tip } from "../dom";
+import { exported } from "../export";
 import { axes, nameOf, type Where } from "./places";
 
 export interface Square {
@@ -8,6 +9,8 @@ export interface Square {
   /** Half as strong: what it says is not certain. */
   faint?: boolean;
   tip: string;
+  /** What is saved as a number. */
+  value: number | string;
 }
 
 // Dark or light writing, whichever is read better on `colour`, "rgb(r,g,b)" or "#rrggbb": WCAG's relative luminance.
@@ -20,16 +23,21 @@ export function ink(colour: string): string {
   return 1.05 / (light + 0.05) >= (light + 0.05) / 0.05 ? "#ffffff" : "#000000";
 }
 
+/** A grid: its title, which files have too, the heading of its values with their unit, and its axes. */
+export interface GridLook { label: string; value: string; x: number; y: number }
+
 /** Draws places of `x` from left to right and those of `y` (-1: none) from top to bottom. */
-export function grid(parent: HTMLElement, label: string, x: number, y: number, square: (where: Where) => Square | undefined, choose: (where: Where) => void): void {
+export function grid(parent: HTMLElement, { label, value, x, y }: GridLook, square: (where: Where) => Square | undefined, choose: (where: Where) => void): void {
   const rows = y < 0 ? [undefined] : axes[y].names.map((_, j) => j);
   const places: HTMLElement[][] = [];
   const body = element("tbody");
+  const saved: (string | number)[][] = [];
   rows.forEach((j, line) => {
     const row = element("tr", {}, element("th", { scope: "row" }, j === undefined ? "" : axes[y].names[j]));
     places.push(axes[x].names.map((_, i) => {
       const where: Where = j === undefined ? [[x, i]] : [[x, i], [y, j]];
       const got = square(where);
+      if (got) saved.push([...where.map(([axis, place]) => axes[axis].names[place]), got.value]);
       const cell = element("td", { tabindex: line + i === 0 ? 0 : -1 }, got?.words ?? "-");
       const told = `${nameOf(where)}\n${got?.tip ?? "nothing"}`;
       cell.setAttribute("aria-label", told.replaceAll("\n", ": "));
@@ -62,7 +70,9 @@ export function grid(parent: HTMLElement, label: string, x: number, y: number, s
   });
   const corner = y < 0 ? "" : `${axes[y].axis.key} \\ ${axes[x].axis.key}`;
   const head = element("tr", {}, element("th", {}, corner), ...axes[x].names.map((name) => element("th", { scope: "col" }, name)));
-  parent.append(element("div", { class: "squares" },
-    element("table", { "aria-label": label }, element("thead", {}, head), body)));
+  const all = element("table", { "aria-label": label }, element("thead", {}, head), body);
+  const box = element("div", { class: "squares" }, all);
+  parent.append(box);
+  exported(parent, all, { name: label, numbers: () => ({ head: [...(y < 0 ? [x] : [x, y]).map((a) => axes[a].axis.key), value], rows: saved }) });
   if (y < 0) parent.append(element("p", { class: "note" }, axes[x].axis.key));
 }

@@ -1,5 +1,6 @@
 // The chosen figure at every place of two axes.
 import { canvas, card, element } from "../dom";
+import { column } from "../export";
 import { heat } from "../theme";
 import { grid } from "./grid";
 import { axes, cellsAt, elsewhere, isWide, meanOf, metric, show, state, told, type Where } from "./places";
@@ -18,9 +19,10 @@ export function heatOf(cards: HTMLElement, choose: (where: Where, cells: ReturnT
   }
   const low = Math.min(...all), high = Math.max(...all), log = isWide(low, high, 20);
   const strength = (v: number) => (high === low ? 0.5 : log ? Math.log(v / low) / Math.log(high / low) : (v - low) / (high - low));
-  grid(box, `${m.label} by ${shown.map((a) => axes[a].axis.key).join(" and ")}`, x, y, (where) => {
+  const label = `${m.label} by ${shown.map((a) => axes[a].axis.key).join(" and ")}`;
+  grid(box, { label, value: column(m.label, m.quantity), x, y }, (where) => {
     const f = at(where);
-    return f && { words: show(m, f.mean), colour: heat(strength(f.mean)), tip: told(m, f) };
+    return f && { words: show(m, f.mean), colour: heat(strength(f.mean)), tip: told(m, f), value: f.mean };
   }, (where) => choose(where, cellsAt(where)));
   const [ramp, g] = canvas(160, 12, "From little to much");
   for (let i = 0; i < 160; i++) { g.fillStyle = heat(i / 159); g.fillRect(i, 0, 1, 12); }

@@ -8,6 +8,7 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { openAt } from "../browser.mjs";
 import * as access from "../access.mjs";
+import { filesAreRight, saved, text, withoutFiles } from "../saved.mjs";
 import { ofProgram } from "./program.mjs";
 
 const { PLAY } = process.env;
@@ -46,6 +47,17 @@ test("a situation runs, and draws queues where one path is shared", async (t) =>
   await go(page, 1);
   assert.match(await page.locator("#verdict").innerText(), /^ecmp takes 1\.\d times as long as rps/);
   assert.match(await page.locator(".stage .facts").first().innerText(), /8 of 8/);
+});
+
+test("every picture is saved as SVG, PNG and CSV, with what has happened so far", async (t) => {
+  const page = await opened(t, "collide");
+  await go(page, 1);
+  assert.deepEqual(await withoutFiles(page), []);
+  const files = await saved(page);
+  assert.equal(files.length, 10, "five of each run");
+  await filesAreRight(page, files);
+  const rows = text(files.find((f) => f.CSV.name === "messages-until-they-finish-ecmp.csv").CSV.href).trimEnd().split("\n");
+  assert.deepEqual([rows.length, rows[0]], [1 + 8, "source,destination,size (bytes),start (ns),finish (ns)"]);
 });
 
 test("a link that is broken changes the future only, and the file for download has the program's digest", async (t) => {

@@ -23,23 +23,47 @@ const USUAL_PORT: u16 = 8642;
 // Doc comments of arguments are their help texts.
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// Folder of results, including its subfolders
+    /// Folder of results, including its subfolders; before RUN, the folder of one run
     #[arg(value_name = "DIR", default_value = "results")]
     pub(crate) folder: PathBuf,
+    /// Folder of another run: one page has both, beside each other
+    #[arg(value_name = "RUN")]
+    pub(crate) beside: Option<PathBuf>,
     /// Port on 127.0.0.1; 0 selects a free one [default: 8642, or a free one if that is in use]
     #[arg(long, value_name = "N")]
     pub(crate) port: Option<u16>,
 }
 
 pub(crate) fn view(args: &ViewArgs) -> Result<Outcome, Failure> {
-    let folder = folder::existing(&args.folder, "serve")?;
+    let site = match &args.beside {
+        None => Site::Folder(folder::existing(&args.folder, "serve")?),
+        Some(other) => Site::beside(args.folder.clone(), other.clone())?,
+    };
     let listener = listen(args.port)?;
     let address = listener.local_addr().map_err(|why| system(&why))?;
     let interrupt = Interrupt::listen_saying("stopping")?;
     terminal::out(&format!("http://{address}/\n"));
-    terminal::note(&format!("serving {} to this machine; Ctrl-C ends it", args.folder.display()));
-    serve::serve(listener, folder, &interrupt).map_err(|why| system(&why))?;
+    let beside = args.beside.as_ref().map_or(String::new(), |other| format!(" beside {}", other.display()));
+    terminal::note(&format!("serving {}{beside} to this machine; Ctrl-C ends it", args.folder.display()));
+    serve::serve(listener, site, &interrupt).map_err(|why| system(&why))?;
     Ok(Outcome::Done)
+}
+
+/// Results that are served.
+enum Site {
+    /// Everything in a folder.
+    Folder(PathBuf),
+    /// A page with two runs beside each other, made anew on each request.
+    Beside(PathBuf, PathBuf),
+}
+
+impl Site {
+    /// Checks that the folders have a run each.
+    fn beside(a: PathBuf, b: PathBuf) -> Result<Self, Failure> {
+        pathweave_report::beside_html(&a, &b)
+            .map_err(|why| Failure::Input(format!("cannot lay runs beside each other: {why}")))?;
+        Ok(Site::Beside(a, b))
+    }
 }
 
 fn listen(port: Option<u16>) -> Result<TcpListener, Failure> {

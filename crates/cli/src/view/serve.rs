@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_io_timeout::TimeoutStream;
 
+use super::Site;
 use super::body::Content;
 use super::index::Index;
 use super::path::resolve;
@@ -52,18 +53,27 @@ const POLICY_OF_PAGES: &str = "sandbox allow-scripts allow-downloads allow-popup
 
 /// State of the server.
 struct ServerState {
-    root: PathBuf,
     port: u16,
-    index: Mutex<Index>,
-    remade: Remade,
+    content: Served,
 }
 
-/// Serves `root` until the user interrupts.
-pub(super) fn serve(listener: TcpListener, root: PathBuf, interrupt: &Interrupt) -> io::Result<()> {
+/// Results with what is known about them.
+enum Served {
+    Folder { root: PathBuf, index: Mutex<Index>, remade: Remade },
+    Beside(PathBuf, PathBuf),
+}
+
+/// Serves `site` until the user interrupts.
+pub(super) fn serve(listener: TcpListener, site: Site, interrupt: &Interrupt) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let port = listener.local_addr()?.port();
-    let site =
-        Arc::new(ServerState { index: Mutex::new(Index::of(&root)), remade: Remade::default(), root, port });
+    let content = match site {
+        Site::Beside(a, b) => Served::Beside(a, b),
+        Site::Folder(root) => {
+            Served::Folder { index: Mutex::new(Index::of(&root)), remade: Remade::default(), root }
+        }
+    };
+    let site = Arc::new(ServerState { port, content });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
     runtime.block_on(accept(listener, &site, interrupt))?;
     // Transfers of large files are aborted. No other work is pending.
@@ -122,37 +132,29 @@ impl ServerState {
             answer.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
             return answer;
         }
-        match request.uri().path() {
-            "/" => {
+        let ours = asked_by_our_page(request.headers().get(FETCH_SITE));
+        match (&self.content, request.uri().path()) {
+            (Served::Beside(a, b), "/") if ours => match pathweave_report::beside_html(a, b) {
+                Ok(page) => with_type(Content::text(page), HTML),
+                Err(why) => conflict(why.to_string()),
+            },
+            (Served::Beside(..), _) => plain(StatusCode::NOT_FOUND),
+            (Served::Folder { .. }, "/") => {
                 let mut answer = with_type(Content::text(PAGE), HTML);
                 let policy = HeaderValue::from_static(POLICY);
                 answer.headers_mut().insert(CONTENT_SECURITY_POLICY, policy);
                 answer
             }
-            INDEX => {
-                let mut index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-                with_type(Content::text(index.json(&self.root)), "application/json")
+            (Served::Folder { root, index, .. }, INDEX) => {
+                let mut index = index.lock().unwrap_or_else(PoisonError::into_inner);
+                with_type(Content::text(index.json(root)), "application/json")
             }
-            path => match resolve(&self.root, path) {
+            (Served::Folder { root, remade, .. }, path) => match resolve(root, path) {
                 Some(found) if found.is_dir() => opened(&found, path),
                 Some(found) => file(&found),
-                None if asked_by_our_page(request.headers().get(FETCH_SITE)) => self.remade(path),
+                None if ours => again(root, remade, path),
                 None => plain(StatusCode::NOT_FOUND),
             },
-        }
-    }
-
-    /// Returns the report of a sweep's run that was not stored.
-    fn remade(&self, path: &str) -> Answer {
-        let folder = path.strip_suffix("/report.html").and_then(|folder| resolve(&self.root, folder));
-        match folder.and_then(|folder| self.remade.report(&folder)) {
-            Some(Ok(page)) => with_type(Content::text(page), HTML),
-            Some(Err(why)) => {
-                let mut answer = with_type(Content::text(why), "text/plain; charset=utf-8");
-                *answer.status_mut() = StatusCode::CONFLICT;
-                answer
-            }
-            None => plain(StatusCode::NOT_FOUND),
         }
     }
 
@@ -161,6 +163,23 @@ impl ServerState {
         let names = ["127.0.0.1", "localhost"];
         names.iter().any(|name| host == format!("{name}:{}", self.port) || (self.port == 80 && host == *name))
     }
+}
+
+/// Returns the report of a sweep's run that was not stored.
+fn again(root: &Path, remade: &Remade, path: &str) -> Answer {
+    let folder = path.strip_suffix("/report.html").and_then(|folder| resolve(root, folder));
+    match folder.and_then(|folder| remade.report(&folder)) {
+        Some(Ok(page)) => with_type(Content::text(page), HTML),
+        Some(Err(why)) => conflict(why),
+        None => plain(StatusCode::NOT_FOUND),
+    }
+}
+
+/// Says why a page cannot be made.
+fn conflict(why: String) -> Answer {
+    let mut answer = with_type(Content::text(why), "text/plain; charset=utf-8");
+    *answer.status_mut() = StatusCode::CONFLICT;
+    answer
 }
 
 /// Returns true if the request comes from the user, from a page of this server or from a program. A page of another

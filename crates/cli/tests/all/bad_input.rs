@@ -207,6 +207,34 @@ fn duplicate_ids() {
 }
 
 #[test]
+fn files_of_another_kind_are_called_by_their_name() {
+    let lab = Lab::with_small()
+        .file("sweep.toml", "scenario = 'small.toml'\nseeds = 2\n")
+        .file("plan.toml", "scenario = 'small.toml'\n[[fabric]]\nname = 'a'\n");
+    refused(
+        &lab,
+        &["run", "sweep.toml"],
+        &["sweep.toml is a sweep file; expected a scenario file", "`pathweave sweep` reads it"],
+    );
+    refused(
+        &lab,
+        &["check", "plan.toml"],
+        &["plan.toml is a plan file; expected a scenario file", "`pathweave plan` reads it"],
+    );
+    refused(
+        &lab,
+        &["sweep", "small.toml"],
+        &["small.toml is a scenario file; expected a sweep file", "`pathweave run` reads it"],
+    );
+    refused(
+        &lab,
+        &["plan", "sweep.toml"],
+        &["sweep.toml is a sweep file; expected a plan file", "`pathweave sweep` reads it"],
+    );
+    refused(&lab, &["explain", "."], &["./summary.json: cannot be read", "name the folder of one run"]);
+}
+
+#[test]
 fn unreadable_and_truncated_files() {
     refused(&Lab::new(), &["run", "a.toml"], &["cannot read a.toml", "No such file"]);
     refused(&Lab::new(), &["run", "."], &["cannot read ."]);

@@ -58,6 +58,7 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     let files = [
         ".lock",
         "claims.json",
+        "figure-1-numbers.csv",
         "figure-1.png",
         "figure-1.svg",
         "index.html",
@@ -76,6 +77,25 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     // Twelve runs of two measures, and the state of one scheme, below a header line.
     let csv = std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 24 + 1);
+    // The figure has the runs; the state belongs to a table without a picture.
+    let numbers = std::fs::read_to_string(lab.path("out/tiny/figure-1-numbers.csv")).unwrap();
+    assert_eq!(numbers.lines().count(), 1 + 24);
+    assert!(csv.starts_with(&numbers), "{numbers}");
+    links_lead_to_files(&lab, "out/tiny", &page);
+}
+
+/// Checks that each file that a page links is beside it, and that each picture has links to three.
+fn links_lead_to_files(lab: &Lab, folder: &str, page: &str) {
+    let links: Vec<&str> =
+        page.split("<a href=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    let files: Vec<&&str> =
+        links.iter().filter(|link| !link.contains(':') && !link.starts_with('#')).collect();
+    for file in &files {
+        assert!(lab.path(&format!("{folder}/{file}")).is_file(), "{file}");
+    }
+    for kind in [".svg", ".png", ".csv"] {
+        assert!(files.iter().any(|file| file.ends_with(kind)), "{kind}: {files:?}");
+    }
 }
 
 /// A row with jobs and one whose flows arrive over time. The job time of the page is that of a run.
@@ -93,7 +113,7 @@ fn rows_with_jobs_are_judged_by_job_time_and_others_by_slowdown() {
         assert!(done.out.contains(text), "{text}: {}", done.out);
     }
     let files = names(&lab.path("out/jobs"));
-    for file in ["rows-by-jobs.svg", "rows-by-jobs.png", "by-jobs.csv"] {
+    for file in ["rows-by-jobs.svg", "rows-by-jobs.png", "rows-by-jobs.csv", "by-jobs.csv"] {
         assert!(files.iter().any(|name| name == file), "{file}: {files:?}");
     }
     // One row of one fabric, and that row again over all fabrics, for each scheme.
@@ -104,7 +124,7 @@ fn rows_with_jobs_are_judged_by_job_time_and_others_by_slowdown() {
     let measures = std::fs::read_to_string(lab.path("out/jobs/measures.csv")).unwrap();
     let line =
         measures.lines().find(|line| line.contains(",ring,rps,") && line.contains(",job time,")).unwrap();
-    assert!(line.contains(&format!(",{time},")), "{line}: {time}");
+    assert!(line.contains(&format!(",{time},")) && line.ends_with(",ns"), "{line}: {time}");
     let rows = std::fs::read_to_string(lab.path("out/jobs/rows.csv")).unwrap();
     assert!(rows.lines().nth(1).unwrap().contains("by job time, "), "{rows}");
     assert!(rows.lines().nth(2).unwrap().contains("by P99 slowdown, "), "{rows}");
@@ -195,6 +215,7 @@ fn a_heat_map_has_a_table_a_picture_and_files_for_programs() {
         "claims.json",
         "index.html",
         "measures.csv",
+        "rows-numbers.csv",
         "rows.csv",
         "rows.png",
         "rows.svg",
@@ -208,6 +229,7 @@ fn a_heat_map_has_a_table_a_picture_and_files_for_programs() {
     for text in ["class=\"map\"", "<b>1.", "8 left", "prefers-color-scheme:dark", "Broken"] {
         assert!(page.contains(text), "{text}");
     }
+    links_lead_to_files(&lab, "out/map", &page);
     let rows = std::fs::read_to_string(lab.path("out/map/rows.csv")).unwrap();
     assert_eq!(rows.lines().nth(2), Some("rows,spines dead small,Broken,held-out,,two-spines dead small,,"));
     let scores = std::fs::read_to_string(lab.path("out/map/scores.csv")).unwrap();

@@ -47,7 +47,11 @@ struct View {
 
 impl View {
     fn of(lab: &Lab) -> Self {
-        let mut process = Running::start(lab, &["view", "results", "--port", "0"], Stdio::null());
+        Self::start(lab, &["view", "results", "--port", "0"])
+    }
+
+    fn start(lab: &Lab, args: &[&str]) -> Self {
+        let mut process = Running::start(lab, args, Stdio::null());
         let (tell, told) = mpsc::channel();
         let mut out = BufReader::new(process.0.stdout.take().unwrap());
         thread::spawn(move || {
@@ -163,6 +167,54 @@ fn an_index_and_its_reports_are_served_and_nothing_else() {
 
     view.process.signal("-INT");
     assert_eq!(view.process.ends(), Some(0));
+}
+
+/// Half the rate takes twice as long, and the page says so. It is made anew for each request.
+#[test]
+fn two_runs_stand_beside_each_other() {
+    let lab = Lab::with_small();
+    let made = |set: &str, out: &str| {
+        assert_eq!(lab.run(&["run", "small.toml", "--quiet", "--set", set, "--out", out]).code, 0);
+    };
+    made("scheme=ecmp", "results/a");
+    made("scheme=weave", "results/b");
+    let view = View::start(&lab, &["view", "results/a", "results/b", "--port", "0"]);
+    let (status, head, page) = view.get("/");
+    assert_eq!(status, 200);
+    assert!(head.contains("content-security-policy: sandbox "), "{head}");
+    let data = |page: &str| -> Value {
+        let (_, from) = page.split_once("id=\"picture-data\">").unwrap();
+        serde_json::from_str(from.split_once("</script>").unwrap().0).unwrap()
+    };
+    let runs = data(&page);
+    assert_eq!([&runs[0]["name"], &runs[1]["name"]], ["A: small (ecmp)", "B: small (weave)"]);
+    assert_eq!([&runs[0]["colour"], &runs[1]["colour"]], [7, 2]);
+    let said = lab.run(&["diff", "results/a", "results/b"]).out;
+    let sentence = said.lines().nth(2).unwrap();
+    let (_, verdict) = page.split_once("<p class=\"verdict\">").unwrap();
+    assert!(verdict.starts_with(sentence.split(" (").next().unwrap()), "{sentence}: {}", &verdict[..200]);
+    // Nothing else is served, not even what lies in the folders.
+    for path in ["/a/report.html", "/report.html", "/.index.json", "/results/a/summary.json"] {
+        assert_eq!(view.get(path).0, 404, "{path}");
+    }
+    made("scheme=rps", "results/b");
+    assert_eq!(data(&view.get("/").2)[1]["name"], "B: small (rps)");
+    fs::remove_dir_all(lab.path("results/b")).unwrap();
+    let (status, _, why) = view.get("/");
+    assert!(status == 409 && why.contains("results/b: it has no results: there is no such folder"), "{why}");
+    let done = lab.run(&["view", "results/a", "results/b", "--port", "0"]);
+    assert_eq!((done.code, done.out.as_str()), (2, ""));
+    assert!(
+        done.err.starts_with("error: cannot lay runs beside each other: results/b: it has no results"),
+        "{}",
+        done.err
+    );
+    let both =
+        lab.run(&["compare", "small.toml", "--quiet", "--schemes", "ecmp,rps", "--out", "results/both"]);
+    assert_eq!(both.code, 0);
+    let done = lab.run(&["view", "results/a", "results/both", "--port", "0"]);
+    let expected = "results/both: it has the results of a comparison; name the folder of one run: results/both/ecmp, results/both/rps";
+    assert!(done.err.contains(expected), "{}", done.err);
 }
 
 #[test]

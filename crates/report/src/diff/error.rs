@@ -23,6 +23,16 @@ pub enum DiffError {
         /// Description of the error.
         why: String,
     },
+    /// A folder has several runs where one is needed.
+    #[error("{}: it has the results of {kind}; name the folder of one run{}", path.display(), colon(found))]
+    Several {
+        /// The folder.
+        path: PathBuf,
+        /// Kind of results.
+        kind: String,
+        /// Folders of its runs.
+        found: Vec<String>,
+    },
     /// No run of one folder has a counterpart in the other.
     #[error("no run is in both folders: A has {a}; B has {b}")]
     NothingInCommon {
@@ -35,4 +45,8 @@ pub enum DiffError {
 
 fn here(found: &[String]) -> String {
     if found.is_empty() { String::new() } else { format!("; here: {}", found.join(", ")) }
+}
+
+fn colon(found: &[String]) -> String {
+    if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) }
 }

@@ -113,6 +113,14 @@ pub fn diff(a: &Path, b: &Path) -> Result<Diff, DiffError> {
     Ok(diff)
 }
 
+/// Returns the kind of the results in a folder, as in [`Side`].
+///
+/// # Errors
+/// The folder has no results, or a file cannot be read.
+pub(crate) fn kind(folder: &Path) -> Result<&'static str, DiffError> {
+    Ok(Contents::read(folder)?.kind.name())
+}
+
 /// Returns the runs of both, and the names of those that only one has.
 fn pair(a: Contents, b: Contents) -> (Vec<Pair>, Vec<String>, Vec<String>) {
     // The run of `pathweave run` has the name of its scenario, that of a comparison the name of its scheme.

@@ -85,11 +85,12 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let read_if_there = |name: &str, columns: &[&str]| {
         if folder.join(name).exists() { read(name, columns) } else { Ok(Table::default()) }
     };
+    // A folder that is not of a run lacks it, or has another one.
+    let summary = Summary::read(folder)?;
     let flows = read("flows.parquet", FLOW_COLUMNS)?;
     let links = read("links.parquet", LINK_COLUMNS)?;
     let events = read("events.parquet", EVENT_COLUMNS)?;
     let waits = read_if_there("waits.parquet", WAIT_COLUMNS)?;
-    let summary = Summary::read(folder)?;
     let scenario = std::fs::read_to_string(folder.join("scenario.toml")).unwrap_or_default();
     let run = findings::Run {
         facts: Facts::new(&links, &waits, &events, Settings::new(&scenario)),

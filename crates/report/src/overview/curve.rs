@@ -6,6 +6,7 @@ use pathweave_records::{Arrivals, Quantity, RunResult, ns};
 use super::situation::SchemeComparison;
 use crate::chart::{Axis, Chart, Frame, Join};
 use crate::judge::Measure;
+use crate::saved::csv_line;
 use crate::template::escape;
 
 const FRAME: Frame = Frame { width: 440.0, height: 290.0, left: 52.0, right: 14.0, top: 12.0, bottom: 46.0 };
@@ -52,17 +53,35 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
     Some(chart.svg(&format!("data-numbers=\"{}\"", escape(&numbers)), title))
 }
 
+/// Returns the points of the curves as CSV.
+pub(super) fn csv(situation: &SchemeComparison<'_>, measure: Measure) -> String {
+    let mut out = csv_line(["run", heading(measure), SHARE]);
+    for (run, _) in &situation.runs {
+        let points = curve(run, measure);
+        out.extend(
+            points.iter().map(|(x, share)| csv_line([&run.info.name, &x.to_string(), &share.to_string()])),
+        );
+    }
+    out
+}
+
 /// Returns the points of curves as JSON, from which the page writes a CSV file.
 fn numbers<'a>(names: impl Iterator<Item = &'a str>, curves: &[Vec<(f64, f64)>], measure: Measure) -> String {
-    let x = match measure {
-        Measure::JobTime => "time (ns)",
-        Measure::TailSlowdown => "slowdown",
-    };
     let rows: Vec<(&str, f64, f64)> = names
         .zip(curves)
         .flat_map(|(name, points)| points.iter().map(move |&(x, share)| (name, x, share)))
         .collect();
-    serde_json::json!({"head": ["run", x, "flows (ratio)"], "rows": rows}).to_string()
+    serde_json::json!({"head": ["run", heading(measure), SHARE], "rows": rows}).to_string()
+}
+
+/// Heading of the column of shares.
+const SHARE: &str = "flows (ratio)";
+
+fn heading(measure: Measure) -> &'static str {
+    match measure {
+        Measure::JobTime => "time (ns)",
+        Measure::TailSlowdown => "slowdown",
+    }
 }
 
 /// Returns the points of the curve of a run: value and share.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use pathweave_records::{LinkTotals, NodeKind, Quantity, RunResult};
 
 use crate::blocks::Blocks;
+use crate::saved::csv_line;
 use crate::template::escape;
 
 const WIDTH: f64 = 440.0;
@@ -49,6 +50,19 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     out += &places.nodes();
     let most = Quantity::Bytes.format(scale as f64);
     Some(out + &format!("</svg>{}{}", key(names.1, names.0, &most), sketch.note()))
+}
+
+/// Returns what each link between switches carries in two runs as CSV.
+pub(super) fn csv(base: &RunResult, other: &RunResult) -> String {
+    let sent = |run: &RunResult| format!("sent {} (bytes)", run.info.name);
+    let name = |node: u32| base.nodes.get(node as usize).map_or("?", |node| node.name.as_str());
+    let line = |link: usize| {
+        let LinkTotals { from_node, to_node, .. } = base.links[link];
+        let bytes = [base, other].map(|run| run.links[link].tx_bytes.to_string());
+        csv_line([name(from_node), name(to_node), &bytes[0], &bytes[1]])
+    };
+    csv_line(["from", "to", &sent(base), &sent(other)])
+        + &drawn(base).into_iter().map(line).collect::<String>()
 }
 
 /// Draws the utilisation of the links of one run, or returns `None` if it has no links.
@@ -298,6 +312,12 @@ mod tests {
         };
         run.info.name = name.to_owned();
         run
+    }
+
+    #[test]
+    fn the_numbers_of_a_map_are_bytes_of_links_between_switches() {
+        let (a, b) = (run("a", [9_000, 1_000, 5_000]), run("b", [1_000, 3_000, 1_000]));
+        assert_eq!(csv(&a, &b), "from,to,sent a (bytes),sent b (bytes)\nn1,n2,1000,3000\nn2,n1,5000,1000\n");
     }
 
     #[test]

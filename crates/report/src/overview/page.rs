@@ -6,6 +6,7 @@ use super::situation::SchemeComparison;
 use super::verdict::ComparisonResult;
 use super::{curve, map};
 use crate::judge::{Judgement, Measure};
+use crate::saved::SavedPicture;
 use crate::template::{escape, fill, plain_page};
 use pathweave_records::scheme_colours;
 
@@ -76,7 +77,20 @@ fn card(
     let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(&run.info.name)).collect();
     // If the first scheme is best, it is compared with the last.
     let shown = verdict.judged.best().filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
-    let map = difference(situation.runs[0].0, situation.runs[shown].0);
+    let (first, best) = (situation.runs[0].0, situation.runs[shown].0);
+    let map =
+        with_links(difference(first, best), &format!("{}: where traffic goes", situation.title), &[], || {
+            map::csv(first, best)
+        });
+    let legend: Vec<(&str, usize)> =
+        situation.runs.iter().map(|(run, _)| run.info.name.as_str()).zip(colours.iter().copied()).collect();
+    let curve = curves(situation, verdict.judged.measure, &colours);
+    let curve = with_links(
+        curve,
+        &format!("{}: {}", situation.title, title_of_curves(verdict.judged.measure)),
+        &legend,
+        || curve::csv(situation, verdict.judged.measure),
+    );
     format!(
         "<section class=\"card situation\" id=\"s{number}\"><h2>{title}</h2>\n<p class=\"verdict\">{words}.</p>\n\
          <div class=\"panes\"><div><p class=\"note\">{says}</p>\n{bars}\
@@ -87,7 +101,6 @@ fn card(
         says = escape(situation.description),
         bars = bars(verdict, &colours),
         report = escape(&situation.report),
-        curve = curves(situation, verdict.judged.measure, &colours),
     )
 }
 
@@ -100,13 +113,27 @@ fn difference(base: &RunResult, other: &RunResult) -> String {
 }
 
 fn curves(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize]) -> String {
-    let title = match measure {
-        Measure::JobTime => "Flows that have arrived",
-        Measure::TailSlowdown => "Flows that are slower than ...",
-    };
+    let title = title_of_curves(measure);
     let svg = curve::svg(situation, measure, colours);
     let svg = svg.unwrap_or_else(|| "<p class=\"note\">No flow has arrived.</p>".to_owned());
     format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
+}
+
+/// Returns the title of curves.
+fn title_of_curves(measure: Measure) -> &'static str {
+    match measure {
+        Measure::JobTime => "Flows that have arrived",
+        Measure::TailSlowdown => "Flows that are slower than ...",
+    }
+}
+
+/// Adds links that save the picture of a figure, if it has one. `csv` returns the numbers of the picture.
+fn with_links(figure: String, name: &str, legend: &[(&str, usize)], csv: impl FnOnce() -> String) -> String {
+    let svg =
+        figure.find("<svg").zip(figure.find("</svg>")).map(|(from, to)| &figure[from..to + "</svg>".len()]);
+    let Some(svg) = svg else { return figure };
+    let links = SavedPicture { name, svg, style: "", legend, csv: &csv() }.links();
+    figure.replacen("</figure>", &format!("{links}</figure>"), 1)
 }
 
 /// Returns the first screen of a comparison: the best scheme in words, and pictures of its advantage. Colours are

@@ -181,8 +181,8 @@ impl Busiest {
 
 fn watched(run: &RunResult, intervals: &Intervals) -> Vec<Watched> {
     let quantity = |kind| match kind {
-        SeriesKind::PolicyRateBps => Some(Quantity::RateBps),
-        SeriesKind::InflightBytes => Some(Quantity::Bytes),
+        SeriesKind::PolicyRateBps | SeriesKind::GoodputBps => Some(Quantity::RateBps),
+        SeriesKind::InflightBytes | SeriesKind::UnfinishedBytes => Some(Quantity::Bytes),
         SeriesKind::InflightPaths => Some(Quantity::Count),
         SeriesKind::PathShare => Some(Quantity::Percent),
         _ => None,

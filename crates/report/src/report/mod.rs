@@ -4,6 +4,7 @@
 //! draws pictures in the browser. Their data is thinned out here, so that the size of the file and the speed of the
 //! page do not depend on the length of the run.
 
+mod beside;
 mod collectives;
 mod curves;
 mod fabric;
@@ -25,6 +26,7 @@ mod timeline;
 
 use pathweave_records::figures::PICKED;
 
+pub use beside::beside;
 pub use overview::run_in_words;
 pub use page::html;
 

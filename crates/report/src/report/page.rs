@@ -26,14 +26,14 @@ use pathweave_records::scheme_colours;
 
 /// The viewer, built from `web/`. Built pages are part of the source, so that building the program does not require
 /// Node.
-const VIEWER: &str = include_str!("../../viewer/report.html");
+pub(super) const VIEWER: &str = include_str!("../../viewer/report.html");
 
 /// Largest size of a report in bytes.
 const MOST_BYTES: usize = 5_000_000;
 
 /// Data that the viewer draws, besides the summaries. `web/src/data.ts` has the same fields.
 #[derive(Serialize)]
-struct RunPictures<'a> {
+pub(super) struct RunPictures<'a> {
     name: &'a str,
     /// Number of the run's colour.
     colour: usize,
@@ -111,7 +111,7 @@ fn colours(runs: &[(&RunResult, &Summary)]) -> Vec<usize> {
     }
 }
 
-fn pictures<'a>(
+pub(super) fn pictures<'a>(
     run: &'a RunResult,
     summary: &Summary,
     (figures, collectives): (&FlowStats, &[CollectiveRecord]),

@@ -37,6 +37,8 @@ enum Merge {
     Max,
     /// The mean.
     Mean,
+    /// The mean over time of the sum over entities.
+    Sum,
 }
 
 struct ChartStyle {
@@ -72,6 +74,12 @@ fn chart_style(kind: SeriesKind) -> Option<ChartStyle> {
         }
         SeriesKind::HeldBytes => {
             look("Bytes held ahead of a gap", "Held", Quantity::Bytes, Merge::Mean, "flows")
+        }
+        SeriesKind::GoodputBps => {
+            look("Throughput of flows", "Payload received", Quantity::RateBps, Merge::Mean, "flows")
+        }
+        SeriesKind::UnfinishedBytes => {
+            look("Bytes of unfinished flows", "Still to arrive", Quantity::Bytes, Merge::Sum, "flows")
         }
     }
 }
@@ -114,6 +122,7 @@ impl Cell {
         there.then(|| match merge {
             Merge::Max => self.max,
             Merge::Mean => self.sum / of as f64,
+            Merge::Sum => self.sum / places as f64,
         })
     }
 }
@@ -145,6 +154,7 @@ fn chart(run: &RunResult, kind: SeriesKind, intervals: &Intervals, budget: &Budg
     let population = population(run, kind, entities.len());
     let mut labels = vec![match (merge, missing) {
         (Merge::Max, _) => format!("largest of {population} {noun}"),
+        (Merge::Sum, _) => format!("sum of {population} {noun}"),
         (Merge::Mean, Missing::Nothing) => format!("mean of those under way, of {population} {noun}"),
         (Merge::Mean, _) => format!("mean of {population} {noun}"),
     }];
@@ -153,7 +163,7 @@ fn chart(run: &RunResult, kind: SeriesKind, intervals: &Intervals, budget: &Budg
         labels[curve] = label(run, kind, entity);
     }
     let curves = labels.into_iter().zip(cells).enumerate().map(|(i, (label, cells))| {
-        let of = if i == 0 { population as u64 } else { 1 };
+        let of = if i == 0 && merge != Merge::Sum { population as u64 } else { 1 };
         let value = |(cell, &instants): (&Cell, &u32)| {
             cell.value(merge, missing, of * u64::from(instants)).map(rounded)
         };
@@ -286,5 +296,32 @@ mod tests {
         assert_eq!(of(SeriesKind::HostRateBps).curves[1].value, [Some(6.95e9), Some(6.95e9)]);
         assert_eq!(of(SeriesKind::QueueBytes).curves[1].value, [Some(0.0), Some(9_000.0)]);
         assert_eq!(of(SeriesKind::InflightBytes).curves[0].value, [Some(3_000.0), None]);
+    }
+
+    /// Flow 0 has 3,000 bytes left at 1 ns and 1,000 at 2 ns, flow 1 has 2,000 at 2 ns and none at 3 ns.
+    #[test]
+    fn bytes_of_unfinished_flows_add_up() {
+        let left = [(1, 0, 3e3), (2, 0, 1e3), (2, 1, 2e3), (3, 1, 0.0)];
+        let mut run = RunResult::default();
+        for t in 1..=4u64 {
+            run.series.push(sample(t * 1_000, SeriesKind::Interval, 0, 1.0));
+            for (_, flow, bytes) in left.iter().filter(|(at, ..)| *at == t) {
+                run.series.push(sample(t * 1_000, SeriesKind::UnfinishedBytes, *flow, *bytes));
+                run.series.push(sample(t * 1_000, SeriesKind::GoodputBps, *flow, 2.0 * bytes));
+            }
+        }
+        let of = |points| charts(&run, &Budget { points, ..Budget::for_runs(1) });
+        let (fine, coarse) = (of(10), of(2));
+        let [rate, bytes] = &fine[..] else { panic!("two pictures") };
+        assert_eq!(
+            (bytes.title, bytes.curves[0].label.as_str()),
+            ("Bytes of unfinished flows", "sum of 2 flows")
+        );
+        assert_eq!(bytes.curves[0].value, [Some(3e3), Some(3e3), Some(0.0), None]);
+        assert_eq!(bytes.curves[1].value, [Some(3e3), Some(1e3), None, None], "flow 0 has the most");
+        // The mean throughput is of flows under way.
+        assert_eq!(rate.curves[0].value, [Some(6e3), Some(3e3), Some(0.0), None]);
+        // The mean over two instants of the sum at each.
+        assert_eq!(coarse[1].curves[0].value, [Some(3e3), Some(0.0)]);
     }
 }

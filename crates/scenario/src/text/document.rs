@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::shape::SchemaCheck;
-use super::{Diagnostic, Diagnostics, FieldPath, Node, Setting, Source, parse_document, read_document};
+use super::{
+    Diagnostic, Diagnostics, FieldPath, FileKind, Node, Setting, Source, parse_document, read_document,
+};
 use crate::load::{Changes, Loaded};
 
 /// TOML document with the source location of each value.
@@ -21,9 +23,10 @@ pub struct Document {
 }
 
 impl Document {
-    /// Reads a file.
-    pub fn read(path: &Path) -> Result<Self, Diagnostics> {
+    /// Reads a file of a kind.
+    pub fn read(path: &Path, kind: FileKind) -> Result<Self, Diagnostics> {
         let (tree, source) = read_document(path)?;
+        kind.check(&tree, &source.name)?;
         let base_dir = path.parent().unwrap_or(Path::new("")).to_owned();
         Ok(Document { name: source.name.clone(), base_dir, tree })
     }

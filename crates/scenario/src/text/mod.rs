@@ -3,6 +3,7 @@
 
 mod diagnostic;
 mod document;
+mod file_kind;
 mod overrides;
 mod parse;
 mod path;
@@ -14,6 +15,7 @@ mod unknown;
 
 pub use diagnostic::{Diagnostic, Diagnostics, Style};
 pub use document::Document;
+pub use file_kind::FileKind;
 pub use overrides::Setting;
 pub(crate) use parse::{parse_document, read_document};
 pub use path::FieldPath;

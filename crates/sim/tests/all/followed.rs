@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{incast, leaf_spine, play, spec};
+use crate::support::{Flow, incast, leaf_spine, lossy, play, spec, star};
 use pathweave_records::{RunResult, SeriesKind, SeriesSample};
 use pathweave_sim::ObserveConfig;
 use pathweave_units::Duration;
+use pathweave_wire::Framing;
 
 /// Host 0 sends 2 MB to a host of another leaf. A smaller message has the same source and destination, and a third
 /// message other ones.
@@ -147,4 +148,77 @@ fn schemes_that_use_paths_again_keep_many_of_them() {
     // The published UDMP sends every packet on the path of an acknowledgement, so paths disappear over time.
     let (first, last) = first_and_last(&paths_in_flight("udmp-published", 16));
     assert!(last < 0.5 * first && last < 6.0, "{first:.1}, later {last:.1}");
+}
+
+/// Payload bits per second of a link of 100 Gb/s: 4096 of the 4144 bytes of a packet, as ns-3 counts them.
+const LINE_BPS: f64 = 100e9 * 4_096.0 / 4_144.0;
+/// Payload of a packet per interval of 10 us, in bits per second.
+const PACKET_BPS: f64 = 4_096.0 * 8.0 / 10e-6;
+
+/// Plays flows on a star with one sample in 10 us, and returns the samples of a flow in order of time.
+fn sampled(flows: &[Flow]) -> impl Fn(SeriesKind, u32) -> Vec<f64> + use<> {
+    let mut spec = spec(star(5), flows, "ecmp");
+    spec.network.framing = Framing::Ns3;
+    // Without marks nobody slows down.
+    spec.switch.ecn.enabled = false;
+    let interval = Duration::from_us(10);
+    spec.observe = ObserveConfig { interval, flows: flows.len() as u32, ..ObserveConfig::default() };
+    let result = play(&spec);
+    move |kind, flow| of(&result, kind).iter().filter(|s| s.entity == flow).map(|s| s.value).collect()
+}
+
+#[test]
+fn a_flow_alone_has_the_throughput_of_its_link_until_nothing_is_left() {
+    let of = sampled(&[(0, 1, 2_000_000, 0)]);
+    let (rates, left) = (of(SeriesKind::GoodputBps, 0), of(SeriesKind::UnfinishedBytes, 0));
+    // 2 MB take 161.9 us and 2.3 us of latency, with which the first interval begins. The run ends with the flow.
+    assert_eq!((rates.len(), left.len()), (16, 16), "{rates:?}");
+    assert!(rates[1..16].iter().all(|rate| (rate - LINE_BPS).abs() <= PACKET_BPS), "{rates:?}");
+    let mean = rates[1..16].iter().sum::<f64>() / 15.0;
+    assert!((mean - LINE_BPS).abs() <= PACKET_BPS / 15.0, "{mean} of {LINE_BPS}");
+    // What has arrived is no longer left: 10 us at a rate are rate / 800,000 bytes.
+    let mut expected = 2_000_000.0;
+    for (rate, left) in rates.iter().zip(&left) {
+        expected -= rate / 800_000.0;
+        assert!((left - expected).abs() < 1e-3, "{left}, not {expected}");
+    }
+    // 4.2 us later the rest is there, too: 51 kB at the rate of the link.
+    assert!((left[15] - LINE_BPS / 8.0 * 4.2e-6).abs() < 2.0 * 4_096.0, "{}", left[15]);
+}
+
+#[test]
+fn two_flows_to_one_host_have_half_of_its_link_each() {
+    let of = sampled(&[(0, 2, 2_000_000, 0), (1, 2, 2_000_000, 0), (3, 4, 500_000, 0)]);
+    let rates = [0, 1].map(|flow| of(SeriesKind::GoodputBps, flow));
+    // Together they need 324 us. In the last tenth one of them may be done.
+    for (at, (a, b)) in rates[0].iter().zip(&rates[1]).enumerate().skip(1).take(28) {
+        assert!((a + b - LINE_BPS).abs() <= PACKET_BPS, "{at}: {a} and {b}");
+    }
+    for rates in &rates {
+        let mean = rates[1..29].iter().sum::<f64>() / 28.0;
+        assert!((mean / LINE_BPS - 0.5).abs() < 0.05, "{mean} of {LINE_BPS}");
+    }
+    // The third flow shares no link with them.
+    let alone = of(SeriesKind::GoodputBps, 2);
+    assert!(alone[1..4].iter().all(|rate| (rate - LINE_BPS).abs() <= PACKET_BPS), "{alone:?}");
+}
+
+/// Packets that arrive twice are placed once.
+#[test]
+fn what_is_lost_on_the_way_is_left() {
+    let mut spec = lossy(spec(leaf_spine(), &incast(16, 500_000), "rps"));
+    let interval = Duration::from_us(10);
+    spec.observe = ObserveConfig { interval, flows: 15, ..ObserveConfig::default() };
+    let result = play(&spec);
+    assert!(result.flows.iter().any(|flow| flow.retransmitted_packets > 0));
+    let mut ended = 0;
+    for flow in 0..15 {
+        let samples = |kind| of(&result, kind).into_iter().filter(move |s| s.entity == flow);
+        let arrived: f64 = samples(SeriesKind::GoodputBps).map(|s| s.value / 800_000.0).sum();
+        let left = samples(SeriesKind::UnfinishedBytes).last().expect("it was followed").value;
+        assert!((arrived + left - 500_000.0).abs() < 1e-3, "flow {flow}: {arrived} and {left}");
+        ended += u32::from(left == 0.0);
+    }
+    // The run ends with the last flow, before its last sample.
+    assert!((1..15).contains(&ended), "{ended}");
 }

@@ -35,7 +35,8 @@ pub(crate) fn section(figure: &FigurePlan) -> String {
         let stem = stem(&figure.figure.id);
         text.push_str(&chart.html());
         text.push_str(&format!(
-            "<p class=\"note\"><a href=\"{stem}-by-jobs.svg\">SVG</a>, <a href=\"{stem}-by-jobs.png\">PNG</a></p>\n"
+            "<p class=\"note\"><a href=\"{stem}-by-jobs.svg\">SVG</a>, <a href=\"{stem}-by-jobs.png\">PNG</a>, \
+             <a href=\"{stem}-by-jobs.csv\">CSV</a></p>\n"
         ));
     }
     text.push_str(&row_verdicts(figure));

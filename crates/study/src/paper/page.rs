@@ -191,7 +191,7 @@ fn section(figure: &FigurePlan, verdicts: &[Verdict], picture: Option<&str>) -> 
         }
         let stem = stem(&figure.figure.id);
         text.push_str(&format!(
-            "<p class=\"note\"><a href=\"{stem}.svg\">SVG</a>, <a href=\"{stem}.png\">PNG</a></p>\n"
+            "<p class=\"note\"><a href=\"{stem}.svg\">SVG</a>, <a href=\"{stem}.png\">PNG</a>, <a href=\"{stem}-numbers.csv\">CSV</a></p>\n"
         ));
     }
     let own: Vec<&Verdict> = verdicts.iter().filter(|v| v.figure == figure.figure.id).collect();

@@ -1,7 +1,7 @@
 //! Claims and measures as text for the terminal and as CSV.
 
 use crate::paper::claims::Verdict;
-use crate::paper::model::{Metric, Stat, Variant};
+use crate::paper::model::{Metric, PlotKind, Stat, Variant};
 use crate::paper::plan::{FigurePlan, Plan};
 use pathweave_records::Quantity;
 use pathweave_report::Estimate;
@@ -135,14 +135,26 @@ pub(crate) fn quantity(of: Metric, stat: Stat) -> Quantity {
 
 /// Returns every measure at every point and seed as CSV, one per line.
 pub(crate) fn measures_csv(plan: &Plan) -> String {
-    let mut text = "figure,panel,series,variant,x,seed,measure,value,digest\n".to_owned();
+    let mut text = "figure,panel,series,variant,x,seed,measure,value,digest,unit\n".to_owned();
     each_seed(plan, |figure, head, observed| {
         for (measure, value) in figure.figure.file.measure.iter().zip(&observed.values) {
             let value = value.map(|v| v.to_string()).unwrap_or_default();
-            text.push_str(&format!("{head},{},{value},{}\n", quoted(&measure.name), observed.digest));
+            let unit = unit(quantity(measure.of, measure.stat));
+            text.push_str(&format!("{head},{},{value},{},{unit}\n", quoted(&measure.name), observed.digest));
         }
     });
     text
+}
+
+/// Returns the unit of a value in CSV, which is empty for plain numbers.
+fn unit(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::TimeNs => "ns",
+        Quantity::RateBps => "bit/s",
+        Quantity::Bytes => "bytes",
+        Quantity::Percent => "ratio",
+        Quantity::Count | Quantity::Plain => "",
+    }
 }
 
 /// Returns the values of distributions as CSV, in nanoseconds, bits per second or plain numbers.
@@ -167,6 +179,18 @@ pub(crate) fn traces_csv(plan: &Plan) -> String {
         }
     });
     text
+}
+
+/// Returns the numbers behind the picture of a figure as CSV: its rows of the table of its kind.
+pub(crate) fn figure_csv(plan: &Plan, figure: &FigurePlan) -> String {
+    let all = match figure.figure.file.plot.kind {
+        PlotKind::Cdf => samples_csv(plan),
+        PlotKind::Traces => traces_csv(plan),
+        PlotKind::Table | PlotKind::HeatMap | PlotKind::Lines | PlotKind::Bars => measures_csv(plan),
+    };
+    let own = format!("{},", quoted(&figure.figure.id));
+    let rows = all.split_inclusive('\n').enumerate();
+    rows.filter(|(place, row)| *place == 0 || row.starts_with(&own)).map(|(_, row)| row).collect()
 }
 
 fn each_seed(plan: &Plan, mut row: impl FnMut(&FigurePlan, &str, &crate::paper::observe::Observed)) {

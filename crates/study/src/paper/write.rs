@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::sweep::{LOCK, RUNS, RunStore};
 use serde::Serialize;
 
-use crate::paper::by_jobs::ByJobs;
+use crate::paper::by_jobs::{ByJobs, CSV_HEAD};
 use crate::paper::claims::Verdict;
 use crate::paper::draw;
 use crate::paper::error::PaperError;
@@ -75,6 +75,7 @@ impl Destination {
             let RenderedPicture { svg, png } = drawn.map_err(failed)?;
             file(format!("{}.png", stem(id)), png);
             file(format!("{}.svg", stem(id)), svg.clone().into_bytes());
+            file(format!("{}-numbers.csv", stem(id)), table::figure_csv(plan, figure).into_bytes());
             pictures.push(Some(svg));
         }
         for (figure, chart) in plan.figures.iter().filter_map(|figure| Some((figure, ByJobs::new(figure)?))) {
@@ -83,6 +84,8 @@ impl Destination {
             let RenderedPicture { svg, png } = RenderedPicture::new(&chart).map_err(failed)?;
             file(format!("{}-by-jobs.png", stem(id)), png);
             file(format!("{}-by-jobs.svg", stem(id)), svg.into_bytes());
+            let csv = format!("{}{}", CSV_HEAD, chart.csv(id));
+            file(format!("{}-by-jobs.csv", stem(id)), csv.into_bytes());
         }
         file("claims.json".to_owned(), json(verdicts).into_bytes());
         file("measures.csv".to_owned(), table::measures_csv(plan).into_bytes());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use pathweave_records::Quantity;
 use pathweave_report::chart::{Axis, Chart, Frame, Join};
-use pathweave_report::{escape, plain_page, scheme_colours};
+use pathweave_report::{SavedPicture, csv_line, escape, plain_page, scheme_colours};
 
 use crate::sweep::choice::{Choice, Choices};
 use crate::sweep::choice_table::Column;
@@ -18,6 +18,9 @@ const STYLE: &str = "\
 .plan .lead{margin:0 0 12px;color:var(--soft);max-width:62em}.plan tr.best{font-weight:600}\
 .plan .w{text-align:left}.plan h2{margin:20px 0 8px}.plan details{margin:0 0 8px}.plan ol{margin:0 0 12px;padding-left:0;list-style:none}";
 
+/// Style of points in a saved picture.
+const POINTS: &str =
+    "circle{stroke:var(--card)}circle.best{stroke:var(--text);stroke-width:2}.curve{stroke:var(--soft)}";
 const FRAME: Frame = Frame { width: 440.0, height: 300.0, left: 62.0, right: 26.0, top: 16.0, bottom: 46.0 };
 /// Fidelity that is drawn with dashes.
 const FLOW: &str = "flow";
@@ -123,7 +126,22 @@ impl Choices {
         }
         let words = if tokens { "Tokens a second against cost" } else { "Time of an iteration against cost" };
         let svg = chart.svg("", words);
-        format!("<figure class=\"card\">{}{svg}</figure>", legend(&schemes))
+        let csv = self.numbers(&ended);
+        let saved = SavedPicture { name: words, svg: &svg, style: POINTS, legend: &schemes, csv: &csv };
+        format!("<figure class=\"card\">{}{svg}{}</figure>", legend(&schemes), saved.links())
+    }
+
+    /// Returns the points of the picture as CSV.
+    fn numbers(&self, ended: &[(usize, &Choice, f64)]) -> String {
+        let measure = if self.have_tokens() { "tokens a second" } else { "time (ns)" };
+        let cost = format!("cost ({})", self.currency);
+        let mut out = csv_line(["row", "name", "scheme", "fidelity", &cost, measure, "best of its cost"]);
+        out.extend(ended.iter().map(|(number, choice, height)| {
+            let (row, cost, height) = (number.to_string(), choice.cost.cost.to_string(), height.to_string());
+            let best = choice.best_of_its_cost.to_string();
+            csv_line([&row, &choice.name, &choice.scheme, &choice.fidelity, &cost, &height, &best])
+        }));
+        out
     }
 
     /// Returns the names of the schemes with the numbers of their colours.

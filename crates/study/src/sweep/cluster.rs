@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use pathweave_scenario::units::Rate;
-use pathweave_scenario::{Diagnostic, Diagnostics, Document, FieldPath, TrainingMemory, TrainingOutlook};
+use pathweave_scenario::{
+    Diagnostic, Diagnostics, Document, FieldPath, FileKind, TrainingMemory, TrainingOutlook,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -147,7 +149,7 @@ impl ClusterPlan {
     /// If the file is invalid, if no scheme can run on a fabric, or if a rate has no price.
     pub fn read(path: &Path) -> Result<Self, SweepError> {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        Self::of(&Document::read(path)?, &name.unwrap_or_default())
+        Self::of(&Document::read(path, FileKind::Plan)?, &name.unwrap_or_default())
     }
 
     /// Parses a cluster plan from a text. Errors call it `source_name`. Its file names are relative to `base_dir`.

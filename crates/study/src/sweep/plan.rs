@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pathweave_report::figures;
 use pathweave_scenario::{
-    Changes, Diagnostic, Diagnostics, Document, FieldPath, Loaded, Setting, closest_name,
+    Changes, Diagnostic, Diagnostics, Document, FieldPath, FileKind, Loaded, Setting, closest_name,
 };
 use toml::Value;
 
@@ -70,7 +70,7 @@ impl Plan {
     /// combination of values is not an error: that cell fails, and the others can run.
     pub fn read(path: &Path) -> Result<Self, SweepError> {
         let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-        Self::read_document(&Document::read(path)?, &name.unwrap_or_default())
+        Self::read_document(&Document::read(path, FileKind::Sweep)?, &name.unwrap_or_default())
     }
 
     /// Parses a sweep from a text. Errors call it `source_name`. Its file names are relative to `base_dir`.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use pathweave_records::Quantity;
-use pathweave_report::escape;
+use pathweave_report::{PNG_SCRIPT, escape};
 
 use crate::validate::catalogue::{Case, Catalogue};
 use crate::validate::figures::Figures;
@@ -40,7 +40,7 @@ svg text{font-size:12px;fill:var(--ink)}svg .peer{font-weight:600}svg .tick{fill
 svg .grid{stroke:var(--line)}svg .one{stroke:var(--soft)}svg .five{fill:var(--five)}svg .ten{fill:var(--ten)}\
 svg .in{stroke:var(--good)}svg .out{stroke:var(--bad)}svg .open{fill:none;stroke-width:2}svg .in.full{fill:var(--good)}\
 svg .out.full{fill:var(--bad)}svg text.out{stroke:none;fill:var(--bad);font-size:12px}\
-svg .curve{fill:none;stroke-width:2}svg [data-of=theirs]{stroke:var(--soft);stroke-dasharray:5 4}svg [data-of=ours]{stroke:var(--good)}";
+svg .curve{fill:none;stroke-width:2}svg [data-of=theirs]{stroke:var(--soft);stroke-dasharray:5 4}svg [data-of=ours]{stroke:var(--good)}.export{margin:0 0 .6rem;font-size:13px;color:var(--soft)}.export a{margin-left:.6rem}";
 
 /// Returns the page of these outcomes, which belong to `cases`.
 pub fn html(catalogue: &Catalogue, cases: &[&Case], outcomes: &[Outcome], settings: &Settings) -> String {
@@ -66,7 +66,7 @@ pub fn html(catalogue: &Catalogue, cases: &[&Case], outcomes: &[Outcome], settin
     body.push_str(&peers(catalogue));
     format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width\"><title>Validation of pathweave</title><style>{STYLE}</style></head>\n<body>\n{body}</body>\
+         content=\"width=device-width\"><title>Validation of pathweave</title><style>{STYLE}</style></head>\n<body>\n{body}<script>\n{PNG_SCRIPT}</script></body>\
          </html>\n"
     )
 }
@@ -105,7 +105,7 @@ fn section(case: &Case, outcome: &Outcome) -> String {
     }
     let ours = outcome.trials.first().and_then(|trial| trial.ours.as_ref());
     if let (Some(theirs), Some(ours)) = (&file.theirs, ours) {
-        text.push_str(&curves(&ours.curve, &Figures::of_peer(theirs).curve));
+        text.push_str(&curves(&case.name, &ours.curve, &Figures::of_peer(theirs).curve));
         let _ = writeln!(
             text,
             "<p class=\"note\">Completion times by rank: ours, and dashed {}.</p>",

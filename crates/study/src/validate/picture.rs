@@ -2,7 +2,7 @@
 
 use pathweave_records::Quantity;
 use pathweave_report::chart::{Anchor, Axis, Chart, Frame, Join};
-use pathweave_report::escape;
+use pathweave_report::{SavedPicture, csv_line, escape};
 
 use crate::validate::catalogue::{ONE_PORT, PACKETS};
 use crate::validate::figures::Curve;
@@ -48,8 +48,28 @@ pub(crate) fn overview(outcomes: &[Outcome]) -> String {
             y += LINE;
         }
     }
-    let svg = chart.svg("class=\"overview\"", "Ratios of completion times, ours over theirs");
-    format!("<div class=\"scroll\">{svg}</div>\n")
+    let name = "Ratios of completion times, ours over theirs";
+    let svg = chart.svg("class=\"overview\"", name);
+    let csv = ratios(outcomes);
+    let saved = SavedPicture { name, svg: &svg, style: SAVED, legend: &[], csv: &csv };
+    format!("<div class=\"scroll\">{svg}</div>\n{}", saved.links())
+}
+
+/// Style of classes in a saved picture.
+const SAVED: &str = ".peer{font-weight:600}.one{stroke:var(--soft)}.five{fill:var(--c0);opacity:.2}.ten{fill:var(--c0);opacity:.08}\
+                     .in{stroke:var(--c0)}.out{stroke:var(--bad)}.open{fill:none;stroke-width:2}.in.full{fill:var(--c0)}\
+                     .out.full{fill:var(--bad)}text.out{stroke:none;fill:var(--bad)}";
+
+/// Returns every ratio of every case as CSV.
+fn ratios(outcomes: &[Outcome]) -> String {
+    let mut out = csv_line(["beside", "case", "figure", "unit", "ours", "theirs", "ratio"]);
+    for outcome in outcomes {
+        for row in outcome.trials.iter().flat_map(|trial| &trial.rows) {
+            let [ours, theirs, ratio] = [row.ours, row.theirs, row.ratio].map(|value| value.to_string());
+            out += &csv_line([&outcome.beside, &outcome.case, &row.figure, row.unit, &ours, &theirs, &ratio]);
+        }
+    }
+    out
 }
 
 /// Draws the line of a case.
@@ -114,8 +134,8 @@ fn mark(row: &Row, x: f64, y: f64, class: &str) -> String {
     }
 }
 
-/// Returns the picture of completion times by rank, for the reference and ours.
-pub(crate) fn curves(ours: &Curve, theirs: &Curve) -> String {
+/// Returns the picture of completion times of a case by rank, for the reference and ours.
+pub(crate) fn curves(case: &str, ours: &Curve, theirs: &Curve) -> String {
     let all = || ours.values().iter().chain(theirs.values());
     let least = all().copied().fold(f64::INFINITY, f64::min);
     let most = all().copied().fold(0.0, f64::max).max(least * 1.01);
@@ -128,5 +148,13 @@ pub(crate) fn curves(ours: &Curve, theirs: &Curve) -> String {
         let points = curve.values().iter().zip(0u32..).map(|(&us, rank)| (us, f64::from(rank)));
         chart.curve(points, Join::Straight, &format!("data-of=\"{class}\""));
     }
-    chart.svg("class=\"curves\"", "Completion times by rank") + "\n"
+    let svg = chart.svg("class=\"curves\"", "Completion times by rank");
+    let mut csv = csv_line(["rank (%)", "ours (us)", "theirs (us)"]);
+    for (rank, (ours, theirs)) in ours.values().iter().zip(theirs.values()).enumerate() {
+        csv += &csv_line([rank.to_string(), ours.to_string(), theirs.to_string()]);
+    }
+    let name = format!("{case}: completion times by rank");
+    let style = "[data-of=theirs]{stroke:var(--soft);stroke-dasharray:5 4}[data-of=ours]{stroke:var(--c0)}";
+    let saved = SavedPicture { name: &name, svg: &svg, style, legend: &[], csv: &csv };
+    format!("{svg}\n{}", saved.links())
 }

@@ -258,6 +258,8 @@ fn observations(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
             run.series.push(sample(SeriesKind::LinkUtilisation, used));
             if entity < 4 {
                 run.series.push(sample(SeriesKind::PolicyRateBps, RATE_BPS as f64 * used));
+                run.series.push(sample(SeriesKind::GoodputBps, RATE_BPS as f64 * used * 0.9));
+                run.series.push(sample(SeriesKind::UnfinishedBytes, 1e5 * (400 - tick) as f64));
                 for path in 0..4 {
                     let share = 0.25 + 0.1 * (f64::from(path) - 1.5) * wave;
                     run.series.push(SeriesSample { index: path, ..sample(SeriesKind::PathShare, share) });
