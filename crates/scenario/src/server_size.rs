@@ -123,21 +123,25 @@ fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
 }
 
 /// Returns the distances from GPU 0 to the GPUs of the next server outside its scale-up domain: GPU 0 (on its rail)
-/// and GPU 1 (off it), and to GPU 0 of the last server.
+/// and the first with another NIC (off it), and to GPU 0 of the last server.
 fn hops(topology: &Topology, servers: &Servers, finder: &mut PathFinder<'_>) -> Vec<ServerHops> {
     let next = servers.any_scale_up().map_or(servers.gpus(), pathweave_topo::ScaleUp::domain_size);
     let last = (servers.count() - 1) * servers.gpus();
-    let mut targets = vec![next, next + 1, last];
+    let mut targets = vec![next, last];
+    targets.extend(off_rail(topology, servers).map(|gpu| next + gpu));
     targets.retain(|&target| target >= next && target < topology.hosts());
     targets.sort_unstable();
     targets.dedup();
-    if servers.gpus() == 1 {
-        targets.retain(|&target| target != next + 1);
-    }
     let of = |target: u32| {
         let pair = finder.pair(HostId(0), HostId(target), 0)?;
         let to = topology.node_name(NodeId(target)).into_owned();
         Some(ServerHops { to, hops: pair.hops, paths: pair.paths })
     };
     targets.into_iter().filter_map(of).collect()
+}
+
+/// Returns the first GPU of a server that does not share the NIC of GPU 0, if there is one.
+fn off_rail(topology: &Topology, servers: &Servers) -> Option<u32> {
+    let nic = |gpu: u32| topology.shared_nic(HostId(gpu)).map(|(nic, _)| nic);
+    (1..servers.gpus()).find(|&gpu| nic(gpu).is_none() || nic(gpu) != nic(0))
 }

@@ -95,7 +95,7 @@ impl Topology {
                 match (between.get(number), between.first()) {
                     (Some(port), _) => return Ok((port.link, a)),
                     (None, Some(port)) => almost = Some(joined(port)),
-                    (None, None) => almost = Some(joined(&self.ports(a)[0])),
+                    (None, None) => almost = Some(joined(self.between_routers(a, b).unwrap_or(&self.ports(a)[0]))),
                 }
             } else if let Some(node) = a.or(b) {
                 almost = almost.or_else(|| {
@@ -105,6 +105,13 @@ impl Topology {
             }
         }
         Err(unknown(almost))
+    }
+
+    /// Returns the link between the routers of two GPUs that forward, if there is one.
+    fn between_routers(&self, a: NodeId, b: NodeId) -> Option<&PortRef> {
+        let router = |node: NodeId| self.servers()?.router(self.as_host(node)?).map(|index| self.switch_node(index));
+        let (from, to) = (router(a)?, router(b)?);
+        self.ports(from).iter().find(|port| port.peer == to)
     }
 
     /// Returns the hosts whose names match a pattern ([`Glob`]), in order of their numbers; at least one.
