@@ -145,3 +145,40 @@ fn off_rail(topology: &Topology, servers: &Servers) -> Option<u32> {
     let nic = |gpu: u32| topology.shared_nic(HostId(gpu)).map(|(nic, _)| nic);
     (1..servers.gpus()).find(|&gpu| nic(gpu).is_none() || nic(gpu) != nic(0))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use pathweave_topo::{Build, Cluster, LeafSpine, Routing, Server, TopologyConfig};
+
+    use super::*;
+
+    /// Returns the GPUs and hops from GPU 0 of four servers with two units of two, whose leaves hold a rail each.
+    fn hops_of(server: Server) -> Vec<(String, u32)> {
+        let nics = server.nics.unwrap();
+        let scale_out = TopologyConfig::LeafSpine(LeafSpine::new(2 * nics, 2, 2));
+        let cluster = Cluster { unit: Some(2), ..Cluster::new(4, server, scale_out) };
+        let topology = cluster.build(Path::new("")).unwrap();
+        let routing = Routing::all_links_up(&topology);
+        let size = ServerSize::new(&topology, &mut PathFinder::new(&topology, &routing)).unwrap();
+        size.hops.into_iter().map(|to| (to.to, to.hops)).collect()
+    }
+
+    fn server(gpus: u32, nics: u32) -> Server {
+        Server { gpus: Some(gpus), nics: Some(nics), ..Server::default() }
+    }
+
+    /// GPU 1 is off the rail of GPU 0, unless both share a NIC: then the first GPU with another NIC is, if there is one.
+    /// A NIC that is shared is a node, which adds a link at each end.
+    #[test]
+    fn hops_on_and_off_the_rail() {
+        let all =
+            |hops: &[(&str, u32)]| hops.iter().map(|&(to, hops)| (to.to_owned(), hops)).collect::<Vec<_>>();
+        assert_eq!(hops_of(server(4, 4)), all(&[("srv1.gpu0", 2), ("srv1.gpu1", 4), ("srv3.gpu0", 4)]));
+        assert_eq!(hops_of(server(4, 2)), all(&[("srv1.gpu0", 4), ("srv1.gpu2", 6), ("srv3.gpu0", 6)]));
+        assert_eq!(hops_of(server(4, 1)), all(&[("srv1.gpu0", 4), ("srv3.gpu0", 6)]));
+        let swapped = Server { nic_of_gpu: Some(vec![0, 1, 1, 0]), ..server(4, 2) };
+        assert_eq!(hops_of(swapped)[1], ("srv1.gpu1".to_owned(), 6));
+    }
+}

@@ -65,7 +65,12 @@ impl Distances {
         if let Some(src) = topology.as_host(node) {
             let inside = scale_up_ports(topology, src, HostId(self.dst.0));
             if inside != 0 {
-                self.nearest(topology, node, &|index, port| inside >> index & 1 == 1 && alive(port.link), ports);
+                self.nearest(
+                    topology,
+                    node,
+                    &|index, port| inside >> index & 1 == 1 && alive(port.link),
+                    ports,
+                );
                 if !ports.is_empty() {
                     return;
                 }

@@ -7,7 +7,7 @@ use pathweave_units::{Duration, HostId, Rate};
 use crate::directions::Directions;
 use crate::error::TopoError;
 pub use crate::ids::{LinkId, NodeId};
-use crate::names::Names;
+use crate::names::{HostNames, Names};
 use crate::own_paths::{OptionalOwnPaths, PathGenerator};
 use crate::scale_up::ScaleUp;
 use crate::servers::Servers;
@@ -106,14 +106,14 @@ impl Topology {
         switches: Vec<Switch>,
         links: Vec<Link>,
     ) -> Result<Self, TopoError> {
-        Self::with_host_names(name, hosts, None, switches, links)
+        Self::with_host_names(name, hosts, HostNames::Counted, switches, links)
     }
 
-    /// Works like [`Topology::new`], with a name for each host in place of "host0", "host1", ...
+    /// Works like [`Topology::new`], with these names of hosts in place of "host0", "host1", ...
     pub(crate) fn with_host_names(
         name: impl Into<String>,
         hosts: u32,
-        host_names: Option<Vec<String>>,
+        host_names: HostNames,
         switches: Vec<Switch>,
         links: Vec<Link>,
     ) -> Result<Self, TopoError> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_records::{Quantity, WaitKind};
+use pathweave_records::{Quantity, WaitKind, idle_latency_ns};
 
 use super::Finding;
 use super::accounting::LostTime;
@@ -150,15 +150,17 @@ impl Run {
     /// Returns the part of the messages' ideal time that does not depend on rates.
     fn latency_share(&self) -> Option<f64> {
         let rate = self.facts.host_rate_bps();
-        let (mut ideal, mut bytes) = (0.0, 0.0);
+        let (mut ideal, mut latency) = (0.0, 0.0);
         for row in self.measured() {
             let ideal_ns = self.flows.number("ideal_fct_ns", row);
             if ideal_ns.is_finite() {
+                let acked = Some(self.flows.number("ideal_acked_fct_ns", row)).filter(|ns| ns.is_finite());
                 ideal += ideal_ns;
-                bytes += (self.flows.number("size_bytes", row) * 8e9 / rate).min(ideal_ns);
+                latency +=
+                    idle_latency_ns(ideal_ns, acked, self.flows.number("size_bytes", row) * 8e9 / rate);
             }
         }
-        (ideal > 0.0 && bytes.is_finite()).then(|| 1.0 - bytes / ideal)
+        (ideal > 0.0 && latency.is_finite()).then(|| latency / ideal)
     }
 
     fn nothing(&self, tail: f64, paths: &Paths) -> String {

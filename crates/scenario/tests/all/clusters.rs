@@ -222,10 +222,14 @@ fn a_message_crosses_three_links_of_a_ring() {
     let all_ps = 20_970 + (41_940 + 99 * 41_780) + 2 * 41_780 + 20_890 + 3 * 250_000 + 2;
     for scheme in ["ecmp", "rps", "weave", "reps"] {
         for (size, expected_ps) in [("4096B", one_ps), ("409600B", all_ps)] {
-            let flows = format!("[[workload]]\nkind = 'flows'\nflows = [{{ src = 0, dst = 3, size = '{size}' }}]");
+            let flows =
+                format!("[[workload]]\nkind = 'flows'\nflows = [{{ src = 0, dst = 3, size = '{size}' }}]");
             let result = run(&ring(scheme, &flows), &mut NoMonitor).unwrap();
-            let took_ps = result.flows[0].fct_ps().unwrap();
-            assert_eq!(took_ps, expected_ps, "{scheme} {size}");
+            let flow = &result.flows[0];
+            assert_eq!(flow.ideal_fct_ps, expected_ps, "{scheme} {size}");
+            let late_ps = flow.fct_ps().unwrap() - expected_ps;
+            // A window may begin with a gap of a few hundred picoseconds.
+            assert!(late_ps == 0 || size != "4096B" && late_ps < 1_000, "{scheme} {size}: {late_ps}");
         }
     }
 }

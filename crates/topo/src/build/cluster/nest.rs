@@ -10,6 +10,7 @@ use super::server::{GpuNics, KnownServer};
 use crate::build::within_limits;
 use crate::error::TopoError;
 use crate::graph::{HostAttachment, Link, LinkId, NodeId, Switch, Topology};
+use crate::names::HostNames;
 use crate::scale_up::ScaleUp;
 use crate::servers::{ScaleUpCarriage, Servers};
 use crate::sites::Sites;
@@ -52,8 +53,9 @@ impl Nest<'_> {
         let inner_switches = self.inner.switches().len() as u32;
         let packets = scale_up.as_ref().filter(|_| carriage == ScaleUpCarriage::Packets);
         let domains = packets.map_or(0, |network| hosts / network.domain_size());
-        let (chips, of_domain) = packets
-            .map_or((0, 0), |network| (domains * network.packet_switches(), inside::links_of_domain(network)));
+        let (chips, of_domain) = packets.map_or((0, 0), |network| {
+            (domains * network.packet_switches(), inside::links_of_domain(network))
+        });
         within_limits(
             "cluster",
             &[hosts, parts, inner_switches.saturating_mul(copies), chips],
@@ -98,10 +100,9 @@ impl Nest<'_> {
         if let Some(network) = packets {
             inside::add(network, (hosts, self.server.gpus), &mut switches, &mut links);
         }
-        let names =
-            (0..hosts).map(|host| format!("srv{}.gpu{}", host / self.server.gpus, host % self.server.gpus));
+        let names = HostNames::OfServers { gpus: self.server.gpus };
         let name = format!("{} servers of {} GPUs on {}", self.servers, self.server.gpus, self.inner.name());
-        let mut topology = Topology::with_host_names(name, hosts, Some(names.collect()), switches, links)?;
+        let mut topology = Topology::with_host_names(name, hosts, names, switches, links)?;
         if let Some(mut sites) = sites {
             self.sites_of_hosts().for_each(|site| sites.add_hosts(site, 1));
             sites.set_wan(wan);

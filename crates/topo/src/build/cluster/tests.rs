@@ -242,7 +242,8 @@ fn gpus_of_a_ring_forward() {
     // 2 x 6 NICs and 2 x 2 links between leaves and spines; a server has six links to routers and six of the ring.
     assert_eq!(topology.links().len(), 12 + 4 + 2 * 12);
 
-    let cut = ["srv0.router0-srv0.router1", "srv0.router3-srv0.router4"].map(|name| topology.link_by_name(name).unwrap());
+    let cut = ["srv0.router0-srv0.router1", "srv0.router3-srv0.router4"]
+        .map(|name| topology.link_by_name(name).unwrap());
     let around = Routing::compute(&topology, &|link| link != cut[0]);
     let ring = ["srv0.router0", "srv0.router5", "srv0.router4", "srv0.router3", "srv0.router2", "srv0.gpu2"];
     assert_eq!(first_path(&topology, &around, (0, 2)), ring);
@@ -263,12 +264,19 @@ fn a_torus_may_span_servers() {
     let torus = TorusLinks { dims: vec![4, 2], rate, delay, efficiency, packets: true };
     let server = Server { scale_up: Some(ScaleUpConfig::Torus(torus)), domain: Some(8), ..server(4, 1, 1) };
     let topology = build(&Cluster::new(4, server, TopologyConfig::Star(Star::new(4))));
-    assert_eq!(peers(&topology, "srv3.router1"), ["srv3.gpu1", "srv2.router1", "srv3.router0", "srv3.router2"]);
+    assert_eq!(
+        peers(&topology, "srv3.router1"),
+        ["srv3.gpu1", "srv2.router1", "srv3.router0", "srv3.router2"]
+    );
     let routing = Routing::all_links_up(&topology);
     let mut finder = PathFinder::new(&topology, &routing);
     let pair = finder.pair(HostId(0), HostId(6), 0).unwrap();
     assert_eq!((pair.hops, pair.paths), (2 + 3, 6));
-    assert_eq!(topology.diameter_bound(), 8, "twice the four links from a router to the farthest GPU of its torus");
+    assert_eq!(
+        topology.diameter_bound(),
+        8,
+        "twice the four links from a router to the farthest GPU of its torus"
+    );
 }
 
 /// A hybrid cube mesh and a list of links forward, too; a ring of three is a mesh, which needs no routers.
