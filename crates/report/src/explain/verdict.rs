@@ -37,9 +37,13 @@ impl Run {
         };
         let mut found: Vec<(f64, String)> = Vec::new();
         if open > 0 || (matters && !tail.is_nan()) {
-            found.extend(
-                self.of_network(tail, if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 }),
-            );
+            let lost = if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 };
+            let inside = self.in_scale_up().filter(|(share, _)| *share >= LOST_SHARE);
+            let outside = 1.0 - inside.as_ref().map_or(0.0, |(share, _)| *share);
+            if open > 0 || outside >= LOST_SHARE {
+                found.extend(self.of_network(tail, lost * outside));
+            }
+            found.extend(inside.map(|(share, words)| (lost * share, words)));
         }
         let name = |host: u32| self.facts.host_name(host);
         let slow = work::slow(&self.activities, &self.critical, &paths, name);
@@ -238,7 +242,7 @@ fn words(kind: WaitKind) -> &'static str {
 }
 
 impl Facts {
-    fn host_name(&self, host: u32) -> String {
+    pub(super) fn host_name(&self, host: u32) -> String {
         let own = self.links.iter().find(|link| link.from_node == host);
         own.map_or_else(|| format!("host {host}"), |link| link.from.clone())
     }
