@@ -311,7 +311,8 @@ pub enum Recovery {
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         window_packets: Option<u32>,
         /// Exponent of the power of two, 0 to 24. Absent: the smallest one that gives at least eight idle round
-        /// trips.
+        /// trips where switches trim, and at least `network.retransmission.timeout` elsewhere, where packets wait in
+        /// deep queues.
         #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
         exponent: Option<u8>,
         /// Number of timeouts in a row with the same duration, 1 to 7; the following ones double.
@@ -393,6 +394,25 @@ impl Recovery {
     }
     /// Value of `retries` in [`Recovery::Timeouts`] that means any number.
     pub const RETRIES_FOR_EVER: u8 = 25;
+    /// Unit of the timer of [`Recovery::Timeouts`].
+    pub const TIMER_UNIT: Duration = Duration::from_ns(1_024);
+    /// Largest exponent of the timer of [`Recovery::Timeouts`].
+    pub const MOST_TIMER_EXPONENT: u8 = 24;
+
+    /// Returns the smallest exponent with which the timer of [`Recovery::Timeouts`] lasts that long, or the largest.
+    pub fn timer_exponent(at_least: Duration) -> u8 {
+        let units = at_least.as_ps().div_ceil(Self::TIMER_UNIT.as_ps()).max(1);
+        let exponent = units.checked_next_power_of_two().map_or(u64::BITS, u64::trailing_zeros);
+        exponent.min(u32::from(Self::MOST_TIMER_EXPONENT)) as u8
+    }
+    /// Returns the recovery on a network that does not trim, where late packets wait in deep queues: the timer of
+    /// [`Recovery::Timeouts`] lasts as long as the configured timeout, unless its exponent is configured.
+    pub fn without_trimming(mut self, configured: Duration) -> Self {
+        if let Recovery::Timeouts { exponent: exponent @ None, .. } = &mut self {
+            *exponent = Some(Self::timer_exponent(configured));
+        }
+        self
+    }
 
     /// Returns true if out-of-order packets are dropped, and the sender goes back to the first missing one.
     pub const fn goes_back(&self) -> bool {

@@ -1,6 +1,7 @@
 //! Windows of loss recovery follow the path, unless they are configured.
 
 use pathweave_policy::{MOST_WINDOW_PACKETS, Recovery, schemes};
+use pathweave_units::Duration;
 
 #[test]
 fn a_window_is_twice_what_the_path_holds_and_never_less_than_usual() {
@@ -25,4 +26,20 @@ fn no_scheme_has_a_window_that_a_long_path_exceeds() {
             assert!(window >= 200_000, "{}: {window} packets", info.name);
         }
     }
+}
+
+/// 1.024 us x 2^12 is the first to last 4 ms. An exponent that is set stays.
+#[test]
+fn the_timer_of_nics_outlasts_deep_queues_where_nothing_is_trimmed() {
+    let exponent = |exponent: Option<u8>| {
+        let recovery = Recovery::Timeouts { window_packets: None, exponent, alike: 7, retries: 14 };
+        match recovery.without_trimming(Duration::from_ms(4)) {
+            Recovery::Timeouts { exponent, .. } => exponent,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!((exponent(None), exponent(Some(3))), (Some(12), Some(3)));
+    let of = |ns| Recovery::timer_exponent(Duration::from_ns(ns));
+    assert_eq!([0, 1_024, 1_025, 1 << 40].map(of), [0, 0, 1, 24]);
+    assert_eq!(Recovery::GoBackN.without_trimming(Duration::from_ms(4)), Recovery::GoBackN);
 }

@@ -100,12 +100,19 @@ pub(crate) fn queue_pair_config<'a, P>(
     (opening, env, when_full): (&Opening, &PolicyEnv, FullBufferAction),
     base: QpConfig<'a, P>,
 ) -> QpConfig<'a, P> {
+    let retransmission = spec.network.retransmission;
+    let recovery = match when_full {
+        FullBufferAction::Trim => scheme.recovery,
+        FullBufferAction::Drop | FullBufferAction::Pause => {
+            scheme.recovery.without_trimming(retransmission.timeout)
+        }
+    };
     QpConfig {
-        recovery: scheme.recovery.for_path(env.path_packets()),
+        recovery: recovery.for_path(env.path_packets()),
         acks: scheme.acks,
         cnp: scheme.cnp,
         reordering: scheme.reordering,
-        rto: spec.network.retransmission,
+        rto: retransmission,
         idle_rtt: opening.rtt,
         evidence: evidence(spec, scheme, when_full),
         rnr: RnrConfig::default(),

@@ -54,6 +54,16 @@ pub enum WorkloadError {
         /// Error of the graph.
         error: GraphError,
     },
+    /// The graph is too large, and ranks that are alike cannot run once.
+    #[error("workload \"{group}\": {error}; ranks that are alike would run once, but {why}")]
+    TooLarge {
+        /// Name of the workload's group.
+        group: String,
+        /// Number that is exceeded.
+        error: GraphError,
+        /// Reason why no rank represents another.
+        why: String,
+    },
 }
 
 /// Wrong content of a file, or a file that cannot be read.

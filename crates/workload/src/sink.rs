@@ -79,6 +79,8 @@ pub(crate) struct WorkloadBuilder<'a> {
     training: Option<TrainingWork>,
     /// Durations of computations by host, if hosts differ.
     pace: Option<Pace>,
+    /// Reason why no ranks are alike, if symmetric ranks were looked for in vain.
+    none_alike: Option<String>,
     pub(crate) connections: MessageConnections,
 }
 
@@ -113,6 +115,7 @@ impl<'a> WorkloadBuilder<'a> {
             algorithms_used: Vec::new(),
             training: None,
             pace: None,
+            none_alike: None,
             connections,
         };
         match between_sites {
@@ -327,19 +330,27 @@ impl<'a> WorkloadBuilder<'a> {
     }
     /// Returns an error if the graph would have too many tasks, before they are made.
     pub(crate) fn check_count(&self, expected: f64) -> Result<(), WorkloadError> {
-        let limit = crate::builder::MAX_TASKS;
-        if expected <= limit as f64 {
-            return Ok(());
-        }
-        self.with_group_name(Err(GraphError::TooMany { what: "messages and computations", limit }))
+        self.check_room("messages and computations", expected, crate::builder::MAX_TASKS)
     }
     /// Returns an error if the graph would have too many dependencies, before they are made.
     pub(crate) fn check_dependencies(&self, expected: f64) -> Result<(), WorkloadError> {
-        let limit = crate::builder::MAX_DEPENDENCIES;
+        self.check_room("dependencies", expected, crate::builder::MAX_DEPENDENCIES)
+    }
+    fn check_room(&self, what: &'static str, expected: f64, limit: usize) -> Result<(), WorkloadError> {
         if expected <= limit as f64 {
             return Ok(());
         }
-        self.with_group_name(Err(GraphError::TooMany { what: "dependencies", limit }))
+        let error = GraphError::TooMany { what, limit };
+        let obstacle = match &self.env.fold {
+            Fold::Never(why) => Some(why),
+            Fold::Large(_) | Fold::Always(_) => self.none_alike.as_ref(),
+        };
+        match obstacle {
+            Some(why) => {
+                Err(WorkloadError::TooLarge { group: self.name.to_owned(), error, why: why.clone() })
+            }
+            None => self.with_group_name(Err(error)),
+        }
     }
     /// Returns the network in which to look for symmetric ranks, or `None` if the graph is not to be folded.
     pub(crate) fn may_fold(
@@ -375,7 +386,10 @@ impl<'a> WorkloadBuilder<'a> {
                 value,
                 format!("run.fold = \"always\" is for jobs with ranks that are alike; here {why}"),
             ),
-            Err(_) => Ok(None),
+            Err(why) => {
+                self.none_alike = Some(why);
+                Ok(None)
+            }
         }
     }
     /// Reserves memory for `counts`.

@@ -64,3 +64,12 @@ pub(crate) fn run(graph: &MessageGraph) -> (Vec<Time>, Vec<Time>) {
 pub(crate) fn job_ends(graph: &MessageGraph) -> Vec<Time> {
     run(graph).1
 }
+
+/// Returns a leaf-spine of that many leaves, spines, and hosts on each leaf.
+pub(crate) fn leaf_spine(leaves: u32, spines: u32, hosts_per_leaf: u32) -> pathweave_topo::Topology {
+    let config: pathweave_topo::TopologyConfig = serde_json::from_value(serde_json::json!({
+        "kind": "leaf-spine", "leaves": leaves, "spines": spines, "hosts_per_leaf": hosts_per_leaf
+    }))
+    .unwrap();
+    config.build(std::path::Path::new("")).unwrap()
+}

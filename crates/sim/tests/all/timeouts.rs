@@ -37,7 +37,8 @@ fn sums(result: &RunResult) -> [u64; 4] {
 
 #[test]
 fn nothing_times_out_and_nothing_is_sent_again_where_nothing_is_lost() {
-    for scheme in SPREAD {
+    // MRC is made for switches that trim. Where they pause, its timers wait for deep queues.
+    for scheme in SPREAD.into_iter().chain(["mrc"]) {
         for result in runs(scheme, |_| {}) {
             let [sent, again, dropped, timeouts] = sums(&result);
             assert_eq!([again, dropped, timeouts], [0; 3], "{scheme}: of {sent}");

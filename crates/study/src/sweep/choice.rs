@@ -82,7 +82,7 @@ pub enum ChoiceOutcome {
     DoesNotFit,
     /// The model, the GPUs or the plan do not allow the parallelism.
     Refused,
-    /// A bound shows that the choice cannot be the best of its cost.
+    /// A bound shows that the choice cannot be the best of its fabric and scheme, or of its cost.
     LeftOut,
 }
 

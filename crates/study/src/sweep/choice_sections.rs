@@ -62,7 +62,7 @@ impl Choices {
         for (outcome, title) in [
             (ChoiceOutcome::DoesNotFit, "Does not fit the memory of a GPU"),
             (ChoiceOutcome::Refused, "Refused"),
-            (ChoiceOutcome::LeftOut, "Left out: cannot be the best of its cost"),
+            (ChoiceOutcome::LeftOut, "Left out: cannot be the best"),
         ] {
             let reasons = self.reasons(outcome);
             if reasons.is_empty() {

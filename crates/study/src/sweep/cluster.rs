@@ -45,7 +45,7 @@ pub struct ClusterFile {
     /// Seeds of each choice: a number, which is counted from 1, or a list. Default: 1.
     #[serde(default)]
     pub seeds: Seeds,
-    /// Candidates that run. Default: "front" with `parallelism`, otherwise "all".
+    /// Candidates that run. Default: "best" with `parallelism`, otherwise "all".
     pub search: Option<Search>,
     /// Relative difference up to which two candidates count as equally fast. The cheaper one is then the better one.
     /// Default: 0.005.
@@ -61,8 +61,12 @@ pub struct ClusterFile {
 pub enum Search {
     /// All of them.
     All,
-    /// All that can be the best of their cost: a candidate stays out if a lower bound of its time exceeds the time of
-    /// a candidate that costs no more. With fidelities "flow" and "packet", packets run for the best by flows only.
+    /// All that can be the best of their fabric and scheme: a candidate stays out if a lower bound of its time exceeds
+    /// the time of another one. With fidelities "flow" and "packet", packets run only for those that are the best of
+    /// their cost by flows.
+    Best,
+    /// All that can be the best of their cost: a candidate stays out, too, if one of a fabric that costs no more is as
+    /// fast. Other fabrics then lack their best candidate.
     Front,
 }
 
@@ -195,7 +199,7 @@ impl ClusterPlan {
             years: file.prices.years,
             tolerance: file.tolerance,
             search: file.search.unwrap_or(match file.parallelism {
-                Some(_) => Search::Front,
+                Some(_) => Search::Best,
                 None => Search::All,
             }),
             fidelity: judge.fidelity(),

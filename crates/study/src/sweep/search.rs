@@ -1,8 +1,9 @@
 //! Order in which candidates run, and those that need not.
 //!
-//! A candidate can be the best of its cost only if it is faster than all that cost no more. A lower bound of its time
-//! gives an upper bound of its merit. If a candidate that costs no more has that merit already, the run cannot change the
-//! front, and is left out. So the front is that of all candidates.
+//! A lower bound of a candidate's time gives an upper bound of its merit. If a rival has that merit already, the run cannot
+//! change the answer, and is left out. Rivals are the candidates of the same fabric and scheme, so that the best of each is
+//! that of all candidates. With [`Search::Front`], rivals are all that cost no more, and only the front is that of all
+//! candidates.
 //!
 //! Candidates run in waves of a fixed number, the most promising first. A wave depends on earlier waves only, so that the
 //! same candidates run on any number of cores, and after an interruption.
@@ -12,7 +13,7 @@ use std::collections::BTreeMap;
 use pathweave_records::Quantity;
 
 use crate::sweep::choice::merit;
-use crate::sweep::cluster::{ClusterPlan, FIDELITY, Search};
+use crate::sweep::cluster::{ClusterPlan, FIDELITY, SCHEME, Search};
 use crate::sweep::summary::Outcome;
 
 /// Number of candidates of a wave.
@@ -56,7 +57,7 @@ impl ClusterPlan {
             fidelities.is_some_and(|axis| self.plan.axes[axis].values.iter().any(|value| value == "flow"));
         let (later, mut left): (Vec<usize>, Vec<usize>) = (0..self.plan.cells.len())
             .filter(|&cell| self.plan.runs_of[cell].as_ref().is_ok_and(|runs| !runs.is_empty()))
-            .partition(|&cell| self.search == Search::Front && has_flows && of_packets(cell));
+            .partition(|&cell| self.search != Search::All && has_flows && of_packets(cell));
         if self.search == Search::All {
             let missing: Vec<usize> = (0..self.plan.runs.len()).filter(is_missing).collect();
             return if missing.is_empty() {
@@ -128,18 +129,32 @@ impl ClusterPlan {
         Entry { cell, cost, most: most.unwrap_or(f64::INFINITY) }
     }
 
-    /// Returns the finished candidate that is at least as good as this one can be, and costs no more.
+    /// Returns the finished rival that is at least as good as this candidate can be.
     fn better<'a>(&self, entry: &Entry, known: &'a [Known]) -> Option<&'a Known> {
-        let at_least = |one: &&Known| one.cost <= entry.cost && one.merit >= entry.most;
+        let is_rival = |one: &Known| match self.search {
+            Search::All => false,
+            Search::Best => self.compared(one.cell) == self.compared(entry.cell),
+            Search::Front => one.cost <= entry.cost,
+        };
+        let at_least = |one: &&Known| is_rival(one) && one.merit >= entry.most;
         known.iter().filter(at_least).max_by(|a, b| a.merit.total_cmp(&b.merit))
     }
 
+    /// Returns fabric and scheme of a cell by number.
+    fn compared(&self, cell: usize) -> (usize, Option<usize>) {
+        let at = &self.plan.cells[cell].value_indices;
+        let schemes = self.plan.axes.iter().position(|axis| axis.key == SCHEME);
+        (at[0], schemes.map(|axis| at[axis]))
+    }
+
     fn words(&self, entry: &Entry, by: &Known) -> String {
+        let (cell, rival) = (self.compared(entry.cell), self.compared(by.cell));
         format!(
-            "at most {} tokens/s, and \"{}\" has {} for no more",
+            "at most {} tokens/s, and \"{}\" has {} {}",
             Quantity::Count.format(entry.most),
             self.plan.cells[by.cell].label,
-            Quantity::Count.format(by.merit)
+            Quantity::Count.format(by.merit),
+            if cell == rival { "on the same fabric" } else { "for no more" }
         )
     }
 

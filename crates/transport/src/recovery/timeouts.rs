@@ -9,10 +9,6 @@ use super::transmissions::Transmissions;
 use crate::common::EndpointShared;
 use crate::config::RetransmissionConfig;
 
-/// Unit of the interval, and its largest exponent.
-const UNIT: Duration = Duration::from_ns(1_024);
-const MOST_EXPONENT: u32 = 24;
-
 /// Fields of [`Recovery::Timeouts`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
@@ -32,9 +28,8 @@ const IDLE_ROUND_TRIPS: u64 = 8;
 
 /// Smallest exponent whose interval lasts enough idle round trips. If these are unknown, that of the configured
 /// timeout.
-fn exponent_for(idle: Duration, configured: &RetransmissionConfig) -> u32 {
-    let wanted = if idle > Duration::ZERO { idle * IDLE_ROUND_TRIPS } else { configured.timeout };
-    wanted.as_ps().div_ceil(UNIT.as_ps()).max(1).next_power_of_two().trailing_zeros()
+fn exponent_for(idle: Duration, configured: &RetransmissionConfig) -> u8 {
+    Recovery::timer_exponent(if idle > Duration::ZERO { idle * IDLE_ROUND_TRIPS } else { configured.timeout })
 }
 
 impl Sender {
@@ -51,10 +46,10 @@ impl LossRecovery for Sender {
     }
     fn timer(config: Config, configured: RetransmissionConfig, idle: Duration) -> RetransmissionConfig {
         let Config { exponent, retries, .. } = config;
-        let exponent = exponent.map_or_else(|| exponent_for(idle, &configured), u32::from);
+        let exponent = exponent.unwrap_or_else(|| exponent_for(idle, &configured));
         RetransmissionConfig {
-            timeout: UNIT * (1 << exponent.min(MOST_EXPONENT)),
-            max_timeout: UNIT * (1 << MOST_EXPONENT),
+            timeout: Recovery::TIMER_UNIT * (1 << exponent.min(Recovery::MOST_TIMER_EXPONENT)),
+            max_timeout: Recovery::TIMER_UNIT * (1 << Recovery::MOST_TIMER_EXPONENT),
             backoff: 2,
             retry_limit: if retries >= Recovery::RETRIES_FOR_EVER { u32::MAX } else { u32::from(retries) },
         }

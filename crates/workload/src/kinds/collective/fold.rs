@@ -76,10 +76,8 @@ pub(super) fn find(
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
 
-    use pathweave_topo::TopologyConfig;
     use pathweave_units::{Bytes, Duration, Rate};
 
     use super::super::{Collective, ComputeWhen};
@@ -91,15 +89,11 @@ mod tests {
     use crate::fold::Fold;
     use crate::graph::MessageGraph;
     use crate::kinds::{GroupSize, Placement, Traffic};
-    use crate::testing::job_ends;
+    use crate::testing::{job_ends, leaf_spine};
 
     /// Makes 16 hosts on four leaves.
     fn leaves() -> Arc<Topology> {
-        let config: TopologyConfig = serde_json::from_value(serde_json::json!({
-            "kind": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 4
-        }))
-        .unwrap();
-        Arc::new(config.build(Path::new("")).unwrap())
+        Arc::new(leaf_spine(4, 2, 4))
     }
 
     fn collective(operation: Operation, group_size: Option<u32>) -> Collective {

@@ -327,11 +327,7 @@ fn too_much_is_refused_at_once_with_what_to_reduce() {
 /// stage.
 #[test]
 fn ranks_that_are_alike_take_as_long_as_all_of_them() {
-    let topology: pathweave_topo::TopologyConfig = serde_json::from_value(serde_json::json!({
-        "kind": "leaf-spine", "leaves": 4, "spines": 2, "hosts_per_leaf": 8
-    }))
-    .unwrap();
-    let topology = std::sync::Arc::new(topology.build(Path::new("")).unwrap());
+    let topology = std::sync::Arc::new(crate::testing::leaf_spine(4, 2, 8));
     let config = SimAi {
         gpus: Some(32),
         ep: Some(2),

@@ -111,6 +111,16 @@ impl Axes {
         self.tp * self.cp * self.dp * self.pp
     }
 
+    /// Returns the division of the same GPUs into another number of stages, with more or fewer replicas.
+    pub(super) fn with_stages(&self, pp: usize) -> Option<Axes> {
+        let (tensors, experts) = (self.tp * self.cp, self.etp * self.ep);
+        let divides = |part: usize| part > 0 && self.gpus().is_multiple_of(part);
+        (divides(pp * tensors) && divides(pp * experts)).then(|| {
+            let stage = self.gpus() / pp;
+            Axes { pp, dp: stage / tensors, edp: stage / experts, ..*self }
+        })
+    }
+
     fn place(&self, sizes: Place, mut gpu: usize) -> Place {
         let mut place = Place::default();
         for axis in self.order {
@@ -217,6 +227,14 @@ mod tests {
             let all = axes.groups(span);
             assert!(all.iter().flatten().all(|group| group.len() == axes.ranks(span)), "{span:?}");
         }
+    }
+
+    #[test]
+    fn fewer_stages_have_more_replicas() {
+        let one = axes(ORDER).with_stages(1).unwrap();
+        assert_eq!((one.gpus(), one.pp, one.dp, one.edp), (16, 1, 4, 4));
+        // Five stages do not divide 16 GPUs, and four GPUs of a stage are needed by TP x CP.
+        assert_eq!([0, 5, 8].map(|pp| axes(ORDER).with_stages(pp)), [None; 3]);
     }
 
     #[test]

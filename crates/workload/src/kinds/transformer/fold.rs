@@ -14,6 +14,13 @@ use crate::fold::{Folding, NOTHING_SYMMETRIC, Representatives, smallest_step, sy
 /// Groups of a job by span and stage.
 pub(super) type Groups = Vec<(Span, Vec<Vec<Vec<usize>>>)>;
 
+/// Numbers of stages that are tried for one with which ranks are alike.
+const OTHER_STAGES: usize = 8;
+
+pub(super) fn groups(axes: &Axes) -> Groups {
+    Span::ALL.into_iter().map(|span| (span, axes.groups(span))).collect()
+}
+
 /// The job, as far as its symmetries depend on it.
 pub(super) struct Job<'a> {
     pub(super) axes: &'a Axes,
@@ -106,5 +113,47 @@ impl Job<'_> {
             return Ok((alike, folding));
         }
         Err(NOTHING_SYMMETRIC.to_owned())
+    }
+
+    /// Returns the number of stages next to that of the job, at most `most`, with which at least `order` ranks are alike,
+    /// and the number of replicas then.
+    pub(super) fn stages_with_symmetry(
+        &self,
+        topology: &Topology,
+        most: usize,
+        order: f64,
+    ) -> Option<(usize, usize)> {
+        let mut other: Vec<Axes> = (1..=most).filter_map(|pp| self.axes.with_stages(pp)).collect();
+        let apart = |axes: &Axes| (axes.pp as f64 / self.axes.pp as f64).ln().abs();
+        other.retain(|axes| axes.pp != self.axes.pp && axes.stages_agree());
+        other.sort_by(|a, b| apart(a).total_cmp(&apart(b)));
+        other.iter().take(OTHER_STAGES).find_map(|axes| {
+            let job = Job { axes, groups: &groups(axes), ..*self };
+            let (alike, _) = job.symmetric(topology).ok()?;
+            (alike.order() as f64 >= order).then_some((axes.pp, axes.dp))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axes::{ORDER, parse_order};
+    use super::*;
+
+    /// 24 GPUs on leaves of four. The six GPUs of a stage of four fill a leaf and a half, so that no rotation of
+    /// replicas keeps leaves together. Stages of eight fill two leaves, stages of four fill one.
+    #[test]
+    fn stages_that_fill_leaves_have_ranks_that_are_alike() {
+        let topology = crate::testing::leaf_spine(6, 2, 4);
+        let order = parse_order(ORDER).unwrap();
+        let axes = Axes { tp: 1, cp: 1, dp: 6, pp: 4, etp: 1, ep: 1, edp: 6, order };
+        let hosts: Vec<u32> = (0..24).collect();
+        let (groups, algorithms) = (groups(&axes), Algorithms::default());
+        let job = Job { axes: &axes, groups: &groups, comms: &[], algorithms: &algorithms, hosts: &hosts };
+        assert!(job.symmetric(&topology).is_err());
+        assert_eq!(job.stages_with_symmetry(&topology, 12, 2.0), Some((3, 8)));
+        assert_eq!(job.stages_with_symmetry(&topology, 12, 3.0), Some((6, 4)));
+        assert_eq!(job.stages_with_symmetry(&topology, 3, 4.0), Some((1, 24)));
+        assert_eq!(job.stages_with_symmetry(&topology, 12, 7.0), None);
     }
 }

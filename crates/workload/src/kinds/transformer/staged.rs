@@ -6,10 +6,10 @@ use std::ops::Range;
 use pathweave_units::{Bytes, Duration};
 
 use super::axes::{Axes, Span};
-use super::fold::{Groups, Job};
+use super::fold::{Groups, Job, groups};
 use super::layers::{ChunkParameters, ChunkWork, Comm, Ends, Layers, Step};
 use super::schedule::{Act, Pass, Pipeline};
-use crate::builder::{Draft, Stream};
+use crate::builder::{Draft, MAX_DEPENDENCIES, Stream};
 use crate::collective::{Algorithms, BadPlan, Planned, Ranks, Through};
 use crate::env::WorkloadEnv;
 use crate::error::WorkloadError;
@@ -159,7 +159,7 @@ impl Staged<'_> {
     pub(super) fn play(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let program = self.program();
         let iterations = f64::from(self.iterations);
-        let groups: Groups = Span::ALL.into_iter().map(|span| (span, self.axes().groups(span))).collect();
+        let groups = groups(self.axes());
         let (messages, computations) = self.tasks(out, &program, &groups)?;
         let all = (messages + computations) * iterations;
         let alike = match out.may_fold(|| Ok(all > Fold::LARGE as f64))? {
@@ -174,7 +174,15 @@ impl Staged<'_> {
                     hosts: &self.hosts,
                 };
                 let gpus = self.axes().gpus();
-                out.fold(job.symmetric(&topology), gpus, ("gpus", gpus))?
+                let most = self.layers.architecture.layers as usize;
+                let order = (3.0 * messages * iterations) / MAX_DEPENDENCIES as f64;
+                let found = job.symmetric(&topology).map_err(|why| {
+                    let other = (order > 1.0).then(|| job.stages_with_symmetry(&topology, most, order));
+                    other.flatten().map_or(why.clone(), |(pp, dp)| {
+                        format!("{why}; with pp = {pp}, and so dp = {dp}, there are such ranks")
+                    })
+                });
+                out.fold(found, gpus, ("gpus", gpus))?
             }
         };
         let alike = alike.unwrap_or_else(|| Representatives::none(self.axes().gpus()));
