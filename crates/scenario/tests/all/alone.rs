@@ -50,7 +50,7 @@ const KINDS: [(&str, &str); 18] = [
     (
         "cluster",
         "servers = 4\nserver = { gpus = 4, nics = 2, domain = 16, pcie_rate = \"100Gbps\", \
-         scale_up = { kind = \"torus\", dims = [8, 2], rate = \"400Gbps\", packets = true } }\n\
+         scale_up = { kind = \"torus\", dims = [8, 2], rate = \"800Gbps\", packets = true } }\n\
          scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 4 }",
     ),
     ("dragonfly", "groups = 5\nswitches_per_group = 4\nhosts_per_switch = 2\nlinks_between_groups = 1"),

