@@ -432,6 +432,15 @@ pub enum ConfigError {
         /// Names of all schemes.
         all: String,
     },
+    /// The scheme reads telemetry of switches, and packets on real hosts carry none.
+    #[error(
+        "scheme {name:?} needs switches that write telemetry into packets, which only simulated ones do; the nearest \
+         scheme without them is \"swift\""
+    )]
+    NeedsTelemetry {
+        /// Name of the scheme.
+        name: String,
+    },
     /// The scheme's queue pairs serve several connections.
     #[error("scheme {name:?} has queue pairs that serve more than one connection; see datagram endpoints")]
     NotConnections {

@@ -40,6 +40,9 @@ const HELD_BYTES: f64 = 524_288.0;
 /// Returns the connection scheme with this name or alias.
 pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     let scheme = find_any(name)?;
+    if scheme.policy.reads_telemetry() {
+        return Err(ConfigError::NeedsTelemetry { name: name.into() });
+    }
     if scheme.service.is_connection() {
         Ok(scheme)
     } else {
@@ -47,9 +50,10 @@ pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
     }
 }
 
-/// Returns the names of all connection schemes.
+/// Returns the names of all connection schemes that run on real hosts.
 pub(crate) fn of_connections() -> impl Iterator<Item = &'static str> {
-    schemes().iter().filter(|info| (info.make)().service.is_connection()).map(|info| info.name)
+    let runs = |scheme: &Scheme| scheme.service.is_connection() && !scheme.policy.reads_telemetry();
+    schemes().iter().filter(move |info| runs(&(info.make)())).map(|info| info.name)
 }
 
 /// Returns the datagram scheme with this name or alias, and the configuration of its datagrams.

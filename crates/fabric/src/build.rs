@@ -170,6 +170,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 switches: Switches { each: built, held, trims },
                 middleboxes: Middleboxes::none(),
                 contents: Contents::new(),
+                telemetry: None,
                 journal: EventLog::new(numbers.held()),
                 trimmer: trims.then(|| Box::new(Trimmer::new(dice, &numbers))),
                 events: 0,

@@ -12,6 +12,7 @@ use pathweave_units::Time;
 use crate::fabric::Fabric;
 use crate::forwarding::PacketState;
 use crate::packet::{Header, PortId};
+use crate::telemetry::Carried;
 
 /// Packets that move into another part of the fabric.
 #[derive(borsh::BorshSerialize)]
@@ -20,6 +21,8 @@ pub struct PartTransfer<P> {
     packets: Vec<Header>,
     /// Contents of the packets that have one, in the same order.
     contents: Vec<P>,
+    /// Telemetry of the packets that carry any, in the same order.
+    telemetry: Vec<Carried>,
     /// State that switches keep for a packet, with the index of the packet in `packets`, ascending.
     notes: Vec<(u32, PacketState)>,
     /// Destination nodes, each with the time of its first arrival.
@@ -31,7 +34,13 @@ const AHEAD: usize = 6;
 
 impl<P> Default for PartTransfer<P> {
     fn default() -> Self {
-        PartTransfer { packets: Vec::new(), contents: Vec::new(), notes: Vec::new(), due: Vec::new() }
+        PartTransfer {
+            packets: Vec::new(),
+            contents: Vec::new(),
+            telemetry: Vec::new(),
+            notes: Vec::new(),
+            due: Vec::new(),
+        }
     }
 }
 
@@ -51,6 +60,7 @@ impl<P> PartTransfer<P> {
     {
         read_list(from, &mut self.packets)?;
         read_list(from, &mut self.contents)?;
+        read_list(from, &mut self.telemetry)?;
         read_list(from, &mut self.notes)?;
         read_list(from, &mut self.due)
     }
@@ -59,6 +69,7 @@ impl<P> PartTransfer<P> {
     pub fn clear(&mut self) {
         self.packets.clear();
         self.contents.clear();
+        self.telemetry.clear();
         self.notes.clear();
         self.due.clear();
     }
@@ -109,6 +120,10 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 .notes
                 .extend(notes.filter_map(|(place, header)| Some((place, balancing.hand_over(header)?))));
         }
+        if let Some(readings) = &self.transit.telemetry {
+            let carrying = packets.iter().filter(|header| header.carries_telemetry());
+            crossings.telemetry.extend(carrying.map(|header| readings.get(header)));
+        }
         for header in packets.iter().filter(|header| header.has_content()) {
             crossings.contents.push(*self.transit.contents.get(header));
             self.transit.contents.free(header);
@@ -120,6 +135,7 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     pub fn take_over(&mut self, crossings: &mut PartTransfer<P>) {
         let (lines, keeps_notes) = (&mut self.transit.lines, self.balancing.keeps_notes());
         let mut contents = crossings.contents.drain(..);
+        let mut telemetry = crossings.telemetry.drain(..);
         let mut notes = crossings.notes.drain(..).peekable();
         for (place, header) in crossings.packets.iter().enumerate() {
             if let Some(later) = crossings.packets.get(place + AHEAD) {
@@ -130,6 +146,11 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             if header.has_content() {
                 let content = contents.next().expect("one for each packet that has any");
                 header = header.with_content(self.transit.contents.insert(content));
+                if header.carries_telemetry()
+                    && let Some(readings) = &mut self.transit.telemetry
+                {
+                    readings.put(&header, telemetry.next().expect("one for each packet that has any"));
+                }
             }
             if keeps_notes {
                 let note = notes.next_if(|(of, _)| *of as usize == place).map(|(_, note)| note);

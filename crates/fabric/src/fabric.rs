@@ -64,9 +64,15 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
     /// Puts a packet of a host on the queue of its NIC port.
     #[inline]
     pub fn send(&mut self, now: Time, port: PortId, header: Header, content: P) {
+        let header = header.with_content(self.transit.contents.insert(content));
+        self.send_inserted(now, port, header);
+    }
+
+    /// Puts a packet of a host, whose content is in its slot, on the queue of its NIC port.
+    #[inline(always)]
+    pub(crate) fn send_inserted(&mut self, now: Time, port: PortId, header: Header) {
         let transit = &mut self.transit;
         debug_assert!(transit.lines.ports[port as usize].node == header.src().0);
-        let header = header.with_content(transit.contents.insert(content));
         if transit.lines.ports[port as usize].is(DOWN) {
             return self.send_on_dead_link(now, port, &header);
         }

@@ -39,6 +39,7 @@ mod scheduling;
 mod snapshot;
 mod source_route;
 mod switch;
+mod telemetry;
 mod transit;
 mod trim;
 mod trim_admission;

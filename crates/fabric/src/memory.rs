@@ -53,7 +53,8 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
                 + lines.wires.due.len() * Self::NODE_BYTES
                 + switches * Self::SWITCH_BYTES) as u64,
             places: (places * Self::PLACE_BYTES) as u64,
-            contents: self.transit.contents.bytes(),
+            contents: self.transit.contents.bytes()
+                + self.transit.telemetry.as_ref().map_or(0, |readings| readings.bytes()),
             counters: (self.transit.journal.of_port.bytes() + lines.marker.bytes() + self.numbers.bytes())
                 as u64,
         }

@@ -23,7 +23,7 @@ pub struct Header {
     /// or arrived at the switch that it is in.
     place: u64,
     /// Bits from the low end: path (16), bytes on the link (16), class (8), flags (8), links crossed or being crossed
-    /// (8; on a source route also the position in the list of hops), place of trimming (2).
+    /// (8; on a source route also the position in the list of hops), place of trimming (2), telemetry (the last one).
     traits: u64,
 }
 
@@ -34,6 +34,8 @@ const CLASS: u32 = 32;
 const FLAGS: u32 = 40;
 const LINKS: u32 = 48;
 const TRIMMED: u32 = 56;
+/// Switches write telemetry for the packet, or the packet returns it.
+const TELEMETRY: u64 = 1 << 63;
 
 const NO_CONTENT: u32 = u32::MAX;
 /// Marks the content slot of packets between switches.
@@ -98,6 +100,18 @@ impl Header {
         self
     }
 
+    /// Makes the packet carry telemetry.
+    #[inline(always)]
+    pub(crate) fn with_telemetry(self) -> Self {
+        Header { traits: self.traits | TELEMETRY, ..self }
+    }
+
+    /// Returns true if the packet carries telemetry.
+    #[inline(always)]
+    pub fn carries_telemetry(&self) -> bool {
+        self.traits & TELEMETRY != 0
+    }
+
     /// Returns true if switches may drop the payload.
     pub(crate) fn is_trimmable(&self) -> bool {
         self.is(TRIMMABLE)
@@ -113,7 +127,7 @@ impl Header {
     /// Returns the place where the payload was dropped, or `None` if the packet still has it.
     #[inline(always)]
     pub fn trimmed_at(&self) -> Option<TrimmedAt> {
-        match self.traits >> TRIMMED {
+        match self.traits >> TRIMMED & 3 {
             0 => None,
             1 => Some(TrimmedAt::OnTheWay),
             _ => Some(TrimmedAt::LastHop),

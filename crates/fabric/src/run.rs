@@ -74,7 +74,9 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
             }
             next_service = if transit.middleboxes.get(switch).is_some() {
                 self.run_boxed(last, switch, &mut window)
-            } else if is_calm(&transit.lines, &transit.switches, switch, &window) {
+            } else if transit.telemetry.is_none()
+                && is_calm(&transit.lines, &transit.switches, switch, &window)
+            {
                 window.sort_by_egress();
                 run_calm(&mut transit.lines, &mut transit.switches, last, switch, &window)
             } else {

@@ -8,6 +8,7 @@ use crate::packet::{Contents, Header, PFC, PFC_RESUME, PortId};
 use crate::port::{DOWN, HAS_MIDDLEBOX};
 use crate::ports_and_links::{Lines, as_queued, served};
 use crate::switch::Switches;
+use crate::telemetry::Readings;
 use crate::trim::Trimmer;
 
 /// Size of a pause frame with preamble and gap.
@@ -19,6 +20,8 @@ pub(crate) struct Transit<P, const C: usize> {
     pub(crate) switches: Switches<C>,
     pub(crate) middleboxes: Middleboxes<P>,
     pub(crate) contents: Contents<P>,
+    /// Present if switches write telemetry.
+    pub(crate) telemetry: Option<Box<Readings>>,
     pub(crate) journal: EventLog<P>,
     /// Present if switches trim.
     pub(crate) trimmer: Option<Box<Trimmer>>,
@@ -67,6 +70,9 @@ impl<P: Copy, const C: usize> Transit<P, C> {
     /// Transmits a packet from the instant at which the port became free, and removes it from the buffer.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, now: Time, id: PortId, header: &Header) {
+        if self.telemetry.is_some() {
+            self.write_telemetry(id, header);
+        }
         self.lines.transmit(id, header);
         if id < self.lines.host_ports {
             return;

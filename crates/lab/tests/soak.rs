@@ -22,7 +22,7 @@ use pathweave_datapath::{
 };
 use pathweave_lab::{Lab, LinkState, Settings};
 use pathweave_linux::netlink::Netlink;
-use pathweave_policy::{Service, schemes};
+use pathweave_policy::{Adapt, Service, schemes};
 use pathweave_topo::{Build, LeafSpine, LinkId, NodeId};
 use pathweave_units::{Rate, Rng};
 
@@ -260,7 +260,10 @@ fn soak(time: Duration) -> Vec<u64> {
     let address = lab.0.plan().node(lab.0.node("host1").unwrap()).address;
     let schemes: Vec<&str> = schemes()
         .iter()
-        .filter(|info| (info.make)().service == Service::Connection)
+        .filter(|info| {
+            let scheme = (info.make)();
+            scheme.service == Service::Connection && !scheme.policy.reads_telemetry()
+        })
         .map(|info| info.name)
         .collect();
     // Uses all schemes in turn, with a different protection each time.

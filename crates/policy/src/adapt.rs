@@ -34,6 +34,9 @@ pub struct FabricEnv<'a> {
     /// Path on which a full packet takes longest when idle, if known. Computed only if [`Adapt::uses_longest_path`]
     /// returns true.
     pub longest_path: Option<&'a PathView>,
+    /// Longest round trip of a full packet and its acknowledgement between two hosts when idle. Computed only if
+    /// [`Adapt::reads_telemetry`] returns true for a scheme.
+    pub longest_rtt: Option<Duration>,
     /// Rate of all ports of a host together.
     pub line_rate: Rate,
     /// Rate of one port.
@@ -85,6 +88,11 @@ pub trait Adapt {
     fn adapt_to_fabric(&mut self, _fabric: &FabricEnv<'_>) {}
     /// Returns true if the configuration uses [`FabricEnv::longest_path`].
     fn uses_longest_path(&self) -> bool {
+        false
+    }
+    /// Returns true if the policy reads telemetry, which only simulated switches write
+    /// ([`Shared::take_telemetry`](crate::Shared::take_telemetry)).
+    fn reads_telemetry(&self) -> bool {
         false
     }
     /// Returns the treatment of the delay of hosts.

@@ -30,7 +30,7 @@ macro_rules! forwards {
         $crate::forwards!($to on_open, on_close, pick, on_sent_half, on_feedback, on_paths);
     };
     ($to:tt adapt) => {
-        $crate::forwards!($to adapt_to_fabric, uses_longest_path, host_delay, adapt_to_host);
+        $crate::forwards!($to adapt_to_fabric, uses_longest_path, reads_telemetry, host_delay, adapt_to_host);
     };
     ($to:tt $($method:ident),+ $(,)?) => { $( $crate::forwards!(@ $to $method); )+ };
     (@call { $enum:ident: $($variant:ident)* } $this:tt $method:ident $args:tt) => {
@@ -200,6 +200,11 @@ macro_rules! forwards {
     (@ $to:tt uses_longest_path) => {
         fn uses_longest_path(&self) -> bool {
             $crate::forwards!(@call $to self uses_longest_path())
+        }
+    };
+    (@ $to:tt reads_telemetry) => {
+        fn reads_telemetry(&self) -> bool {
+            $crate::forwards!(@call $to self reads_telemetry())
         }
     };
     (@ $to:tt host_delay) => {

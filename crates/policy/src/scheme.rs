@@ -1,9 +1,9 @@
 //! A scheme: a named preset of policy, loss recovery, acknowledgements and queue pairs.
 
-use pathweave_units::{Bytes, Duration, Forwarding, Rate, Rng};
+use pathweave_units::{Bytes, Duration, Forwarding, Rate, Rng, Spread};
 
 use crate::cc::dcqcn::Reaction;
-use crate::cc::{CcConfig, Dcqcn, UnlimitedConfig, Window};
+use crate::cc::{CcConfig, Dcqcn, HPCC_PATHS, UnlimitedConfig, Window};
 use crate::error::{check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid};
 use crate::{
@@ -111,6 +111,7 @@ impl Scheme {
                 "1 with recovery \"path_order\": a packet that is not answered by itself counts as lost",
             )?;
         }
+        self.validate_telemetry()?;
         self.validate_sleek()?;
         if let Recovery::Timeouts { exponent, alike, retries, .. } = self.recovery {
             let exponent = exponent.unwrap_or_default();
@@ -176,6 +177,16 @@ impl Scheme {
             "1, as a datagram queue pair serves everybody",
         )
     }
+    /// Validates HPCC, which compares packets of the same path.
+    fn validate_telemetry(&self) -> Result<(), ConfigError> {
+        let PolicyConfig::Split(SplitConfig { cc: CcConfig::Hpcc(_), picker }) = &self.policy else {
+            return Ok(());
+        };
+        let few = picker.spread().is_some_and(Spread::is_single) || usize::from(self.paths) <= HPCC_PATHS;
+        let allowed = "1 to 64 with congestion control \"hpcc\" and a picker that spreads the packets of a message: \
+                       telemetry is kept for 64 paths";
+        check(few, "paths", self.paths, allowed)
+    }
     /// Validates SLEEK, which requires a window and has bounds of its own.
     fn validate_sleek(&self) -> Result<(), ConfigError> {
         let Recovery::Sleek { reorder_windows, reorder_packets, probe_rtts, probe_again_rtts, .. } =
@@ -185,7 +196,7 @@ impl Scheme {
         };
         let has_window = matches!(&self.policy, PolicyConfig::Split(split) if split.cc.has_window());
         let allowed = "one of the others with this policy: \"sleek\" needs a split policy whose congestion control \
-                       has a window (\"nscc\", \"smartt\", \"strack\", \"swift\", \"mswift\", \"dctcp\")";
+                       has a window (\"nscc\", \"smartt\", \"strack\", \"swift\", \"mswift\", \"dctcp\", \"hpcc\")";
         check(has_window, "recovery.kind", "\"sleek\"", allowed)?;
         within("recovery.reorder_windows", reorder_windows, 0.1..=1e3, "")?;
         within("recovery.reorder_packets", reorder_packets, 1.., "")?;

@@ -27,7 +27,7 @@ use core::any::Any;
 use core::fmt;
 use core::marker::PhantomData;
 
-use pathweave_units::{HostId, QpNum};
+use pathweave_units::{HostId, QpNum, Telemetry};
 
 use crate::PeerKind;
 
@@ -89,6 +89,8 @@ struct Inner {
     stores: Vec<Option<Box<dyn SharedState>>>,
     /// Queue pairs whose policies must be polled again.
     woken: VecDeque<QpNum>,
+    /// Telemetry that the acknowledgement of a packet has returned, at most one.
+    telemetry: Vec<(QpNum, u64, Telemetry)>,
 }
 
 impl Shared {
@@ -169,6 +171,21 @@ impl Shared {
         let stores = self.0.as_mut().map(|inner| &mut inner.stores);
         let any = stores.and_then(|stores| stores.get_mut(id.index as usize)?.as_mut());
         any.and_then(|any| of_kind(&mut **any)).expect("a store is joined at the endpoint where it is used")
+    }
+
+    /// Stores the telemetry of the packet with this PSN of a queue pair, until the endpoint processes the
+    /// acknowledgement that returns it.
+    pub fn put_telemetry(&mut self, qp: QpNum, psn: u64, telemetry: Telemetry) {
+        let held = &mut self.0.get_or_insert_default().telemetry;
+        held.clear();
+        held.push((qp, psn, telemetry));
+    }
+
+    /// Returns the telemetry of the packet that triggered the acknowledgement being processed, once. Only simulated
+    /// switches write any.
+    pub fn take_telemetry(&mut self, qp: QpNum, psn: u64) -> Option<Telemetry> {
+        let held = &mut self.0.as_mut()?.telemetry;
+        held.pop_if(|(of, at, _)| (*of, *at) == (qp, psn)).map(|(_, _, telemetry)| telemetry)
     }
 
     /// Has another queue pair's policy polled again after this call, although it is blocked or waits for an instant,

@@ -9,7 +9,7 @@ use pathweave_policy::AnyPolicy;
 use pathweave_transport::{
     Class, Endpoint, FreePorts, MemoryRegion, PortChange, Prefetch, Transmit, Transport,
 };
-use pathweave_units::{HostId, QpNum, Time};
+use pathweave_units::{HostId, QpNum, Telemetry, Time};
 use pathweave_wire::{Body, Segment};
 
 use crate::agenda::{Agenda, Item, Rank};
@@ -18,6 +18,7 @@ use crate::digest::Trace;
 use crate::nic::Engine;
 use crate::nic::{NicModel, SentAgain};
 use crate::route_headers::RouteHeaders;
+use crate::telemetry::{Departure, HostTelemetry};
 
 /// Content of a packet in the fabric: the segment as the endpoint made it.
 pub(crate) type Content = Segment;
@@ -39,6 +40,8 @@ pub(crate) struct Host {
     agenda: Option<Box<Agenda>>,
     /// Headers that packets carry for paths that this host chooses, if any.
     pub(crate) route_headers: Option<Arc<RouteHeaders>>,
+    /// Telemetry of queue pairs, if a scheme of the run reads it.
+    pub(crate) telemetry: Option<Box<HostTelemetry>>,
     /// Statistics of departed data packets, if they are collected.
     pub(crate) departures: Option<Box<DepartureLog>>,
     /// Remote key to the host's memory. The memory itself is not simulated.
@@ -65,6 +68,8 @@ pub(crate) struct Nic {
     has_model: bool,
     /// True if switches may trim the payload of data that the host sends.
     pub(crate) trimmable: bool,
+    /// True if [`Host::telemetry`] exists.
+    pub(crate) has_telemetry: bool,
     /// Times at which the transmitter is free for waiting data and at which a timer of the endpoint expires, or
     /// [`Time::MAX`].
     pub(crate) wake: Time,
@@ -91,6 +96,7 @@ impl Host {
             sends_on_down_links: false,
             has_model: false,
             trimmable: false,
+            has_telemetry: false,
             wake: Time::MAX,
             alarm: Time::MAX,
             busy_until: Time::ZERO,
@@ -104,6 +110,7 @@ impl Host {
             model: None,
             agenda: None,
             route_headers: None,
+            telemetry: None,
             departures: None,
             rkey,
             outgoing: BTreeMap::new(),
@@ -118,6 +125,9 @@ impl Host {
             self.incoming.remove(&qp);
             if let Some(classes) = &mut self.nic.classes {
                 classes.remove(&qp);
+            }
+            if let Some(telemetry) = &mut self.telemetry {
+                telemetry.close(qp);
             }
         }
     }
@@ -285,10 +295,10 @@ impl Host {
         asleep: bool,
     ) -> u64 {
         let (mut taken, mut bytes) = (0, 0);
-        let Host { endpoint, nic, model, route_headers, .. } = self;
+        let Host { endpoint, nic, model, route_headers, telemetry, .. } = self;
         let mut send = |packet: Transmit| {
             taken |= 1 << nic.port_of(&packet, route_headers);
-            bytes += nic.send(fabric, now, &packet, route_headers);
+            bytes += nic.send(fabric, now, &packet, route_headers, telemetry);
         };
         while endpoint.send_control(&mut send) {}
         if let Some(model) = model {
@@ -311,14 +321,14 @@ impl Host {
             return self.sleep_until(engine);
         }
         let mut open = self.open_ports(fabric, now) & !taken;
-        let Host { endpoint, nic, route_headers, departures, .. } = self;
+        let Host { endpoint, nic, route_headers, telemetry, departures, .. } = self;
         if nic.has_model {
             self.send_by_engine(fabric, now, open);
         } else {
             while open != 0
                 && endpoint.send_data(now, FreePorts { data_ports: open }, |packet| {
                     open &= !(1 << packet.port);
-                    let wire_bytes = nic.send(fabric, now, &packet, route_headers);
+                    let wire_bytes = nic.send(fabric, now, &packet, route_headers, telemetry);
                     if let Some(departures) = departures {
                         departures.note(now, &packet, wire_bytes);
                     }
@@ -352,7 +362,11 @@ impl Host {
     #[cold]
     fn send_by_engine<const C: usize>(&mut self, fabric: &mut Fabric<Content, C>, now: Time, mut open: u64) {
         let routes = self.route_headers.clone();
-        let Some((endpoint, nic, model)) = self.with_model() else { return };
+        let mut telemetry = self.telemetry.take();
+        let Some((endpoint, nic, model)) = self.with_model() else {
+            self.telemetry = telemetry;
+            return;
+        };
         while open != 0 {
             let gate = FreePorts { data_ports: open };
             let mut packet = None;
@@ -380,8 +394,9 @@ impl Host {
                     open = 0;
                 }
             }
-            nic.send(fabric, now, &packet, &routes);
+            nic.send(fabric, now, &packet, &routes, &mut telemetry);
         }
+        self.telemetry = telemetry;
     }
 
     /// Returns the NIC ports that could start a data packet now, as a bit set.
@@ -414,6 +429,7 @@ impl Nic {
         now: Time,
         packet: &Transmit,
         routes: &Option<Arc<RouteHeaders>>,
+        telemetry: &mut Option<Box<HostTelemetry>>,
     ) -> u32 {
         let port = self.first_port + u32::from(self.port_of(packet, routes));
         let class = self.class(packet);
@@ -422,6 +438,11 @@ impl Nic {
             None => packet.wire_bytes,
             Some(routes) => routes.wire_bytes(self.host, packet),
         };
+        let departure = match telemetry {
+            Some(telemetry) if self.has_telemetry => telemetry.departure(packet),
+            _ => None,
+        };
+        let wire_bytes = wire_bytes + if departure.is_some() { Telemetry::WIRE_BYTES } else { 0 };
         let mut header = Header::new(self.host, packet.to, path, wire_bytes, class, packet.ecn_capable);
         if self.trimmable && matches!(packet.segment.body, Body::Data(data) if data.len > 0) {
             header = header.trimmable();
@@ -429,7 +450,15 @@ impl Nic {
         if self.source_routed && packet.is_answer() {
             header = header.reversed();
         }
-        fabric.send(now, port, header, packet.segment);
+        let returned = match departure {
+            None => {
+                fabric.send(now, port, header, packet.segment);
+                return wire_bytes;
+            }
+            Some(Departure::Asks) => None,
+            Some(Departure::Returns(telemetry)) => Some(telemetry),
+        };
+        fabric.send_with_telemetry(now, port, header, packet.segment, returned);
         wire_bytes
     }
 

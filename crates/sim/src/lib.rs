@@ -57,6 +57,7 @@ mod spec;
 mod switch_classes;
 mod switch_routes;
 mod tap;
+mod telemetry;
 mod transfer;
 mod waits;
 mod weights;

@@ -56,6 +56,9 @@ impl<const C: usize> Network<C> {
             }
             fabric.set_explicit_paths(plan.lists.clone().expect("switches of senders choose explicit paths"));
         }
+        if let Some(telemetry) = plan.telemetry {
+            fabric.write_telemetry(telemetry.units);
+        }
         edge::attach(&mut fabric, spec, &plan.routes)?;
         let mut network = Network { routes: plan.routes.clone(), plan, fabric, links: LinkStates::default() };
         network.set_impairments(topology);
@@ -97,6 +100,10 @@ impl<const C: usize> Network<C> {
             }
             let mut host = Host::new(endpoint, ports, acks_as_data);
             host.nic.trimmable = self.plan.classes.each().any(|config| config.trim.enabled);
+            if self.plan.telemetry.is_some() {
+                host.nic.has_telemetry = true;
+                host.telemetry = Some(Box::default());
+            }
             if let Some(headers) = &headers {
                 host.nic.source_routed = true;
                 host.route_headers = headers.cloned();

@@ -56,6 +56,7 @@ impl<const C: usize> Network<C> {
         policy.adapt_to_fabric(&FabricEnv {
             when_full: self.plan.when_full,
             longest_path: self.plan.longest_path.as_ref(),
+            longest_rtt: self.plan.telemetry.map(|telemetry| telemetry.longest_rtt),
             line_rate: opening.env.line_rate,
             port_rate: opening.port_rate,
             nic_ports: opening.nic_ports,

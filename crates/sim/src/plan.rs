@@ -12,6 +12,7 @@ use crate::ideal::data_wire_bytes;
 use crate::partition::ShardLayout;
 use crate::spec::{RouteChoice, SimError, SimSpec};
 use crate::switch_classes::{switch_classes, when_full};
+use crate::telemetry::TelemetryPlan;
 
 /// Immutable description of the network, which all shards of a process share.
 pub(crate) struct NetworkPlan {
@@ -27,6 +28,8 @@ pub(crate) struct NetworkPlan {
     pub(crate) lists: Option<Arc<SourceRoutes>>,
     /// The explicit path that takes a full packet longest. Present if a scheme needs it.
     pub(crate) longest_path: Option<PathView>,
+    /// Present if a scheme reads telemetry.
+    pub(crate) telemetry: Option<TelemetryPlan>,
     /// Action of full buffers, as schemes see it.
     pub(crate) when_full: FullBufferAction,
     pub(crate) shares: Shares,
@@ -65,6 +68,7 @@ impl NetworkPlan {
         Ok(NetworkPlan {
             switch_routing: routes.of_switches(topology, shares, &|_| true),
             longest_path: longest_path.flatten(),
+            telemetry: TelemetryPlan::new(spec, &routes),
             when_full: when_full(&classes),
             map,
             classes,

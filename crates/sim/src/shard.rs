@@ -207,6 +207,12 @@ impl<'a, const C: usize> Shard<'a, C> {
                 if let Body::Data(data) = &segment.body {
                     at.received_bytes += u64::from(data.len);
                 }
+                if header.carries_telemetry()
+                    && let Some(reading) = self.network.fabric.telemetry(&packet)
+                    && let Some(telemetry) = &mut at.telemetry
+                {
+                    telemetry.arrival(&mut at.endpoint, segment, reading);
+                }
                 let placement =
                     at.endpoint.on_packet(now, header.src(), segment, header.congestion_experienced());
                 if let Some(inspect) = &mut self.observers.inspect {

@@ -4,7 +4,7 @@ use pathweave_execution::{
     ConnId, Connection, MessagePart, PartCompletion, ReceiverCounters, ScheduledStep, SenderCounters, Step,
     shares,
 };
-use pathweave_policy::{PathView, PolicyConfig, PolicyEnv, Service};
+use pathweave_policy::{Adapt, PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_records::FlowRecord;
 use pathweave_topo::rate_of_ports;
 use pathweave_transport::{Buffer, Op, QpConfig, Status, WorkRequest};
@@ -273,6 +273,7 @@ impl<const C: usize> Shard<'_, C> {
         let wished = scheme.paths_over(leading.count_ones() as u16);
         let env = PolicyEnv { paths: self.network.routes.count(own, peer, wished), ..opening.env };
         let policy = self.policy(conn, opening);
+        let reads_telemetry = policy.reads_telemetry();
         // Total rate of the receiver's own ports, of which it grants a share.
         let line = rate_of_ports(&spec.topology, own, leading);
         self.hosts[own.index()].note_leading_ports(now, peer, leading);
@@ -288,6 +289,9 @@ impl<const C: usize> Shard<'_, C> {
             let host = &mut self.hosts[own.index()];
             host.endpoint.create_qp_as(now, qp, config);
             host.endpoint.connect(qp, remote).expect("just made");
+            if let Some(telemetry) = host.telemetry.as_mut().filter(|_| reads_telemetry) {
+                telemetry.ask(qp);
+            }
             if class != 1 {
                 host.nic.classes.get_or_insert_default().insert(qp, class);
             }

@@ -228,6 +228,20 @@ fn misses_of_training_are_known() {
     assert!(wrong.is_empty(), "rows named as misses that are none: {wrong:?}");
 }
 
+/// Utilisation by the fixed point of HPCC's rates.
+#[test]
+fn hpcc_holds_its_link_as_the_law_says() {
+    let catalogue = committed();
+    let cases = catalogue.select(&["law-held-link".to_owned()], true).unwrap();
+    let [case] = cases[..] else { panic!("one case") };
+    let outcome = runs(case, false, &mut |loaded| {
+        let prepared = loaded.prepare().unwrap_or_else(|why| panic!("{why}"));
+        Ok(pathweave_scenario::run(&prepared.spec, &mut pathweave_sim::NoMonitor).expect("it was tried"))
+    })
+    .unwrap();
+    assert!(outcome.holds, "{outcome:?}");
+}
+
 fn check_document(text: &str) {
     check_block("hardware", text);
 }

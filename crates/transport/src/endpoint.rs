@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use pathweave_policy::{PathView, PeerKind, Policy};
-use pathweave_units::{HostId, PathId, QpNum, Time, TrimmedAt};
+use pathweave_units::{HostId, PathId, QpNum, Telemetry, Time, TrimmedAt};
 use pathweave_wire::{Body, ControlKind, Segment};
 
 use crate::common::EndpointShared;
@@ -149,6 +149,12 @@ impl<P: Policy> Endpoint<P> {
     /// [`Endpoint::counters`].
     pub fn report_losses(&mut self) {
         self.common.reports_losses = true;
+    }
+
+    /// Gives the policy of a queue pair the telemetry of the packet with this PSN, which the acknowledgement that
+    /// follows returns. For simulators: no real network writes any.
+    pub fn put_telemetry(&mut self, qp: QpNum, psn: u64, telemetry: Telemetry) {
+        self.common.shared.put_telemetry(qp, psn, telemetry);
     }
 
     /// Creates a queue pair. It sends and receives once [`connect`](Endpoint::connect) names its peer; requests

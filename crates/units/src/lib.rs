@@ -20,6 +20,7 @@ mod random;
 #[cfg(feature = "serde")]
 mod serde_text;
 mod spread;
+mod telemetry;
 mod time;
 mod trim;
 
@@ -31,5 +32,6 @@ pub use ids::{HostId, PathId, QpNum};
 pub use parse::ParseUnitError;
 pub use random::{Rng, derive_seed, mix64};
 pub use spread::Spread;
+pub use telemetry::{PortChange, PortReading, Telemetry, TelemetryUnits};
 pub use time::{Duration, Time};
 pub use trim::TrimmedAt;

@@ -17,6 +17,14 @@ fn gives_up_when_the_peer_counts_as_dead() {
 }
 
 #[test]
+fn schemes_that_read_telemetry_are_refused() {
+    let refused = find("hpcc").unwrap_err();
+    assert_eq!(refused, ConfigError::NeedsTelemetry { name: "hpcc".into() });
+    assert!(refused.to_string().ends_with("the nearest scheme without them is \"swift\""), "{refused}");
+    assert!(of_connections().all(|name| name != "hpcc"));
+}
+
+#[test]
 fn only_delay_based_controls_ignore_host_delay() {
     let config = DeviceConfig { host_delay: Duration::from_millis(3), ..DeviceConfig::loopback() };
     let idle = DeviceConfig { host_delay: Duration::ZERO, ..config.clone() };

@@ -10,5 +10,6 @@ mod pfc;
 mod properties;
 mod scheduling;
 mod support;
+mod telemetry;
 mod timing;
 mod trimming;

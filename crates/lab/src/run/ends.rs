@@ -10,7 +10,7 @@ use pathweave_datapath::{
     Uncontrolled, Unprotected,
 };
 use pathweave_execution::{ConnId, Connections, MessagePart};
-use pathweave_policy::Scheme;
+use pathweave_policy::{Adapt, Scheme};
 use pathweave_records::{FlowRecord, FlowStatus};
 use pathweave_sim::{NamedScheme, PathProfile, SimSpec, Verb, profile};
 use pathweave_topo::Routing;
@@ -301,6 +301,13 @@ fn preset(named: &NamedScheme) -> Result<&'static str, LabError> {
     if named.scheme.forwarding.is_some() {
         return Err(LabError::Run(format!(
             "scheme \"{}\" needs switches that balance load; those of a lab are the kernel's and hash",
+            named.name
+        )));
+    }
+    if named.scheme.policy.reads_telemetry() {
+        return Err(LabError::Run(format!(
+            "scheme \"{}\" needs switches that write telemetry into packets; those of a lab are the kernel's and write \
+             none; the nearest scheme without them is \"swift\"",
             named.name
         )));
     }

@@ -7,6 +7,7 @@ pub mod dcqcn;
 mod dctcp;
 mod dctcp_rate;
 mod host_scaling;
+mod hpcc;
 mod median;
 mod mswift;
 mod nscc;
@@ -27,6 +28,8 @@ use crate::{
 };
 
 pub use dcqcn::{DcqcnParams, DcqcnPreset};
+pub use hpcc::HpccReaction;
+pub(crate) use hpcc::MOST_PATHS as HPCC_PATHS;
 pub use nscc::{LastHopTrims, NsccProfile};
 pub use supplied::{CcFactory, ExternalCc, MakeCc, ProgramCc};
 pub use swift::{HopScaling, IncreaseOver};
@@ -161,6 +164,8 @@ congestion_controls! {
     Dctcp(dctcp: Dctcp, DctcpConfig),
     /// DCTCP with a rate instead of the window, as in RDMA simulators.
     DctcpRate(dctcp_rate: DctcpRate, DctcpRateConfig),
+    /// HPCC: window and rate by the utilisation of the busiest port, which switches report. Only in simulations.
+    Hpcc(hpcc: Hpcc, HpccConfig),
     /// MSwift: Swift on the median of delays, for packets sprayed over paths. Implemented from a second-hand
     /// description.
     Mswift(mswift: Mswift, MswiftConfig),

@@ -157,6 +157,7 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
     let drops = FabricEnv {
         when_full: FullBufferAction::Drop,
         longest_path: None,
+        longest_rtt: None,
         line_rate: LINE,
         port_rate: LINE,
         nic_ports: 1,

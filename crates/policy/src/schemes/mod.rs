@@ -10,6 +10,7 @@ mod ecmp;
 mod ecmp_sr;
 mod eqds;
 mod erd;
+mod hpcc;
 mod info;
 mod laps;
 mod laps_code_2025;
@@ -74,6 +75,7 @@ pub fn schemes() -> &'static [SchemeInfo] {
         timely::TIMELY,
         swift::SWIFT,
         swift::SWIFT_PUBLISHED,
+        hpcc::HPCC,
         reflex::REFLEX_TIMELY,
         reflex::REFLEX_TIMELY_PUBLISHED,
         reflex::REFLEX_TIMELY_SCALED,

@@ -27,6 +27,7 @@ fn fabric(awaited: Awaited) -> FabricEnv<'static> {
     FabricEnv {
         when_full: FullBufferAction::Pause,
         longest_path: None,
+        longest_rtt: None,
         line_rate: Rate::from_gbps(100),
         port_rate: Rate::from_gbps(100),
         nic_ports: 1,

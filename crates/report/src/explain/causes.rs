@@ -441,10 +441,10 @@ impl CauseBuilder<'_> {
             (true, Some(exponent)) => {
                 format!("scheme.recovery.exponent = {exponent}, 1.024 us x 2^{exponent},")
             }
-            (true, None) => {
+            (true, None) if settings.is_on("switch.trim.enabled") => {
                 "scheme.recovery.exponent, not set and therefore of eight idle round trips,".to_owned()
             }
-            (false, _) => {
+            (_, _) => {
                 let timeout = settings.text("network.retransmission.timeout").unwrap_or("unknown");
                 format!("network.retransmission.timeout = {timeout}")
             }

@@ -217,9 +217,11 @@ fn losses_and_fast_runs_are_explained() {
     let verdict = words(&verdict, "limited by").unwrap();
     assert!(verdict.starts_with("3 unnecessary timeouts: no packet was lost"), "{verdict}");
     // Recovery by the timer of NICs has a timer of its own.
-    for (exponent, timer) in
-        [("", "not set and therefore of eight idle"), ("exponent = 7\n", "= 7, 1.024 us x 2^7,")]
-    {
+    for (exponent, timer) in [
+        ("", "network.retransmission.timeout"),
+        ("[switch.trim]\nenabled = true\n", "not set and therefore of eight idle"),
+        ("exponent = 7\n", "= 7, 1.024 us x 2^7,"),
+    ] {
         lossy.info.scenario_toml = format!("[scheme.recovery]\nkind = \"timeouts\"\n{exponent}");
         let found = explained(&lossy);
         assert!(

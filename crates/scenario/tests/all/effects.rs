@@ -110,7 +110,6 @@ const INERT_OF_SCHEMES: &[Inert] = &[
         "policy.nscc.profile",
         "profiles differ in losses that acknowledgements tell of, and only timers find losses here",
     ),
-    ("mrc", "recovery.retries", "no packet is lost so often in a row"),
     ("smartt", "recycled.explore_after", "no path is silent for as long as freeze says"),
     ("uet-", "mixed.silent", "no path has a loss that a timer finds"),
     ("uet-rccc", "mixed.most", "no path has so many penalties"),

@@ -10,6 +10,7 @@ mod determinism;
 mod dlbf;
 mod followed;
 mod forwarding;
+mod hpcc;
 mod ideal;
 mod laps;
 mod next_hops;

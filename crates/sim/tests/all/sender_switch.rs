@@ -127,6 +127,7 @@ fn laps_can_take_its_windows_from_the_longest_path_of_the_fabric() {
     config.adapt_to_fabric(&FabricEnv {
         when_full,
         longest_path,
+        longest_rtt: None,
         line_rate: line,
         port_rate: line,
         nic_ports: 1,

@@ -194,7 +194,7 @@ impl Choices {
         for (outcome, words) in [
             (ChoiceOutcome::DoesNotFit, "do not fit the memory of a GPU"),
             (ChoiceOutcome::Refused, "refused"),
-            (ChoiceOutcome::LeftOut, "left out, since they cannot be the best of their cost"),
+            (ChoiceOutcome::LeftOut, "left out, since they cannot be the best"),
         ] {
             let reasons = self.reasons(outcome);
             let count: usize = reasons.iter().map(|reason| reason.count).sum();
@@ -277,7 +277,7 @@ mod tests {
             "{table}"
         );
         assert!(table.contains("1 refused\n  TP3: expected a divisor"), "{table}");
-        assert!(table.contains("1 left out, since they cannot be the best of their cost"), "{table}");
+        assert!(table.contains("1 left out, since they cannot be the best"), "{table}");
         let page = choices.html();
         for words in
             ["TP1 (2 candidates)", "does not fit: 92 of 80", "expected a divisor", "at most 3 tokens/s"]

@@ -88,6 +88,22 @@ pub enum Law {
         /// Bytes of a packet on a link.
         packet_bytes: f64,
     },
+    /// Senders at one switch send to one receiver at once, and HPCC holds the receiver's link at a utilisation: eta, and
+    /// the steps of all senders. For `max_stage` 0, where every round trip follows the utilisation.
+    Held {
+        /// Links, all alike.
+        link: Link,
+        /// Number of senders.
+        senders: u32,
+        /// Number of packets per sender, all full.
+        packets: u32,
+        /// Bytes of a packet on a link, with its telemetry.
+        packet_bytes: f64,
+        /// eta.
+        utilisation: f64,
+        /// Step of a sender's rate in gigabits per second.
+        increase_gbps: f64,
+    },
     /// Ring all-reduce at one switch: 2 (ranks - 1) steps, each of which is a block alone on its path. From the
     /// second step on, a rank first acknowledges the block that has just arrived.
     Ring {
@@ -139,6 +155,7 @@ impl Law {
             Law::Md1 { .. } => "M/D/1",
             Law::Alone { .. } => "store and forward",
             Law::Incast { .. } => "a busy link",
+            Law::Held { .. } => "a link held below its rate",
             Law::Ring { .. } => "time of a ring",
             Law::PfcHeadroom { .. } => "PFC headroom",
         }
@@ -189,6 +206,17 @@ impl Law {
                 .and(count("senders", senders, 1))
                 .and(count("packets", packets, 1))
                 .and(size("packet_bytes", packet_bytes)),
+            Law::Held { link: of, senders, packets, packet_bytes, utilisation, increase_gbps } => {
+                link(of)
+                    .and(count("senders", senders, 1))
+                    .and(count("packets", packets, 1))
+                    .and(size("packet_bytes", packet_bytes))
+                    .and(size("increase_gbps", increase_gbps))?;
+                let held = held(of, senders, utilisation, increase_gbps);
+                let good = utilisation > 0.0 && held < 1.0;
+                let allowed = "expected a number above 0 that stays below 1 with all steps added".to_owned();
+                refuse_unless(good, "utilisation", utilisation, allowed)
+            }
             Law::Ring { link: of, ranks, packets, packet_bytes, ack_bytes } => link(of)
                 .and(count("ranks", ranks, 2))
                 .and(count("packets", packets, 1))
@@ -242,6 +270,11 @@ impl Law {
             Law::Incast { link, senders, packets, packet_bytes } => {
                 vec![row(Stat::Max, alone_us(link, 2, senders * packets, packet_bytes))]
             }
+            Law::Held { link, senders, packets, packet_bytes, utilisation, increase_gbps } => {
+                let all = f64::from(senders * packets) * link.serialisation_us(packet_bytes);
+                let sent = all / held(link, senders, utilisation, increase_gbps);
+                vec![row(Stat::Max, sent + rest_of_path_us(link, 2, packet_bytes))]
+            }
             Law::Ring { link, ranks, packets, packet_bytes, ack_bytes } => {
                 let law = ring_us(link, ranks, packets, packet_bytes, ack_bytes);
                 let last = |run: &RunResult| run.flows.iter().filter_map(|flow| flow.finish_ps).max();
@@ -274,6 +307,12 @@ fn rest_of_path_us(link: Link, links: u32, packet_bytes: f64) -> f64 {
 
 fn alone_us(link: Link, links: u32, packets: u32, packet_bytes: f64) -> f64 {
     f64::from(packets) * link.serialisation_us(packet_bytes) + rest_of_path_us(link, links, packet_bytes)
+}
+
+/// Returns the utilisation U at which HPCC's rates stay: R = R eta / U + step for each of n senders, whose rates are
+/// U C / n.
+fn held(link: Link, senders: u32, utilisation: f64, increase_gbps: f64) -> f64 {
+    utilisation + f64::from(senders) * increase_gbps / link.rate_gbps
 }
 
 fn ring_us(link: Link, ranks: u32, packets: u32, packet_bytes: f64, ack_bytes: f64) -> f64 {
@@ -352,6 +391,12 @@ mod tests {
     }
 
     #[test]
+    fn two_senders_are_held_at_eta_and_two_steps() {
+        // 8 Gb/s: steps of 40 Mb/s are .005 each.
+        assert!((held(LINK, 2, 0.95, 0.04) - 0.96).abs() < 1e-12);
+    }
+
+    #[test]
     fn md1_against_a_long_queue() {
         // Compares the formulas with a simulated queue of a million arrivals.
         let (load, mut state, mut wait, mut waits) = (0.7, 1_u64, 0.0_f64, Vec::new());
@@ -383,6 +428,13 @@ mod tests {
             (table("md1", &format!("{path}load = 0.5\n")), &["rate_gbps", "links", "packet_bytes", "load"]),
             (table("alone", &format!("{path}packets = 9\n")), &["links", "packets", "packet_bytes"]),
             (table("incast", "senders = 2\npackets = 9\npacket_bytes = 1000.0\n"), &["senders", "packets"]),
+            (
+                table(
+                    "held",
+                    "senders = 2\npackets = 9\npacket_bytes = 1000.0\nutilisation = 0.5\nincrease_gbps = 1.0\n",
+                ),
+                &["senders", "packets", "packet_bytes", "utilisation", "increase_gbps"],
+            ),
             (
                 table("ring", "ranks = 4\npackets = 9\npacket_bytes = 1000.0\nack_bytes = 84.0\n"),
                 &["ranks", "packets", "packet_bytes", "ack_bytes"],

@@ -226,6 +226,7 @@ fn profiles_differ_in_delay_alone_where_switches_trim() {
     let fabric = FabricEnv {
         when_full: FullBufferAction::Trim,
         longest_path: None,
+        longest_rtt: None,
         line_rate: Rate::from_gbps(100),
         port_rate: Rate::from_gbps(100),
         nic_ports: 1,
