@@ -92,7 +92,7 @@ impl Topology {
                     (Some(port), _) => return Ok((port.link, a)),
                     (None, Some(port)) => almost = Some(joined(port)),
                     (None, None) => {
-                        almost = Some(joined(self.between_routers(a, b).unwrap_or(&self.ports(a)[0])))
+                        almost = Some(joined(self.between_routers(a, b).unwrap_or(&self.ports(a)[0])));
                     }
                 }
             } else if let Some(node) = a.or(b) {
