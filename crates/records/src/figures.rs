@@ -125,13 +125,17 @@ impl Finished {
             timeouts: flow.timeouts,
         }
     }
+    /// Returns the ideal time to the last acknowledgement; `None` for flows without acknowledgements.
+    pub(crate) fn ideal_acked_ps(&self) -> Option<u64> {
+        Some(self.ideal_acked_ps).filter(|&ps| ps > 0)
+    }
     /// Returns a record in which only the retained fields are set.
     fn record(&self) -> FlowRecord {
         FlowRecord {
             finish_ps: Some(self.fct_ps),
             acked_ps: Some(self.acked_fct_ps).filter(|&ps| ps < u64::MAX),
             ideal_fct_ps: self.ideal_fct_ps,
-            ideal_acked_ps: Some(self.ideal_acked_ps).filter(|&ps| ps > 0),
+            ideal_acked_ps: self.ideal_acked_ps(),
             size_bytes: self.size_bytes,
             status: FlowStatus::Finished,
             ..FlowRecord::default()

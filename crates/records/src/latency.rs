@@ -8,7 +8,15 @@ use crate::records::{Direction, RunResult};
 /// Share of the time of jobs from which latency dominates.
 pub const LATENCY_DOMINANT_SHARE: f64 = 0.5;
 
-/// Returns the part of the flows' ideal time that is not transmission of their bytes at the rate of a host's link.
+/// Returns the part of a message's time on an idle network that its bytes do not take at the rate of a host's link. On a
+/// slower path bytes take longer, so it is at most twice the time of the way back, `acked_ns - ideal_ns`, if the message
+/// has acknowledgements. Those of a scale-up network take no time.
+pub fn idle_latency_ns(ideal_ns: f64, acked_ns: Option<f64>, bytes_ns: f64) -> f64 {
+    let rest_ns = (ideal_ns - bytes_ns).max(0.0);
+    acked_ns.map_or(rest_ns, |acked_ns| rest_ns.min(2.0 * (acked_ns - ideal_ns).max(0.0)))
+}
+
+/// Returns the part of the flows' ideal time that is not transmission of their bytes.
 fn share(run: &RunResult, figures: &FlowStats) -> Option<f64> {
     let mut rates: Vec<u64> = run
         .links
@@ -18,13 +26,13 @@ fn share(run: &RunResult, figures: &FlowStats) -> Option<f64> {
         .collect();
     rates.sort_unstable();
     let rate_bps = *rates.get(rates.len() / 2)? as f64;
-    let (mut ideal_ns, mut bytes_ns) = (0.0, 0.0);
+    let (mut ideal_ns, mut latency_ns) = (0.0, 0.0);
     for flow in figures.foreground().iter().flat_map(|group| &group.finished) {
-        let of_flow = ns(flow.ideal_fct_ps);
+        let (of_flow, acked) = (ns(flow.ideal_fct_ps), flow.ideal_acked_ps().map(ns));
         ideal_ns += of_flow;
-        bytes_ns += (flow.size_bytes as f64 * 8e9 / rate_bps).min(of_flow);
+        latency_ns += idle_latency_ns(of_flow, acked, flow.size_bytes as f64 * 8e9 / rate_bps);
     }
-    (ideal_ns > 0.0).then(|| 1.0 - bytes_ns / ideal_ns)
+    (ideal_ns > 0.0).then(|| latency_ns / ideal_ns)
 }
 
 /// Returns the share of latency in the critical paths of a run's jobs, or `None` without critical paths.
@@ -113,5 +121,23 @@ mod tests {
         // 10 us of 10 + 100 + 5 us.
         assert_eq!(words(&run(1_250_000, 0.001)), None);
         assert!(!words(&run(1_250, 1.0)).unwrap().contains("scale"));
+    }
+
+    /// 10 MB take .8 ms at 100 Gb/s, and 8 ms on a path of 10 Gb/s or over a scale-up network of this rate. The way back
+    /// takes 4 us or no time.
+    #[test]
+    fn bytes_on_a_slow_path_are_not_latency() {
+        let slow = |way_back_us| {
+            let mut run = run(10_000_000, 1.0);
+            let took_ps = 4 * US + 8_000 * US;
+            run.flows[0].finish_ps = Some(took_ps);
+            run.flows[0].ideal_fct_ps = took_ps;
+            run.flows[0].ideal_acked_ps = Some(took_ps + way_back_us * US);
+            run.critical[0].finish_ps = took_ps;
+            run.critical[0].ideal_ps = Some(took_ps);
+            of_jobs(&run, &run.figures()).unwrap()
+        };
+        assert!((slow(4) - 8.0 / 8_009.0).abs() < 1e-6, "{}", slow(4));
+        assert_eq!(slow(0), 0.0);
     }
 }

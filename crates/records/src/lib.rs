@@ -44,7 +44,7 @@ pub use exposure::{IterationSummary, LayerRecord, layers};
 pub use figures::{FlowSink, FlowStats, ScaleUpBytes};
 pub use format::{Quantity, ns, ratio, round_ticks};
 pub use job_time::{GroupJobs, JobTime, group_jobs, job_time_ns};
-pub use latency::{LATENCY_DOMINANT_SHARE, least_scale};
+pub use latency::{LATENCY_DOMINANT_SHARE, idle_latency_ns, least_scale};
 pub use middlebox::MiddleboxTotals;
 pub use records::{
     BalancingTotals, Calibration, Direction, EndReason, Fidelity, FlowRecord, FlowStatus, GroupTotals,

@@ -27,14 +27,18 @@ pub(crate) fn switch_class_sizes(topology: &Topology, config: &SwitchConfig) -> 
         return Vec::new();
     }
     let Ok(classes) = switch_classes(topology, config) else { return Vec::new() };
-    let mut sizes: Vec<(u16, SwitchClassSize)> = Vec::new();
+    let of_hosts = topology.switches_of_hosts();
+    let mut sizes: Vec<((u16, bool), SwitchClassSize)> = Vec::new();
     for (number, switch) in (0u32..).zip(topology.switches()) {
-        let class = classes.class_of(number);
+        let is_of_host = of_hosts.contains(&topology.switch_node(number as usize));
+        let class = (classes.class_of(number), is_of_host);
         if let Some((_, size)) = sizes.iter_mut().find(|(known, _)| *known == class) {
             size.switches += 1;
             continue;
         }
-        let own = classes.of(number);
+        let mut own = classes.of(number).clone();
+        // NICs mark none.
+        own.ecn.enabled &= !is_of_host;
         let buffer = match switch_role(topology, number as usize) {
             SwitchRole::Local => own.buffer,
             SwitchRole::External => own.external.buffer,
@@ -44,7 +48,7 @@ pub(crate) fn switch_class_sizes(topology: &Topology, config: &SwitchConfig) -> 
             first: switch.name.clone(),
             buffer_bytes: buffer.get(),
             latency_ns: own.latency.as_ps() as f64 / 1e3,
-            settings: [vec![format!("buffer {buffer}")], settings(own)].concat(),
+            settings: [vec![format!("buffer {buffer}")], settings(&own)].concat(),
         };
         sizes.push((class, size));
     }

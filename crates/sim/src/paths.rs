@@ -175,17 +175,30 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         Some(narrowest) if narrowest >= ends => ends,
         _ => max_flow(shortest_links(topology, routing, (src, dst), out), src.into(), dst.into()),
     };
-    let nic_rate = match topology.edge() {
-        // Only the first port leads to a switch that is part of the host.
-        HostAttachment::Host if out == 1 => line_rate.min(beyond(topology, routing, src, dst)),
-        HostAttachment::Network | HostAttachment::Host => line_rate,
+    let nic_rate = match own_switch(topology, src, out) {
+        Some(switch) => line_rate.min(beyond(topology, routing, switch, dst)),
+        None => line_rate,
     };
     Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, order, to_edge, header: None })
 }
 
-/// Returns the rate at which the switch of a host with one port can forward towards another host.
-fn beyond(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Rate {
-    let switch = topology.ports(src.into())[0].peer;
+/// Returns the switch that is part of a host, if the only port of the host in `out` leads to it: its NIC, or its router
+/// in a scale-up network.
+fn own_switch(topology: &Topology, host: HostId, out: u64) -> Option<NodeId> {
+    if out.count_ones() != 1 {
+        return None;
+    }
+    let first = out.trailing_zeros() as usize;
+    let peer = topology.ports(host.into())[first].peer;
+    let router = || topology.servers().and_then(|servers| servers.router(host));
+    // Of the ports to NICs and PCIe, only the first leads to a switch that is part of the host.
+    let is_own = topology.edge() == HostAttachment::Host && first == 0
+        || router().is_some_and(|router| topology.switch_node(router) == peer);
+    is_own.then_some(peer)
+}
+
+/// Returns the rate at which the switch of a host can forward towards another host.
+fn beyond(topology: &Topology, routing: &Routing, switch: NodeId, dst: HostId) -> Rate {
     let onward = routing.from_node(switch, dst).iter().map(|port| &topology.ports(switch)[usize::from(port)]);
     Rate::from_bps(onward.map(|port| topology.egress(port).rate.as_bps()).sum())
 }

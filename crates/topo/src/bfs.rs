@@ -2,7 +2,8 @@
 
 use pathweave_units::HostId;
 
-use crate::graph::{LinkId, NodeId, Topology};
+use crate::graph::{LinkId, NodeId, PortRef, Topology};
+use crate::host_ports::scale_up_ports;
 
 /// Distance of a node from which the destination is unreachable.
 const UNREACHED: u32 = u32::MAX;
@@ -52,7 +53,8 @@ impl Distances {
     }
 
     /// Stores in `ports` the ports of `node` that are up and on shortest paths, in ascending order. A host other than
-    /// the destination is not on any path.
+    /// the destination is not on any path. Hosts of one scale-up network take the shortest paths inside it as long as
+    /// there are any, even if others are shorter.
     pub(crate) fn next_hops(
         &self,
         topology: &Topology,
@@ -60,19 +62,44 @@ impl Distances {
         alive: &dyn Fn(LinkId) -> bool,
         ports: &mut Vec<u16>,
     ) {
+        if let Some(src) = topology.as_host(node) {
+            let inside = scale_up_ports(topology, src, HostId(self.dst.0));
+            if inside != 0 {
+                self.nearest(
+                    topology,
+                    node,
+                    &|index, port| inside >> index & 1 == 1 && alive(port.link),
+                    ports,
+                );
+                if !ports.is_empty() {
+                    return;
+                }
+            }
+        }
+        self.nearest(topology, node, &|_, port| alive(port.link), ports);
+    }
+
+    /// Stores in `ports` those ports of `node`, among the usable ones, whose peers are nearest.
+    fn nearest(
+        &self,
+        topology: &Topology,
+        node: NodeId,
+        usable: &dyn Fn(usize, &PortRef) -> bool,
+        ports: &mut Vec<u16>,
+    ) {
         ports.clear();
         let forwards = |peer: NodeId| peer == self.dst || !topology.is_host(peer);
         let mut least = UNREACHED;
-        for (p, port) in topology.ports(node).iter().enumerate() {
+        for (index, port) in topology.ports(node).iter().enumerate() {
             let hops = self.hops[port.peer.index()];
-            if hops == UNREACHED || hops > least || !forwards(port.peer) || !alive(port.link) {
+            if hops == UNREACHED || hops > least || !forwards(port.peer) || !usable(index, port) {
                 continue;
             }
             if hops < least {
                 least = hops;
                 ports.clear();
             }
-            ports.push(p as u16);
+            ports.push(index as u16);
         }
     }
 }

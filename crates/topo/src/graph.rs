@@ -1,13 +1,13 @@
 //! Graph of hosts, switches, links and the ports between them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::directions::Directions;
 use crate::error::TopoError;
 pub use crate::ids::{LinkId, NodeId};
-use crate::names::Names;
+use crate::names::{HostNames, Names};
 use crate::own_paths::{OptionalOwnPaths, PathGenerator};
 use crate::scale_up::ScaleUp;
 use crate::servers::Servers;
@@ -106,14 +106,14 @@ impl Topology {
         switches: Vec<Switch>,
         links: Vec<Link>,
     ) -> Result<Self, TopoError> {
-        Self::with_host_names(name, hosts, None, switches, links)
+        Self::with_host_names(name, hosts, HostNames::Counted, switches, links)
     }
 
-    /// Works like [`Topology::new`], with a name for each host in place of "host0", "host1", ...
+    /// Works like [`Topology::new`], with these names of hosts in place of "host0", "host1", ...
     pub(crate) fn with_host_names(
         name: impl Into<String>,
         hosts: u32,
-        host_names: Option<Vec<String>>,
+        host_names: HostNames,
         switches: Vec<Switch>,
         links: Vec<Link>,
     ) -> Result<Self, TopoError> {
@@ -381,30 +381,36 @@ impl Topology {
         Ok(())
     }
 
-    /// Returns an upper bound of the distance between two hosts, in links: twice the largest distance from the first
-    /// switch. For most networks this single search proves that no path is too long.
+    /// Returns an upper bound of the distance between two hosts, in links: twice the largest distance from a switch of
+    /// each part of the network that only hosts join to others. For most networks these searches prove that no path is
+    /// too long.
     pub fn diameter_bound(&self) -> u32 {
         if self.switches.is_empty() {
             return self.nodes();
         }
-        let mut depth = vec![u32::MAX; self.nodes() as usize];
-        let first = self.switch_node(0);
-        depth[first.index()] = 0;
-        let mut list = vec![first];
-        let mut next = 0;
-        while let Some(&node) = list.get(next) {
-            next += 1;
-            // Hosts do not forward.
-            let onward = if self.is_host(node) { &[] } else { self.ports(node) };
-            for port in onward {
-                if depth[port.peer.index()] == u32::MAX {
-                    depth[port.peer.index()] = depth[node.index()] + 1;
-                    list.push(port.peer);
+        let mut depth = vec![u32::MAX; self.switches.len()];
+        let mut farthest = 0;
+        let mut queue = VecDeque::new();
+        for first in 0..self.switches.len() {
+            if depth[first] == u32::MAX {
+                depth[first] = 0;
+                queue.push_back(first);
+            }
+            while let Some(switch) = queue.pop_front() {
+                let here = depth[switch];
+                for port in self.ports(self.switch_node(switch)) {
+                    match self.switch_index(port.peer) {
+                        None => farthest = farthest.max(here + 1),
+                        Some(peer) if depth[peer] == u32::MAX => {
+                            depth[peer] = here + 1;
+                            queue.push_back(peer);
+                        }
+                        Some(_) => {}
+                    }
                 }
             }
         }
-        let hosts = depth.iter().take(self.hosts as usize);
-        hosts.max().map_or(0, |&farthest| farthest.saturating_mul(2))
+        farthest * 2
     }
 
     fn check_connected(&self) -> Result<(), TopoError> {

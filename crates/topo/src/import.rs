@@ -2,6 +2,7 @@
 
 use crate::error::{Location, TopoError};
 use crate::graph::{Link, NodeId, Switch, Topology};
+use crate::names::HostNames;
 use crate::routing::{Classes, Routing};
 
 /// Largest number of entries of a routing table: 512 MiB.
@@ -26,6 +27,7 @@ impl ParsedTopology<'_> {
         let ParsedTopology { file, name, hosts, host_names, switches, tiers, links } = self;
         let refuse =
             |what| TopoError::File { at: Location { file: file.to_owned(), line: 0, column: 0 }, what };
+        let host_names = host_names.map_or(HostNames::Counted, HostNames::Listed);
         let mut topology = Topology::with_host_names(name, hosts, host_names, switches, links).map_err(
             |error| match error {
                 TopoError::Graph { what, .. } => refuse(what),

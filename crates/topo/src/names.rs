@@ -4,7 +4,6 @@
 //! "tor0-agg0.1#1". Lookup accepts the ends in either order.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use pathweave_units::{Glob, HostId, closest_name};
 
@@ -17,10 +16,7 @@ impl Topology {
     pub fn node_name(&self, node: NodeId) -> Cow<'_, str> {
         match self.switch_index(node) {
             Some(index) => Cow::Borrowed(&self.switches()[index].name),
-            None => match &self.names().hosts {
-                Some(names) => Cow::Borrowed(&names[node.index()]),
-                None => Cow::Owned(format!("host{}", node.0)),
-            },
+            None => self.names().hosts.of(node.0),
         }
     }
 
@@ -95,7 +91,9 @@ impl Topology {
                 match (between.get(number), between.first()) {
                     (Some(port), _) => return Ok((port.link, a)),
                     (None, Some(port)) => almost = Some(joined(port)),
-                    (None, None) => almost = Some(joined(&self.ports(a)[0])),
+                    (None, None) => {
+                        almost = Some(joined(self.between_routers(a, b).unwrap_or(&self.ports(a)[0])));
+                    }
                 }
             } else if let Some(node) = a.or(b) {
                 almost = almost.or_else(|| {
@@ -105,6 +103,14 @@ impl Topology {
             }
         }
         Err(unknown(almost))
+    }
+
+    /// Returns the link between the routers of two GPUs that forward, if there is one.
+    fn between_routers(&self, a: NodeId, b: NodeId) -> Option<&PortRef> {
+        let router =
+            |node: NodeId| self.servers()?.router(self.as_host(node)?).map(|index| self.switch_node(index));
+        let (from, to) = (router(a)?, router(b)?);
+        self.ports(from).iter().find(|port| port.peer == to)
     }
 
     /// Returns the hosts whose names match a pattern ([`Glob`]), in order of their numbers; at least one.
@@ -133,19 +139,22 @@ impl Topology {
     }
 
     fn find_node(&self, name: &str) -> Option<NodeId> {
-        self.names().node_of.get(name).copied().or_else(|| {
-            let counted = self.names().hosts.is_none();
-            default_host_id(name).filter(|&id| counted && id < self.hosts()).map(NodeId)
+        let Names { hosts, listed } = self.names();
+        let implied = hosts.number(name).filter(|host| *host < self.hosts());
+        implied.map(NodeId).or_else(|| {
+            let place = listed.binary_search_by(|&node| self.node_name(node).as_ref().cmp(name)).ok()?;
+            Some(listed[place])
         })
     }
 
     fn nearest_node(&self, name: &str) -> Option<String> {
-        if self.names().hosts.is_none() && name.starts_with("host") {
+        let counted = self.names().hosts == HostNames::Counted;
+        if counted && name.starts_with("host") {
             return Some(format!("host{}", self.hosts() - 1));
         }
-        let hosts = self.names().hosts.iter().flatten();
-        let all = hosts.chain(self.switches().iter().map(|switch| &switch.name));
-        closest_name(name, all.map(String::as_str)).map(str::to_owned)
+        let first = if counted { self.hosts() } else { 0 };
+        let all: Vec<_> = (first..self.nodes()).map(|node| self.node_name(NodeId(node))).collect();
+        closest_name(name, all.iter().map(AsRef::as_ref)).map(str::to_owned)
     }
 
     /// Returns the existing names by prefix: "host0 to host63, gpu0.0 to gpu7.7, rail0".
@@ -176,49 +185,86 @@ impl Topology {
     }
 }
 
-/// Names of the nodes.
+/// Names of the nodes that are not those of switches, and an order for lookups.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct Names {
-    /// Names of hosts. `None`: "host0", "host1", ...
-    pub(crate) hosts: Option<Vec<String>>,
-    /// Nodes whose names do not follow from their numbers. The map is never iterated.
-    node_of: HashMap<String, NodeId>,
+    pub(crate) hosts: HostNames,
+    /// Nodes whose names do not follow from their numbers, in the order of their names.
+    listed: Vec<NodeId>,
+}
+
+/// Names of the hosts.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub(crate) enum HostNames {
+    /// "host0", "host1", ...
+    #[default]
+    Counted,
+    /// GPUs of servers: "srv0.gpu0", "srv0.gpu1", ...
+    OfServers {
+        /// Number of GPUs of a server.
+        gpus: u32,
+    },
+    /// One name for each host.
+    Listed(Vec<String>),
+}
+
+impl HostNames {
+    /// Returns the name of a host.
+    fn of(&self, host: u32) -> Cow<'_, str> {
+        match self {
+            HostNames::Counted => Cow::Owned(format!("host{host}")),
+            HostNames::OfServers { gpus } => Cow::Owned(format!("srv{}.gpu{}", host / gpus, host % gpus)),
+            HostNames::Listed(names) => Cow::Borrowed(&names[host as usize]),
+        }
+    }
+
+    /// Returns the number of the host with this name, if numbers follow from names. There may be fewer hosts.
+    fn number(&self, name: &str) -> Option<u32> {
+        match self {
+            HostNames::Counted => number(name.strip_prefix("host")?),
+            HostNames::OfServers { gpus } => {
+                let (server, gpu) = name.strip_prefix("srv")?.split_once(".gpu")?;
+                let gpu = number(gpu).filter(|gpu| gpu < gpus)?;
+                number(server)?.checked_mul(*gpus)?.checked_add(gpu)
+            }
+            HostNames::Listed(_) => None,
+        }
+    }
 }
 
 impl Names {
     /// Creates the names. Returns an error with the name if two nodes have the same.
-    pub(crate) fn new(
-        host_count: u32,
-        hosts: Option<Vec<String>>,
-        switches: &[Switch],
-    ) -> Result<Self, String> {
-        debug_assert!(hosts.as_ref().is_none_or(|names| names.len() == host_count as usize));
-        let mut node_of = HashMap::with_capacity(switches.len());
-        let switch_names = (host_count..).zip(switches.iter().map(|switch| &switch.name));
-        for (id, name) in (0..).zip(hosts.iter().flatten()).chain(switch_names) {
-            let is_default_host =
-                hosts.is_none() && default_host_id(name).is_some_and(|host| host < host_count);
-            if is_default_host || node_of.insert(name.clone(), NodeId(id)).is_some() {
-                return Err(name.clone());
-            }
+    pub(crate) fn new(host_count: u32, hosts: HostNames, switches: &[Switch]) -> Result<Self, String> {
+        let of_hosts: &[String] = if let HostNames::Listed(names) = &hosts { names } else { &[] };
+        debug_assert!(of_hosts.is_empty() || of_hosts.len() == host_count as usize);
+        let name = |node: NodeId| match node.0.checked_sub(host_count) {
+            Some(switch) => switches[switch as usize].name.as_str(),
+            None => of_hosts[node.index()].as_str(),
+        };
+        let of_switches = (host_count..).zip(switches).map(|(node, _)| node);
+        let mut listed: Vec<NodeId> =
+            (0..).zip(of_hosts).map(|(node, _)| node).chain(of_switches).map(NodeId).collect();
+        listed.sort_by(|&a, &b| name(a).cmp(name(b)));
+        let is_implied = |node: &NodeId| hosts.number(name(*node)).is_some_and(|host| host < host_count);
+        let twice = listed.windows(2).filter(|pair| name(pair[0]) == name(pair[1])).map(|pair| pair[1]);
+        match twice.chain(listed.iter().copied().filter(is_implied)).min() {
+            Some(node) => Err(name(node).to_owned()),
+            None => Ok(Names { listed, hosts }),
         }
-        Ok(Names { hosts, node_of })
     }
 
     /// Returns the bytes that the names occupy on the heap.
     pub(crate) fn memory_bytes(&self) -> u64 {
-        let text = |name: &String| size_of::<String>() + name.capacity();
-        let of_hosts: usize = self.hosts.iter().flatten().map(text).sum();
-        // A hash table keeps an eighth of its slots free and has a byte for each.
-        let entry = size_of::<(String, NodeId)>() + 1;
-        let texts: usize = self.node_of.keys().map(String::capacity).sum();
-        (of_hosts + texts + self.node_of.capacity() * entry * 8 / 7) as u64
+        let of_hosts: usize = match &self.hosts {
+            HostNames::Listed(names) => names.iter().map(|name| size_of::<String>() + name.capacity()).sum(),
+            HostNames::Counted | HostNames::OfServers { .. } => 0,
+        };
+        (of_hosts + size_of_val(&self.listed[..])) as u64
     }
 }
 
-/// Returns 12 for "host12", and `None` for "host012" or "switch12".
-fn default_host_id(name: &str) -> Option<u32> {
-    let digits = name.strip_prefix("host")?;
+/// Returns 12 for "12", and `None` for "012", "" or "+12".
+fn number(digits: &str) -> Option<u32> {
     let canonical = digits == "0" || digits.starts_with(|c: char| ('1'..='9').contains(&c));
     digits.parse().ok().filter(|_| canonical)
 }
@@ -295,9 +341,26 @@ mod tests {
     #[test]
     fn two_nodes_cannot_share_a_name() {
         let switch = |name: &str| Switch { name: name.into(), tier: 0, group: None };
-        assert_eq!(Names::new(2, None, &[switch("a"), switch("a")]), Err("a".into()));
-        assert_eq!(Names::new(2, None, &[switch("host1")]), Err("host1".into()));
-        assert!(Names::new(2, None, &[switch("host2")]).is_ok());
-        assert!(Names::new(1, Some(vec!["x".into()]), &[switch("x")]).is_err());
+        let counted = |hosts, switches: &[Switch]| Names::new(hosts, HostNames::Counted, switches);
+        assert_eq!(counted(2, &[switch("a"), switch("a")]), Err("a".into()));
+        assert_eq!(counted(2, &[switch("host1")]), Err("host1".into()));
+        assert!(counted(2, &[switch("host2"), switch("host01")]).is_ok());
+        assert!(Names::new(1, HostNames::Listed(vec!["x".into()]), &[switch("x")]).is_err());
+        let of_servers = |name: &str| Names::new(8, HostNames::OfServers { gpus: 4 }, &[switch(name)]);
+        assert_eq!(of_servers("srv1.gpu3"), Err("srv1.gpu3".into()));
+        assert!(["srv2.gpu0", "srv1.gpu4", "srv01.gpu3"].iter().all(|name| of_servers(name).is_ok()));
+    }
+
+    /// Names of GPUs follow from their numbers, and back.
+    #[test]
+    fn names_of_gpus_are_not_stored() {
+        let names = HostNames::OfServers { gpus: 3 };
+        assert_eq!(names.of(7), "srv2.gpu1");
+        assert!((0..30).all(|host| names.number(&names.of(host)) == Some(host)));
+        for unknown in ["srv2.gpu3", "srv2.gpu01", "srv.gpu1", "srv2gpu1", "srv1431655766.gpu0", "host7"] {
+            assert_eq!(names.number(unknown), None, "{unknown}");
+        }
+        let stored = |names| Names::new(30, names, &[]).unwrap().memory_bytes();
+        assert_eq!(stored(names), 0);
     }
 }

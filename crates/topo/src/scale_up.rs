@@ -33,6 +33,17 @@ pub struct LinkShare {
     pub share: f64,
 }
 
+/// Nodes that packets pass between the GPUs of a domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketNodes {
+    /// The chips of the switch.
+    Chips,
+    /// None: each pair of GPUs has a link.
+    None,
+    /// The routers of GPUs. A GPU has one, which has the GPU's links and forwards for others.
+    Routers,
+}
+
 /// Scale-up networks of all domains of a topology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScaleUp {
@@ -184,14 +195,23 @@ impl ScaleUp {
         (order, distance)
     }
 
-    /// Returns two GPUs of a domain between which there is neither a link nor a switch, if there are any.
-    pub(crate) fn without_link(&self) -> Option<(u32, u32)> {
-        if self.chips > 0 {
-            return None;
+    /// Returns the nodes that packets pass between two GPUs, if messages are packets.
+    pub(crate) fn packet_nodes(&self) -> PacketNodes {
+        let pairs = u64::from(self.domain) * u64::from(self.domain - 1);
+        match self.chips {
+            0 if self.links.len() as u64 == pairs => PacketNodes::None,
+            0 => PacketNodes::Routers,
+            _ => PacketNodes::Chips,
         }
-        let all = (0..self.domain).flat_map(|a| (a + 1..self.domain).map(move |b| (a, b)));
-        let joined = |a: u32, b: u32| self.links_from(a).iter().any(|link| link.to == b);
-        all.into_iter().find(|&(a, b)| !joined(a, b))
+    }
+
+    /// Returns the number of switches of a domain, if messages are packets: chips, or routers of GPUs.
+    pub(crate) fn packet_switches(&self) -> u32 {
+        match self.packet_nodes() {
+            PacketNodes::Chips => self.chips,
+            PacketNodes::None => 0,
+            PacketNodes::Routers => self.domain,
+        }
     }
 
     /// Returns a GPU of a domain that GPU 0 cannot reach, if there is one. Links have both directions, so GPU 0 cannot

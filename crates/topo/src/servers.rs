@@ -2,7 +2,7 @@
 
 use pathweave_units::HostId;
 
-use crate::scale_up::ScaleUp;
+use crate::scale_up::{PacketNodes, ScaleUp};
 
 /// Servers of a topology whose hosts are GPUs. All servers are alike.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +16,8 @@ pub struct Servers {
     pub(crate) unit: Option<u32>,
     /// Number of switches that are parts of servers: shared NICs, or PCIe links. They precede all other switches.
     pub(crate) parts: u32,
-    /// First switch that is a chip of a scale-up network of packets. Chips follow all other switches.
+    /// First switch that belongs to a scale-up network of packets: a chip, or the router of a GPU. These follow all
+    /// other switches.
     pub(crate) first_chip: u32,
     pub(crate) scale_up: Option<ScaleUp>,
     pub(crate) carriage: ScaleUpCarriage,
@@ -65,9 +66,15 @@ impl Servers {
     pub fn has_part(&self, switch: usize) -> bool {
         switch < self.parts as usize
     }
-    /// Returns true if a switch, by its index, is a chip of a scale-up network whose messages are packets.
+    /// Returns true if a switch, by its index, belongs to a scale-up network whose messages are packets: a chip, or the
+    /// router of a GPU.
     pub fn has_chip(&self, switch: usize) -> bool {
         switch >= self.first_chip as usize
+    }
+    /// Returns the switch, by its index, by which a GPU forwards packets of its scale-up network, if GPUs forward.
+    pub fn router(&self, host: HostId) -> Option<usize> {
+        let forwards = self.packet_network()?.packet_nodes() == PacketNodes::Routers;
+        forwards.then_some(self.first_chip as usize + host.index())
     }
     /// Returns the networks that join the GPUs of a server or rack, whose messages are fluid, if there are any.
     pub fn scale_up(&self) -> Option<&ScaleUp> {
@@ -75,8 +82,10 @@ impl Servers {
     }
     /// Returns true if a scale-up network whose messages are packets joins both hosts.
     pub(crate) fn joins_by_packets(&self, a: HostId, b: HostId) -> bool {
-        let network = self.scale_up.as_ref().filter(|_| self.carriage == ScaleUpCarriage::Packets);
-        network.is_some_and(|network| network.joins(a, b))
+        self.packet_network().is_some_and(|network| network.joins(a, b))
+    }
+    fn packet_network(&self) -> Option<&ScaleUp> {
+        self.scale_up.as_ref().filter(|_| self.carriage == ScaleUpCarriage::Packets)
     }
     /// Returns the networks that join the GPUs of a server or rack, if there are any. Their messages may be packets.
     pub fn any_scale_up(&self) -> Option<&ScaleUp> {

@@ -97,8 +97,9 @@ fn describe_servers(servers: &ServerSize, lines: &mut Vec<String>) {
         lines.push(format!("planes     {}: port q of each NIC is in plane q", servers.planes));
     }
     if let Some(network) = &servers.scale_up {
+        let most = network.most_gpu_gbps.map_or(String::new(), |most| format!(" to {}", rate(most)));
         lines.push(format!(
-            "scale-up   domains of {} GPUs, {} a GPU in each direction, latency {}",
+            "scale-up   domains of {} GPUs, {}{most} a GPU in each direction, latency {}",
             network.domain,
             rate(network.gpu_gbps),
             Quantity::TimeNs.format(network.delay_ns)

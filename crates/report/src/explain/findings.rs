@@ -17,6 +17,7 @@ pub(super) const FLOW_COLUMNS: &[&str] = &[
     "size_bytes",
     "fct_ns",
     "ideal_fct_ns",
+    "ideal_acked_fct_ns",
     "slowdown",
     "status",
     "timeouts",

@@ -6,6 +6,7 @@ mod causes;
 mod facts;
 mod findings;
 mod jobs;
+mod scale_up;
 mod settings;
 mod table;
 mod verdict;

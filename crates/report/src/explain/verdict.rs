@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_records::{Quantity, WaitKind};
+use pathweave_records::{Quantity, WaitKind, idle_latency_ns};
 
 use super::Finding;
 use super::accounting::LostTime;
@@ -37,9 +37,13 @@ impl Run {
         };
         let mut found: Vec<(f64, String)> = Vec::new();
         if open > 0 || (matters && !tail.is_nan()) {
-            found.extend(
-                self.of_network(tail, if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 }),
-            );
+            let lost = if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 };
+            let inside = self.in_scale_up().filter(|(share, _)| *share >= LOST_SHARE);
+            let outside = 1.0 - inside.as_ref().map_or(0.0, |(share, _)| *share);
+            if open > 0 || outside >= LOST_SHARE {
+                found.extend(self.of_network(tail, lost * outside));
+            }
+            found.extend(inside.map(|(share, words)| (lost * share, words)));
         }
         let name = |host: u32| self.facts.host_name(host);
         let slow = work::slow(&self.activities, &self.critical, &paths, name);
@@ -150,15 +154,17 @@ impl Run {
     /// Returns the part of the messages' ideal time that does not depend on rates.
     fn latency_share(&self) -> Option<f64> {
         let rate = self.facts.host_rate_bps();
-        let (mut ideal, mut bytes) = (0.0, 0.0);
+        let (mut ideal, mut latency) = (0.0, 0.0);
         for row in self.measured() {
             let ideal_ns = self.flows.number("ideal_fct_ns", row);
             if ideal_ns.is_finite() {
+                let acked = Some(self.flows.number("ideal_acked_fct_ns", row)).filter(|ns| ns.is_finite());
                 ideal += ideal_ns;
-                bytes += (self.flows.number("size_bytes", row) * 8e9 / rate).min(ideal_ns);
+                latency +=
+                    idle_latency_ns(ideal_ns, acked, self.flows.number("size_bytes", row) * 8e9 / rate);
             }
         }
-        (ideal > 0.0 && bytes.is_finite()).then(|| 1.0 - bytes / ideal)
+        (ideal > 0.0 && latency.is_finite()).then(|| latency / ideal)
     }
 
     fn nothing(&self, tail: f64, paths: &Paths) -> String {
@@ -236,7 +242,7 @@ fn words(kind: WaitKind) -> &'static str {
 }
 
 impl Facts {
-    fn host_name(&self, host: u32) -> String {
+    pub(super) fn host_name(&self, host: u32) -> String {
         let own = self.links.iter().find(|link| link.from_node == host);
         own.map_or_else(|| format!("host {host}"), |link| link.from.clone())
     }

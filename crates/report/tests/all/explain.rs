@@ -153,6 +153,37 @@ fn a_slow_link_is_named_as_its_fault() {
     assert_eq!(words(&found, "faults"), Some("1 began, the first at 5.000 ns: link-rate on tor-up0"));
 }
 
+/// Seven messages to one GPU inside a server take seven times as long as one alone. No link of the network had to do with
+/// it. Beside them, the late flows of the network lost less or more time.
+#[test]
+fn late_messages_of_scale_up_networks_are_explained() {
+    let mut inside = run();
+    inside.waits.clear();
+    let message = |i: u32| FlowRecord {
+        flow: i,
+        src_host: u32::from(i == 0),
+        dst_host: 0,
+        size_bytes: 1_000,
+        finish_ps: Some(7_000_000),
+        ideal_fct_ps: 1_000_000,
+        ideal_acked_ps: Some(1_000_000),
+        status: FlowStatus::Finished,
+        ..FlowRecord::default()
+    };
+    inside.flows = (0..7).map(message).collect();
+    let limit = |run: &RunResult| words(&explained(run), "limited by").unwrap().to_owned();
+    assert_eq!(limit(&inside), "the scale-up network, whose links late flows share: 7 of 7 end at h0");
+    let mut both = run();
+    both.flows.extend((200..207).map(message));
+    let words = limit(&both);
+    assert!(words.starts_with("the scale-up network"), "{words}");
+    // 3 x 39 ns of the network are 1 % of 42 us. Ten times as long, and 100 times, they matter.
+    assert!(!words.contains("tor"), "{words}");
+    both.flows[7].finish_ps = Some(20_000_000);
+    let words = limit(&both);
+    assert!(words.starts_with("the scale-up network") && words.contains("tor to up0"), "{words}");
+}
+
 #[test]
 fn losses_and_fast_runs_are_explained() {
     let mut lossy = run();

@@ -8,7 +8,7 @@ use pathweave_sim::NoMonitor;
 use pathweave_topo::{presets, topologies};
 
 /// Instance of each kind of topology that is not read from a file.
-const KINDS: [(&str, &str); 16] = [
+const KINDS: [(&str, &str); 18] = [
     ("star", "hosts = 4"),
     ("dumbbell", "left_hosts = 2\nhost_rate = \"200Gbps\"\nbottleneck_rate = \"40Gbps\""),
     ("leaf-spine", "leaves = 2\nspines = 4\nhosts_per_leaf = 2\nspine_rate = \"40Gbps\""),
@@ -40,6 +40,18 @@ const KINDS: [(&str, &str); 16] = [
         "servers = 2\nserver = { gpus = 4, nics = 2, pcie_rate = \"100Gbps\", \
          scale_up = { kind = \"full-mesh\", rate = \"400Gbps\", packets = true } }\n\
          scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 2 }",
+    ),
+    (
+        "cluster",
+        "servers = 2\nattach = \"server\"\n\
+         server = { gpus = 6, scale_up = { kind = \"ring\", rate = \"400Gbps\", packets = true } }\n\
+         scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 6 }",
+    ),
+    (
+        "cluster",
+        "servers = 4\nserver = { gpus = 4, nics = 2, domain = 16, pcie_rate = \"100Gbps\", \
+         scale_up = { kind = \"torus\", dims = [8, 2], rate = \"800Gbps\", packets = true } }\n\
+         scale_out = { kind = \"leaf-spine\", leaves = 2, spines = 4, hosts_per_leaf = 4 }",
     ),
     ("dragonfly", "groups = 5\nswitches_per_group = 4\nhosts_per_switch = 2\nlinks_between_groups = 1"),
     ("rail", "clusters = 2\ngpus_per_cluster = 4\nrail_rate = \"400Gbps\"\nscale_up_rate = \"3600Gbps\""),

@@ -198,6 +198,74 @@ fn chips_of_packets_fail_like_switches() {
     assert_eq!(digest(1), digest(2));
 }
 
+/// Two servers of eight GPUs in a ring of 800 Gb/s that carries packets, all NICs of a server at one leaf.
+fn ring(scheme: &str, rest: &str) -> SimSpec {
+    let text = format!(
+        "scheme = '{scheme}'
+        [topology]
+        kind = 'cluster'
+        servers = 2
+        attach = 'server'
+        server = {{ gpus = 8, scale_up = {{ kind = 'ring', rate = '800Gbps', packets = true }} }}
+        scale_out = {{ kind = 'leaf-spine', leaves = 2, spines = 2, hosts_per_leaf = 8 }}
+        {rest}"
+    );
+    Loaded::parse(&text, "test.toml", "", &Changes::default()).unwrap().prepare().unwrap().spec
+}
+
+/// GPU 3 is three links from GPU 0: one way. A packet of 4,096 B is 4,194 B on the wire (82 B of headers, 16 B RETH),
+/// 41.94 ns at 800 Gb/s and half of that between a GPU and its router, each stored and forwarded; the links have 250 ns.
+/// Of 100 packets, the other 99 have 4,178 B and follow the first on the last link of the ring at 800 Gb/s.
+#[test]
+fn a_message_crosses_three_links_of_a_ring() {
+    let one_ps = 2 * 20_970 + 3 * 41_940 + 3 * 250_000 + 2;
+    let all_ps = 20_970 + 3 * 41_940 + 99 * 41_780 + 20_890 + 3 * 250_000 + 2;
+    for scheme in ["ecmp", "rps", "weave", "reps"] {
+        for (size, expected_ps) in [("4096B", one_ps), ("409600B", all_ps)] {
+            let flows =
+                format!("[[workload]]\nkind = 'flows'\nflows = [{{ src = 0, dst = 3, size = '{size}' }}]");
+            let result = run(&ring(scheme, &flows), &mut NoMonitor).unwrap();
+            let flow = &result.flows[0];
+            assert_eq!(flow.ideal_fct_ps, expected_ps, "{scheme} {size}");
+            let late_ps = flow.fct_ps().unwrap() - expected_ps;
+            // Windows of other schemes may close for a moment.
+            let most_ps = if scheme == "ecmp" || size == "4096B" { 0 } else { expected_ps / 50 };
+            assert!(late_ps <= most_ps, "{scheme} {size}: {late_ps}");
+        }
+    }
+}
+
+/// A link of the ring fails while each GPU sends to each other one: all messages arrive, the other way around after
+/// `reroute_after`. Threads change nothing, and flows take the same ways.
+#[test]
+fn packets_go_around_a_link_of_a_ring_that_is_down() {
+    let text = "
+        [switch]
+        reroute_after = '10us'
+        [[fault]]
+        kind = 'link-down'
+        link = 'srv0.router1-srv0.router2'
+        at = '2us'
+        [[workload]]
+        kind = 'all-to-all'
+        size = '100KB'
+    ";
+    for scheme in ["weave", "rps"] {
+        let one = ring(scheme, text);
+        let result = |threads| {
+            let spec = SimSpec { threads: NonZeroU16::new(threads), ..one.clone() };
+            let result = run(&spec, &mut NoMonitor).unwrap();
+            assert!(result.flows.iter().all(|flow| flow.finish_ps.is_some()), "{scheme}");
+            result
+        };
+        let (alone, divided) = (result(1), result(2));
+        assert_eq!(alone.info.digest, divided.info.digest, "{scheme}");
+    }
+    let flow = ring("rps", &format!("{text}\n[run]\nfidelity = 'flow'"));
+    let result = run(&flow, &mut NoMonitor).unwrap();
+    assert!(result.flows.iter().all(|flow| flow.finish_ps.is_some()));
+}
+
 /// A tenant on two whole servers, one on eight GPUs by name, and a job of unequal groups on the rest.
 #[test]
 fn tenants_have_their_own_servers() {

@@ -221,6 +221,33 @@ fn check_knows_the_classes() {
     assert!(load(FABRIC, &[]).expect("good").inspect().network.switch_classes.is_empty());
 }
 
+/// NICs that GPUs share mark no packets, whatever the settings of switches: they are apart from switches like them.
+#[test]
+fn check_knows_that_nics_do_not_mark() {
+    let text = "
+        scheme = 'rps'
+        [topology]
+        kind = 'cluster'
+        servers = 2
+        server = { gpus = 2, nics = 1 }
+        scale_out = { kind = 'leaf-spine', leaves = 2, spines = 1, hosts_per_leaf = 1 }
+        attach = 'server'
+        [[switch.for]]
+        match = 'leaf*'
+        asic = 'tomahawk-5'
+        [[workload]]
+        kind = 'flows'
+        flows = [{ src = 0, dst = 2, size = '1MB' }]
+    ";
+    let loaded = Loaded::parse(text, "test.toml", "", &Changes::default()).expect("good");
+    let classes = loaded.prepare().expect("good").inspect().network.switch_classes;
+    let found: Vec<_> = classes
+        .iter()
+        .map(|class| (class.switches, class.first.as_str(), class.settings[2].starts_with("marks from")))
+        .collect();
+    assert_eq!(found, [(2, "srv0.nic0", false), (2, "leaf0", true), (1, "spine0", true)]);
+}
+
 #[test]
 fn the_example_has_three_classes() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/asics.toml");

@@ -8,15 +8,17 @@ use pathweave_units::{Duration, Rate};
 use super::lost_of_generated;
 use crate::graph::{Link, NodeId, Topology};
 use crate::import::find_tiers;
+use crate::names::HostNames;
 
 /// Writes a topology file. The most frequent rate, delay and error rate are written once at the top.
 pub(crate) fn write_own(topology: &Topology, lost: &mut Vec<String>) -> String {
     lost_of_generated(topology, lost);
     let mut text = format!("name = {}\n", quoted(topology.name()));
     match &topology.names().hosts {
-        None => text += &format!("hosts = {}\n", topology.hosts()),
-        Some(names) => {
-            let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+        HostNames::Counted => text += &format!("hosts = {}\n", topology.hosts()),
+        HostNames::OfServers { .. } | HostNames::Listed(_) => {
+            let hosts = (0..topology.hosts()).map(NodeId);
+            let names: Vec<String> = hosts.map(|host| quoted(&topology.node_name(host))).collect();
             text += &format!("host_names = [{}]\n", names.join(", "));
         }
     }

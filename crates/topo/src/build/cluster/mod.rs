@@ -1,5 +1,6 @@
 //! Cluster: servers with GPUs and NICs, attached to a scale-out network of any kind.
 
+mod inside;
 mod nest;
 mod points;
 mod scale_up;

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 
 use pathweave_units::{Duration, HostId, Rate};
 
+use super::inside;
 use super::points::Points;
 use super::server::{GpuNics, KnownServer};
 use crate::build::within_limits;
 use crate::error::TopoError;
 use crate::graph::{HostAttachment, Link, LinkId, NodeId, Switch, Topology};
+use crate::names::HostNames;
 use crate::scale_up::ScaleUp;
 use crate::servers::{ScaleUpCarriage, Servers};
 use crate::sites::Sites;
@@ -51,8 +53,9 @@ impl Nest<'_> {
         let inner_switches = self.inner.switches().len() as u32;
         let packets = scale_up.as_ref().filter(|_| carriage == ScaleUpCarriage::Packets);
         let domains = packets.map_or(0, |network| hosts / network.domain_size());
-        let (chips, of_domain) = packets
-            .map_or((0, 0), |network| (domains * network.chips(), network.links_of_chips().len() as u32 / 2));
+        let (chips, of_domain) = packets.map_or((0, 0), |network| {
+            (domains * network.packet_switches(), inside::links_of_domain(network))
+        });
         within_limits(
             "cluster",
             &[hosts, parts, inner_switches.saturating_mul(copies), chips],
@@ -95,12 +98,11 @@ impl Nest<'_> {
         }
         let first_chip = switches.len() as u32;
         if let Some(network) = packets {
-            self.add_scale_up(network, &mut switches, &mut links);
+            inside::add(network, (hosts, self.server.gpus), &mut switches, &mut links);
         }
-        let names =
-            (0..hosts).map(|host| format!("srv{}.gpu{}", host / self.server.gpus, host % self.server.gpus));
+        let names = HostNames::OfServers { gpus: self.server.gpus };
         let name = format!("{} servers of {} GPUs on {}", self.servers, self.server.gpus, self.inner.name());
-        let mut topology = Topology::with_host_names(name, hosts, Some(names.collect()), switches, links)?;
+        let mut topology = Topology::with_host_names(name, hosts, names, switches, links)?;
         if let Some(mut sites) = sites {
             self.sites_of_hosts().for_each(|site| sites.add_hosts(site, 1));
             sites.set_wan(wan);
@@ -126,38 +128,6 @@ impl Nest<'_> {
         let servers =
             Servers { servers, gpus, nics, nic_ports, planes, unit, parts, first_chip, scale_up, carriage };
         Ok(topology.with_servers(servers))
-    }
-
-    /// Adds the chips and links of scale-up networks whose messages are packets. The latency of a message is divided
-    /// among the links to and from a chip.
-    fn add_scale_up(&self, network: &ScaleUp, switches: &mut Vec<Switch>, links: &mut Vec<Link>) {
-        let (gpus, chips) = (network.domain_size(), network.chips());
-        let tier = switches.iter().map(|switch| switch.tier).max().unwrap_or(0).saturating_add(1);
-        let prefix = network.prefix(self.server.gpus);
-        let delay = match chips {
-            0 => network.delay(),
-            _ => Duration::from_ps((network.delay().as_ps() / 2).max(1)),
-        };
-        for domain in 0..self.hosts() / gpus {
-            let first_chip = self.hosts() + switches.len() as u32;
-            switches.extend((0..chips).map(|chip| Switch {
-                name: format!("{prefix}{domain}.chip{chip}"),
-                tier,
-                group: None,
-            }));
-            let node = |node: u32| match node.checked_sub(gpus) {
-                Some(chip) => NodeId(first_chip + chip),
-                None => NodeId(domain * gpus + node),
-            };
-            let one_way = network.links_of_chips().into_iter().filter(|link| link.from < link.to);
-            links.extend(one_way.map(|link| Link {
-                a: node(link.from),
-                b: node(link.to),
-                rate: link.rate,
-                delay,
-                error_rate: 0.0,
-            }));
-        }
     }
 
     fn hosts(&self) -> u32 {

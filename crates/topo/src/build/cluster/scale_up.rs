@@ -240,15 +240,6 @@ impl ScaleUpConfig {
             }
         };
         let network = ScaleUp::new(gpus, nodes, links, delay).with_parts(chips, part);
-        if self.has_packets()
-            && let Some((a, b)) = network.without_link()
-        {
-            let allowed = format!(
-                "needs a link or a switch between every two GPUs, because GPUs do not forward packets, and there is none \
-                 between GPUs {a} and {b}"
-            );
-            return Err(refuse("server.scale_up.packets", true, allowed));
-        }
         match network.unreachable() {
             None => Ok(network),
             Some(gpu) => Err(refuse(
@@ -407,13 +398,6 @@ mod tests {
             error(ScaleUpConfig::Switch(SwitchLinks::new(Rate::ZERO)), 4).contains("`server.scale_up.rate`")
         );
         let chips = ScaleUpConfig::Switch(SwitchLinks { chips: 0, ..SwitchLinks::new(rate) });
-        let ring = ScaleUpConfig::Ring(EqualLinks { packets: true, ..EqualLinks::new(rate) });
-        assert!(ring.build(3).is_ok(), "a ring of three is a mesh");
-        assert_eq!(
-            error(ring, 4),
-            "topology field `server.scale_up.packets` = true: needs a link or a switch between every two GPUs, because \
-             GPUs do not forward packets, and there is none between GPUs 0 and 2"
-        );
         assert_eq!(error(chips, 4), "topology field `server.scale_up.chips` = 0: must be 1 to 256");
         let link = |a, b| ListedLink { gpus: [a, b], rate };
         assert!(error(list(vec![link(0, 4)]), 4).contains("GPUs from 0 to 3"));

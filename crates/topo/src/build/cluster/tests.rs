@@ -214,6 +214,92 @@ fn a_mesh_may_carry_packets() {
     assert_eq!((ports(2), ports(4), ports(5)), (0b0100, 0b0001, 0b0001));
 }
 
+/// Names of the nodes on the first path between two GPUs.
+fn first_path(topology: &Topology, routing: &Routing, (src, dst): (u32, u32)) -> Vec<String> {
+    let path = PathFinder::new(topology, routing).first_path(HostId(src), HostId(dst)).unwrap();
+    path.iter().map(|(_, port)| topology.node_name(port.peer).into_owned()).collect()
+}
+
+/// A ring of six whose messages are packets: each GPU forwards by a router of its own, with both links of the ring.
+/// GPUs of the server use the ring although the leaf of all is nearer, also around a link that is down, and their leaf
+/// if the ring is in two parts.
+#[test]
+fn gpus_of_a_ring_forward() {
+    let ring = EqualLinks { packets: true, ..EqualLinks::new(Rate::from_gbps(800)) };
+    let server = Server { scale_up: Some(ScaleUpConfig::Ring(ring)), ..server(6, 6, 1) };
+    let attach = Attach::Rule(AttachRule::Server);
+    let topology = build(&Cluster { attach, ..Cluster::new(2, server, leaf_spine(2, 2, 6)) });
+    assert_eq!(peers(&topology, "srv1.gpu2"), ["leaf1", "srv1.router2"]);
+    assert_eq!(peers(&topology, "srv1.router5"), ["srv1.gpu5", "srv1.router0", "srv1.router4"]);
+    assert_eq!(topology.egress(&topology.ports(NodeId(8))[1]).rate, Rate::from_gbps(1_600));
+    let routing = Routing::all_links_up(&topology);
+    let mut finder = PathFinder::new(&topology, &routing);
+    let mut pair = |to| finder.pair(HostId(0), HostId(to), 0).map(|pair| (pair.hops, pair.paths)).unwrap();
+    assert_eq!(pair(1), (3, 1), "one link of the ring, between two routers");
+    assert_eq!(pair(3), (5, 2), "three links, either way");
+    assert_eq!(pair(6), (4, 2), "another server: leaf, spine, leaf");
+    assert_eq!(topology.tiers().len(), 2, "routers are no tier");
+    // 2 x 6 NICs and 2 x 2 links between leaves and spines; a server has six links to routers and six of the ring.
+    assert_eq!(topology.links().len(), 12 + 4 + 2 * 12);
+
+    let cut = ["srv0.router0-srv0.router1", "srv0.router3-srv0.router4"]
+        .map(|name| topology.link_by_name(name).unwrap());
+    let around = Routing::compute(&topology, &|link| link != cut[0]);
+    let ring = ["srv0.router0", "srv0.router5", "srv0.router4", "srv0.router3", "srv0.router2", "srv0.gpu2"];
+    assert_eq!(first_path(&topology, &around, (0, 2)), ring);
+    let apart = Routing::compute(&topology, &|link| !cut.contains(&link));
+    assert_eq!(first_path(&topology, &apart, (0, 2)), ["leaf0", "srv0.gpu2"]);
+    assert_eq!(first_path(&topology, &apart, (0, 4))[0], "srv0.router0");
+    assert_eq!(
+        topology.link_by_name("srv0.gpu3-srv0.gpu4").unwrap_err().to_string(),
+        "no link is named \"srv0.gpu3-srv0.gpu4\"; did you mean \"srv0.router3-srv0.router4\"?"
+    );
+}
+
+/// A domain of two servers: a torus of 4 x 2, in which a dimension of two has one link. The farthest GPUs are two links
+/// of one dimension and one of the other apart: three orders in each direction of the ring.
+#[test]
+fn a_torus_may_span_servers() {
+    let EqualLinks { rate, delay, efficiency, .. } = EqualLinks::new(Rate::from_gbps(800));
+    let torus = TorusLinks { dims: vec![4, 2], rate, delay, efficiency, packets: true };
+    let server = Server { scale_up: Some(ScaleUpConfig::Torus(torus)), domain: Some(8), ..server(4, 1, 1) };
+    let topology = build(&Cluster::new(4, server, TopologyConfig::Star(Star::new(4))));
+    assert_eq!(
+        peers(&topology, "srv3.router1"),
+        ["srv3.gpu1", "srv2.router1", "srv3.router0", "srv3.router2"]
+    );
+    let routing = Routing::all_links_up(&topology);
+    let mut finder = PathFinder::new(&topology, &routing);
+    let pair = finder.pair(HostId(0), HostId(6), 0).unwrap();
+    assert_eq!((pair.hops, pair.paths), (2 + 3, 6));
+    assert_eq!(
+        topology.diameter_bound(),
+        8,
+        "twice the four links from a router to the farthest GPU of its torus"
+    );
+}
+
+/// A hybrid cube mesh and a list of links forward, too; a ring of three is a mesh, which needs no routers.
+#[test]
+fn all_networks_can_carry_packets() {
+    let equal = EqualLinks { packets: true, ..EqualLinks::new(Rate::from_gbps(200)) };
+    let link = |a, b| ListedLink { gpus: [a, b], rate: Rate::from_gbps(200) };
+    let (delay, efficiency) = (equal.delay, 1.0);
+    let list = LinkList { links: vec![link(0, 1), link(1, 2)], delay, efficiency, packets: true };
+    for (gpus, routers, scale_up) in [
+        (8, 8, ScaleUpConfig::HybridCubeMesh(equal.clone())),
+        (3, 3, ScaleUpConfig::List(list)),
+        (3, 0, ScaleUpConfig::Ring(equal.clone())),
+        (5, 5, ScaleUpConfig::Ring(equal)),
+    ] {
+        let server = Server { scale_up: Some(scale_up), ..server(gpus, 1, 1) };
+        let topology = build(&Cluster::new(1, server, TopologyConfig::Star(Star::new(1))));
+        let named = topology.switches().iter().filter(|switch| switch.name.contains("router")).count();
+        assert_eq!(named as u32, routers);
+        assert!(Routing::all_links_up(&topology).unreachable_pair().is_none());
+    }
+}
+
 #[test]
 fn what_is_wrong_is_named() {
     let fabric = || leaf_spine(4, 2, 4);
