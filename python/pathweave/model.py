@@ -114,6 +114,8 @@ __all__ = [
     "HostList",
     "HostRef",
     "HostStamp",
+    "HpccCc",
+    "HpccReaction",
     "HpccTopology",
     "HtsimTopology",
     "HybridCubeMeshScaleUp",
@@ -448,6 +450,30 @@ class DctcpRateCc(Table):
     increase: Rate | None = None
     min_rate: Rate | None = None
     window: Window | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class HpccCc(Table):
+    """HPCC: window and rate by the utilisation of the busiest port, which switches report. Only in simulations.
+
+    Args:
+        base_rtt: T: round-trip time of the idle network, the same for all flows. Absent: the longest of all pairs of
+            hosts.
+        increase: W_AI as a rate: step by which the rate grows. Absent: 10 Mb/s for each 25 Gb/s of the line (run.py).
+        max_stage: maxStage: increases by a step in a row, one a round trip, before the rate follows the utilisation
+            again. Default 5 (SIGCOMM 2019; run.py of the authors' simulator has 0).
+        min_rate: Smallest rate. Absent: a hundredth of the line rate (run.py: 1 Gb/s at 100 Gb/s).
+        reaction: Acknowledgements that change the rate. Default "every_ack".
+        utilisation: eta: utilisation at which the busiest port is held. Default 0.95 (SIGCOMM 2019).
+    """
+
+    kind: ClassVar[str | None] = "hpcc"
+    base_rtt: Time | None = None
+    increase: Rate | None = None
+    max_stage: int | None = None
+    min_rate: Rate | None = None
+    reaction: HpccReaction | None = None
+    utilisation: float | None = None
 
 
 @dataclass(kw_only=True, repr=False)
@@ -1490,10 +1516,10 @@ class Observe(Table):
             between packets of a message and, if sources choose paths, the bytes by path length. Does not apply to
             datagram queue pairs. Default false.
         flows: Number of messages that are followed over time, at most 1000. The largest messages are followed; of equal
-            ones, the first. A sample holds the rate that the policy allows, the bytes in flight, and the distribution
-            over paths of the packets that arrived since the sample before. If the scheme has several queue pairs, the
-            distribution is over these. Each distribution lists the 32 entries with the most packets. Does not apply to
-            datagram queue pairs. Default 0.
+            ones, the first. A sample holds the throughput, the bytes still to arrive, the rate that the policy allows,
+            the bytes in flight, and the distribution over paths of the packets that arrived since the sample before. If
+            the scheme has several queue pairs, the distribution is over these. Each distribution lists the 32 entries
+            with the most packets. Does not apply to datagram queue pairs. Default 0.
         follow: Numbers of further messages that are followed over time, as in column `flow` of flows.parquet. The
             numbers are the same in each run of a scenario. `flows` and `follow` together may select at most 1000
             messages. Default: none.
@@ -2100,7 +2126,8 @@ class TimeoutsRecovery(Table):
     Args:
         alike: Number of timeouts in a row with the same duration, 1 to 7; the following ones double.
         exponent: Exponent of the power of two, 0 to 24. Absent: the smallest one that gives at least eight idle round
-            trips.
+            trips where switches trim, and at least `network.retransmission.timeout` elsewhere, where packets wait in
+            deep queues.
         retries: Number of timeouts in a row without progress after which a message fails, 1 to 25; 25 means never.
         window_packets: Packets beyond the first gap that the receiver tracks; further ones are dropped and NACKed. MRC
             has multiples of 128. Absent: 1,024, or the multiple of 128 that fills two bandwidth-delay products of the
@@ -4145,7 +4172,9 @@ Calibrate: TypeAlias = Literal["auto", "off", "prefix"]
 
 
 # A congestion control with its parameters.
-Cc: TypeAlias = NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | MswiftCc | NsccCc | SmarttCc | StrackCc | SwiftCc | TimelyCc
+Cc: TypeAlias = (
+    NoneCc | DcqcnCc | DctcpCc | DctcpRateCc | HpccCc | MswiftCc | NsccCc | SmarttCc | StrackCc | SwiftCc | TimelyCc
+)
 
 
 # Effect of an unmarked notice, besides requesting copies.
@@ -4449,6 +4478,12 @@ HostList: TypeAlias = str | list[HostRef]
 HostStamp: TypeAlias = Literal["renewed", "restored"]
 
 
+# Acknowledgements that change the rate.
+# "every_ack": Each one, from a reference rate that changes once a round trip (Algorithm 1).
+# "round_trip": One a round trip.
+HpccReaction: TypeAlias = Literal["every_ack", "round_trip"]
+
+
 # Grants to senders that want nothing.
 # "on": Granted while no sender wants anything.
 # "off": Never granted.
@@ -4615,6 +4650,7 @@ SchemeName: TypeAlias = Literal[
     "timely",
     "swift",
     "swift-published",
+    "hpcc",
     "reflex-timely",
     "reflex-timely-published",
     "reflex-timely-scaled",

@@ -153,10 +153,9 @@ fn the_demo_ends_with_a_sentence_and_a_page() {
     assert!(done.out.contains("weave") && done.out.ends_with("report: d/index.html\n"), "{}", done.out);
     fits(&done.out);
     let page = std::fs::read_to_string(lab.path("d/index.html")).unwrap();
-    assert!(
-        page.contains("href=\"many-processes/report.html\"") && !page.contains("://"),
-        "no network is needed"
-    );
+    // Saved pictures name the XML namespace of SVG, which nobody fetches.
+    let addresses = page.replace("http://www.w3.org/2000/svg", "").matches("://").count();
+    assert!(page.contains("href=\"many-processes/report.html\"") && addresses == 0, "no network is needed");
     assert!(lab.path("d/many-processes/report.html").exists());
     assert_eq!(lab.run(&["demo", "nonsense"]).code, 2);
 }
