@@ -22,6 +22,10 @@ use crate::training_memory::TrainingMemory;
 pub const MAX_TASKS: usize = 1 << 28;
 /// Largest number of dependencies in a graph.
 pub const MAX_DEPENDENCIES: usize = 1 << 28;
+/// Things of which a graph has at most [`MAX_TASKS`].
+pub(crate) const TASKS: &str = "messages and computations";
+/// Things of which a graph has at most [`MAX_DEPENDENCIES`].
+pub(crate) const DEPENDENCIES: &str = "dependencies";
 
 /// Connection that carries a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -172,7 +176,7 @@ impl GraphBuilder {
         if new.size == Bytes::ZERO || new.size > MAX_MESSAGE_SIZE {
             return Err(GraphError::Size { src: new.src, dst: new.dst, size: new.size.get() });
         }
-        check_room("messages and computations", self.messages.len() + self.computes.len(), MAX_TASKS)?;
+        check_room(TASKS, self.messages.len() + self.computes.len(), MAX_TASKS)?;
         let stream = match new.stream {
             Stream::Own => OWN,
             Stream::Shared(label) if label < OWN => label,
@@ -197,7 +201,7 @@ impl GraphBuilder {
         if let Some(host) = compute.host {
             self.check_host(host)?;
         }
-        check_room("messages and computations", self.messages.len() + self.computes.len(), MAX_TASKS)?;
+        check_room(TASKS, self.messages.len() + self.computes.len(), MAX_TASKS)?;
         self.computes.push(compute);
         Ok(Draft((self.computes.len() - 1) as u32 | COMPUTE))
     }
@@ -228,7 +232,7 @@ impl GraphBuilder {
         predecessor: Draft,
         moment: Moment,
     ) -> Result<(), GraphError> {
-        check_room("dependencies", self.edges.len(), MAX_DEPENDENCIES)?;
+        check_room(DEPENDENCIES, self.edges.len(), MAX_DEPENDENCIES)?;
         let moment = if predecessor.is_compute() { Moment::Delivery } else { moment };
         self.edges.push(Edge::new(predecessor.0, task.0, moment));
         Ok(())

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use pathweave_topo::Topology;
 use pathweave_units::{Bytes, Duration, Rng, Time, derive_seed};
 
-use crate::builder::{Draft, GraphBuilder, NewMessage, Stream};
+use crate::builder::{
+    DEPENDENCIES, Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream, TASKS,
+};
 use crate::config::MessageConnections;
 use crate::counts::Counts;
 use crate::env::WorkloadEnv;
@@ -79,8 +81,8 @@ pub(crate) struct WorkloadBuilder<'a> {
     training: Option<TrainingWork>,
     /// Durations of computations by host, if hosts differ.
     pace: Option<Pace>,
-    /// Reason why no ranks are alike, if symmetric ranks were looked for in vain.
-    none_alike: Option<String>,
+    /// Reason why no ranks are alike, or no more, if symmetric ranks were looked for.
+    obstacle: Option<String>,
     pub(crate) connections: MessageConnections,
 }
 
@@ -115,7 +117,7 @@ impl<'a> WorkloadBuilder<'a> {
             algorithms_used: Vec::new(),
             training: None,
             pace: None,
-            none_alike: None,
+            obstacle: None,
             connections,
         };
         match between_sites {
@@ -330,26 +332,23 @@ impl<'a> WorkloadBuilder<'a> {
     }
     /// Returns an error if the graph would have too many tasks, before they are made.
     pub(crate) fn check_count(&self, expected: f64) -> Result<(), WorkloadError> {
-        self.check_room("messages and computations", expected, crate::builder::MAX_TASKS)
+        self.check_room(TASKS, expected, MAX_TASKS)
     }
     /// Returns an error if the graph would have too many dependencies, before they are made.
     pub(crate) fn check_dependencies(&self, expected: f64) -> Result<(), WorkloadError> {
-        self.check_room("dependencies", expected, crate::builder::MAX_DEPENDENCIES)
+        self.check_room(DEPENDENCIES, expected, MAX_DEPENDENCIES)
     }
     fn check_room(&self, what: &'static str, expected: f64, limit: usize) -> Result<(), WorkloadError> {
         if expected <= limit as f64 {
             return Ok(());
         }
-        let error = GraphError::TooMany { what, limit };
-        let obstacle = match &self.env.fold {
+        self.with_group_name(Err(GraphError::TooMany { what, limit }))
+    }
+    /// Returns the reason why no more ranks are alike.
+    fn obstacle(&self) -> Option<&String> {
+        match &self.env.fold {
             Fold::Never(why) => Some(why),
-            Fold::Large(_) | Fold::Always(_) => self.none_alike.as_ref(),
-        };
-        match obstacle {
-            Some(why) => {
-                Err(WorkloadError::TooLarge { group: self.name.to_owned(), error, why: why.clone() })
-            }
-            None => self.with_group_name(Err(error)),
+            Fold::Large(_) | Fold::Always(_) => self.obstacle.as_ref(),
         }
     }
     /// Returns the network in which to look for symmetric ranks, or `None` if the graph is not to be folded.
@@ -378,6 +377,7 @@ impl<'a> WorkloadBuilder<'a> {
                 self.note(format_args!(
                     "each of the {played} ranks that run stands for {order} that are alike"
                 ));
+                self.obstacle = Some(format!("each stands for {order} only"));
                 self.builder.fold(folding);
                 Ok(Some(alike))
             }
@@ -387,9 +387,15 @@ impl<'a> WorkloadBuilder<'a> {
                 format!("run.fold = \"always\" is for jobs with ranks that are alike; here {why}"),
             ),
             Err(why) => {
-                self.none_alike = Some(why);
+                self.obstacle = Some(why);
                 Ok(None)
             }
+        }
+    }
+    /// Records a change of the configuration with which more ranks are alike.
+    pub(crate) fn more_would_be_alike(&mut self, change: impl Display) {
+        if let Some(obstacle) = &mut self.obstacle {
+            obstacle.push_str(&format!("; with {change}, more are alike"));
         }
     }
     /// Reserves memory for `counts`.
@@ -438,7 +444,15 @@ impl<'a> WorkloadBuilder<'a> {
         self.with_group_name(ps.map(Time::from_ps))
     }
     fn with_group_name<T>(&self, result: Result<T, GraphError>) -> Result<T, WorkloadError> {
-        result.map_err(|error| WorkloadError::Graph { group: self.name.to_owned(), error })
+        result.map_err(|error| {
+            let group = self.name.to_owned();
+            match (&error, self.obstacle()) {
+                (GraphError::TooMany { what: TASKS | DEPENDENCIES, .. }, Some(why)) => {
+                    WorkloadError::TooLarge { group, error, why: why.clone() }
+                }
+                _ => WorkloadError::Graph { group, error },
+            }
+        })
     }
 }
 

@@ -137,8 +137,13 @@ impl Job<'_> {
 
 #[cfg(test)]
 mod tests {
+    use pathweave_units::Rate;
+
     use super::super::axes::{ORDER, parse_order};
     use super::*;
+    use crate::config::{WorkloadConfig, build};
+    use crate::env::WorkloadEnv;
+    use crate::fold::Fold;
 
     /// 24 GPUs on leaves of four. The six GPUs of a stage of four fill a leaf and a half, so that no rotation of
     /// replicas keeps leaves together. Stages of eight fill two leaves, stages of four fill one.
@@ -155,5 +160,25 @@ mod tests {
         assert_eq!(job.stages_with_symmetry(&topology, 12, 3.0), Some((6, 4)));
         assert_eq!(job.stages_with_symmetry(&topology, 3, 4.0), Some((1, 24)));
         assert_eq!(job.stages_with_symmetry(&topology, 12, 7.0), None);
+    }
+    /// As above, with so many iterations that one of two GPUs has to be run, or one of four. With too many for that,
+    /// no number of stages helps.
+    #[test]
+    fn a_job_that_is_too_large_names_stages_with_which_it_is_not() {
+        let error = |iterations: u32| {
+            let traffic = serde_json::json!({
+                "kind": "transformer", "layers": 12, "hidden": 512, "heads": 8, "vocabulary": 32_000, "sequence": 512,
+                "feed_forward_hidden": 2_048, "gpu": "h100", "microbatches": 8, "pp": 4, "iterations": iterations,
+            });
+            let topology = std::sync::Arc::new(crate::testing::leaf_spine(6, 2, 4));
+            let env =
+                WorkloadEnv { fold: Fold::Large(topology), ..WorkloadEnv::new(24, Rate::from_gbps(100)) };
+            let traffic = serde_json::from_value(traffic).unwrap();
+            build(&[WorkloadConfig::new(traffic)], &env).unwrap_err().to_string()
+        };
+        let most = [100_000, 200_000, 100_000_000].map(error);
+        assert!(most[0].contains("with pp = 3, and so dp = 8, more are alike"), "{}", most[0]);
+        assert!(most[1].contains("with pp = 6, and so dp = 4, more are alike"), "{}", most[1]);
+        assert!(most[2].contains(NOTHING_SYMMETRIC) && !most[2].contains("with pp"), "{}", most[2]);
     }
 }

@@ -162,6 +162,8 @@ impl Staged<'_> {
         let groups = groups(self.axes());
         let (messages, computations) = self.tasks(out, &program, &groups)?;
         let all = (messages + computations) * iterations;
+        // Each waits for one other at least, and those of collectives for about three.
+        let dependencies = all.max(3.0 * messages * iterations);
         let alike = match out.may_fold(|| Ok(all > Fold::LARGE as f64))? {
             None => None,
             Some(topology) => {
@@ -174,21 +176,21 @@ impl Staged<'_> {
                     hosts: &self.hosts,
                 };
                 let gpus = self.axes().gpus();
-                let most = self.layers.architecture.layers as usize;
-                let order = (3.0 * messages * iterations) / MAX_DEPENDENCIES as f64;
-                let found = job.symmetric(&topology).map_err(|why| {
-                    let other = (order > 1.0).then(|| job.stages_with_symmetry(&topology, most, order));
-                    other.flatten().map_or(why.clone(), |(pp, dp)| {
-                        format!("{why}; with pp = {pp}, and so dp = {dp}, there are such ranks")
-                    })
-                });
-                out.fold(found, gpus, ("gpus", gpus))?
+                let found = out.fold(job.symmetric(&topology), gpus, ("gpus", gpus))?;
+                let needed = dependencies / MAX_DEPENDENCIES as f64;
+                if (found.as_ref().map_or(1, Representatives::order) as f64) < needed {
+                    let most = self.layers.architecture.layers as usize;
+                    if let Some((pp, dp)) = job.stages_with_symmetry(&topology, most, needed) {
+                        out.more_would_be_alike(format_args!("pp = {pp}, and so dp = {dp}"));
+                    }
+                }
+                found
             }
         };
         let alike = alike.unwrap_or_else(|| Representatives::none(self.axes().gpus()));
         let order = alike.order() as f64;
         out.check_count(all / order)?;
-        out.check_dependencies(3.0 * messages * iterations / order)?;
+        out.check_dependencies(dependencies / order)?;
         let gpus = self.axes().gpus();
         let mut play = Play {
             job: self,
