@@ -215,7 +215,7 @@ fn what_is_lost_on_the_way_is_left() {
     for flow in 0..15 {
         let samples = |kind| of(&result, kind).into_iter().filter(move |s| s.entity == flow);
         let arrived: f64 = samples(SeriesKind::GoodputBps).map(|s| s.value / 800_000.0).sum();
-        let left = samples(SeriesKind::UnfinishedBytes).last().expect("it was followed").value;
+        let left = samples(SeriesKind::UnfinishedBytes).next_back().expect("it was followed").value;
         assert!((arrived + left - 500_000.0).abs() < 1e-3, "flow {flow}: {arrived} and {left}");
         ended += u32::from(left == 0.0);
     }
