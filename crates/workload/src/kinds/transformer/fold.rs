@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(job.stages_with_symmetry(&topology, 3, 4.0), Some((1, 24)));
         assert_eq!(job.stages_with_symmetry(&topology, 12, 7.0), None);
     }
-    /// As above, with so many iterations that one of two GPUs has to be run, or one of four. With too many for that,
+    /// Iterations are so many that one of two GPUs has to be run, or one of four. With too many for that,
     /// no number of stages helps.
     #[test]
     fn a_job_that_is_too_large_names_stages_with_which_it_is_not() {
