@@ -38,6 +38,7 @@ pub mod nic;
 mod observe;
 mod opening;
 mod outline;
+mod packet_bytes;
 mod packet_free;
 mod partition;
 mod paths;
@@ -73,7 +74,7 @@ pub use footprint::{
 };
 pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
-pub use opening::{full_and_ack_bytes, payload_share};
+pub use packet_bytes::{full_and_ack_bytes, payload_share};
 pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
 pub use paths::{PacketOrder, PathProfile, PathUse, profile};
 pub use pathweave_execution::GroupSpec;

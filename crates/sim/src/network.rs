@@ -15,7 +15,7 @@ use crate::edge;
 use crate::host::{Content, Host};
 use crate::hosts::Hosts;
 use crate::link_states::LinkStates;
-use crate::opening::full_and_ack_bytes;
+use crate::packet_bytes::full_and_ack_bytes;
 use crate::partition::ShardLayout;
 use crate::plan::{NetworkPlan, cable_of};
 use crate::routes::View;

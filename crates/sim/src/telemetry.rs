@@ -10,7 +10,7 @@ use pathweave_units::{Duration, HostId, QpNum, Rate, Telemetry, TelemetryUnits};
 use pathweave_wire::{Body, Segment};
 
 use crate::chosen_routes::ChosenRoutes;
-use crate::opening::full_and_ack_bytes;
+use crate::packet_bytes::full_and_ack_bytes;
 use crate::spec::SimSpec;
 
 /// Telemetry of a run.

@@ -3,7 +3,7 @@
 use pathweave_units::HostId;
 
 use crate::graph::{LinkId, NodeId, PortRef, Topology};
-use crate::host_ports::scale_up_ports;
+use crate::scale_up_ports::scale_up_ports;
 
 /// Distance of a node from which the destination is unreachable.
 const UNREACHED: u32 = u32::MAX;

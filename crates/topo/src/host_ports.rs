@@ -4,6 +4,7 @@ use pathweave_units::{HostId, Rate};
 
 use crate::graph::{NodeId, PortRef, Topology};
 use crate::routing::Routing;
+use crate::scale_up_ports::scale_up_ports;
 
 /// Inverse of the smallest rate of a port relative to the fastest port that leads to the same peer. Slower ports are
 /// not used, because they belong to another network (scale-out beside scale-up) and would carry the last packets of
@@ -26,16 +27,6 @@ pub fn leading_ports(topology: &Topology, routing: &Routing, src: HostId, dst: H
     let fastest = hops().map(rate).max().unwrap_or(0);
     let used = hops().filter(|port| rate(*port).saturating_mul(MAX_RATE_RATIO) >= fastest);
     used.fold(0, |bits, port| bits | 1 << port)
-}
-
-/// Returns the ports of `src` to a scale-up network that joins both hosts and carries packets, as a bit set.
-pub fn scale_up_ports(topology: &Topology, src: HostId, dst: HostId) -> u64 {
-    let Some(servers) = topology.servers().filter(|servers| servers.joins_by_packets(src, dst)) else {
-        return 0;
-    };
-    let is_chip = |node: NodeId| topology.switch_index(node).is_none_or(|switch| servers.has_chip(switch));
-    let ports = topology.ports(src.into()).iter().enumerate().filter(|(_, port)| is_chip(port.peer));
-    ports.fold(0, |bits, (index, _)| bits | 1 << index)
 }
 
 /// Returns the ports of a node that lead towards `dst`: for a host those of [`leading_ports`], for a switch all ports

@@ -40,6 +40,7 @@ mod paths;
 mod read;
 mod routing;
 mod scale_up;
+mod scale_up_ports;
 mod servers;
 mod sites;
 mod symmetry;
@@ -56,7 +57,7 @@ pub use graph::{
     HostAttachment, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch,
     Topology,
 };
-pub use host_ports::{leading_ports, rate_of_ports, scale_up_ports};
+pub use host_ports::{leading_ports, rate_of_ports};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use link_settings::{LinkFor, LinkForError};
 pub use max_flow::max_flow;
@@ -71,6 +72,7 @@ pub use routing::{Arithmetic, NextHops, Routing};
 pub use scale_up::{
     LinkShare, NamedLink, NamedNode, PartState, ScaleUp, ScaleUpLink, ScaleUpPart, ScaleUpPartKind,
 };
+pub use scale_up_ports::scale_up_ports;
 pub use servers::Servers;
 pub use sites::Sites;
 pub use symmetry::Automorphism;
