@@ -7,6 +7,7 @@ use pathweave_datapath::secure::{ClusterKey, Protection, Refusal};
 use pathweave_datapath::{
     Access, ConnectError, Connection, Device, DeviceConfig, Region, Registration, Uncontrolled,
 };
+use pathweave_policy::Adapt;
 
 const BYTES: usize = 200_000;
 
@@ -51,7 +52,7 @@ fn every_scheme(faults: Faults) {
         let client = open(paths);
         for info in pathweave_policy::schemes() {
             let scheme = (info.make)();
-            if !scheme.service.is_connection() {
+            if !scheme.service.is_connection() || scheme.policy.reads_telemetry() {
                 continue;
             }
             let context = format!("{} over {paths} paths", info.name);

@@ -14,7 +14,7 @@ use pathweave_datapath::secure::{ClusterKey, Protection, TransportType};
 use pathweave_datapath::{
     Access, Connection, ConnectionState, Device, DeviceConfig, Listener, Region, Registration, Remote,
 };
-use pathweave_policy::{Service, schemes};
+use pathweave_policy::{Adapt, Scheme, Service, schemes};
 use pathweave_units::Rng;
 
 use crate::chaos::draw;
@@ -62,8 +62,8 @@ struct Target<'a> {
 }
 
 fn of_connections() -> Vec<&'static str> {
-    let all = schemes().iter().filter(|info| (info.make)().service == Service::Connection);
-    all.map(|info| info.name).collect()
+    let is_run = |scheme: Scheme| scheme.service == Service::Connection && !scheme.policy.reads_telemetry();
+    schemes().iter().filter(|info| is_run((info.make)())).map(|info| info.name).collect()
 }
 
 /// Attacks until stopped.
