@@ -204,17 +204,7 @@ fn call(kind: Kind, bytes: usize, choices: &mut Choices<'_>) -> Call {
 
 /// Returns a collective with its plan and the bytes of its buffers.
 fn collective_of(at: Place, choices: &mut Choices<'_>) -> (Call, Plan, Vec<usize>) {
-    let kinds = [
-        Kind::AllReduce,
-        Kind::Broadcast,
-        Kind::Reduce,
-        Kind::AllGather,
-        Kind::ReduceScatter,
-        Kind::AllToAll,
-        Kind::Gather,
-        Kind::Scatter,
-        Kind::Barrier,
-    ];
+    let kinds: Vec<Kind> = Kind::ALL.into_iter().filter(|kind| *kind != Kind::Message).collect();
     let (kind, len) = (choices.of(&kinds).unwrap_or(Kind::Barrier), choices.of(&SIZES).unwrap_or(0));
     let call = call(kind, len, choices);
     let (ranks, root, whole) = (at.ranks, call.root.unwrap_or(0), Span::whole(0, len));

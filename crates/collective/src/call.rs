@@ -30,20 +30,21 @@ pub enum Kind {
     Message,
 }
 
-const KINDS: [Kind; 10] = [
-    Kind::AllReduce,
-    Kind::Broadcast,
-    Kind::Reduce,
-    Kind::AllGather,
-    Kind::ReduceScatter,
-    Kind::AllToAll,
-    Kind::Gather,
-    Kind::Scatter,
-    Kind::Barrier,
-    Kind::Message,
-];
-
 impl Kind {
+    /// All operations.
+    pub const ALL: [Kind; 10] = [
+        Kind::AllReduce,
+        Kind::Broadcast,
+        Kind::Reduce,
+        Kind::AllGather,
+        Kind::ReduceScatter,
+        Kind::AllToAll,
+        Kind::Gather,
+        Kind::Scatter,
+        Kind::Barrier,
+        Kind::Message,
+    ];
+
     fn name(self) -> &'static str {
         match self {
             Kind::AllReduce => "all_reduce",
@@ -87,7 +88,7 @@ impl Call {
     }
 
     pub(crate) fn decode(bytes: &[u8; CALL_BYTES]) -> Option<Self> {
-        let kind = KINDS.into_iter().find(|kind| *kind as u8 == bytes[0])?;
+        let kind = Kind::ALL.into_iter().find(|kind| *kind as u8 == bytes[0])?;
         let op = if bytes[1] == NONE { None } else { Some(ReduceOp::from_wire(bytes[1])?) };
         let root = u32::from_le_bytes(bytes[4..8].try_into().ok()?);
         Some(Call {
@@ -124,7 +125,7 @@ mod tests {
 
     #[test]
     fn calls_come_back_and_have_a_text() {
-        for kind in KINDS {
+        for kind in Kind::ALL {
             for (op, root) in [(None, None), (Some(ReduceOp::Avg), Some(3))] {
                 let call = Call { kind, op, dtype: Dtype::Bf16, root, elements: 1 << 40 };
                 let mut bytes = Vec::new();

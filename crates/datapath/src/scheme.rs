@@ -52,8 +52,7 @@ pub(crate) fn find(name: &str) -> Result<Scheme, ConfigError> {
 
 /// Returns the names of all connection schemes that run on real hosts.
 pub(crate) fn of_connections() -> impl Iterator<Item = &'static str> {
-    let runs = |scheme: &Scheme| scheme.service.is_connection() && !scheme.policy.reads_telemetry();
-    schemes().iter().filter(move |info| runs(&(info.make)())).map(|info| info.name)
+    schemes().iter().filter(|info| (info.make)().connects_real_hosts()).map(|info| info.name)
 }
 
 /// Returns the datagram scheme with this name or alias, and the configuration of its datagrams.

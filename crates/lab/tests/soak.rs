@@ -22,7 +22,7 @@ use pathweave_datapath::{
 };
 use pathweave_lab::{Lab, LinkState, Settings};
 use pathweave_linux::netlink::Netlink;
-use pathweave_policy::{Adapt, Service, schemes};
+use pathweave_policy::schemes;
 use pathweave_topo::{Build, LeafSpine, LinkId, NodeId};
 use pathweave_units::{Rate, Rng};
 
@@ -258,14 +258,8 @@ fn soak(time: Duration) -> Vec<u64> {
         (near, far, listener)
     });
     let address = lab.0.plan().node(lab.0.node("host1").unwrap()).address;
-    let schemes: Vec<&str> = schemes()
-        .iter()
-        .filter(|info| {
-            let scheme = (info.make)();
-            scheme.service == Service::Connection && !scheme.policy.reads_telemetry()
-        })
-        .map(|info| info.name)
-        .collect();
+    let schemes: Vec<&str> =
+        schemes().iter().filter(|info| (info.make)().connects_real_hosts()).map(|info| info.name).collect();
     // Uses all schemes in turn, with a different protection each time.
     let connect = |number: usize| {
         let (near, far, listener) = &pairs[number % pairs.len()];

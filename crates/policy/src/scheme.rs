@@ -7,7 +7,7 @@ use crate::cc::{CcConfig, Dcqcn, HPCC_PATHS, UnlimitedConfig, Window};
 use crate::error::{check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid};
 use crate::{
-    AnyPolicy, ConfigError, CreditConfig, CreditParams, DatagramConfig, DlbfConfig, NotificationScope,
+    Adapt, AnyPolicy, ConfigError, CreditConfig, CreditParams, DatagramConfig, DlbfConfig, NotificationScope,
     PolicyConfig, PolicyEnv, Reordering, Service, SplitConfig,
 };
 
@@ -67,6 +67,11 @@ pub struct DestinationControl {
 }
 
 impl Scheme {
+    /// Returns true if connections between real hosts can use the scheme. Other services have endpoints of their own, and
+    /// real switches write no telemetry.
+    pub fn connects_real_hosts(&self) -> bool {
+        self.service.is_connection() && !self.policy.reads_telemetry()
+    }
     /// Returns the number of paths of a queue pair whose peer is reached over `nic_ports` NIC ports:
     /// [`paths`](Scheme::paths) for each port, as far as 16 bits suffice.
     pub fn paths_over(&self, nic_ports: u16) -> u16 {
@@ -115,7 +120,7 @@ impl Scheme {
         self.validate_sleek()?;
         if let Recovery::Timeouts { exponent, alike, retries, .. } = self.recovery {
             let exponent = exponent.unwrap_or_default();
-            check(exponent <= 24, "recovery.exponent", exponent, "0 to 24")?;
+            check(exponent <= Recovery::MOST_TIMER_EXPONENT, "recovery.exponent", exponent, "0 to 24")?;
             within("recovery.alike", alike, 1..=7, "")?;
             within("recovery.retries", retries, 1..=25, "25: never")?;
         }

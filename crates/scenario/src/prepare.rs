@@ -446,10 +446,6 @@ pub(crate) fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &W
             Diagnostic::new(field.map_or(path.clone(), |(field, _)| path.key(field)), why.to_string())
         }
         WorkloadError::Graph { error, .. } => graph_error(path, error),
-        WorkloadError::TooLarge { error, why, .. } => {
-            let message = format!("{error}; ranks that are alike would run once, but {why}");
-            Diagnostic::new(path.clone(), message)
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Flows followed over time: their throughput, the bytes still to arrive, the rate their policy allows, the bytes in
-//! flight, and the paths of their packets. The set is known before the run. A packet of any other flow therefore costs one look-up, and a run that follows no
-//! flow has no cost.
+//! flight, and the paths of their packets. The set is known before the run. A packet of any other flow therefore costs
+//! one look-up, and a run that follows no flow has no cost.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -54,16 +54,6 @@ pub enum WorkloadError {
         /// Error of the graph.
         error: GraphError,
     },
-    /// The graph is too large, and ranks that are alike cannot run once.
-    #[error("workload \"{group}\": {error}; ranks that are alike would run once, but {why}")]
-    TooLarge {
-        /// Name of the workload's group.
-        group: String,
-        /// Number that is exceeded.
-        error: GraphError,
-        /// Reason why no rank represents another.
-        why: String,
-    },
 }
 
 /// Wrong content of a file, or a file that cannot be read.
@@ -141,6 +131,16 @@ pub enum GraphError {
         what: &'static str,
         /// Largest number allowed.
         limit: usize,
+    },
+    /// The graph is too large, and no more ranks that are alike run once.
+    #[error("more than {limit} {what}; ranks that are alike would run once, but {why}")]
+    TooLarge {
+        /// Kind of item that is exceeded.
+        what: &'static str,
+        /// Largest number allowed.
+        limit: usize,
+        /// Reason why no more ranks represent others.
+        why: String,
     },
     /// A group is declared twice with different schemes.
     #[error("group \"{name}\" has scheme {first} and also {second}; use two group names or one scheme")]

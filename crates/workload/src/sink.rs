@@ -445,13 +445,13 @@ impl<'a> WorkloadBuilder<'a> {
     }
     fn with_group_name<T>(&self, result: Result<T, GraphError>) -> Result<T, WorkloadError> {
         result.map_err(|error| {
-            let group = self.name.to_owned();
-            match (&error, self.obstacle()) {
-                (GraphError::TooMany { what: TASKS | DEPENDENCIES, .. }, Some(why)) => {
-                    WorkloadError::TooLarge { group, error, why: why.clone() }
+            let error = match (error, self.obstacle()) {
+                (GraphError::TooMany { what: what @ (TASKS | DEPENDENCIES), limit }, Some(why)) => {
+                    GraphError::TooLarge { what, limit, why: why.clone() }
                 }
-                _ => WorkloadError::Graph { group, error },
-            }
+                (error, _) => error,
+            };
+            WorkloadError::Graph { group: self.name.to_owned(), error }
         })
     }
 }

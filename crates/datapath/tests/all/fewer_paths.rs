@@ -7,7 +7,6 @@ use pathweave_datapath::secure::{ClusterKey, Protection, Refusal};
 use pathweave_datapath::{
     Access, ConnectError, Connection, Device, DeviceConfig, Region, Registration, Uncontrolled,
 };
-use pathweave_policy::Adapt;
 
 const BYTES: usize = 200_000;
 
@@ -52,7 +51,7 @@ fn every_scheme(faults: Faults) {
         let client = open(paths);
         for info in pathweave_policy::schemes() {
             let scheme = (info.make)();
-            if !scheme.service.is_connection() || scheme.policy.reads_telemetry() {
+            if !scheme.connects_real_hosts() {
                 continue;
             }
             let context = format!("{} over {paths} paths", info.name);

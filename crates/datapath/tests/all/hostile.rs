@@ -13,7 +13,7 @@ use pathweave_datapath::rdm::RdmEndpoint;
 use pathweave_datapath::rdm::stream::Preamble;
 use pathweave_datapath::secure::{ClusterKey, Hello, Protection, SessionId, TransportType};
 use pathweave_datapath::{Access, ConnectionState, Device, DeviceConfig, Driving, Region, Remote};
-use pathweave_policy::{Adapt, Service, schemes};
+use pathweave_policy::schemes;
 use pathweave_units::{PathId, QpNum, Rng, Time, TrimmedAt};
 use pathweave_wire::{Ack, Body, Control, Data, Nack, NackReason, NoticePermission, Operation, Segment};
 
@@ -183,8 +183,7 @@ fn a_peer_that_follows_no_rule_loses_at_most_its_own_connection() {
 fn a_member_that_lies_loses_at_most_its_own_connection_under_every_scheme() {
     let key = ClusterKey::from_bytes([7; 32]);
     for (number, info) in schemes().iter().enumerate() {
-        let scheme = (info.make)();
-        if scheme.service != Service::Connection || scheme.policy.reads_telemetry() {
+        if !(info.make)().connects_real_hosts() {
             continue;
         }
         let protection = Protection::ALL[number % 3];

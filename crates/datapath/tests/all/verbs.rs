@@ -8,7 +8,6 @@ use pathweave_datapath::{
     Access, CloseReason, ConfigError, ConnectError, ConnectionState, Device, DeviceConfig, Driving, Opcode,
     OpenError, PostError, Region, Remote, Status, Uncontrolled, Unprotected, WaitError, Waiting,
 };
-use pathweave_policy::Adapt;
 
 const MTU: usize = 1_344;
 
@@ -212,9 +211,7 @@ fn every_scheme_of_connections_carries_bytes() {
     let size = 2 << 20;
     for scheme in pathweave_policy::schemes() {
         let near = client.connect_with(server.local_addr(), scheme.name, &[]);
-        let made = (scheme.make)();
-        // Datagrams have endpoints of their own (`rdm`), and real switches write no telemetry.
-        if !made.service.is_connection() || made.policy.reads_telemetry() {
+        if !(scheme.make)().connects_real_hosts() {
             let refused = near.expect_err(scheme.name).to_string();
             assert!(refused.contains(scheme.name), "{refused}");
             continue;

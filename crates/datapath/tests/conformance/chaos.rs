@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pathweave_datapath::backend::{FaultCounters, Faults};
 use pathweave_datapath::secure::Protection;
-use pathweave_policy::{Adapt, Scheme, Service, schemes};
+use pathweave_policy::{Scheme, Service, schemes};
 use pathweave_units::Rng;
 
 use crate::connections::Connected;
@@ -71,10 +71,9 @@ impl Side {
 
     /// Returns the schemes that can be run there.
     pub(crate) fn schemes(self) -> Vec<&'static str> {
-        let is_run = |scheme: Scheme| match scheme.service {
-            _ if self == Side::Simulated => true,
-            Service::Connection | Service::Datagram(_) => !scheme.policy.reads_telemetry(),
-            Service::SharedReceive(_) | Service::EndToEnd => false,
+        let is_run = |scheme: Scheme| match self {
+            Side::Simulated => true,
+            Side::Real => scheme.connects_real_hosts() || matches!(scheme.service, Service::Datagram(_)),
         };
         schemes().iter().filter(|info| is_run((info.make)())).map(|info| info.name).collect()
     }

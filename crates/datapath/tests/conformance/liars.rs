@@ -14,7 +14,7 @@ use pathweave_datapath::secure::{ClusterKey, Protection, TransportType};
 use pathweave_datapath::{
     Access, Connection, ConnectionState, Device, DeviceConfig, Listener, Region, Registration, Remote,
 };
-use pathweave_policy::{Adapt, Scheme, Service, schemes};
+use pathweave_policy::schemes;
 use pathweave_units::Rng;
 
 use crate::chaos::draw;
@@ -62,8 +62,7 @@ struct Target<'a> {
 }
 
 fn of_connections() -> Vec<&'static str> {
-    let is_run = |scheme: Scheme| scheme.service == Service::Connection && !scheme.policy.reads_telemetry();
-    schemes().iter().filter(|info| is_run((info.make)())).map(|info| info.name).collect()
+    schemes().iter().filter(|info| (info.make)().connects_real_hosts()).map(|info| info.name).collect()
 }
 
 /// Attacks until stopped.

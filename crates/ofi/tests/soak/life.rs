@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use pathweave_datapath::backend::{FaultCounters, Faults};
 use pathweave_datapath::secure::Protection;
-use pathweave_policy::{Adapt, Scheme, Service};
 use pathweave_units::Rng;
 
 use crate::World;
@@ -24,9 +23,8 @@ const LONGEST_STOP: Duration = Duration::from_secs(2);
 
 /// Returns the names of the schemes that the provider supports.
 pub(crate) fn schemes() -> Vec<&'static str> {
-    let is_run = |scheme: Scheme| scheme.service == Service::Connection && !scheme.policy.reads_telemetry();
     let all = pathweave_policy::schemes().iter();
-    all.filter(|info| is_run((info.make)())).map(|info| info.name).collect()
+    all.filter(|info| (info.make)().connects_real_hosts()).map(|info| info.name).collect()
 }
 
 /// End of a run.
