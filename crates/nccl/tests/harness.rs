@@ -83,7 +83,9 @@ fn passes(bench: &Bench, version: u32, ranks: u32, protection: &str, addresses: 
 #[test]
 fn no_call_waits_for_the_other_end() {
     let Some(bench) = bench() else { return };
-    for (version, protection, addresses) in [(6, "insecure", ONE), (9, "encrypt", TWO), (12, "encrypt", THREE)] {
+    for (version, protection, addresses) in
+        [(6, "insecure", ONE), (9, "encrypt", TWO), (12, "encrypt", THREE)]
+    {
         passes(bench, version, 1, protection, addresses, "b1234");
     }
 }
