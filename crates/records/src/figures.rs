@@ -10,7 +10,7 @@ use pathweave_units::Rng;
 use crate::activities::ActivityLabel;
 use crate::arrivals::Arrivals;
 use crate::format::ns;
-use crate::late::LateFlows;
+use crate::late::{FlowTimes, LateFlows};
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult, ServersInfo};
 
 /// Largest number of flows drawn at random for a report.
@@ -395,7 +395,9 @@ impl FlowStats {
                 group.finished.push(Finished::new(flow, finish_ps));
                 group.arrivals.add(finish_ps);
                 if group.role == Role::Foreground {
-                    self.late.add_record(flow);
+                    let FlowRecord { src_host, dst_host, ideal_fct_ps, ideal_acked_ps, .. } = *flow;
+                    let fct_ps = finish_ps - flow.start_ps;
+                    self.late.add(FlowTimes { src_host, dst_host, fct_ps, ideal_fct_ps, ideal_acked_ps });
                 }
                 return;
             }

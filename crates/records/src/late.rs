@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::records::FlowRecord;
-
 /// Slowdown from which flows are late.
 pub const LATE_SLOWDOWN: f64 = 1.3;
 
@@ -66,12 +64,6 @@ impl LateFlows {
         for end in [(flow.dst_host, MessageEnd::Receiver), (flow.src_host, MessageEnd::Sender)] {
             self.ends.entry(end).or_default().add(lost_ps);
         }
-    }
-
-    pub(crate) fn add_record(&mut self, flow: &FlowRecord) {
-        let Some(fct_ps) = flow.fct_ps() else { return };
-        let FlowRecord { src_host, dst_host, ideal_fct_ps, ideal_acked_ps, .. } = *flow;
-        self.add(FlowTimes { src_host, dst_host, fct_ps, ideal_fct_ps, ideal_acked_ps });
     }
 
     /// Returns the end at which flows inside scale-up networks lost most; of equal ones a receiver.
