@@ -241,7 +241,7 @@ mod tests {
                 match rng.below(6) {
                     0 | 1 => picker.hear(path, PathFeedback::Marked),
                     2 => picker.hear(path, PathFeedback::Dropped),
-                    3 => picker.on_paths(Time::ZERO, &all_but(path, paths), &mut host.cx()),
+                    3 => picker.on_paths(Time::ZERO, &all_but(path, paths.into()), &mut host.cx()),
                     _ => _ = send(&mut picker, 0, &mut host),
                 }
                 assert_eq!(picker.round.next, picker.round.search());
