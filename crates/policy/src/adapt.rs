@@ -85,9 +85,9 @@ pub enum HostDelay {
 /// Recovery by time ([`Recovery::Timed`](crate::Recovery::Timed)) asks for it with a probe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LateWait {
-    /// As long again: hardly any packet is sent twice.
+    /// Patience lasts as long again: hardly any packet is sent twice.
     Double,
-    /// A quarter longer. A copy for nothing costs the time of a packet; waiting for a dead path costs a round trip, and
+    /// Patience lasts a quarter longer. A copy for nothing costs the time of a packet; waiting for a dead path costs a round trip, and
     /// delays whoever waits for the message. For policies that know better paths for the copy.
     Brief,
 }

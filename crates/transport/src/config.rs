@@ -126,7 +126,7 @@ pub enum LossEvidence {
     /// packets on a path and rarely drop any, so that a late packet is mostly still queued. Without an answer, twice
     /// the time decides.
     Probe,
-    /// As `Probe`, but without an answer a quarter more than the time decides.
+    /// The same evidence, but without an answer a quarter more than the time decides.
     BriefProbe,
 }
 

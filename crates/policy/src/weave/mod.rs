@@ -29,7 +29,7 @@ use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Pol
 pub use config::{PathChoice, WeaveConfig};
 use lanes::PathWindows;
 use noise::Noise;
-use thread::{RecycledPaths, Standing};
+use thread::{Loss, RecycledPaths, Standing};
 use window::Window;
 
 /// Policy of one direction of one queue pair.
@@ -85,13 +85,12 @@ impl Weave {
         }
     }
 
-    /// Processes a loss. A trimmed packet has only met a full queue, so its path works.
     fn on_loss(&mut self, feedback: &Feedback, rng: &mut Rng) {
-        let is_trimmed = matches!(feedback.kind, FeedbackKind::Trimmed { .. });
-        if Standing::of(feedback.memo) == Standing::New && !is_trimmed {
-            self.thread.new_path_lost();
-        }
-        self.thread.forget(feedback.path, rng);
+        let loss = match feedback.kind {
+            FeedbackKind::Trimmed { .. } => Loss::Trimmed,
+            _ => Loss::Silent,
+        };
+        self.thread.on_loss(feedback.path, Standing::of(feedback.memo), loss, rng);
         self.window.on_loss();
     }
 }

@@ -49,6 +49,7 @@ pub(super) struct RecycledPaths {
     paths: Shares,
     /// Number of places of the ring that hold a path, fresh or not.
     known: u8,
+    last_loss: Loss,
     /// Lost packets on new paths in 64ths of a halving, less those that returned.
     distrust: u16,
     /// Paths for packets that take no new one; only while there is distrust.
@@ -99,6 +100,15 @@ impl Vouched {
     }
 }
 
+/// A loss of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loss {
+    /// Nothing has come back. The path may be dead.
+    Silent,
+    /// A queue was full. The path works.
+    Trimmed,
+}
+
 /// State of a path before a packet takes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Standing {
@@ -132,6 +142,7 @@ impl RecycledPaths {
             known: 0,
             distrust: 0,
             vouched: None,
+            last_loss: Loss::Silent,
         }
     }
 
@@ -141,9 +152,11 @@ impl RecycledPaths {
     pub(super) fn next(&self, egress: Egress) -> PathId {
         self.ring.oldest_free(egress).unwrap_or_else(|| self.paths.settle(self.spray, egress))
     }
-    /// Returns the path of the next retransmission: the newest path in the ring whose NIC port is free.
+    /// Returns the path of the next retransmission: the newest path in the ring whose NIC port is free. After a trimmed
+    /// packet it is that of any packet, because queues are full then, and one path would have all retransmissions.
     pub(super) fn next_again(&self, egress: Egress) -> PathId {
-        self.newest().find(|path| egress.is_free(*path)).unwrap_or_else(|| self.next(egress))
+        let newest = self.newest().find(|path| egress.is_free(*path));
+        newest.filter(|_| self.last_loss == Loss::Silent).unwrap_or_else(|| self.next(egress))
     }
     /// Iterates over the paths in the ring, fresh or not, newest first.
     fn newest(&self) -> impl Iterator<Item = PathId> {
@@ -206,7 +219,7 @@ impl RecycledPaths {
         }
     }
     /// Records that a packet on a new path was lost.
-    pub(super) fn new_path_lost(&mut self) {
+    fn new_path_lost(&mut self) {
         self.distrust = (self.distrust + LOST).min(MOST_HALVINGS * LOST);
         if self.vouched.is_none() {
             let mut vouched = Vouched::default();
@@ -214,12 +227,28 @@ impl RecycledPaths {
             self.vouched = Some(Box::new(vouched));
         }
     }
-    /// Forgets a path on which a packet was lost. The newest other path takes its places in the ring. The path is used
-    /// again only by chance.
-    pub(super) fn forget(&mut self, path: PathId, rng: &mut Rng) {
+    /// Forgets a path on which a packet was lost. The path is used again only by chance.
+    pub(super) fn on_loss(&mut self, path: PathId, was: Standing, loss: Loss, rng: &mut Rng) {
+        self.last_loss = loss;
+        if (was, loss) == (Standing::New, Loss::Silent) {
+            self.new_path_lost();
+        }
         if let Some(vouched) = &mut self.vouched {
             vouched.remove(path);
         }
+        match loss {
+            Loss::Silent => self.leave_to_newest(path),
+            Loss::Trimmed => {
+                let kept = self.ring.all_mut().iter_mut().filter(|kept| **kept == path);
+                kept.for_each(|kept| *kept = self.paths.draw(rng));
+            }
+        }
+        if self.spray == path {
+            self.draw(rng);
+        }
+    }
+    /// Gives the places of a path in the ring to the newest other one. A random path might be dead, too.
+    fn leave_to_newest(&mut self, path: PathId) {
         let heir = self.newest().find(|known| *known != path);
         match heir {
             Some(heir) => {
@@ -229,9 +258,6 @@ impl RecycledPaths {
                 self.ring.restart();
                 self.known = 0;
             }
-        }
-        if self.spray == path {
-            self.draw(rng);
         }
     }
     /// Replaces the set of usable paths.
@@ -281,7 +307,7 @@ mod tests {
         (0..packets).filter(|_| thread.sent(thread.next(Egress::ONE), rng) == Standing::New).count()
     }
 
-    /// Of 6,400 packets, 6,374 take new paths if four of 1,000 are known; a quarter after two losses; a 64th after six or
+    /// New paths take 6,374 of 6,400 packets if four of 1,000 are known; a quarter after two losses; a 64th after six or
     /// more; and half until the last is made up for. Standard deviations 5, 35, 10 and 40.
     #[test]
     fn each_loss_on_a_new_path_halves_how_often_they_are_tried() {
@@ -327,7 +353,7 @@ mod tests {
         };
         assert_eq!(vouched(&thread), (6..70).collect::<alloc::vec::Vec<u16>>());
         thread.came_back_late(PathId(6));
-        thread.forget(PathId(69), &mut rng);
+        thread.on_loss(PathId(69), Standing::Known, Loss::Silent, &mut rng);
         assert_eq!(vouched(&thread), (7..69).collect::<alloc::vec::Vec<u16>>());
         (0..64).for_each(|_| thread.new_path_works());
         assert!(thread.vouched.is_none(), "no distrust, no memory");
@@ -342,11 +368,15 @@ mod tests {
         // No longer fresh, but still the newest.
         (4..7).for_each(|path| assert_eq!(thread.sent(PathId(path), &mut rng), Standing::Known));
         assert_eq!(thread.next_again(Egress::ONE), PathId(6));
-        thread.forget(PathId(6), &mut rng);
+        thread.on_loss(PathId(6), Standing::Known, Loss::Silent, &mut rng);
         assert_eq!(thread.next_again(Egress::ONE), PathId(5));
-        thread.forget(PathId(5), &mut rng);
+        thread.on_loss(PathId(5), Standing::Known, Loss::Silent, &mut rng);
         assert_eq!(thread.next_again(Egress::ONE), PathId(4));
-        thread.forget(PathId(4), &mut rng);
+        // After a trimmed packet, they take a random path as others do.
+        let mut trimmed = thread.clone();
+        trimmed.on_loss(PathId(5), Standing::Known, Loss::Trimmed, &mut rng);
+        assert_eq!(trimmed.next_again(Egress::ONE), trimmed.next(Egress::ONE));
+        thread.on_loss(PathId(4), Standing::Known, Loss::Silent, &mut rng);
         assert_eq!(thread.next_again(Egress::ONE), thread.next(Egress::ONE));
         let path = thread.next(Egress::ONE);
         assert_eq!(thread.sent(path, &mut rng), Standing::New);
