@@ -98,7 +98,7 @@ release: ## Make the release VERSION: changelog, version numbers, a commit, test
 
 test: bare smoke ## All tests.
 	@$(if $(HAS_DPDK),,echo "SKIPPED: no DPDK (libdpdk-dev); its ports were neither compiled nor tested")
-	$(CARGO) test $(ALL)
+	.ci/tests $(ALL)
 	@# Two at a time, for each keeps about one core busy.
 	$(MAKE) --jobs=2 --output-sync=target test-python test-web test-browser site
 	.ci/hardware

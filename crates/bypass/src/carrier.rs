@@ -83,20 +83,7 @@ pub fn open(config: DeviceConfig, carrier: &Carrier) -> Result<Opened, CarrierEr
     config.validate().map_err(OpenError::from)?;
     let (device, description) = match carrier {
         Carrier::Udp => (Device::open(config)?, None),
-        Carrier::AfXdp { interface, fallback } => {
-            let mut settings = XdpConfig::new(interface, config.udp());
-            settings.busy_poll = (config.waiting == Waiting::Busy).then_some(BUSY_POLL);
-            match XdpBackend::open(&settings) {
-                Ok(backend) => {
-                    let description = backend.describe();
-                    (Device::with_backend(config, backend)?, Some(description))
-                }
-                Err(why) if *fallback == Fallback::Udp => {
-                    (Device::open(config)?, Some(format!("UDP sockets, for {why}")))
-                }
-                Err(why) => return Err(why.into()),
-            }
-        }
+        Carrier::AfXdp { interface, fallback } => return open_af_xdp(config, interface, *fallback),
         Carrier::Dpdk(DpdkPort { device, local, gateway, mtu_bytes, huge_pages }) => {
             let port = dpdk::open(&DpdkConfig {
                 device: device.clone(),
@@ -110,4 +97,29 @@ pub fn open(config: DeviceConfig, carrier: &Carrier) -> Result<Opened, CarrierEr
         }
     };
     Ok(Opened { device, description })
+}
+
+/// Opens a device over AF_XDP at a network interface. Programs that call only this need no DPDK.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_af_xdp(
+    config: DeviceConfig,
+    interface: &str,
+    fallback: Fallback,
+) -> Result<Opened, CarrierError> {
+    config.validate().map_err(OpenError::from)?;
+    let mut settings = XdpConfig::new(interface, config.udp());
+    settings.busy_poll = (config.waiting == Waiting::Busy).then_some(BUSY_POLL);
+    match XdpBackend::open(&settings) {
+        Ok(backend) => {
+            let description = Some(backend.describe());
+            Ok(Opened { device: Device::with_backend(config, backend)?, description })
+        }
+        Err(why) if fallback == Fallback::Udp => {
+            let description = Some(format!("UDP sockets, for {why}"));
+            Ok(Opened { device: Device::open(config)?, description })
+        }
+        Err(why) => Err(why.into()),
+    }
 }

@@ -21,4 +21,4 @@ pub mod dpdk;
 pub mod ether;
 pub mod xdp;
 
-pub use carrier::{Carrier, CarrierError, DpdkPort, Fallback, Opened, open};
+pub use carrier::{Carrier, CarrierError, DpdkPort, Fallback, Opened, open, open_af_xdp};

@@ -104,7 +104,7 @@ fn the_outcome_of_an_attempt_is_an_event() {
 
 #[test]
 fn an_attempt_that_nobody_answers_ends_in_time_or_when_it_is_given_up() {
-    let client = open(&DeviceConfig { connect_timeout: Duration::from_millis(300), ..config() });
+    let client = open(&DeviceConfig { connect_timeout: Duration::from_secs(1), ..config() });
     let calls = client.events();
     // A socket that receives and never answers.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -112,11 +112,11 @@ fn an_attempt_that_nobody_answers_ends_in_time_or_when_it_is_given_up() {
     let start = Instant::now();
     calls.connect(1, peer);
     let given_up = calls.connect(2, peer);
-    assert!(start.elapsed() < Duration::from_millis(200), "neither waits");
     given_up.give_up();
+    // Had the first call waited for its end, that end would come first.
     assert_eq!(refused(&calls), (2, ConnectError::GivenUp));
     assert!(matches!(refused(&calls), (1, ConnectError::Unreachable { .. })));
-    assert!(start.elapsed() >= Duration::from_millis(300));
+    assert!(start.elapsed() >= Duration::from_secs(1));
     assert_eq!(client.stats().unwrap().connections, 0);
     // A connection that has opened is closed.
     let server = open(&config());

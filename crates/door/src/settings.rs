@@ -6,6 +6,7 @@
 //! | `PATHWEAVE_PROTECTION` | `encrypt` (default), `auth-only` or `insecure`; `insecure` needs no key |
 //! | `PATHWEAVE_IFACE` | names of network interfaces, separated by commas |
 //! | `PATHWEAVE_ADDRESS` | addresses of network interfaces, separated by commas; instead of `PATHWEAVE_IFACE` |
+//! | `PATHWEAVE_BACKEND` | carrier of packets: `udp` (default), `af-xdp` at the one interface, or `auto`: AF_XDP where it can |
 //! | `PATHWEAVE_PATHS` | number of paths of each connection, 1 to 256; default 32, on loopback 1 |
 //! | `PATHWEAVE_SCHEME` | transport scheme; default `weave` |
 //! | `PATHWEAVE_LINE_RATE` | total rate of the interfaces, such as `25Gbps`; default: as the system reports |
@@ -78,6 +79,17 @@ pub enum Where {
     Addresses(Vec<IpAddr>),
 }
 
+/// Carrier of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// UDP sockets.
+    Udp,
+    /// AF_XDP at the network interface. Without it nothing is opened.
+    AfXdp,
+    /// AF_XDP where one interface is used and takes it, otherwise UDP sockets.
+    Auto,
+}
+
 /// Driver of the event loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
@@ -109,6 +121,8 @@ pub struct Settings {
     pub protection: Protection,
     /// Interfaces that may be used.
     pub place: Where,
+    /// Carrier of packets.
+    pub backend: Backend,
     /// Number of paths, if set.
     pub paths: Option<u16>,
     /// Scheme of connections.
@@ -224,6 +238,9 @@ impl Settings {
             key,
             protection,
             place,
+            backend: from
+                .parsed("PATHWEAVE_BACKEND", "udp, af-xdp or auto", backend)?
+                .unwrap_or(Backend::Udp),
             paths: from.number("PATHWEAVE_PATHS", 1..=u64::from(MAX_PATHS))?.map(|paths| paths as u16),
             scheme,
             line_rate: from.parsed("PATHWEAVE_LINE_RATE", "1Mbps to 10000Gbps, as 25Gbps", rate)?,
@@ -315,6 +332,15 @@ fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     (0 < low && low <= high).then_some(low..=high)
 }
 
+fn backend(text: &str) -> Option<Backend> {
+    match text {
+        "udp" => Some(Backend::Udp),
+        "af-xdp" => Some(Backend::AfXdp),
+        "auto" => Some(Backend::Auto),
+        _ => None,
+    }
+}
+
 fn waiting(text: &str) -> Option<Waiting> {
     match text {
         "adaptive" => Some(Waiting::ADAPTIVE),
@@ -378,6 +404,7 @@ mod tests {
             ("PATHWEAVE_ADDRESS", "::1,::2,::3,::4,::5,::6,::7,::8,::9", "up to 8"),
             ("PATHWEAVE_IFACE", "eth0,eth0", "each once"),
             ("PATHWEAVE_IFACE", "eth0,,eth1", "a network interface"),
+            ("PATHWEAVE_BACKEND", "dpdk", "udp, af-xdp or auto"),
             ("PATHWEAVE_PATHS", "0", "1 to 256"),
             ("PATHWEAVE_PATHS", "257", "1 to 256"),
             ("PATHWEAVE_SCHEME", "wave", "weave"),

@@ -1,14 +1,13 @@
 //! One event loop, and the connections that it carries.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use pathweave_datapath::{
-    Accepting, Connection, ConnectionId, Device, DeviceConfig, Driving, Event, Events, OpenError,
+    Accepting, ConfigError, Connection, ConnectionId, Device, DeviceConfig, Driving, Event, Events,
 };
-use pathweave_door::{Interface, Progress, Settings};
+use pathweave_door::{Interface, Progress, Settings, include_keepalive_in_timeout};
 
 use crate::comm::Comm;
 use crate::connecting::{Dial, Listener};
@@ -41,22 +40,19 @@ pub(crate) struct Table {
     pub(crate) listeners: HashMap<Cookie, Arc<Listener>>,
 }
 
-/// Returns the configuration of a loop.
-fn configuration(settings: &Settings, interfaces: &[&Interface], port: u16) -> Result<DeviceConfig, String> {
-    let mut config = settings.device(interfaces, SocketAddr::new(interfaces[0].address, port));
-    config.payload_of_lines(LINE_BYTES).map_err(|error| error.to_string())?;
+/// Sets what a loop of NCCL needs.
+fn adapt(config: &mut DeviceConfig, settings: &Settings) -> Result<(), ConfigError> {
+    config.payload_of_lines(LINE_BYTES)?;
     if settings.progress == Progress::Auto {
         // Calls then only look and post, so none of them takes long, whatever the network brings.
         config.driving = Driving::Thread { core: None };
     }
-    // A peer is lost after the time that the user allows, of which the first part passes before an idle one is asked.
-    config.keepalive = config.keepalive.min(config.peer_timeout / 4);
-    config.peer_timeout -= config.keepalive;
+    include_keepalive_in_timeout(config);
     config.max_connections = MOST_CONNECTIONS;
     config.max_connections_per_peer = MOST_CONNECTIONS;
     config.max_half_open = MOST_HALF_OPEN;
     config.max_half_open_per_peer = MOST_HALF_OPEN;
-    Ok(config)
+    Ok(())
 }
 
 impl Lane {
@@ -65,7 +61,10 @@ impl Lane {
     /// # Errors
     /// One line for users.
     pub(crate) fn open(settings: &Settings, interfaces: &[&Interface]) -> Result<Arc<Self>, String> {
-        let device = Lane::open_device(settings, interfaces)?;
+        let ports = settings.ports.clone().unwrap_or(0..=0);
+        let device = settings
+            .open(interfaces, interfaces[0].address, ports, |config| adapt(config, settings))
+            .map_err(|error| error.to_string())?;
         let events = device.events();
         let accepting = events.accept().map_err(|error| error.to_string())?;
         let lane = Arc::new(Lane {
@@ -84,19 +83,6 @@ impl Lane {
         };
         lane.device.set_hook(hook).map_err(|error| error.to_string())?;
         Ok(lane)
-    }
-
-    /// Opens a device at one of the ports that are allowed.
-    fn open_device(settings: &Settings, interfaces: &[&Interface]) -> Result<Device, String> {
-        let mut reason = String::new();
-        for port in settings.ports.clone().unwrap_or(0..=0) {
-            match Device::open(configuration(settings, interfaces, port)?) {
-                Ok(device) => return Ok(device),
-                Err(error @ OpenError::PortInUse { .. }) => reason = error.to_string(),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Err(reason)
     }
 
     /// Drives the loop once, unless events have come since the last call: then the caller has to look at what they have

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-use pathweave_door::{Interface, interfaces, interfaces_from, say_once, settings};
+use pathweave_door::{Backend, Interface, interfaces, interfaces_from, say_once, settings};
 
 use crate::abi::{Fault, HANDLE_BYTES};
 use crate::comm::Comm;
@@ -80,7 +80,8 @@ impl Plugin {
         let properties = Properties::of(&interfaces, &settings);
         let wanted = std::env::var(LOOPS_VARIABLE).ok().filter(|text| !text.is_empty());
         let loops = match wanted {
-            Some(text) => loops_asked_for(&text)?,
+            Some(text) => loops_asked_for(&text, settings.backend)?,
+            None if settings.backend != Backend::Udp => 1,
             None => {
                 loops_for(properties.speed_mbps, std::thread::available_parallelism().map_or(1, Into::into))
             }
@@ -130,11 +131,14 @@ impl Plugin {
 }
 
 /// Parses the variable.
-fn loops_asked_for(text: &str) -> Result<usize, String> {
-    let allowed = LOOPS_ALLOWED;
-    text.parse().ok().filter(|loops| allowed.contains(loops)).ok_or_else(|| {
-        format!("{LOOPS_VARIABLE} is {text:?}; allowed: {} to {}", allowed.start(), allowed.end())
-    })
+fn loops_asked_for(text: &str, backend: Backend) -> Result<usize, String> {
+    // AF_XDP has an interface for itself, and so has the loop that opens it.
+    let (range, allowed) = match backend {
+        Backend::Udp => (LOOPS_ALLOWED, "1 to 16"),
+        Backend::AfXdp | Backend::Auto => (1..=1, "1, unless PATHWEAVE_BACKEND is udp"),
+    };
+    let loops = text.parse().ok().filter(|loops| range.contains(loops));
+    loops.ok_or_else(|| format!("{LOOPS_VARIABLE} is {text:?}; allowed: {allowed}"))
 }
 
 /// Returns the number of loops for interfaces of this total rate.
@@ -150,9 +154,12 @@ mod tests {
     fn loops_follow_the_rate_and_the_cores() {
         assert_eq!([loops_for(10_000, 64), loops_for(25_000, 64), loops_for(100_000, 8)], [1, 4, 2]);
         assert_eq!([loops_for(100_000, 2), loops_for(100_000, 15)], [1, 3]);
-        assert_eq!(loops_asked_for("16"), Ok(16));
+        assert_eq!(loops_asked_for("16", Backend::Udp), Ok(16));
+        assert_eq!(loops_asked_for("1", Backend::AfXdp), Ok(1));
+        let error = loops_asked_for("2", Backend::AfXdp).unwrap_err();
+        assert!(error.contains("\"2\"; allowed: 1, unless"), "{error}");
         for wrong in ["0", "17", "two", ""] {
-            let error = loops_asked_for(wrong).unwrap_err();
+            let error = loops_asked_for(wrong, Backend::Udp).unwrap_err();
             assert!(error.contains(LOOPS_VARIABLE) && error.contains("1 to 16"), "{error}");
         }
     }

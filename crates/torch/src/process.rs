@@ -1,16 +1,16 @@
 //! The process: its device, its groups, and the start of operations.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pathweave_collective::{Call, OpId, Overdue, PeerId, Place, Plan, Span};
 use pathweave_datapath::secure::Refusal;
 use pathweave_datapath::{
-    Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, Opcode, OpenError,
+    Accepting, Completion, ConnectError, Connection, Device, DeviceConfig, Event, Events, Opcode,
 };
 use pathweave_door::{
-    Interface, Process as Fork, Settings, SharedMemory, interfaces, interfaces_from, settings,
+    Interface, Process as Fork, SharedMemory, include_keepalive_in_timeout, interfaces, interfaces_from,
+    settings,
 };
 
 use crate::copies::{Copies, Note};
@@ -65,14 +65,6 @@ pub struct Group {
     members: Vec<PeerId>,
 }
 
-fn configuration(settings: &Settings, interfaces: &[&Interface], port: u16) -> DeviceConfig {
-    let mut config = settings.device(interfaces, SocketAddr::new(interfaces[0].address, port));
-    // A peer is lost after the time that the user allows, of which the first part passes before an idle one is asked.
-    config.keepalive = config.keepalive.min(config.peer_timeout / 4);
-    config.peer_timeout -= config.keepalive;
-    config
-}
-
 impl Process {
     /// Opens the device, as the environment says.
     ///
@@ -87,19 +79,15 @@ impl Process {
             SharedMemory::On => Neighbours::Copy,
         };
         let (cookie, identity) = identify(neighbours);
-        let mut reason = String::new();
-        for port in settings.ports.clone().unwrap_or(0..=0) {
-            let mut config = configuration(&settings, &interfaces, port);
+        let ports = settings.ports.clone().unwrap_or(0..=0);
+        let adapt = |config: &mut DeviceConfig| {
+            include_keepalive_in_timeout(config);
             config.answer_data = identity.map_or(Vec::new(), |identity| identity.encode());
-            match Device::open(config) {
-                Ok(device) => {
-                    return Process::over(device, settings.scheme, settings.peer_timeout, (cookie, identity));
-                }
-                Err(error @ OpenError::PortInUse { .. }) => reason = error.to_string(),
-                Err(error) => return Err(error.to_string()),
-            }
-        }
-        Err(reason)
+            Ok(())
+        };
+        let device = settings.open(&interfaces, interfaces[0].address, ports, adapt);
+        let device = device.map_err(|error| error.to_string())?;
+        Process::over(device, settings.scheme, settings.peer_timeout, (cookie, identity))
     }
 
     /// Opens a device with this configuration.

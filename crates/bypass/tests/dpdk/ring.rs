@@ -59,8 +59,8 @@ fn a_full_port_makes_wait_and_loses_nothing() {
     }
     assert!(sent >= 1_024, "{sent} frames");
     let start = Instant::now();
-    ring.wait(Wait { at_most: Some(Duration::from_secs(5)), for_room: true }).unwrap();
-    assert!(start.elapsed() < Duration::from_secs(1), "who waits for room does not wait for frames");
+    ring.wait(Wait { at_most: Some(Duration::from_secs(60)), for_room: true }).unwrap();
+    assert!(start.elapsed() < Duration::from_secs(30), "who waits for room does not wait for frames");
     let mut received = 0;
     for _ in 0..10_000 {
         ring.receive(&mut |_| received += 1).unwrap();

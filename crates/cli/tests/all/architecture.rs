@@ -40,18 +40,18 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("datapath", &["units", "wire", "policy", "transport", "secure"]),
     // Byte rings in shared memory between processes of one host, whatever the content.
     ("shm", &[]),
+    // BPF programs, and queries of network interfaces, independent of their use.
+    ("linux", &[]),
+    // Backends of the datapath beside the kernel's network stack, and the choice among them.
+    ("bypass", &["units", "wire", "datapath", "linux"]),
     // Shared by libraries that other programs load.
-    ("door", &["units", "datapath"]),
+    ("door", &["units", "datapath", "bypass"]),
     // The libfabric provider.
     ("ofi", &["units", "tagged", "datapath", "shm", "door"]),
     // The network plug-in of NCCL.
     ("nccl", &["datapath", "door"]),
     // The backend of torch.distributed.
     ("torch", &["collective", "datapath", "shm", "door"]),
-    // BPF programs, and queries of network interfaces, independent of their use.
-    ("linux", &[]),
-    // Backends of the datapath beside the kernel's network stack, and the choice among them.
-    ("bypass", &["units", "wire", "datapath", "linux"]),
     // The lab uses from fabric and simulator only the configuration of a run and the ideal times.
     (
         "lab",

@@ -509,6 +509,36 @@ static void forks(struct ring *ring, void *listener) {
     exchange(ring, 5000, 8, 3);
 }
 
+// b: one thread is both ends, so that a call that waits for the other end waits for ever.
+static void both_ends(void *listener) {
+    struct ring ring = {0};
+    void *sends[DEPTH] = {0}, *receives[DEPTH] = {0};
+    int sent = 0;
+    CHECK(ranks == 1, "%d ranks instead of one", ranks);
+    for (int i = 0; i < 100; i++) CHECK(net_accept(listener, &ring.receive) == OK && !ring.receive, "accept of nobody");
+    connect_ring(&ring, shared->handles[0][0], listener);
+    open_memory(&ring, DEPTH * 1000);
+    fill(ring.from, ring.room, 7);
+    // Without a receive a send is refused for now, or goes on for now.
+    for (int i = 0; i < 1000; i++) {
+        if (sent < DEPTH) send_one(&ring, sent * 1000, 1000, 0, &sends[sent]);
+        if (sent < DEPTH && sends[sent]) sent++;
+        for (int j = 0; j < sent; j++) CHECK(!finished(&sends[j], NULL), "send %d is done without a receive", j);
+    }
+    for (int posted = 0, left = 2 * DEPTH; left > 0;) {
+        if (posted < DEPTH) receive_one(&ring, posted * 1000, 1000, 0, &receives[posted]);
+        if (posted < DEPTH && receives[posted]) posted++;
+        if (sent < DEPTH) send_one(&ring, sent * 1000, 1000, 0, &sends[sent]);
+        if (sent < DEPTH && sends[sent]) sent++;
+        for (int i = 0; i < DEPTH; i++) {
+            if (sends[i] && finished(&sends[i], NULL)) left--;
+            if (receives[i] && finished(&receives[i], NULL)) left--;
+        }
+    }
+    CHECK(is_filled(ring.to, ring.room, 7), "bytes");
+    close_ring(&ring);
+}
+
 static void *load(const char *path) {
     char name[64];
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -557,6 +587,7 @@ static int run(const char *library_path, const char *oracles) {
         case '3': groups(&ring); break;
         case '4': optional(&ring); break;
         case '5': many(listener, 0, &round); break;
+        case 'b': both_ends(listener); break;
         case 'd': dead_port(0); break;
         case '6': aborts(); break;
         case '7': early_close(listener, 0, &round); break;

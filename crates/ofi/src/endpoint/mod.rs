@@ -29,7 +29,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pathweave_datapath::{Device, DeviceConfig, OpenError, Turned};
+use pathweave_datapath::{Device, OpenError, Turned};
 use pathweave_shm::{OfferedMemory, Ticket};
 
 pub(crate) use self::core::EndpointState;
@@ -93,13 +93,6 @@ fn random() -> u64 {
     RandomState::new().hash_one(std::process::id())
 }
 
-fn device_config(domain: &Domain, bind: SocketAddr, boot: u64) -> DeviceConfig {
-    let all: Vec<&Interface> = std::iter::once(&domain.interface).chain(&domain.others).collect();
-    let mut config = domain.settings.device(&all, bind);
-    config.answer_data = handshake::Answer { boot }.encode();
-    config
-}
-
 /// Opens a device on the address of the domain's interface, or on `wish`, and on the interfaces used with it.
 /// The port is one of those allowed.
 fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> FiResult<Device> {
@@ -109,35 +102,36 @@ fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> FiResult
         (Some(range), 0) => range.clone(),
         _ => port..=port,
     };
-    let mut why = Errno(FI_EADDRINUSE);
-    for port in ports {
-        let config = device_config(domain, SocketAddr::new(ip, port), boot);
-        let paths = config.paths;
-        match Device::open(config) {
-            Ok(device) => {
-                if device.paths() < paths {
-                    log_once(&format!(
-                        "{} paths in place of {paths}: file descriptors or UDP ports are short; raise their limit (ulimit -n) or \
-                         set PATHWEAVE_PATHS",
-                        device.paths()
-                    ));
-                }
-                return Ok(device);
+    let all: Vec<&Interface> = std::iter::once(&domain.interface).chain(&domain.others).collect();
+    let mut wanted = 0;
+    let opened = domain.settings.open(&all, ip, ports, |config| {
+        config.answer_data = handshake::Answer { boot }.encode();
+        wanted = config.paths;
+        Ok(())
+    });
+    match opened {
+        Ok(device) => {
+            if device.paths() < wanted {
+                log_once(&format!(
+                    "{} paths in place of {wanted}: file descriptors or UDP ports are short; raise their limit (ulimit -n) or \
+                     set PATHWEAVE_PATHS",
+                    device.paths()
+                ));
             }
-            Err(OpenError::PortInUse { .. }) => {}
-            Err(error) => {
-                why = match &error {
-                    OpenError::NotLocal { .. } => Errno(FI_EADDRNOTAVAIL),
-                    OpenError::Permission { .. } => Errno(FI_EACCES),
-                    _ => Errno(FI_EOTHER),
-                };
-                log_once(&error.to_string());
-                break;
-            }
+            Ok(device)
+        }
+        Err(error) => {
+            log(Level::Warn, format_args!("no endpoint can be opened on {ip}"));
+            let number = match error.of_device() {
+                Some(OpenError::PortInUse { .. }) => return Err(Errno(FI_EADDRINUSE)),
+                Some(OpenError::NotLocal { .. }) => FI_EADDRNOTAVAIL,
+                Some(OpenError::Permission { .. }) => FI_EACCES,
+                _ => FI_EOTHER,
+            };
+            log_once(&error.to_string());
+            Err(Errno(number))
         }
     }
-    log(Level::Warn, format_args!("no endpoint can be opened on {ip}"));
-    Err(why)
 }
 
 impl Endpoint {
