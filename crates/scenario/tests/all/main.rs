@@ -10,6 +10,7 @@ mod flow;
 mod hostile_files;
 mod in_use;
 mod iterations;
+mod jobs;
 mod limits;
 mod names;
 mod planted;
