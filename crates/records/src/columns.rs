@@ -406,6 +406,11 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         "When it was over: the computation, or the last byte of its messages had arrived.",
         Get::F64(|_, a| a.finish_ps.map(ns)),
     ),
+    nullable(
+        "nominal_ns",
+        "Time that the computation takes without stragglers: the amount of its work. Null for communication.",
+        Get::F64(|_, a| a.nominal_ps.map(ns)),
+    ),
     column("flows", "Messages that the host sent or received in it.", Get::U32(|_, a| Some(a.flows))),
     column("sent_bytes", "Payload bytes that it sent.", Get::U64(|_, a| Some(a.sent_bytes))),
     column("received_bytes", "Payload bytes that it received.", Get::U64(|_, a| Some(a.received_bytes))),

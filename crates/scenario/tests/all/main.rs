@@ -11,6 +11,7 @@ mod hostile_files;
 mod in_use;
 mod iterations;
 mod limits;
+mod link_rates;
 mod names;
 mod planted;
 mod reference;
