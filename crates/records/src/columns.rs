@@ -135,12 +135,12 @@ macro_rules! flow_columns {
                 "Flow completion time: from post to last byte at the receiver.",
                 Get::F64(|_, f| f.fct_ps().map(ns)),
             ),
-            column(
+            nullable(
                 "ideal_fct_ns",
                 "Completion time on an idle network, which no flow undercuts: on one path where the scheme keeps a message on one, \
                  otherwise on all paths side by side, where short packets overtake long ones. Queue pairs share the message \
-                 as the scheme's do.",
-                Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
+                 as the scheme's do. Links are as fast as faults ever make them. Null if the flow was never posted.",
+                Get::F64(|_, f| Some(f.ideal_fct_ps).filter(|&ideal| ideal > 0).map(ns)),
             ),
             nullable("slowdown", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),
             nullable(

@@ -2,6 +2,7 @@
 
 mod alone;
 mod any_text;
+mod attribution;
 mod clusters;
 mod credit;
 mod effects;
