@@ -39,7 +39,7 @@ fn near(value: f64, expected: f64, tolerance: f64) -> bool {
 }
 
 /// 1 MB is 1,020,106 B on the wire: 816.08 us at 10 Gb/s. If the rate falls after 40.804 us at 100 Gb/s, 510,050 B are
-/// gone and 510,056 B take 408.04 us.
+/// gone and 510,056 B take 408.04 us. The packet on the link at that time goes on at the old rate.
 #[test]
 fn a_link_is_busy_at_the_rate_that_it_has() {
     let flow = "{ src = 0, dst = 1, size = \"1MB\" }";
@@ -48,7 +48,7 @@ fn a_link_is_busy_at_the_rate_that_it_has() {
         for fidelity in ["packet", "flow"] {
             let result = result(&text, fidelity);
             let busy = busy_us(&result, "host0>switch0");
-            assert!(near(busy, expected, 0.003), "{fidelity}, from {at} on: {busy} us");
+            assert!(near(busy, expected, 0.01), "{fidelity}, from {at} on: {busy} us");
             let healthy = busy_us(&result, "switch0>host1");
             assert!(near(healthy, 81.61, 0.003), "{fidelity}, from {at} on: {healthy} us");
         }
@@ -94,7 +94,9 @@ fn a_host_without_its_link_does_not_stop_its_neighbour() {
         [[fault]]\nkind = \"link-down\"\nlink = \"host0-leaf0\"\nat = \"20us\"\n\
         [[workload]]\nkind = \"flows\"\nflows = [{ src = 1, dst = 3, size = \"1MB\" }, { src = 0, dst = 2, size = \"1KB\" }]\n";
     let (packets, fluid) = (result(text, "packet"), result(text, "flow"));
-    let (packet, flow) = (fct_us(&packets, 0), fct_us(&fluid, 0));
+    // Flows of one instant are ordered by their senders.
+    let (packet, flow) = (fct_us(&packets, 1), fct_us(&fluid, 1));
+    assert!(near(packet, 86.6, 0.001), "{packet} us");
     assert!(near(flow, packet, 0.01), "{flow} us, {packet} us with packets");
 }
 
