@@ -4,6 +4,8 @@ use pathweave_execution::max_min::bytes_per_ps;
 use pathweave_sim::{IdealPath, NetworkConfig, PathProfile, PathUse, full_and_ack_bytes};
 use pathweave_units::{Duration, Rate, mix64};
 
+use crate::network::Profile;
+
 /// Number of entries of the cache, a power of two.
 const REMEMBERED: usize = 1 << 6;
 
@@ -14,10 +16,12 @@ pub(crate) struct Size {
     pub(crate) wire: u64,
     /// Packets.
     pub(crate) packets: u64,
-    /// Completion time in an idle network.
+    /// Completion time in an idle network with the rates of the moment.
     pub(crate) ideal: Duration,
     /// The part of `ideal` that is not transmission at the path's rate.
     pub(crate) base: Duration,
+    /// Rate of the path at the moment, in bytes per picosecond.
+    pub(crate) rate: f64,
 }
 
 /// Rate of a path.
@@ -55,6 +59,16 @@ struct Path {
     ideal: IdealPath<PathProfile>,
     line: PathRate,
     back: Duration,
+    /// The path with its links at their best. `None` if it is the same.
+    best: Option<BestPath>,
+}
+
+/// Path with its links at their best.
+#[derive(Clone, Debug)]
+struct BestPath {
+    ideal: IdealPath<PathProfile>,
+    rate: f64,
+    back: Duration,
 }
 
 impl Sizes {
@@ -65,12 +79,17 @@ impl Sizes {
     }
 
     /// Replaces the paths. `share` is the share of the links' capacity that is used.
-    pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
+    pub(crate) fn on_paths(&mut self, profiles: &[Profile], share: f64) {
         let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
         let of = |profile: &PathProfile, used| {
             let profile = profile.clone().used(used);
             let (line, back) = (PathRate::of(&profile, share), profile.one_way(self.ack_bytes));
-            Path { ideal: IdealPath::new(profile, mtu, framing, verb), line, back }
+            Path { ideal: IdealPath::new(profile, mtu, framing, verb), line, back, best: None }
+        };
+        let of = |Profile { now, best }: &Profile, used| {
+            let best = best.as_ref().map(|best| of(best, used));
+            let best = best.map(|Path { ideal, line, back, .. }| BestPath { ideal, rate: line.rate, back });
+            Path { best, ..of(now, used) }
         };
         self.paths = profiles
             .iter()
@@ -89,19 +108,34 @@ impl Sizes {
         self.ack_bytes
     }
 
-    /// Returns the bytes per picosecond that one path of this profile, or all of them, carry.
+    /// Returns the bytes per picosecond that one path of this profile, or all of them, carry at their best.
     pub(crate) fn line_rate(&self, number: u32, used: PathUse) -> f64 {
-        self.paths[number as usize][used as usize].line.rate
+        let Path { line, best, .. } = &self.paths[number as usize][used as usize];
+        best.as_ref().map_or(line.rate, |best| best.rate)
+    }
+
+    /// Returns the time in which an idle network at its best delivers a message that this number of queue pairs
+    /// share, and the time until it is acknowledged. `size` is that of the message as it is now.
+    pub(crate) fn ideal(
+        &self,
+        number: u32,
+        used: PathUse,
+        size: (Size, u64),
+        queue_pairs: usize,
+    ) -> [Duration; 2] {
+        let (Size { ideal, .. }, bytes) = size;
+        let [one, all] = &self.paths[number as usize];
+        let (delivered, back) = match (&if used == PathUse::One { one } else { all }.best, queue_pairs) {
+            (None, 1) => (ideal, one.back),
+            (None, _) => (all.ideal.message(bytes, queue_pairs).1, one.back),
+            (Some(best), _) => (best.ideal.message(bytes, queue_pairs).1, best.back),
+        };
+        [delivered, delivered + back]
     }
 
     /// Returns the one-way time of an acknowledgement.
     pub(crate) fn back(&self, number: u32) -> Duration {
         self.paths[number as usize][0].back
-    }
-
-    /// Returns the idle time of a message that this number of queue pairs share.
-    pub(crate) fn ideal_of_parts(&self, number: u32, bytes: u64, queue_pairs: usize) -> Duration {
-        self.paths[number as usize][PathUse::All as usize].ideal.message(bytes, queue_pairs).1
     }
 
     /// Returns the size of a message on a path.
@@ -120,6 +154,7 @@ impl Sizes {
             packets: bytes.div_ceil(self.network.mtu.get()).max(1),
             ideal,
             base: ideal.saturating_sub(line.slower.time_for(wire)),
+            rate: line.rate,
         };
         self.known[place] = Some((key, size));
         size

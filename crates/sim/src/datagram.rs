@@ -182,7 +182,7 @@ impl<const C: usize> Shard<'_, C> {
         &mut self,
         now: Time,
         flow: u32,
-        path: &PathProfile,
+        (path, idle): (&PathProfile, &PathProfile),
         config: &DatagramConfig,
         record: FlowRecord,
     ) {
@@ -197,7 +197,7 @@ impl<const C: usize> Shard<'_, C> {
         let framing = self.spec.network.framing;
         let mtu = self.spec.network.mtu.get() as u16;
         let size = record.size_bytes;
-        let ideal = ideal_datagrams(path, size, config.capacity(mtu), framing);
+        let ideal = ideal_datagrams(idle, size, config.capacity(mtu), framing);
         self.traffic.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
         let model = self.model(src);
         match model.rd.get_mut(from.qp).expect("introduced").post(now, to, u64::from(flow), size) {
