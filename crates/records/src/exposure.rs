@@ -256,7 +256,7 @@ struct Window<'a> {
     from_ps: u64,
     to_ps: u64,
     computed_ps: u64,
-    /// By label.
+    /// Exposed time of each label.
     exposed_ps: BTreeMap<u32, u64>,
 }
 
@@ -283,7 +283,7 @@ struct Sums {
     ranks: u32,
     computed_ps: u128,
     longest: (u64, u32),
-    /// By label.
+    /// Exposed time of each label.
     exposed_ps: BTreeMap<u32, u128>,
 }
 
