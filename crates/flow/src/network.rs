@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
-use pathweave_topo::{NodeId, Topology};
-use pathweave_units::{HostId, PathId, Spread, mix64};
+use pathweave_topo::{NodeId, Topology, leading_ports};
+use pathweave_units::{Duration, HostId, PathId, Rate, Spread, mix64};
 use pathweave_workload::Folding;
 use smallvec::SmallVec;
 
@@ -46,6 +46,8 @@ pub(crate) struct Pair {
     pub(crate) lost_fraction: f64,
     /// Index into [`Network::profiles`] of the hops when idle. `None` if there is no route.
     pub(crate) profile: Option<u32>,
+    /// True if all paths surely have equal rates and delays.
+    pub(crate) is_alike: bool,
     /// Indices of the [`SwitchLinks`]s of both classes, if the hosts have one port each, at different switches.
     pub(crate) gauges: Option<(u32, u32)>,
 }
@@ -100,7 +102,8 @@ pub(crate) struct Network<'a> {
     wanted: ClassPairs,
     /// Pairs, by index in `wanted`.
     pub(crate) pairs: Vec<Pair>,
-    pub(crate) profiles: Vec<PathProfile>,
+    /// Different paths of pairs.
+    pub(crate) profiles: Vec<Vec<PathProfile>>,
     /// Links of switches, by class.
     pub(crate) gauges: Vec<SwitchLinks>,
     folding: Option<FoldedNetwork>,
@@ -295,14 +298,14 @@ impl<'a> Network<'a> {
                         }
                     }
                 }
-                pair.profile = ways.profile(src, dst).map(|profile| {
-                    let hops = profile.hops.iter().map(|(rate, delay)| (rate.as_bps(), delay.as_ps()));
-                    *known
-                        .entry((hops.collect::<Vec<_>>(), (profile.line_rate, profile.most)))
-                        .or_insert_with(|| {
-                            self.profiles.push(profile);
-                            self.profiles.len() as u32 - 1
-                        })
+                let profiles = ways.profiles(src, dst);
+                let out = leading_ports(topology, ways.routing(), src, dst);
+                pair.is_alike = topology.has_alike_paths(ways.routing(), (src, dst), out);
+                pair.profile = (!profiles.is_empty()).then(|| {
+                    *known.entry(profiles.iter().map(key_of).collect::<Vec<_>>()).or_insert_with(|| {
+                        self.profiles.push(profiles);
+                        self.profiles.len() as u32 - 1
+                    })
                 });
                 let leaf = |host: HostId| topology.ports(host.into())[0].peer;
                 let at_leaf = |ports: &[(u16, f64)]| matches!(ports, [(0, _)]);
@@ -364,6 +367,17 @@ impl<'a> Network<'a> {
         if route.iter().all(alive) { route } else { Vec::new() }
     }
 
+    /// Returns the profile of a route of at least one link.
+    pub(crate) fn profile_of(&self, route: &[PortId]) -> PathProfile {
+        let hop = |port: &PortId| {
+            let (node, _) = self.routes.ends(*port);
+            let number = (*port - self.routes.ports().ports(node).start) as usize;
+            let link = self.topology.egress(&self.topology.ports(NodeId(node))[number]);
+            (link.rate, link.delay)
+        };
+        PathProfile::chosen(route.iter().map(hop).collect(), None)
+    }
+
     /// Calls `body` for each link between switches that a pair's bytes cross, in the order of pairs. Arguments are
     /// the egress port, the egress port of the reverse direction, and the fraction of the pair's two amounts that
     /// crosses them.
@@ -395,6 +409,11 @@ impl<'a> Network<'a> {
     pub(crate) fn other_end(&self, port: PortId) -> PortId {
         self.other_end[port as usize]
     }
+}
+
+/// Returns that of a path from which the times of messages follow.
+fn key_of(path: &PathProfile) -> (Vec<(Rate, Duration)>, (Rate, Rate, Option<Duration>)) {
+    (path.hops.clone(), (path.line_rate, path.most, path.mean_delay))
 }
 
 /// Replaces resources by their representatives and merges equal ones.

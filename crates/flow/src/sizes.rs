@@ -29,9 +29,9 @@ struct PathRate {
 }
 
 impl PathRate {
-    /// Returns the rate of a path whose links have this share of their capacity.
-    fn of(profile: &PathProfile, share: f64) -> Self {
-        let slower = profile.most;
+    /// Returns the rate of the fastest of these paths, whose links have this share of their capacity.
+    fn of(profiles: &[PathProfile], share: f64) -> Self {
+        let slower = profiles.iter().map(|profile| profile.most).max().unwrap_or(Rate::ZERO);
         PathRate { rate: share * bytes_per_ps(slower), slower }
     }
 }
@@ -41,6 +41,8 @@ pub(crate) struct Sizes {
     network: NetworkConfig,
     packet_bytes: u32,
     ack_bytes: u32,
+    /// Share of the links' capacity that is used.
+    share: f64,
     /// Data by profile of the network, for one path and for all paths.
     paths: Vec<[Path; 2]>,
     known: [Option<(Key, Size)>; REMEMBERED],
@@ -52,30 +54,42 @@ type Key = (u32, PathUse, u64);
 /// One path, or all paths side by side.
 #[derive(Clone, Debug)]
 struct Path {
-    ideal: IdealPath<PathProfile>,
+    /// Alternatives, of which the fastest is the ideal one.
+    ideals: Vec<IdealPath<PathProfile>>,
     line: PathRate,
     back: Duration,
+}
+
+impl Path {
+    /// Returns the wire bytes of a message that this number of queue pairs share, and its idle time.
+    fn message(&self, bytes: u64, queue_pairs: usize) -> (u64, Duration) {
+        let all = self.ideals.iter().map(|path| path.message(bytes, queue_pairs));
+        all.min_by_key(|(_, ideal)| *ideal).expect("a pair with a route has a path")
+    }
 }
 
 impl Sizes {
     pub(crate) fn new(network: &NetworkConfig) -> Self {
         let (packet_bytes, ack_bytes) = full_and_ack_bytes(network);
         let (paths, known) = (Vec::new(), [None; REMEMBERED]);
-        Sizes { network: network.clone(), packet_bytes, ack_bytes, paths, known }
+        Sizes { network: network.clone(), packet_bytes, ack_bytes, share: 1.0, paths, known }
     }
 
     /// Replaces the paths. `share` is the share of the links' capacity that is used.
-    pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
+    pub(crate) fn on_paths(&mut self, profiles: &[Vec<PathProfile>], share: f64) {
         let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
-        let of = |profile: &PathProfile, used| {
-            let profile = profile.clone().used(used);
-            let (line, back) = (PathRate::of(&profile, share), profile.one_way(self.ack_bytes));
-            Path { ideal: IdealPath::new(profile, mtu, framing, verb), line, back }
+        let of = |profiles: &Vec<PathProfile>, used| {
+            let profiles: Vec<_> = profiles.iter().map(|profile| profile.clone().used(used)).collect();
+            let line = PathRate::of(&profiles, share);
+            let back = profiles.iter().map(|profile| profile.one_way(self.ack_bytes)).min();
+            let ideals = profiles.into_iter().map(|profile| IdealPath::new(profile, mtu, framing, verb));
+            Path { ideals: ideals.collect(), line, back: back.unwrap_or(Duration::ZERO) }
         };
         self.paths = profiles
             .iter()
             .map(|profile| [PathUse::One, PathUse::All].map(|used| of(profile, used)))
             .collect();
+        self.share = share;
         self.known = [None; REMEMBERED];
     }
 
@@ -101,7 +115,7 @@ impl Sizes {
 
     /// Returns the idle time of a message that this number of queue pairs share.
     pub(crate) fn ideal_of_parts(&self, number: u32, bytes: u64, queue_pairs: usize) -> Duration {
-        self.paths[number as usize][PathUse::All as usize].ideal.message(bytes, queue_pairs).1
+        self.paths[number as usize][PathUse::All as usize].message(bytes, queue_pairs).1
     }
 
     /// Returns the size of a message on a path.
@@ -113,15 +127,26 @@ impl Sizes {
         {
             return *size;
         }
-        let Path { ideal: path, line, .. } = &self.paths[number as usize][used as usize];
-        let (wire, ideal) = path.message(bytes, 1);
-        let size = Size {
+        let path = &self.paths[number as usize][used as usize];
+        let size = self.sized(bytes, path.message(bytes, 1), path.line);
+        self.known[place] = Some((key, size));
+        size
+    }
+
+    fn sized(&self, bytes: u64, (wire, ideal): (u64, Duration), line: PathRate) -> Size {
+        Size {
             wire,
             packets: bytes.div_ceil(self.network.mtu.get()).max(1),
             ideal,
             base: ideal.saturating_sub(line.slower.time_for(wire)),
-        };
-        self.known[place] = Some((key, size));
-        size
+        }
+    }
+
+    /// Returns the size of a message on one route, and the rate of the route.
+    pub(crate) fn on_route(&self, route: PathProfile, bytes: u64) -> (Size, f64) {
+        let line = PathRate::of(std::slice::from_ref(&route), self.share);
+        let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
+        let message = IdealPath::new(route, mtu, framing, verb).message(bytes, 1);
+        (self.sized(bytes, message, line), line.rate)
     }
 }

@@ -104,9 +104,9 @@ impl<'a> PacketFreeNetwork<'a> {
         &self.network.plan.classes
     }
 
-    /// Returns the profile of a shortest path, or `None` if there is no route.
-    pub fn profile(&self, src: HostId, dst: HostId) -> Option<PathProfile> {
-        self.network.routes.profiles(&self.spec.topology, src, dst).into_iter().next()
+    /// Returns the profiles of the shortest paths, or none if there is no route.
+    pub fn profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        self.network.routes.profiles(&self.spec.topology, src, dst)
     }
 
     /// Returns the egress ports of packets on this path, from the sending host on, or `None` if they do not arrive.
@@ -126,7 +126,11 @@ impl<'a> PacketFreeNetwork<'a> {
     ) -> Option<Chooser> {
         let spec = self.spec;
         let scheme = &spec.scheme_of(group).scheme;
-        let opening = self.network.opening(spec, scheme, &[self.profile(src, dst)?]);
+        let paths = self.profiles(src, dst);
+        if paths.is_empty() {
+            return None;
+        }
+        let opening = self.network.opening(spec, scheme, &paths);
         let mut policy = self
             .network
             .policy(scheme, spec.groups[group.index()].awaited, &opening)

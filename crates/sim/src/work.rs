@@ -125,7 +125,7 @@ impl<const C: usize> Shard<'_, C> {
         }
         self.note_context(flow, Side::Sender, true);
         if let Service::Datagram(config) = service {
-            return self.post_datagram(now, flow, &paths[0], config, record);
+            return self.post_datagram(now, flow, &paths, config, record);
         }
         let opening = self.traffic.execution.connections[conn].queue_pairs.is_empty().then(|| {
             let opening = self.opening(conn, &paths);
