@@ -15,12 +15,18 @@ pub const WAITS: &[Column<WaitRecord>] = &[
     column("src_host", "Sending host.", Get::U32(|_, w| Some(w.src_host))),
     column("dst_host", "Receiving host.", Get::U32(|_, w| Some(w.dst_host))),
     column("size_bytes", "Bytes of the message, headers not counted.", Get::U64(|_, w| Some(w.size_bytes))),
+    column("start_ns", "When the flow was posted.", Get::F64(|_, w| Some(ns(w.start_ps)))),
     column(
         "flow_ns",
         "How long the flow took; until the end of the run if it did not finish.",
         Get::F64(|_, w| Some(ns(w.flow_ps))),
     ),
     column("ideal_fct_ns", "Time of the flow on an idle network.", Get::F64(|_, w| Some(ns(w.ideal_fct_ps)))),
+    nullable(
+        "ideal_acked_fct_ns",
+        "Time to the last acknowledgement on an idle network.",
+        Get::F64(|_, w| w.ideal_acked_ps.map(ns)),
+    ),
     column(
         "sent_packets",
         "Data packets sent, retransmissions included.",

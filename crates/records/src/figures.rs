@@ -10,6 +10,7 @@ use pathweave_units::Rng;
 use crate::activities::ActivityLabel;
 use crate::arrivals::Arrivals;
 use crate::format::ns;
+use crate::late::{FlowTimes, LateFlows};
 use crate::records::{FlowRecord, FlowStatus, Role, RunResult, ServersInfo};
 
 /// Largest number of flows drawn at random for a report.
@@ -37,6 +38,7 @@ pub struct FlowStats {
     open: Vec<FlowRecord>,
     collectives: CollectiveStats,
     scale_up: Option<ScaleUpBytes>,
+    late: LateFlows,
 }
 
 /// Bytes that GPUs sent over scale-up networks: those of finished flows between hosts of one domain.
@@ -126,7 +128,7 @@ impl Finished {
         }
     }
     /// Returns the ideal time to the last acknowledgement; `None` for flows without acknowledgements.
-    pub(crate) fn ideal_acked_ps(&self) -> Option<u64> {
+    pub fn ideal_acked_ps(&self) -> Option<u64> {
         Some(self.ideal_acked_ps).filter(|&ps| ps > 0)
     }
     /// Returns a record in which only the retained fields are set.
@@ -336,7 +338,13 @@ impl FlowStats {
             open: Vec::new(),
             collectives: CollectiveStats::new(labels),
             scale_up: None,
+            late: LateFlows::default(),
         }
+    }
+
+    /// Returns sums over the late flows of the foreground.
+    pub fn late(&self) -> &LateFlows {
+        &self.late
     }
 
     /// Also sums what is sent over the scale-up networks of these servers.
@@ -386,6 +394,11 @@ impl FlowStats {
                 group.last_finish_ps = group.last_finish_ps.max(finish_ps);
                 group.finished.push(Finished::new(flow, finish_ps));
                 group.arrivals.add(finish_ps);
+                if group.role == Role::Foreground {
+                    let FlowRecord { src_host, dst_host, ideal_fct_ps, ideal_acked_ps, .. } = *flow;
+                    let fct_ps = finish_ps - flow.start_ps;
+                    self.late.add(FlowTimes { src_host, dst_host, fct_ps, ideal_fct_ps, ideal_acked_ps });
+                }
                 return;
             }
             (FlowStatus::Finished, None) => panic!("flow {} finished at no time", flow.flow),

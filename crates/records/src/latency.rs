@@ -2,7 +2,7 @@
 
 use crate::critical::StepKind;
 use crate::figures::FlowStats;
-use crate::format::{Quantity, ns};
+use crate::format::ns;
 use crate::records::{Direction, RunResult};
 
 /// Share of the time of jobs from which latency dominates.
@@ -57,9 +57,9 @@ pub(crate) fn warning(run: &RunResult, of_jobs: Option<f64>) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "latency rules: {} of the time of its jobs is propagation, hops and notifications, not bytes or computation. \
+        "latency rules: {:.0} % of the time of its jobs is propagation, hops and notifications, not bytes or computation. \
          Fabrics that differ in rate look alike in it.{scaled}",
-        Quantity::Percent.format((of_time * 100.0).round() / 100.0)
+        of_time * 100.0
     ))
 }
 

@@ -16,6 +16,7 @@ mod exposure;
 pub mod figures;
 mod format;
 mod job_time;
+mod late;
 mod latency;
 mod middlebox;
 mod names;
@@ -44,6 +45,7 @@ pub use exposure::{IterationSummary, LayerRecord, layers};
 pub use figures::{FlowSink, FlowStats, ScaleUpBytes};
 pub use format::{Quantity, ns, ratio, round_ticks};
 pub use job_time::{GroupJobs, JobTime, group_jobs, job_time_ns};
+pub use late::{FlowTimes, LATE_SLOWDOWN, LateFlows, MessageEnd};
 pub use latency::{LATENCY_DOMINANT_SHARE, idle_latency_ns, least_scale};
 pub use middlebox::MiddleboxTotals;
 pub use records::{

@@ -44,10 +44,14 @@ pub struct WaitRecord {
     pub dst_host: u32,
     /// Bytes of the message.
     pub size_bytes: u64,
+    /// Time at which the flow was posted.
+    pub start_ps: u64,
     /// Duration of the flow; until the end of the run if it did not finish.
     pub flow_ps: u64,
     /// Duration of the flow on an idle network.
     pub ideal_fct_ps: u64,
+    /// Duration until the last acknowledgement on an idle network, if the flow has acknowledgements.
+    pub ideal_acked_ps: Option<u64>,
     /// Data packets sent, retransmissions included.
     pub sent_packets: u32,
     /// Data packets retransmitted.

@@ -58,9 +58,11 @@ fn resolves(catalogue: &Catalogue, name: &str, id: &str, size: Size) {
             // Claims and published curves refer to all values, and are checked at the quick size.
             (file.claim, file.published) = Default::default();
             file.sweep.iter_mut().for_each(|sweep| sweep.values.truncate(1));
-            // Schemes were checked at the quick size. They matter here only if they come with settings.
-            file.series
-                .retain(|one| few.contains(&one.name) || columns_only.is_none() && !one.set.is_empty());
+            // Schemes and their settings were checked at the quick size. Others of a series may depend on the fabric.
+            file.series.retain(|one| {
+                let of_fabric = one.set.keys().any(|key| !key.starts_with("scheme"));
+                few.contains(&one.name) || columns_only.is_none() && of_fabric
+            });
         }
     }
     let selections = [Some(rows_only), columns_only.filter(|_| size == Size::Quick)];

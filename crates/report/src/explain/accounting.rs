@@ -187,8 +187,13 @@ fn real_bottleneck(facts: &Facts, flow: &Flow, link: usize) -> usize {
 /// Returns the cause for which congestion control delays a flow although no link is full: queues on its path, or
 /// congestion control itself.
 fn control_cause(facts: &Facts, flow: &Flow, rules: impl Fn(usize) -> bool) -> DelayCause {
-    let crossed =
-        flow.parts.iter().filter_map(|part| part.link).filter(|&link| facts.links[link].marked > 0.0);
+    let crossed = || flow.parts.iter().filter_map(|part| part.link);
+    let long =
+        |link: &usize| facts.faults_of(*link).any(|fault| fault.kind == "link-delay" && flow.meets(fault));
+    if let Some(link) = crossed().find(long) {
+        return DelayCause::Travel(link);
+    }
+    let crossed = crossed().filter(|&link| facts.links[link].marked > 0.0);
     let most = crossed.max_by(|&a, &b| facts.links[a].marked.total_cmp(&facts.links[b].marked));
     match most {
         Some(link) if rules(link) => pause_root(facts, link),

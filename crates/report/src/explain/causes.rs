@@ -3,7 +3,7 @@
 use pathweave_records::{Direction, Quantity};
 
 use super::accounting::{DelayCause, LostTime};
-use super::facts::{Facts, Link};
+use super::facts::{Facts, Flow};
 use super::settings::Fault;
 
 /// Smallest share of the lost time from which a cause is named, the same for faults, and the largest number of
@@ -15,13 +15,15 @@ const MOST: usize = 4;
 pub(super) const SLOW: f64 = 0.75;
 /// Factor by which parallel links must be less busy, in the mean, to count as having room.
 const SPARE: f64 = 0.75;
+/// Share of the run up to which a host's link had room while its flows waited for it.
+const NIC_BUSY: f64 = 0.8;
+/// Share of the links of equal paths that are down from which they are a cause.
+const DEAD_SHARE: f64 = 0.1;
 /// Ratio from which a switch counts as oversubscribed.
 const OVERSUBSCRIBED: f64 = 1.2;
 /// Length from which queues count as long, in round trips and in nanoseconds.
 const LONG_RTTS: f64 = 5.0;
 const LONG_NS: f64 = 60_000.0;
-/// Fraction of the bytes in flight in a round trip below which a threshold is low.
-const LOW_RTTS: f64 = 0.25;
 
 /// A cause, and its share of the time that slow flows lost.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +38,7 @@ pub(super) struct Cause {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Class {
+pub(super) enum Class {
     Fault,
     SlowLink,
     Storm,
@@ -89,6 +91,9 @@ pub(super) fn causes(facts: &Facts, account: &LostTime) -> Vec<Cause> {
 /// Describes the other links of a cause.
 fn others(facts: &Facts, cause: &Cause) -> String {
     let [first, rest @ ..] = cause.links.as_slice() else { return String::new() };
+    let mut rest: Vec<(usize, f64)> = rest.to_vec();
+    rest.retain(|(link, _)| *link != first.0);
+    rest.dedup_by_key(|(link, _)| *link);
     if rest.is_empty() || cause.is_fault() {
         return String::new();
     }
@@ -114,11 +119,11 @@ fn list(words: &[String]) -> String {
 }
 
 /// A named cause: its class, its number within the class, the link concerned, and its description.
-type NamedCause = (Class, usize, Option<usize>, String);
+pub(super) type NamedCause = (Class, usize, Option<usize>, String);
 
-struct CauseBuilder<'a> {
-    facts: &'a Facts,
-    account: &'a LostTime,
+pub(super) struct CauseBuilder<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) account: &'a LostTime,
 }
 
 impl CauseBuilder<'_> {
@@ -145,12 +150,12 @@ impl CauseBuilder<'_> {
         Cause { key: (class, place), share, links, words }
     }
 
-    fn name(&self, link: usize) -> String {
+    pub(super) fn name(&self, link: usize) -> String {
         self.facts.links[link].name()
     }
 
     /// Describes the utilisation of a link and its queue.
-    fn state(&self, link: usize) -> String {
+    pub(super) fn state(&self, link: usize) -> String {
         let at = &self.facts.links[link];
         let queue = match at.max_queue_bytes {
             bytes if bytes > 0.0 => format!(", queue up to {}", Quantity::Bytes.format(bytes)),
@@ -159,18 +164,26 @@ impl CauseBuilder<'_> {
         format!("{:.0} % busy{queue}", at.busy * 100.0)
     }
 
-    fn fault_that_takes_down(&self, link: usize) -> Option<&Fault> {
-        self.facts.faults_of(link).find(|fault| fault.takes_down())
+    /// Returns the faults of a link that were in force while late flows were on the way, or in the run if none was late.
+    pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
+        let late = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
+        self.facts.faults_of(link).filter(move |fault| {
+            let met = |flow: &Flow| flow.meets(fault);
+            self.facts.was_in_force(fault) && (late().next().is_none() || late().any(met))
+        })
     }
 
-    fn fault(&self, fault: &Fault, link: Option<usize>) -> NamedCause {
+    pub(super) fn fault_that_takes_down(&self, link: usize) -> Option<&Fault> {
+        self.faults_of(link).find(|fault| fault.takes_down())
+    }
+
+    pub(super) fn fault(&self, fault: &Fault, link: Option<usize>) -> NamedCause {
         let place = self.facts.faults.iter().position(|other| other == fault).unwrap_or(0);
         let until =
             fault.until_ns.map_or(String::new(), |ns| format!(" until {}", Quantity::TimeNs.format(ns)));
         let when = format!("from {} on{until}", Quantity::TimeNs.format(fault.at_ns));
         let at = link.map_or(String::new(), |link| format!("; {} was {}", self.name(link), self.state(link)));
-        let (lost, _) = self.facts.dropped(&["link_down"]);
-        let lost = match lost {
+        let lost = match self.facts.lost_on(fault) {
             0 => String::new(),
             lost => format!(", {} packets lost on it", Quantity::Count.format(lost as f64)),
         };
@@ -210,12 +223,12 @@ impl CauseBuilder<'_> {
     }
 
     /// Names the cause of waiting at a link.
-    fn link(&self, link: usize) -> NamedCause {
+    pub(super) fn link(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
-        if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-rate") {
+        if let Some(fault) = self.faults_of(link).find(|fault| fault.kind == "link-rate") {
             return self.fault(fault, Some(link));
         }
-        let beside = self.facts.parallel_links(link);
+        let beside = self.facts.parallel_links(link, self.late_at(link));
         let others: Vec<f64> = beside
             .iter()
             .filter(|&&other| other != link)
@@ -224,7 +237,8 @@ impl CauseBuilder<'_> {
         let mean = others.iter().sum::<f64>() / others.len() as f64;
         let has_room = !others.is_empty() && mean < SPARE * at.busy;
         let usual = self.facts.usual_rate_bps(link);
-        if at.rate_bps < SLOW * usual && (others.is_empty() || has_room || at.is_of_host()) {
+        let is_slow = at.rate_bps < SLOW * usual && !self.facts.is_slow_by_design(link);
+        if is_slow && (others.is_empty() || has_room || at.is_of_host()) {
             let what = if at.is_of_host() { "slow NIC" } else { "slow link" };
             let words = format!(
                 "{what}: {} has {} where similar links have {}; {}",
@@ -235,11 +249,17 @@ impl CauseBuilder<'_> {
             );
             return (Class::SlowLink, link, Some(link), words + &self.thresholds(link));
         }
+        if let Some(fault) = self.dead_port_beside(link) {
+            return self.fault(fault, Some(link));
+        }
         if let Some(crowd) = self.other_group(link) {
             return crowd;
         }
         if at.is_to_host() {
             return self.receiver(link);
+        }
+        if let Some(nic) = self.nic(link) {
+            return nic;
         }
         if at.is_from_host() {
             let words =
@@ -286,10 +306,51 @@ impl CauseBuilder<'_> {
         Some((Class::Background, place, Some(link), words))
     }
 
+    /// Returns the fault of another port of the same host, whose traffic this port carries.
+    fn dead_port_beside(&self, link: usize) -> Option<&Fault> {
+        let at = &self.facts.links[link];
+        let mine = |other: &usize| {
+            let other = &self.facts.links[*other];
+            match at.direction {
+                Direction::Up => other.is_from_host() && other.from_node == at.from_node,
+                _ => other.is_to_host() && other.to_node == at.to_node,
+            }
+        };
+        let ports = (0..self.facts.links.len()).filter(|_| at.is_of_host()).filter(mine);
+        ports.filter(|&other| other != link).find_map(|other| self.fault_that_takes_down(other))
+    }
+
+    /// Names a limit of the sender's NIC, if its link had room.
+    fn nic(&self, link: usize) -> Option<NamedCause> {
+        let at = &self.facts.links[link];
+        if !at.is_from_host() || at.busy > NIC_BUSY {
+            return None;
+        }
+        let settings = &self.facts.settings;
+        let bus_bps = settings.rate_bps("network.nic.pcie_rate")?;
+        let limit = if bus_bps < at.rate_bps {
+            format!(
+                "its PCIe has {} (network.nic.pcie_rate), the link {}",
+                Quantity::RateBps.format(bus_bps),
+                Quantity::RateBps.format(at.rate_bps)
+            )
+        } else {
+            let fits = settings.number("network.nic.qp_fits")?;
+            format!("it holds {fits} queue pairs (network.nic.qp_fits) and fetches others")
+        };
+        let words = format!("the NIC of {}: {limit}; {} was {}", at.from, at.name(), self.state(link));
+        Some((Class::Sender, 1, Some(link), words))
+    }
+
+    /// Returns the number of hosts that send over a host's link.
+    pub(super) fn senders(&self, link: usize) -> f64 {
+        let waited = self.account.at.get(&link).map_or(f64::NAN, |(senders, ..)| *senders);
+        waited.max(self.facts.senders_to(self.facts.links[link].to_node) as f64)
+    }
+
     fn receiver(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
-        let senders = self.account.at.get(&link).map_or(f64::NAN, |(senders, ..)| *senders);
-        let senders = senders.max(self.facts.senders_to(at.to_node) as f64);
+        let senders = self.senders(link);
         let words = if senders >= 2.0 {
             format!("incast to {}: {senders:.0} hosts send over {}, {}", at.to, at.name(), self.state(link))
         } else {
@@ -301,10 +362,8 @@ impl CauseBuilder<'_> {
     /// Names the cause at a link between switches. `mean` is the utilisation of the parallel links if they have room.
     fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> NamedCause {
         let at = &self.facts.links[link];
-        // The link carries the traffic that a failed parallel link cannot.
-        let down = beside.iter().find_map(|&other| self.fault_that_takes_down(other));
-        if let (Some(fault), true) = (down, at.direction != Direction::Level) {
-            return self.fault(fault, Some(link));
+        if let Some(dead) = self.dead_beside(link, beside) {
+            return dead;
         }
         let tier = at.tier as usize;
         let (switch, name, side) = match at.direction {
@@ -335,6 +394,34 @@ impl CauseBuilder<'_> {
         (Class::Fabric, tier, Some(link), words + &self.thresholds(link))
     }
 
+    /// Names links that are down and whose traffic this link carries: links beside it, or any on paths of a late flow.
+    fn dead_beside(&self, link: usize, beside: &[usize]) -> Option<NamedCause> {
+        let flow = self.late_at(link);
+        let layers = flow.map_or_else(|| vec![beside.to_vec()], |flow| self.facts.layers_of_paths(flow));
+        let mut faults: Vec<&Fault> = Vec::new();
+        for layer in layers.iter().filter(|layer| layer.len() > 1) {
+            let down: Vec<&Fault> =
+                layer.iter().filter_map(|&other| self.fault_that_takes_down(other)).collect();
+            if down.len() as f64 >= DEAD_SHARE * layer.len() as f64 {
+                faults.extend(down);
+            }
+        }
+        let (first, rest) = faults.split_first()?;
+        let (class, place, link, words) = self.fault(first, Some(link));
+        let mut more: Vec<String> = rest.iter().map(|fault| fault.on.clone()).collect();
+        more.retain(|on| *on != first.on);
+        more.sort();
+        more.dedup();
+        let more = if more.is_empty() { String::new() } else { format!("; likewise {}", list(&more)) };
+        Some((class, place, link, words + &more))
+    }
+
+    /// Returns the slowest flow that lost time at a link.
+    fn late_at(&self, link: usize) -> Option<&Flow> {
+        let here = |flow: &&Flow| flow.parts.iter().any(|part| part.link == Some(link));
+        self.account.flows.iter().map(|&flow| &self.facts.flows[flow]).find(here)
+    }
+
     fn storm(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
         let paused = Quantity::TimeNs.format(at.paused_ns);
@@ -348,7 +435,7 @@ impl CauseBuilder<'_> {
     }
 
     fn distance(&self, link: usize) -> NamedCause {
-        if let Some(fault) = self.facts.faults_of(link).find(|fault| fault.kind == "link-delay") {
+        if let Some(fault) = self.faults_of(link).find(|fault| fault.kind == "link-delay") {
             return self.fault(fault, Some(link));
         }
         let words = format!("distance: packets were longest on {}", self.name(link));
@@ -377,157 +464,9 @@ impl CauseBuilder<'_> {
             plain(ns(kmin) / self.facts.round_trip_ns())
         )
     }
-
-    fn loss(&self) -> NamedCause {
-        let facts = self.facts;
-        let settings = &facts.settings;
-        let random = facts.dropped(&["random_loss", "corrupted"]);
-        let down = facts.dropped(&["link_down", "no_route"]);
-        let full = facts.dropped(&["buffer_full", "header_queue_full"]);
-        let most = [random, down, full].into_iter().max_by_key(|(n, _)| *n).unwrap_or((0, None));
-        let (Some(link), count) = (most.1, most.0) else { return self.no_loss() };
-        let lost = Quantity::Count.format(count as f64);
-        if most == random {
-            let fault =
-                facts.faults_of(link).find(|f| matches!(f.kind.as_str(), "link-loss" | "link-corruption"));
-            if let Some(fault) = fault {
-                let (class, place, link, words) = self.fault(fault, Some(link));
-                return (class, place, link, format!("{words}; {lost} lost"));
-            }
-            let words = format!("lossy link {}: {lost} packets lost at random", self.name(link));
-            return (Class::Loss, link, Some(link), words);
-        }
-        if most == down {
-            return match self.fault_that_takes_down(link) {
-                Some(fault) => self.fault(fault, Some(link)),
-                None => (
-                    Class::Loss,
-                    link,
-                    Some(link),
-                    format!("{lost} packets lost on {}, which was down", self.name(link)),
-                ),
-            };
-        }
-        let at = &facts.links[link];
-        let buffer = settings.text("switch.buffer").unwrap_or("unknown").to_owned();
-        let words = if settings.is_on("switch.pfc.enabled") && settings.text("switch.pfc.headroom").is_some()
-        {
-            format!(
-                "PFC headroom too small (switch.pfc.headroom = {}): {lost} packets dropped at {}, most for {}",
-                settings.text("switch.pfc.headroom").unwrap_or("unknown"),
-                at.from,
-                at.name()
-            )
-        } else {
-            let senders = self.account.at.get(&link).map_or(0.0, |(senders, ..)| *senders);
-            let crowd = match at.is_to_host() && senders >= 2.0 {
-                true => format!(", in an incast of {senders:.0} hosts to {}", at.to),
-                false => String::new(),
-            };
-            format!(
-                "buffer too small (switch.buffer = {buffer}): {lost} packets dropped at {}, most for {}{crowd}",
-                at.from,
-                at.name()
-            )
-        };
-        (Class::Loss, at.from_node as usize, Some(link), words)
-    }
-
-    /// Names the setting that determines the retransmission timer.
-    fn timer(&self) -> String {
-        let settings = &self.facts.settings;
-        let own = settings.text("scheme.recovery.kind") == Some("timeouts");
-        match (own, settings.number("scheme.recovery.exponent")) {
-            (true, Some(exponent)) => {
-                format!("scheme.recovery.exponent = {exponent}, 1.024 us x 2^{exponent},")
-            }
-            (true, None) if settings.is_on("switch.trim.enabled") => {
-                "scheme.recovery.exponent, not set and therefore of eight idle round trips,".to_owned()
-            }
-            (_, _) => {
-                let timeout = settings.text("network.retransmission.timeout").unwrap_or("unknown");
-                format!("network.retransmission.timeout = {timeout}")
-            }
-        }
-    }
-
-    /// Names the cause of retransmissions without losses.
-    fn no_loss(&self) -> NamedCause {
-        let flows = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
-        let again: f64 = flows().map(|flow| flow.sent_again).sum();
-        let timeouts: f64 = flows().map(|flow| flow.timeouts).sum();
-        let settings = &self.facts.settings;
-        let words = if timeouts > 0.0 {
-            format!(
-                "{} unnecessary timeouts: no packet was lost, {} expires before answers arrive",
-                Quantity::Count.format(timeouts),
-                self.timer()
-            )
-        } else if again > 0.0 {
-            let limit = settings.number("scheme.recovery.reorder_packets").filter(|limit| *limit > 0.0);
-            let limit = match limit {
-                Some(limit) => format!("scheme.recovery.reorder_packets = {limit} takes"),
-                None => format!(
-                    "recovery \"{}\" takes",
-                    settings.text("scheme.recovery.kind").unwrap_or("unknown")
-                ),
-            };
-            format!(
-                "packets out of order taken for lost: {} sent again though none was lost, {limit} reordering for loss",
-                Quantity::Count.format(again)
-            )
-        } else {
-            "nothing in flight: senders waited for answers although nothing was lost".to_owned()
-        };
-        (Class::Loss, usize::MAX, None, words)
-    }
-
-    fn control(&self) -> NamedCause {
-        let links = &self.facts.links;
-        let marks = |link: &Link| if link.marked.is_finite() { link.marked } else { 0.0 };
-        let most = (0..links.len()).max_by(|&a, &b| marks(&links[a]).total_cmp(&marks(&links[b])));
-        let settings = &self.facts.settings;
-        let name =
-            ["scheme.policy.cc.kind", "scheme.policy.kind"].iter().find_map(|path| settings.text(path));
-        let name = name.unwrap_or("congestion control");
-        let Some(link) = most.filter(|&link| marks(&links[link]) > 0.0) else {
-            let words =
-                format!("congestion control ({name}) held flows back while no link on their way was full");
-            return (Class::Control, 0, None, words);
-        };
-        let at = &links[link];
-        let kmin = settings.threshold_bytes("kmin", at.rate_bps).unwrap_or(f64::NAN);
-        let marked = format!(
-            "{} marked {} of its packets while {}",
-            at.name(),
-            share(at.marked / at.tx_packets.max(1.0)),
-            self.state(link)
-        );
-        let words = if kmin * 8e9 / at.rate_bps < LOW_RTTS * self.facts.round_trip_ns() {
-            format!(
-                "ECN thresholds too low: {marked}; marking begins at {} (switch.ecn.kmin), {} round trips",
-                Quantity::Bytes.format(kmin),
-                Quantity::Plain.format(kmin * 8e9 / at.rate_bps / self.facts.round_trip_ns())
-            )
-        } else {
-            format!("congestion control ({name}) kept rates low after marks: {marked}")
-        };
-        (Class::Thresholds, 0, Some(link), words)
-    }
-
-    fn window(&self) -> NamedCause {
-        let packets = self.facts.settings.number("scheme.recovery.window_packets");
-        let packets =
-            packets.map_or("the window".to_owned(), |packets| format!("window_packets = {packets}"));
-        let words = format!(
-            "window of loss recovery (scheme.recovery.{packets}): senders may not be further ahead of the first gap that the \
-             receiver tracks, while no link was full"
-        );
-        (Class::Window, 0, None, words)
-    }
 }
 
-fn share(of: f64) -> String {
+pub(super) fn share(of: f64) -> String {
     match of * 100.0 {
         percent if percent >= 1.0 || percent == 0.0 => format!("{percent:.0} %"),
         percent => format!("{percent:.2} %"),

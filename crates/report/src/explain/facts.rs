@@ -1,8 +1,9 @@
 //! Links and slow flows of a run, read from its tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use pathweave_records::{Direction, WaitKind};
+use pathweave_records::{Direction, WaitKind, idle_latency_ns};
 
 use super::settings::{Fault, Settings};
 use super::table::Table;
@@ -23,6 +24,7 @@ pub(super) const LINK_COLUMNS: &[&str] = &[
     "pfc_pauses",
     "paused_ns",
     "dropped_packets",
+    "trimmed_packets",
     "max_queue_bytes",
 ];
 pub(super) const WAIT_COLUMNS: &[&str] = &[
@@ -31,8 +33,10 @@ pub(super) const WAIT_COLUMNS: &[&str] = &[
     "src_host",
     "dst_host",
     "size_bytes",
+    "start_ns",
     "flow_ns",
     "ideal_fct_ns",
+    "ideal_acked_fct_ns",
     "sent_packets",
     "retransmitted_packets",
     "timeouts",
@@ -49,6 +53,8 @@ pub(super) const WAIT_COLUMNS: &[&str] = &[
 pub(super) struct Link {
     pub(super) from: String,
     pub(super) to: String,
+    /// Number among the parallel links from `from` to `to`, as in names of links: "leaf0-spine0#1".
+    pub(super) number: usize,
     pub(super) from_node: u32,
     pub(super) to_node: u32,
     pub(super) tier: u32,
@@ -62,6 +68,7 @@ pub(super) struct Link {
     pub(super) marked: f64,
     pub(super) paused_ns: f64,
     pub(super) dropped: f64,
+    pub(super) trimmed: f64,
     pub(super) max_queue_bytes: f64,
 }
 
@@ -77,12 +84,17 @@ impl Link {
         self.is_of_host() && self.direction == Direction::Down
     }
     pub(super) fn name(&self) -> String {
-        format!("{} to {}", self.from, self.to)
+        let number = if self.number > 0 { format!("#{}", self.number) } else { String::new() };
+        format!("{} to {}{number}", self.from, self.to)
+    }
+
+    fn has(&self, fault: &Fault) -> bool {
+        fault.is_on(&self.from, &self.to, self.number)
     }
 
     /// Corrects the utilisation for faults: a link whose rate was reduced for a while was busier with the same bytes.
     fn apply_faults(&mut self, faults: &[Fault], run_ns: f64) {
-        let mine = faults.iter().filter(|fault| fault.is_on(&self.from, &self.to));
+        let mine = faults.iter().filter(|fault| self.has(fault));
         let lacks = |fault: &Fault| {
             let until = fault.until_ns.unwrap_or(run_ns).min(run_ns);
             Some((until - fault.at_ns).max(0.0) * (self.rate_bps - fault.rate_bps?))
@@ -112,11 +124,14 @@ pub(super) struct Part {
 #[derive(Clone, Debug)]
 pub(super) struct Flow {
     pub(super) group: String,
+    pub(super) start_ns: f64,
     pub(super) src_host: u32,
     pub(super) dst_host: u32,
     pub(super) size_bytes: f64,
     pub(super) took_ns: f64,
     pub(super) ideal_ns: f64,
+    /// Time to the last acknowledgement on an idle network; NaN without acknowledgements.
+    pub(super) ideal_acked_ns: f64,
     pub(super) sent: f64,
     pub(super) sent_again: f64,
     pub(super) timeouts: f64,
@@ -124,6 +139,11 @@ pub(super) struct Flow {
 }
 
 impl Flow {
+    /// Returns true if a fault was in force while the flow was on its way.
+    pub(super) fn meets(&self, fault: &Fault) -> bool {
+        fault.meets(self.start_ns, self.start_ns + self.took_ns)
+    }
+
     pub(super) fn slowdown(&self) -> f64 {
         self.took_ns / self.ideal_ns.max(1e-3)
     }
@@ -151,6 +171,7 @@ fn links(table: &Table) -> Vec<Link> {
         Link {
             from: table.text("from", row).to_owned(),
             to: table.text("to", row).to_owned(),
+            number: 0,
             from_node: number("from_node") as u32,
             to_node: number("to_node") as u32,
             tier: number("tier") as u32,
@@ -162,10 +183,18 @@ fn links(table: &Table) -> Vec<Link> {
             marked: number("ecn_marked_packets"),
             paused_ns: number("paused_ns"),
             dropped: number("dropped_packets"),
+            trimmed: number("trimmed_packets"),
             max_queue_bytes: number("max_queue_bytes"),
         }
     };
-    (0..table.rows).map(link).collect()
+    let mut links: Vec<Link> = (0..table.rows).map(link).collect();
+    let mut parallel: BTreeMap<(u32, u32), usize> = BTreeMap::new();
+    for link in &mut links {
+        let next = parallel.entry((link.from_node, link.to_node)).or_default();
+        link.number = *next;
+        *next += 1;
+    }
+    links
 }
 
 fn flows(table: &Table) -> Vec<Flow> {
@@ -177,11 +206,13 @@ fn flows(table: &Table) -> Vec<Flow> {
             last = number("flow");
             flows.push(Flow {
                 group: table.text("group", row).to_owned(),
+                start_ns: number("start_ns"),
                 src_host: number("src_host") as u32,
                 dst_host: number("dst_host") as u32,
                 size_bytes: number("size_bytes"),
                 took_ns: number("flow_ns"),
                 ideal_ns: number("ideal_fct_ns"),
+                ideal_acked_ns: number("ideal_acked_fct_ns"),
                 sent: number("sent_packets"),
                 sent_again: number("retransmitted_packets"),
                 timeouts: number("timeouts"),
@@ -220,9 +251,10 @@ impl Facts {
             }
         }
         let mut links = links(link_table);
+        let faults = settings.faults();
+        count_unrecorded(&mut drops, &links, &faults);
         let spans = (0..links.len()).map(|row| link_table.number("busy_ns", row) / links[row].busy);
         let run_ns = spans.filter(|span| span.is_finite()).fold(0.0, f64::max);
-        let faults = settings.faults();
         for link in &mut links {
             link.apply_faults(&faults, run_ns);
         }
@@ -240,13 +272,29 @@ impl Facts {
 
     /// Returns the faults that concern a link.
     pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
-        let Link { from, to, .. } = &self.links[link];
-        self.faults.iter().filter(move |fault| fault.is_on(from, to))
+        self.faults.iter().filter(move |fault| self.links[link].has(fault))
     }
 
-    /// Returns the parallel links: for a link up or level all links of its switch, for a link down all links into its
-    /// switch, of the same tier and direction. The link itself is included.
-    pub(super) fn parallel_links(&self, link: usize) -> Vec<usize> {
+    /// Returns true if a fault was in force during the run. The length of a run that used no link is not known.
+    pub(super) fn was_in_force(&self, fault: &Fault) -> bool {
+        fault.meets(0.0, if self.run_ns > 0.0 { self.run_ns } else { f64::INFINITY })
+    }
+
+    /// Returns true if a fault concerns one of these links.
+    pub(super) fn is_on_a_link(&self, fault: &Fault) -> bool {
+        self.links.iter().any(|link| link.has(fault))
+    }
+
+    /// Returns the number of packets that a fault took on its links.
+    pub(super) fn lost_on(&self, fault: &Fault) -> u64 {
+        let by_fault = |reason: &str| matches!(reason, "link_down" | "random_loss" | "corrupted");
+        let on = self.drops.iter().filter(|((_, link), _)| self.links[*link].has(fault));
+        on.filter(|((reason, _), _)| by_fault(reason)).map(|(_, count)| count).sum()
+    }
+
+    /// Returns the links beside a link: for a link up or level all links of its switch, for a link down all links into
+    /// its switch, of the same tier and direction. The link itself is included.
+    fn links_beside(&self, link: usize) -> Vec<usize> {
         let at = &self.links[link];
         let alike = |other: &Link| {
             let shares_end = match at.direction {
@@ -256,6 +304,68 @@ impl Facts {
             other.tier == at.tier && other.direction == at.direction && shares_end
         };
         (0..self.links.len()).filter(|&other| alike(&self.links[other])).collect()
+    }
+
+    /// Returns the links beside a link over which this flow has paths of the same length. The link itself is included.
+    pub(super) fn parallel_links(&self, link: usize, flow: Option<&Flow>) -> Vec<usize> {
+        let mut beside = self.links_beside(link);
+        let Some(flow) = flow.filter(|_| beside.len() > 1) else { return beside };
+        let (end, host): (fn(&Link) -> u32, u32) = match self.links[link].direction {
+            Direction::Down => (|link| link.from_node, flow.src_host),
+            _ => (|link| link.to_node, flow.dst_host),
+        };
+        // Every cable has two directions, so it is as far back.
+        let hops = hops_from(&self.links, host);
+        let own = hops.get(&end(&self.links[link])).copied();
+        beside.retain(|&other| hops.get(&end(&self.links[other])).copied() == own);
+        beside
+    }
+
+    /// Returns the links of the shortest paths of a flow by their distance from its sender, as if none was down.
+    pub(super) fn layers_of_paths(&self, flow: &Flow) -> Vec<Vec<usize>> {
+        let (from, to) = (hops_from(&self.links, flow.src_host), hops_from(&self.links, flow.dst_host));
+        let Some(&all) = from.get(&flow.dst_host) else { return Vec::new() };
+        let mut layers = vec![Vec::new(); all as usize];
+        for (index, link) in self.links.iter().enumerate() {
+            if let (Some(before), Some(after)) = (from.get(&link.from_node), to.get(&link.to_node))
+                && before + 1 + after == all
+            {
+                layers[*before as usize].push(index);
+            }
+        }
+        layers
+    }
+
+    /// Returns the rate at which a host sends or receives over all its links of this direction.
+    fn rate_of_host_bps(&self, link: usize) -> f64 {
+        let at = &self.links[link];
+        let host = if at.is_from_host() { at.from_node } else { at.to_node };
+        self.links
+            .iter()
+            .filter(|other| other.tier == 0 && other.direction == at.direction)
+            .filter(|other| host == if other.is_from_host() { other.from_node } else { other.to_node })
+            .map(|other| other.rate_bps)
+            .sum()
+    }
+
+    /// Returns true if a link is slower than similar ones as the fabric is built, by a fault of nobody.
+    pub(super) fn is_slow_by_design(&self, link: usize) -> bool {
+        let at = &self.links[link];
+        if at.is_of_host() {
+            // A port is no bottleneck of a host that has at least the rate of others.
+            let totals = (0..self.links.len()).filter(|&other| {
+                self.links[other].is_of_host() && self.links[other].direction == at.direction
+            });
+            let usual = median(totals.map(|other| self.rate_of_host_bps(other)).collect());
+            return at.rate_bps < usual && self.rate_of_host_bps(link) >= usual;
+        }
+        // Links of groups to each other may be slower than those within a group: most switches have both.
+        let level = |other: &&Link| other.tier == at.tier && other.direction == Direction::Level;
+        let switches = |slow: bool| {
+            let of = self.links.iter().filter(level).filter(|other| !slow || other.rate_bps <= at.rate_bps);
+            of.map(|other| other.from_node).collect::<BTreeSet<u32>>().len()
+        };
+        at.direction == Direction::Level && 4 * switches(true) > 3 * switches(false)
     }
 
     /// Returns the median rate of links of the same tier and direction.
@@ -284,7 +394,10 @@ impl Facts {
     /// Returns the approximate round-trip time of an idle network.
     pub(super) fn round_trip_ns(&self) -> f64 {
         let rate = self.host_rate_bps();
-        let latency = |flow: &Flow| flow.ideal_ns - flow.size_bytes * 8e9 / rate;
+        let latency = |flow: &Flow| {
+            let acked_ns = Some(flow.ideal_acked_ns).filter(|ns| ns.is_finite());
+            idle_latency_ns(flow.ideal_ns, acked_ns, flow.size_bytes * 8e9 / rate)
+        };
         let latency = median(self.flows.iter().map(latency).collect());
         (2.0 * latency).max(1_000.0)
     }
@@ -299,6 +412,49 @@ impl Facts {
         let of = self.flows.iter().filter(|flow| flow.dst_host == host);
         of.map(|flow| flow.src_host).collect::<BTreeSet<u32>>().len()
     }
+}
+
+/// Adds the drops of links that no event records, because only so many are kept: for the reason of most recorded ones, or
+/// else by the faults of the link.
+fn count_unrecorded(drops: &mut BTreeMap<(String, usize), u64>, links: &[Link], faults: &[Fault]) {
+    for (index, link) in links.iter().enumerate().filter(|(_, link)| link.dropped > 0.0) {
+        let of_link = || drops.iter().filter(|((_, at), _)| *at == index);
+        let missing = (link.dropped as u64).saturating_sub(of_link().map(|(_, count)| count).sum());
+        let most = of_link().max_by_key(|(_, count)| **count).map(|((reason, _), _)| reason.clone());
+        let by_fault = || {
+            faults.iter().filter(|fault| link.has(fault)).find_map(|fault| match fault.kind.as_str() {
+                "link-loss" => Some("random_loss"),
+                "link-corruption" => Some("corrupted"),
+                _ if fault.takes_down() => Some("link_down"),
+                _ => None,
+            })
+        };
+        if missing > 0 {
+            let reason = most.unwrap_or_else(|| by_fault().unwrap_or("buffer_full").to_owned());
+            *drops.entry((reason, index)).or_default() += missing;
+        }
+    }
+}
+
+/// Returns the number of links from a host to each node that it reaches. Hosts forward nothing.
+fn hops_from(links: &[Link], host: u32) -> BTreeMap<u32, u32> {
+    let hosts: BTreeSet<u32> =
+        links.iter().filter(|link| link.is_from_host()).map(|link| link.from_node).collect();
+    let mut next: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for link in links.iter().filter(|link| link.from_node == host || !hosts.contains(&link.from_node)) {
+        next.entry(link.from_node).or_default().push(link.to_node);
+    }
+    let (mut hops, mut queue) = (BTreeMap::from([(host, 0)]), VecDeque::from([host]));
+    while let Some(node) = queue.pop_front() {
+        let far = hops[&node] + 1;
+        for &to in next.get(&node).into_iter().flatten() {
+            if let Entry::Vacant(place) = hops.entry(to) {
+                place.insert(far);
+                queue.push_back(to);
+            }
+        }
+    }
+    hops
 }
 
 /// Returns the median, or NaN without values.

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_records::{Direction, Quantity};
+use pathweave_records::{Direction, LATE_SLOWDOWN, LateFlows, Quantity};
 
 use super::Finding;
 use super::facts::Facts;
 use super::table::Table;
-use super::verdict::LATE_SLOWDOWN;
 
 pub(super) const FLOW_COLUMNS: &[&str] = &[
     "flow",
@@ -36,6 +35,7 @@ pub(super) struct Run {
     pub(super) links: Table,
     pub(super) events: Table,
     pub(super) facts: Facts,
+    pub(super) late: LateFlows,
     pub(super) critical: Table,
     pub(super) activities: Table,
 }
@@ -287,8 +287,15 @@ impl Run {
     }
 
     fn faults(&self) -> Option<Finding> {
-        let rows: Vec<usize> =
+        let mut rows: Vec<usize> =
             (0..self.events.rows).filter(|&row| self.events.text("kind", row) == "fault").collect();
+        // A fault has an event for each of its links.
+        let begin = |&row: &usize| {
+            (self.events.number("value", row).to_bits(), self.events.number("time_ns", row).to_bits())
+        };
+        rows.sort_by_key(begin);
+        rows.dedup_by_key(|row| begin(row));
+        rows.sort_by(|&a, &b| self.events.number("time_ns", a).total_cmp(&self.events.number("time_ns", b)));
         let first = *rows.first()?;
         let at = Quantity::TimeNs.format(self.events.number("time_ns", first));
         let mut names: Vec<String> = Vec::new();

@@ -6,6 +6,7 @@ mod causes;
 mod facts;
 mod findings;
 mod jobs;
+mod losses;
 mod scale_up;
 mod settings;
 mod table;
@@ -20,6 +21,7 @@ use pathweave_records::{ACTIVITIES, CRITICAL, EVENTS, LINKS, RunResult, WAITS};
 use facts::{Facts, LINK_COLUMNS, WAIT_COLUMNS};
 use findings::{EVENT_COLUMNS, FLOW_COLUMNS};
 use jobs::Summary;
+use scale_up::late_flows;
 use settings::Settings;
 use table::Table;
 use work::{ACTIVITY_COLUMNS, CRITICAL_COLUMNS};
@@ -62,9 +64,11 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
     let links = Table::of(run, LINKS, &run.links, LINK_COLUMNS);
     let waits = Table::of(run, WAITS, &run.waits, WAIT_COLUMNS);
     let events = Table::of(run, EVENTS, &run.events, EVENT_COLUMNS);
+    let figures = run.figures();
     let found = findings::Run {
         facts: Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml)),
-        flows: Table::of_flows(&run.figures(), run.of_packets(()).is_some()),
+        flows: Table::of_flows(&figures, run.of_packets(()).is_some()),
+        late: figures.late().clone(),
         critical: Table::of(run, CRITICAL, &run.critical, CRITICAL_COLUMNS),
         activities: Table::of(run, ACTIVITIES, &run.activities, ACTIVITY_COLUMNS),
         links,
@@ -95,6 +99,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let scenario = std::fs::read_to_string(folder.join("scenario.toml")).unwrap_or_default();
     let run = findings::Run {
         facts: Facts::new(&links, &waits, &events, Settings::new(&scenario)),
+        late: late_flows(&flows),
         critical: read_if_there("critical.parquet", CRITICAL_COLUMNS)?,
         activities: read_if_there("activities.parquet", ACTIVITY_COLUMNS)?,
         flows,
@@ -108,7 +113,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     found.extend(fidelity(&summary.run));
     let warning = |words: &String| Finding {
         about: "warning",
-        words: words.clone(),
+        words: words.trim_end_matches('.').to_owned(),
         evidence: "summary.json: run.warnings; critical.parquet: kind, time_ns, lost_ns",
     };
     found.splice(at..at, summary.run.warnings.iter().map(warning));
@@ -120,7 +125,7 @@ fn fidelity(run: &jobs::Run) -> Option<Finding> {
     if run.label.is_empty() {
         return None;
     }
-    let mut words = run.label.clone();
+    let mut words = run.label.trim_start_matches("fidelity: ").to_owned();
     for reason in &run.outside {
         words += &format!("; outside of the model: {reason}");
     }

@@ -1,57 +1,51 @@
 //! Time that messages lose inside scale-up networks. Where these are fluid, their links are not among those of the run.
 
-use std::collections::BTreeMap;
+use pathweave_records::{FlowTimes, LateFlows, MessageEnd};
 
 use super::findings::Run;
-use super::verdict::LATE_SLOWDOWN;
+use super::table::Table;
 
-/// End of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum End {
-    Receiver,
-    Sender,
-}
-
-/// Late messages that have one end in common.
-#[derive(Clone, Copy, Debug, Default)]
-struct Common {
-    flows: usize,
-    lost_ns: f64,
+/// Returns the sums over late flows, of the rows of the foreground.
+pub(super) fn late_flows(flows: &Table) -> LateFlows {
+    let mut late = LateFlows::default();
+    for row in (0..flows.rows).filter(|&row| flows.text("role", row) != "background") {
+        let ps = |column: &str| {
+            Some(flows.number(column, row)).filter(|ns| ns.is_finite()).map(|ns| (ns * 1e3).round() as u64)
+        };
+        let (Some(fct_ps), Some(ideal_fct_ps)) = (ps("fct_ns"), ps("ideal_fct_ns")) else { continue };
+        late.add(FlowTimes {
+            src_host: flows.number("src_host", row) as u32,
+            dst_host: flows.number("dst_host", row) as u32,
+            fct_ps,
+            ideal_fct_ps,
+            ideal_acked_ps: ps("ideal_acked_fct_ns"),
+        });
+    }
+    late
 }
 
 impl Run {
     /// Returns the part of the time of late flows that those inside scale-up networks lost, with the GPU at which most
     /// of it was lost, in words.
     pub(super) fn in_scale_up(&self) -> Option<(f64, String)> {
-        let is_late = |row: &usize| self.flows.number("slowdown", *row) >= LATE_SLOWDOWN;
-        let lost = |row: usize| self.flows.number("fct_ns", row) - self.flows.number("ideal_fct_ns", row);
-        let (mut all_ns, mut inside_ns, mut inside) = (0.0, 0.0, 0usize);
-        let mut at: BTreeMap<(u32, End), Common> = BTreeMap::new();
-        for row in self.measured().filter(is_late) {
-            all_ns += lost(row);
-            if !self.is_inside(row) {
-                continue;
-            }
-            inside += 1;
-            inside_ns += lost(row);
-            for (column, end) in [("dst_host", End::Receiver), ("src_host", End::Sender)] {
-                let common = at.entry((self.flows.number(column, row) as u32, end)).or_default();
-                common.flows += 1;
-                common.lost_ns += lost(row);
-            }
-        }
-        let most = at.iter().max_by(|a, b| a.1.lost_ns.total_cmp(&b.1.lost_ns).then(b.0.1.cmp(&a.0.1)));
-        let (&(host, end), common) = most.filter(|_| all_ns > 0.0)?;
-        let place = match (end, common.flows) {
+        let (host, end, shared) = self.late.worst_end()?;
+        let inside = self.late.inside;
+        let name = self.facts.host_name(host);
+        let place = match (end, shared.flows) {
             (_, 1) => String::new(),
-            (End::Receiver, flows) => format!(": {flows} of {inside} end at {}", self.facts.host_name(host)),
-            (End::Sender, flows) => format!(": {flows} of {inside} begin at {}", self.facts.host_name(host)),
+            (MessageEnd::Receiver, flows) => format!(": {flows} of {} end at {name}", inside.flows),
+            (MessageEnd::Sender, flows) => format!(": {flows} of {} begin at {name}", inside.flows),
         };
-        Some((inside_ns / all_ns, format!("the scale-up network, whose links late flows share{place}")))
-    }
-
-    /// Returns true if a flow is fluid inside a scale-up network: its sender needs no acknowledgement.
-    fn is_inside(&self, row: usize) -> bool {
-        self.flows.number("ideal_acked_fct_ns", row) == self.flows.number("ideal_fct_ns", row)
+        let share = inside.lost_ps as f64 / self.late.lost_ps as f64;
+        // The links of fluid networks are not among those of the run. They are named after their server.
+        let of_server =
+            |on: &str| name.split_once('.').is_some_and(|(server, _)| on.starts_with(&format!("{server}.")));
+        let fault = self.facts.faults.iter().find(|fault| {
+            self.facts.was_in_force(fault) && of_server(&fault.on) && !self.facts.is_on_a_link(fault)
+        });
+        if let Some(fault) = fault {
+            return Some((share, format!("{} {}, in the scale-up network{place}", fault.name(), fault.on)));
+        }
+        Some((share, format!("the scale-up network, whose links late flows share{place}")))
     }
 }

@@ -11,6 +11,7 @@ pub(super) struct Fault {
     /// Name of the link, switch or host concerned.
     pub(super) on: String,
     pub(super) at_ns: f64,
+    /// End of the fault, of repeated ones that of the last.
     pub(super) until_ns: Option<f64>,
     /// Rate of a "link-rate".
     pub(super) rate_bps: Option<f64>,
@@ -23,14 +24,25 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    /// Returns true if the fault concerns the cable between these two nodes.
-    pub(super) fn is_on(&self, from: &str, to: &str) -> bool {
-        let ends =
-            |a: &str, b: &str| self.on.strip_prefix(a).and_then(|rest| rest.strip_prefix('-')) == Some(b);
-        match self.kind.as_str() {
-            "switch-down" | "pause-storm" => self.on == from || self.on == to,
-            _ => ends(from, to) || ends(to, from),
+    /// Returns true if the fault concerns this directed link, the `number`-th of parallel ones. A name with "->" means
+    /// one direction; "#1" at its end means the second of parallel links, and no number the first.
+    pub(super) fn is_on(&self, from: &str, to: &str, number: usize) -> bool {
+        if matches!(self.kind.as_str(), "switch-down" | "pause-storm") {
+            return self.on == from || self.on == to;
         }
+        let (ends, of_link) = match self.on.rsplit_once('#') {
+            Some((ends, digits)) => (ends, digits.parse().ok()),
+            None => (self.on.as_str(), Some(0)),
+        };
+        let joined = |a: &str, dash: &str, b: &str| {
+            ends.strip_prefix(a).and_then(|rest| rest.strip_prefix(dash)) == Some(b)
+        };
+        of_link == Some(number) && (joined(from, "-", to) || joined(to, "-", from) || joined(from, "->", to))
+    }
+
+    /// Returns true if the fault was in force at some time of this span, which ends with the run or before.
+    pub(super) fn meets(&self, from_ns: f64, to_ns: f64) -> bool {
+        self.at_ns < to_ns && self.until_ns.is_none_or(|until_ns| until_ns > from_ns)
     }
 
     /// Returns a word for the effect of the fault on its link.
@@ -83,6 +95,12 @@ impl Settings {
         self.value(path)?.as_str()
     }
 
+    /// Returns a value as the scenario writes it.
+    pub(super) fn words(&self, path: &str) -> Option<String> {
+        let words = self.value(path)?.to_string();
+        Some(words.replace('\n', " "))
+    }
+
     /// Returns a size in bytes.
     pub(super) fn bytes(&self, path: &str) -> Option<f64> {
         Some(self.text(path)?.parse::<Bytes>().ok()?.get() as f64)
@@ -110,13 +128,18 @@ impl Settings {
         let fault = |table: &Table| {
             let text = |name: &str| table.get(name).and_then(Value::as_str);
             let at = |name: &str| text(name).and_then(time_ns);
+            let times = table.get("times").and_then(Value::as_integer).unwrap_or(1).unsigned_abs();
+            let end_of_flaps = || {
+                let (down_for, up_for) = (at("down_for")?, at("up_for")?);
+                Some(at("at")? + times as f64 * (down_for + up_for) - up_for)
+            };
             Fault {
                 kind: text("kind").unwrap_or("fault").to_owned(),
                 on: ["link", "switch", "host"].iter().find_map(|name| text(name)).unwrap_or("").to_owned(),
                 at_ns: at("at").unwrap_or(0.0),
-                until_ns: at("until").or_else(|| at("up_at")),
+                until_ns: at("until").or_else(|| at("up_at")).or_else(end_of_flaps),
                 rate_bps: text("rate").and_then(rate_bps),
-                times: table.get("times").and_then(Value::as_integer).unwrap_or(1).unsigned_abs(),
+                times,
                 probability: table.get("probability").and_then(number).unwrap_or(0.0),
                 delay_ns: at("delay"),
             }
@@ -156,10 +179,55 @@ fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
-fn time_ns(text: &str) -> Option<f64> {
+pub(super) fn time_ns(text: &str) -> Option<f64> {
     Some(text.parse::<Duration>().ok()?.as_ps() as f64 / 1e3)
 }
 
 fn rate_bps(text: &str) -> Option<f64> {
     Some(text.parse::<Rate>().ok()?.as_bps() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(text: &str) -> Fault {
+        Settings::new(&format!("[[fault]]\n{text}")).faults().remove(0)
+    }
+
+    #[test]
+    fn a_fault_is_on_the_links_and_directions_of_its_name() {
+        let ends = [("a-1", "b", 0), ("b", "a-1", 0), ("a-1", "b", 1), ("b", "a-1", 1), ("a", "1-b", 0)];
+        let on = |name: &str| {
+            let fault = fault(&format!("kind = \"link-down\"\nlink = \"{name}\"\nat = \"1us\""));
+            ends.map(|(from, to, number)| fault.is_on(from, to, number))
+        };
+        // Names may contain dashes, so both divisions of this one are possible.
+        assert_eq!(on("a-1-b"), [true, true, false, false, true]);
+        assert_eq!(on("b-a-1"), [true, true, false, false, false]);
+        assert_eq!(on("a-1->b"), [true, false, false, false, false]);
+        assert_eq!(on("b->a-1"), [false, true, false, false, false]);
+        assert_eq!(on("b-a-1#1"), [false, false, true, true, false]);
+        assert_eq!(on("a-1->b#1"), [false, false, true, false, false]);
+        assert_eq!(on("a-1-b#2"), [false; 5]);
+        let switch = fault("kind = \"switch-down\"\nswitch = \"b\"\nat = \"1us\"");
+        assert!(switch.is_on("a-1", "b", 3) && switch.is_on("b", "c", 0) && !switch.is_on("a", "c", 0));
+    }
+
+    #[test]
+    fn a_fault_is_in_force_from_its_begin_to_its_end() {
+        let times = |text: &str| {
+            let fault = fault(&format!("kind = \"link-flap\"\nlink = \"a-b\"\n{text}"));
+            (fault.at_ns, fault.until_ns)
+        };
+        assert_eq!(times("at = \"5us\""), (5e3, None));
+        assert_eq!(times("at = \"5us\"\nup_at = \"9us\""), (5e3, Some(9e3)));
+        // Three failures of 2 us, 10 us between them: from 5 to 7, 17 to 19 and 29 to 31 us.
+        let flaps = "at = \"5us\"\ndown_for = \"2us\"\nup_for = \"10us\"\ntimes = 3";
+        assert_eq!(times(flaps), (5e3, Some(31e3)));
+        let fault = Fault { at_ns: 10.0, until_ns: Some(20.0), ..Fault::default() };
+        let meets = [(0.0, 10.0), (0.0, 11.0), (19.0, 30.0), (20.0, 30.0)].map(|(a, b)| fault.meets(a, b));
+        assert_eq!(meets, [false, true, true, false]);
+        assert!(Fault { at_ns: 10.0, ..Fault::default() }.meets(1e9, 2e9), "for ever");
+    }
 }

@@ -108,6 +108,8 @@ impl Table {
         let timeouts: Vec<f64> = finished().map(timeouts).chain(nothing()).collect();
         let sizes = finished().map(|flow| flow.size_bytes as f64).chain(nothing()).collect();
         let ideals = finished().map(|flow| ns(flow.ideal_fct_ps)).chain(nothing()).collect();
+        let acked = |flow: &Finished| flow.ideal_acked_ps().map_or(f64::NAN, ns);
+        let acked = finished().map(acked).chain(nothing()).collect();
         let words = [FlowStatus::Finished, FlowStatus::Unfinished].map(|status| status.name().to_owned());
         let status = finished().map(|_| 0).chain(std::iter::repeat_n(1, open as usize)).collect();
         Table {
@@ -117,6 +119,7 @@ impl Table {
                 ("timeouts".to_owned(), timeouts),
                 ("size_bytes".to_owned(), sizes),
                 ("ideal_fct_ns".to_owned(), ideals),
+                ("ideal_acked_fct_ns".to_owned(), acked),
             ]
             .into(),
             texts: [("status".to_owned(), Texts { all: words.into(), of: status })].into(),

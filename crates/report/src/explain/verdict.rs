@@ -2,18 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_records::{Quantity, WaitKind, idle_latency_ns};
+use pathweave_records::{LATE_SLOWDOWN, Quantity, WaitKind, idle_latency_ns};
 
 use super::Finding;
 use super::accounting::LostTime;
 use super::causes::{SLOW, causes};
 use super::facts::{Facts, median};
 use super::findings::{Run, percent};
-use super::settings::Fault;
+use super::settings::{Fault, time_ns};
 use super::work::{self, Paths};
 
-/// Slowdown from which flows are late.
-pub(super) const LATE_SLOWDOWN: f64 = 1.3;
 /// Share of the time of jobs from which the delay of messages matters.
 const LOST_SHARE: f64 = 0.1;
 /// Share from which latency dominates.
@@ -31,16 +29,17 @@ impl Run {
         let open = self.measured().filter(|&row| self.flows.text("status", row) != "finished").count();
         let paths = Paths::new(&self.critical);
         let of_jobs = paths.all_ns();
-        let matters = match paths.computation_ns > 0.0 {
-            true => paths.lost_ns >= LOST_SHARE * of_jobs,
-            false => tail >= LATE_SLOWDOWN,
-        };
+        // One late message in a hundred delays no computation by itself; one in a thousand may delay the job.
+        let delays_jobs = of_jobs > 0.0 && paths.lost_ns >= LOST_SHARE * of_jobs;
+        let matters = delays_jobs || (paths.computation_ns == 0.0 && tail >= LATE_SLOWDOWN);
+        // Flows that are young when the run ends are not late. Without records of waits nothing is known of them.
+        let stuck = open > 0 && self.facts.flows.first().is_none_or(|flow| flow.slowdown() >= LATE_SLOWDOWN);
         let mut found: Vec<(f64, String)> = Vec::new();
-        if open > 0 || (matters && !tail.is_nan()) {
+        if stuck || (matters && !tail.is_nan()) {
             let lost = if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 };
             let inside = self.in_scale_up().filter(|(share, _)| *share >= LOST_SHARE);
             let outside = 1.0 - inside.as_ref().map_or(0.0, |(share, _)| *share);
-            if open > 0 || outside >= LOST_SHARE {
+            if stuck || outside >= LOST_SHARE {
                 found.extend(self.of_network(tail, lost * outside));
             }
             found.extend(inside.map(|(share, words)| (lost * share, words)));
@@ -63,7 +62,11 @@ impl Run {
         causes += &self.faults_besides(&causes);
         let words = match open {
             0 => causes,
-            _ => format!("{} flows did not finish: {causes}", Quantity::Count.format(open as f64)),
+            _ if stuck => format!("{} flows did not finish: {causes}", Quantity::Count.format(open as f64)),
+            _ => format!(
+                "the end of the run, at which {} flows had not finished; otherwise {causes}",
+                Quantity::Count.format(open as f64)
+            ),
         };
         Finding {
             about: "limited by",
@@ -89,17 +92,10 @@ impl Run {
     /// Describes faults that were in force and are not mentioned in `said`.
     fn faults_besides(&self, said: &str) -> String {
         let facts = &self.facts;
-        let lost = |fault: &Fault| -> u64 {
-            let on = |link: usize| fault.is_on(&facts.links[link].from, &facts.links[link].to);
-            let by_fault = |reason: &str| matches!(reason, "link_down" | "random_loss" | "corrupted");
-            let of = facts.drops.iter().filter(|((reason, link), _)| by_fault(reason) && on(*link));
-            of.map(|(_, n)| n).sum()
-        };
         let mut words: Vec<String> = Vec::new();
-        for fault in
-            facts.faults.iter().filter(|fault| !said.contains(&fault.on) && fault.at_ns < facts.run_ns)
-        {
-            let lost = match lost(fault) {
+        let in_force = |fault: &&Fault| facts.was_in_force(fault);
+        for fault in facts.faults.iter().filter(in_force).filter(|fault| !said.contains(&fault.on)) {
+            let lost = match facts.lost_on(fault) {
                 0 => String::new(),
                 lost => format!(" ({} packets lost on it)", Quantity::Count.format(lost as f64)),
             };
@@ -120,7 +116,12 @@ impl Run {
         let Some(link) = busiest else { return "nothing that was recorded".to_owned() };
         let account = LostTime::of_link(link);
         let named = causes(&self.facts, &account).into_iter().next().map(|cause| cause.words);
-        named.unwrap_or_default()
+        let interval = self.facts.settings.text("observe.interval").and_then(time_ns);
+        let unknown = match interval {
+            Some(0.0) => "; waits were not recorded (observe.interval = 0), so this is the busiest link",
+            _ => "",
+        };
+        named.unwrap_or_default() + unknown
     }
 
     /// Returns the verdict that latency dominates the ideal time of messages, rather than rates. Also returns the
@@ -173,10 +174,17 @@ impl Run {
         }
         let of_jobs = paths.all_ns();
         if of_jobs > 0.0 && paths.computation_ns >= LATENCY_SHARE * of_jobs {
-            return format!(
-                "nothing but computation, {} of the critical path: the network caused little delay",
-                percent(paths.computation_ns / of_jobs)
-            );
+            let computation = percent(paths.computation_ns / of_jobs);
+            return match (of_jobs - paths.computation_ns) / of_jobs {
+                rest if rest < LOST_SHARE => format!(
+                    "nothing but computation, {computation} of the critical path: the network caused little delay"
+                ),
+                rest => format!(
+                    "nothing but computation, {computation} of the critical path, and the rates of links: messages took {}, about \
+                     as long as on an idle network",
+                    percent(rest)
+                ),
+            };
         }
         if let Some(slow) = self.slow_by_build() {
             return format!("{slow}; at this distance flows took about as long as on an idle network");
@@ -190,6 +198,7 @@ impl Run {
         let links = &self.facts.links;
         let link = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy))?;
         let slow = links[link].rate_bps < SLOW * self.facts.usual_rate_bps(link)
+            && !self.facts.is_slow_by_design(link)
             && links[link].busy >= LATENCY_SHARE;
         let causes = causes(&self.facts, &LostTime::of_link(link));
         causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)

@@ -84,7 +84,7 @@ pub struct FabricChoice {
     /// Rates to choose from. Each makes a fabric of its own. Default: the rate in the topology.
     #[serde(default)]
     pub rates: Vec<Rate>,
-    /// Field of the topology that holds the rate. Default: "host_rate".
+    /// Field of the topology that holds the rate, such as "server.port_rate" of a cluster. Default: "host_rate".
     #[serde(default = "host_rate")]
     pub rate_field: String,
     /// Cost of the fabric in addition to its ports and links. Default: 0.
@@ -223,6 +223,22 @@ pub(crate) const MFU: &str = "mfu_ratio";
 /// Figure for the share of that time that is latency.
 pub(crate) const LATENCY: &str = "latency_of_jobs_ratio";
 
+/// Sets a field of a table, or of a table within it: "scale_out.host_rate". What is no table on the way becomes one, so
+/// that reading it reports the field.
+fn insert_at(table: &mut Table, path: &str, value: Value) {
+    let Some((name, rest)) = path.split_once('.') else {
+        table.insert(path.to_owned(), value);
+        return;
+    };
+    let inner = table.entry(name.to_owned()).or_insert_with(|| Value::Table(Table::new()));
+    if !inner.is_table() {
+        *inner = Value::Table(Table::new());
+    }
+    if let Value::Table(inner) = inner {
+        insert_at(inner, rest, value);
+    }
+}
+
 /// Returns a fabric at each of its rates, with its extra cost.
 fn choices(fabric: &FabricChoice) -> Vec<(NamedCell, f64)> {
     let cell = |name: String, topology: Table| {
@@ -234,7 +250,7 @@ fn choices(fabric: &FabricChoice) -> Vec<(NamedCell, f64)> {
     }
     let at = |rate: &Rate| {
         let mut topology = fabric.topology.clone();
-        topology.insert(fabric.rate_field.clone(), Value::String(rate.to_string()));
+        insert_at(&mut topology, &fabric.rate_field, Value::String(rate.to_string()));
         cell(format!("{} at {rate}", fabric.name), topology)
     };
     fabric.rates.iter().map(at).collect()
@@ -311,6 +327,24 @@ extra_cost = 1000
 
     fn parse(text: &str) -> Result<ClusterPlan, String> {
         ClusterPlan::parse(text, "c.toml", Path::new("")).map_err(|why| why.to_string())
+    }
+
+    #[test]
+    fn a_rate_may_lie_in_a_table_of_the_topology() {
+        let nested = BASE.replace(
+            "topology = { kind = 'star', hosts = 4 }",
+            "topology = { kind = 'cluster', servers = 2, server = { gpus = 2, nics = 2, port_rate = '50Gbps' }, \
+             scale_out = { kind = 'star', hosts = 4 } }",
+        );
+        let nested = nested.replace("rate_field = 'rate'", "rate_field = 'server.port_rate'");
+        let plan = parse(&nested).unwrap();
+        assert!(plan.plan.runs_of.iter().all(Result::is_ok), "{:?}", plan.plan.runs_of);
+        // As the star of the next test: four ports of hosts, at 100 and at 200 Gb/s.
+        let costs: Vec<f64> = plan.costs.iter().take(2).map(|cost| cost.cost).collect();
+        assert_eq!(costs, [1280.0, 600.0]);
+        let mut table: Table = "a = 'text'".parse().unwrap();
+        insert_at(&mut table, "a.b.c", Value::Integer(1));
+        assert_eq!(table.to_string().trim(), "[a.b]\nc = 1");
     }
 
     #[test]

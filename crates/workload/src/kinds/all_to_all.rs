@@ -123,6 +123,7 @@ impl AllToAll {
         // is the member's last message before.
         let size = self.size.get() * n as u64;
         let measure = Operation::AllToAll.measure(n, size);
+        out.measure(job, measure);
         let steps = Steps {
             kind: "all-to-all",
             ranks: n,
@@ -194,6 +195,10 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(graph.messages().len(), 12);
         assert_eq!(graph.jobs().len(), 2);
+        // Of three parts of a rank's vector two leave it.
+        let part = graph.messages()[0].size.get();
+        let sizes = graph.jobs().iter().map(|job| job.measure.map(|it| (it.size.get(), it.bus.get())));
+        assert!(sizes.eq([Some((3 * part, 2 * part)); 2]));
     }
 
     #[test]
