@@ -28,6 +28,8 @@ mod short;
 mod sizes;
 mod slow;
 mod transport;
+#[cfg(test)]
+mod unequal_links;
 mod validity;
 mod walk;
 mod wanted;

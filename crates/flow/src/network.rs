@@ -11,8 +11,8 @@ use std::collections::{BTreeSet, HashMap};
 use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
-use pathweave_topo::{NodeId, Topology};
-use pathweave_units::{HostId, PathId, Rate, Spread, mix64};
+use pathweave_topo::{NodeId, Topology, leading_ports};
+use pathweave_units::{Duration, HostId, PathId, Rate, Spread, mix64};
 use pathweave_workload::Folding;
 use smallvec::SmallVec;
 
@@ -47,37 +47,36 @@ pub(crate) struct Pair {
     pub(crate) lost_fraction: f64,
     /// Index into [`Network::profiles`] of the hops when idle. `None` if there is no route.
     pub(crate) profile: Option<u32>,
+    /// True if all paths surely have equal rates and delays.
+    pub(crate) is_alike: bool,
     /// Indices of the [`SwitchLinks`]s of both classes, if the hosts have one port each, at different switches.
     pub(crate) gauges: Option<(u32, u32)>,
 }
 
-/// Path between two hosts when nothing else is under way.
+/// Paths between two hosts when nothing else is under way.
 #[derive(Clone, Debug)]
 pub(crate) struct Profile {
-    /// The path at the rates of the moment.
-    pub(crate) now: PathProfile,
-    /// The path with its links at their best, by which ideal times go. `None` if it is the same.
-    pub(crate) best: Option<PathProfile>,
+    /// The paths at the rates of the moment.
+    pub(crate) now: Vec<PathProfile>,
+    /// The paths with their links at their best, by which ideal times go. `None` if they are the same.
+    pub(crate) best: Option<Vec<PathProfile>>,
 }
 
 impl Profile {
     fn find(ways: &PacketFreeNetwork<'_>, src: HostId, dst: HostId) -> Option<Self> {
-        let (now, best) = (ways.present_profile(src, dst)?, ways.best_profile(src, dst)?);
-        Some(Profile { best: (best != now).then_some(best), now })
+        let (now, best) = (ways.present_profiles(src, dst), ways.best_profiles(src, dst));
+        (!now.is_empty()).then(|| Profile { best: (best != now).then_some(best), now })
     }
 
-    /// Returns what tells profiles apart: rates and delays of the hops, and the rates of the ends and of all paths.
-    fn key(&self) -> [Option<ProfileKey>; 2] {
-        [Some(&self.now), self.best.as_ref()].map(|profile| {
-            let profile = profile?;
-            let hops = profile.hops.iter().map(|(rate, delay)| (rate.as_bps(), delay.as_ps()));
-            Some((hops.collect(), profile.line_rate, profile.most))
-        })
+    /// Returns what tells profiles apart: rates and delays of the hops, the rates of the ends and of all paths, and the
+    /// mean delay.
+    fn key(&self) -> [Option<Vec<PathKey>>; 2] {
+        [Some(&self.now), self.best.as_ref()].map(|paths| Some(paths?.iter().map(key_of).collect()))
     }
 }
 
-/// Hops of a profile, its line rate, and the rate of all paths.
-type ProfileKey = (Vec<(u64, u64)>, Rate, Rate);
+/// Hops of a path, its line rate, the rate of all paths, and their mean delay.
+type PathKey = (Vec<(Rate, Duration)>, (Rate, Rate, Option<Duration>));
 
 /// Links that share a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,6 +128,7 @@ pub(crate) struct Network<'a> {
     wanted: ClassPairs,
     /// Pairs, by index in `wanted`.
     pub(crate) pairs: Vec<Pair>,
+    /// Different paths of pairs.
     pub(crate) profiles: Vec<Profile>,
     /// Links of switches, by class of hosts if faults are left out.
     pub(crate) gauges: Vec<SwitchLinks>,
@@ -337,6 +337,8 @@ impl<'a> Network<'a> {
                         }
                     }
                 }
+                let out = leading_ports(topology, ways.routing(), src, dst);
+                pair.is_alike = topology.has_alike_paths(ways.routing(), (src, dst), out);
                 pair.profile = Profile::find(ways, src, dst).map(|profile| {
                     *known.entry(profile.key()).or_insert_with(|| {
                         self.profiles.push(profile);
@@ -404,6 +406,17 @@ impl<'a> Network<'a> {
         if route.iter().all(alive) { route } else { Vec::new() }
     }
 
+    /// Returns the profile of a route of at least one link, at the rates of the moment.
+    pub(crate) fn profile_of(&self, route: &[PortId]) -> PathProfile {
+        let hop = |port: &PortId| {
+            let (node, _) = self.routes.ends(*port);
+            let number = (*port - self.routes.ports().ports(node).start) as usize;
+            let link = self.topology.egress(&self.topology.ports(NodeId(node))[number]);
+            (self.rates[*port as usize], link.delay)
+        };
+        PathProfile::chosen(route.iter().map(hop).collect(), None)
+    }
+
     /// Calls `body` for each link between switches that a pair's bytes cross, in the order of pairs. Arguments are
     /// the egress port, the egress port of the reverse direction, and the fraction of the pair's two amounts that
     /// crosses them.
@@ -435,6 +448,11 @@ impl<'a> Network<'a> {
     pub(crate) fn other_end(&self, port: PortId) -> PortId {
         self.other_end[port as usize]
     }
+}
+
+/// Returns that of a path from which the times of messages follow.
+fn key_of(path: &PathProfile) -> PathKey {
+    (path.hops.clone(), (path.line_rate, path.most, path.mean_delay))
 }
 
 /// Replaces resources by their representatives and merges equal ones.

@@ -61,6 +61,7 @@ mod switch_routes;
 mod tap;
 mod telemetry;
 mod transfer;
+mod unequal_paths;
 mod waits;
 mod weights;
 mod window;
@@ -78,7 +79,7 @@ pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 pub use packet_bytes::{full_and_ack_bytes, payload_share};
 pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
-pub use paths::{PacketOrder, PathProfile, PathUse, profile};
+pub use paths::{PacketOrder, PathProfile, PathUse, profile, profiles};
 pub use pathweave_execution::GroupSpec;
 #[cfg(feature = "hops")]
 pub use pathweave_fabric::Hop;

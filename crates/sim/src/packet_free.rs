@@ -113,24 +113,21 @@ impl<'a> PacketFreeNetwork<'a> {
         &self.network.plan.classes
     }
 
-    /// Returns the profile of a shortest path at the rates of the topology, or `None` if there is no route.
-    fn profile(&self, src: HostId, dst: HostId) -> Option<PathProfile> {
-        self.profile_over(&self.spec.topology, src, dst)
+    /// Returns the profiles of the shortest paths at the rates of the topology, or none if there is no route.
+    fn profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        self.network.routes.profiles(&self.spec.topology, src, dst)
     }
 
-    /// Returns the profile of a shortest path at the rates of the moment, or `None` if there is no route.
-    pub fn present_profile(&self, src: HostId, dst: HostId) -> Option<PathProfile> {
-        self.profile_over(self.present.as_ref().unwrap_or(&self.spec.topology), src, dst)
+    /// Returns the profiles of the shortest paths at the rates of the moment, or none if there is no route.
+    pub fn present_profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        self.network.routes.profiles(self.present.as_ref().unwrap_or(&self.spec.topology), src, dst)
     }
 
-    /// Returns the profile of a shortest path with the links at their best, by which ideal times go, or `None` if
+    /// Returns the profiles of the shortest paths with the links at their best, by which ideal times go, or none if
     /// there is no route.
-    pub fn best_profile(&self, src: HostId, dst: HostId) -> Option<PathProfile> {
-        self.profile_over(self.network.plan.at_best.as_deref().unwrap_or(&self.spec.topology), src, dst)
-    }
-
-    fn profile_over(&self, topology: &Topology, src: HostId, dst: HostId) -> Option<PathProfile> {
-        self.network.routes.profiles(topology, src, dst).into_iter().next()
+    pub fn best_profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        let best = self.network.plan.at_best.as_deref().unwrap_or(&self.spec.topology);
+        self.network.routes.profiles(best, src, dst)
     }
 
     /// Returns the egress ports of packets on this path, from the sending host on, or `None` if they do not arrive.
@@ -150,7 +147,11 @@ impl<'a> PacketFreeNetwork<'a> {
     ) -> Option<Chooser> {
         let spec = self.spec;
         let scheme = &spec.scheme_of(group).scheme;
-        let opening = self.network.opening(spec, scheme, &[self.profile(src, dst)?]);
+        let paths = self.profiles(src, dst);
+        if paths.is_empty() {
+            return None;
+        }
+        let opening = self.network.opening(spec, scheme, &paths);
         let mut policy = self
             .network
             .policy(scheme, spec.groups[group.index()].awaited, &opening)

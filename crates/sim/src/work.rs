@@ -133,8 +133,8 @@ impl<const C: usize> Shard<'_, C> {
         }
         self.note_context(flow, Side::Sender, true);
         if let Service::Datagram(config) = service {
-            let idle = self.idle_paths((message.src, message.dst), vec![paths[0].clone()]);
-            return self.post_datagram(now, flow, (&paths[0], &idle[0]), config, record);
+            let idle = self.idle_paths((message.src, message.dst), paths.clone());
+            return self.post_datagram(now, flow, (&paths, &idle), config, record);
         }
         let opening = self.traffic.execution.connections[conn].queue_pairs.is_empty().then(|| {
             let opening = self.opening(conn, &paths);

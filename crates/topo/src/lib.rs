@@ -19,6 +19,7 @@
 //! # Ok::<(), pathweave_topo::TopoError>(())
 //! ```
 
+mod alike;
 mod bfs;
 mod build;
 mod capacity;
