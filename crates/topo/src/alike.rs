@@ -1,30 +1,12 @@
 //! Parallel paths that are alike: every link of a hop has the same rate and delay.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use pathweave_units::{Duration, HostId, Rate};
 
 use crate::graph::{PortRef, Topology};
 use crate::routing::Routing;
 use crate::scale_up_ports::scale_up_ports;
-
-/// Result of [`Topology::has_regular_links`], once it is known. It follows from the links, so that all values are
-/// equal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct KnownRegular(OnceLock<bool>);
-
-impl PartialEq for KnownRegular {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl KnownRegular {
-    pub(crate) fn forget(&mut self) {
-        self.0.take();
-    }
-}
 
 type Properties = (Rate, Duration);
 

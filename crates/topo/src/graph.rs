@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use pathweave_units::{Duration, HostId, Rate};
 
-use crate::alike::KnownRegular;
 use crate::directions::Directions;
 use crate::error::TopoError;
 pub use crate::ids::{LinkId, NodeId};
+use crate::known_regular::KnownRegular;
 use crate::names::{HostNames, Names};
 use crate::own_paths::{OptionalOwnPaths, PathGenerator};
 use crate::scale_up::ScaleUp;

@@ -31,6 +31,7 @@ mod host_ports;
 mod ids;
 mod import;
 mod info;
+mod known_regular;
 mod link_settings;
 mod max_flow;
 mod names;
