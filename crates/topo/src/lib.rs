@@ -19,6 +19,7 @@
 //! # Ok::<(), pathweave_topo::TopoError>(())
 //! ```
 
+mod alike;
 mod bfs;
 mod build;
 mod capacity;
@@ -47,7 +48,7 @@ mod symmetry;
 mod write;
 
 pub use build::*;
-pub use capacity::TierCapacity;
+pub use capacity::{HostRates, SwitchRatio, TierCapacity};
 pub use directions::{Direction, Ways};
 pub use error::{Location, TopoError};
 pub use formats::{
