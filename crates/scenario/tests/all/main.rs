@@ -11,6 +11,7 @@ mod flow;
 mod hostile_files;
 mod in_use;
 mod iterations;
+mod jobs;
 mod limits;
 mod link_rates;
 mod names;
