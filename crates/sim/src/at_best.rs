@@ -43,8 +43,8 @@ mod tests {
 
     use pathweave_fabric::config::FaultConfig;
     use pathweave_topo::{Build, LinkId, Star};
-    use pathweave_units::Rate;
-    use pathweave_workload::{Flows, Traffic, WorkloadConfig, WorkloadEnv, build};
+    use pathweave_units::{Bytes, Rate};
+    use pathweave_workload::{Placement, RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv, build};
 
     use super::*;
     use crate::spec::NamedScheme;
@@ -53,8 +53,14 @@ mod tests {
     /// link of a star of 25 Gb/s and 1 us.
     fn best(faults: Vec<FaultConfig>, until: Option<Duration>) -> Option<[(u64, u64); 2]> {
         let star = Star { rate: Rate::from_gbps(25), ..Star::new(2) }.build(Path::new(".")).unwrap();
-        let flows = WorkloadConfig::new(Traffic::Flows(Flows::default()));
-        let graph = build(&[flows], &WorkloadEnv::new(2, Rate::from_gbps(25))).unwrap().graph;
+        let ring = WorkloadConfig::new(Traffic::RingAllReduce(RingAllReduce {
+            size: Bytes::new(1_000),
+            group_size: None,
+            placement: Placement::default(),
+            repetitions: 1,
+            compute: Duration::ZERO,
+        }));
+        let graph = build(&[ring], &WorkloadEnv::new(2, Rate::from_gbps(25))).unwrap().graph;
         let mut spec = SimSpec::new("best", star, graph, NamedScheme::find("rps").unwrap());
         spec.faults = faults;
         spec.run.until = until;
