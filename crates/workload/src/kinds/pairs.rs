@@ -271,7 +271,7 @@ mod tests {
 
     const STAR: &str = "kind = 'star'\nhosts = 64\nrate = '100Gbps'";
 
-    /// Builds flows of 5 ms at load 0.5 of a network with other rates of some links. `pool`: only of these hosts.
+    /// Builds flows of 20 ms at load 0.5 of a network with other rates of some links. `pool`: only of these hosts.
     fn flows(topology: &str, links: &[(&str, u64)], pool: &[u32], pairs: Pairs) -> Workload {
         let topology: TopologyConfig = toml::from_str(topology).unwrap();
         let of = |&(names, gbps): &(&str, u64)| LinkFor {
@@ -287,17 +287,17 @@ mod tests {
         env.racks = (0..env.hosts).map(|host| host / 8).collect();
         env.topology = Some(Arc::new(topology));
         let env = if pool.is_empty() { env } else { env.of_members(pool) };
-        let (load, load_of, duration) = (0.5, LoadOf::HostLinks, Some(Duration::from_ms(5)));
+        let (load, load_of, duration) = (0.5, LoadOf::HostLinks, Some(Duration::from_ms(20)));
         let poisson = Poisson { sizes: "alistorage".to_owned(), load, load_of, duration, flows: None, pairs };
         build(&[WorkloadConfig::new(Traffic::Poisson(poisson))], &env).unwrap()
     }
 
-    /// Returns the rates that hosts send and receive, Gb/s, over 5 ms.
+    /// Returns the rates that hosts send and receive, Gb/s, over 20 ms.
     fn gbps(workload: &Workload) -> (Vec<f64>, Vec<f64>) {
         let hosts = workload.graph.hosts() as usize;
         let (mut sent, mut received) = (vec![0.0; hosts], vec![0.0; hosts]);
         for message in workload.graph.messages() {
-            let gbps = message.size.get() as f64 * 8.0 / 5e6;
+            let gbps = message.size.get() as f64 * 8.0 / 20e6;
             sent[message.src.index()] += gbps;
             received[message.dst.index()] += gbps;
         }
