@@ -9,6 +9,7 @@
 //! [`PacketFreeNetwork`](pathweave_sim::PacketFreeNetwork). `docs/flow-fidelity.md` states where the model is valid.
 
 mod agenda;
+mod classes;
 mod engine;
 mod fold;
 mod gauge;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::activities::ActivityKind;
+use crate::activities::{ActivityKind, ActivityRecord};
 use crate::exposure::exposed_ps;
 use crate::figures::{CollectiveState, CollectiveStats, Key};
 use crate::records::RunResult;
@@ -101,13 +101,25 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
     if of_flows.parts.is_empty() {
         return Vec::new();
     }
+    // Communication with a rank may begin before the rank does. Its own time counts.
+    let from_ps = |activity: &ActivityRecord| {
+        let parts = of_flows.parts.get(&(activity.group, activity.job, activity.label));
+        parts
+            .and_then(|parts| parts.ranks.get(&activity.host))
+            .map_or(activity.start_ps, |rank| rank.start_ps)
+    };
+    let mut of_ranks: BTreeMap<(Key, u32), u64> = BTreeMap::new();
+    for (activity, exposed_ps) in run.activities.iter().zip(exposed_ps(run, from_ps)) {
+        if activity.kind == ActivityKind::Communication && of_flows.knows(activity.label) {
+            let key = (activity.group, activity.job, activity.label);
+            *of_ranks.entry((key, activity.host)).or_default() += exposed_ps;
+        }
+    }
     // Sum and maximum over ranks.
     let mut exposed: BTreeMap<Key, (u128, u64)> = BTreeMap::new();
-    for (activity, exposed_ps) in run.activities.iter().zip(exposed_ps(run)) {
-        if activity.kind == ActivityKind::Communication && of_flows.knows(activity.label) {
-            let of = exposed.entry((activity.group, activity.job, activity.label)).or_default();
-            *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
-        }
+    for ((key, _), exposed_ps) in of_ranks {
+        let of = exposed.entry(key).or_default();
+        *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
     }
     let record = |(&key, parts): (&Key, &CollectiveState)| {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
@@ -189,6 +201,11 @@ mod tests {
         assert_eq!(one.bandwidth_bps(1_000), Some(8_000.0 / 31e-6));
         assert_eq!((one.exposed_ps, one.most_exposed_ps), (31 * US, 41 * US));
         assert_eq!((one.slowest_flow, one.slowest_flow_lost_ps), (Some(1), Some(6 * US)));
+        // Without computation, host 1's own time is the same: it has begun when it posts its message.
+        let all = std::mem::take(&mut run.activities);
+        run.activities = all.into_iter().filter(|one| one.kind == communicates).collect();
+        let one = &collectives(&run)[0];
+        assert_eq!((one.mean_ps, one.exposed_ps, one.most_exposed_ps), (Some(31 * US), 31 * US, 41 * US));
         // A message that does not arrive leaves the collective without an end and without a bandwidth.
         run.flows[1].finish_ps = None;
         let one = &collectives(&run)[0];

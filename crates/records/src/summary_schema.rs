@@ -71,7 +71,7 @@ pub const SUMMARY: &[Object] = &[
     Object { path: "jobs.longest[]", meaning: "One of these jobs.", fields: JobTime::FIELDS },
     Object {
         path: "iterations[]",
-        meaning: "The time of a job by part. Times are means over its ranks.",
+        meaning: "The time of a job by part. Times are means over its ranks and add up to `time_ns`. They include what a rank does for the next iteration before this one ends.",
         fields: IterationSummary::FIELDS,
     },
     Object {

@@ -182,7 +182,7 @@ impl<const C: usize> Shard<'_, C> {
         &mut self,
         now: Time,
         flow: u32,
-        paths: &[PathProfile],
+        (paths, idle): (&[PathProfile], &[PathProfile]),
         config: &DatagramConfig,
         record: FlowRecord,
     ) {
@@ -197,7 +197,7 @@ impl<const C: usize> Shard<'_, C> {
         let framing = self.spec.network.framing;
         let mtu = self.spec.network.mtu.get() as u16;
         let size = record.size_bytes;
-        let ideals = paths.iter().map(|path| ideal_datagrams(path, size, config.capacity(mtu), framing));
+        let ideals = idle.iter().map(|path| ideal_datagrams(path, size, config.capacity(mtu), framing));
         let ideal = ideals.min().unwrap_or(Duration::ZERO);
         self.traffic.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
         let model = self.model(src);

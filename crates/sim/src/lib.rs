@@ -4,6 +4,7 @@
 //! protocol code as the datapath. Nothing in this crate decides when a packet leaves or on which path.
 
 mod agenda;
+mod at_best;
 mod busy;
 mod calendar;
 mod capture;
@@ -66,6 +67,7 @@ mod weights;
 mod window;
 mod work;
 
+pub use at_best::topology_at_best;
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use config::{Calibrate, Fold, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION, Verb};
 pub use faults::scale_up_changes;

@@ -48,7 +48,7 @@ mod symmetry;
 mod write;
 
 pub use build::*;
-pub use capacity::TierCapacity;
+pub use capacity::{HostRates, SwitchRatio, TierCapacity};
 pub use directions::{Direction, Ways};
 pub use error::{Location, TopoError};
 pub use formats::{

@@ -15,7 +15,7 @@ use crate::nccl::Gpu;
 pub struct WorkloadEnv {
     /// Number of hosts. The hosts are `0..hosts`.
     pub hosts: u32,
-    /// Rate at which a host can send, over all its ports together.
+    /// Rate at which the slowest host can send, over all its ports together.
     pub host_rate: Rate,
     /// Rack (ToR switch) of each host, numbered from 0. Empty if all are in one rack.
     pub racks: Vec<u32>,
@@ -84,6 +84,19 @@ impl WorkloadEnv {
     /// Returns the host of the fabric that a workload's host corresponds to.
     pub(crate) fn member(&self, host: u32) -> HostId {
         HostId(self.members.get(host as usize).copied().unwrap_or(host))
+    }
+    /// Returns the rate at which each host can send to the network, in their order. Hosts of the workload that share a
+    /// NIC share its rate evenly.
+    pub(crate) fn send_rates(&self) -> Vec<Rate> {
+        let Some(topology) = &self.topology else { return vec![self.host_rate; self.hosts as usize] };
+        let nics: Vec<_> = (0..self.hosts).map(|host| topology.shared_nic(self.member(host))).collect();
+        let mut sharers: BTreeMap<usize, u64> = BTreeMap::new();
+        nics.iter().flatten().for_each(|&(nic, _)| *sharers.entry(nic).or_default() += 1);
+        let of = |(host, nic): (u32, &Option<(usize, Rate)>)| {
+            let own = topology.scale_out_rate(self.member(host));
+            nic.map_or(own, |(nic, rate)| own.min(Rate::from_bps(rate.as_bps() / sharers[&nic])))
+        };
+        (0..).zip(&nics).map(of).collect()
     }
     /// Returns the rack of a host.
     pub fn rack(&self, host: u32) -> u32 {

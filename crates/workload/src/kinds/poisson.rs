@@ -1,40 +1,25 @@
 //! Poisson arrivals of flows whose sizes follow a distribution: the usual open-loop test of a fabric.
 
-use pathweave_units::{Duration, Rng};
+use pathweave_units::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::builder::Stream;
 use crate::cdf::{SizeCdf, builtin_cdfs};
-use crate::env::WorkloadEnv;
 use crate::error::WorkloadError;
+use crate::kinds::pairs::{PairPicker, Pairs};
 use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
 /// Capacity to which `load` refers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LoadOf {
-    /// Capacity of the links of all hosts.
+    /// Sum of the rates at which the hosts of the workload can send. Hosts of unequal rates begin and end flows in
+    /// proportion to them.
     #[default]
     HostLinks,
     /// Capacity of the links from racks upwards, which is the bisection of a leaf-spine. Only flows between
     /// racks count.
     RackUplinks,
-}
-
-/// Pairs of hosts between which flows go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Pairs {
-    /// Any two hosts, from a uniform distribution.
-    #[default]
-    Any,
-    /// Two hosts in different racks: a sender from a uniform distribution, then a receiver in another rack.
-    InterRack,
-    /// Two hosts in the same data centre.
-    IntraSite,
-    /// Two hosts in different data centres: a sender from a uniform distribution, then a receiver in another
-    /// data centre.
-    InterSite,
 }
 
 /// Flows between random hosts, each on its own connection, with exponential times between arrivals.
@@ -47,7 +32,8 @@ pub struct Poisson {
     /// Offered payload as a fraction of the capacity, above 0 and at most 10; 1 is the full capacity. Headers
     /// are extra.
     pub load: f64,
-    /// Capacity to which `load` refers.
+    /// Capacity to which `load` refers: "host-links" is the sum of the rates of the hosts, "rack-uplinks" that of
+    /// the links from racks upwards. Hosts of unequal rates send and receive in proportion to them.
     #[serde(default)]
     pub load_of: LoadOf,
     /// Time during which flows arrive. Set either `duration` or `flows`.
@@ -65,7 +51,9 @@ impl Generate for Poisson {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let sizes = self.sizes(out)?;
         let pairs = PairPicker::new(self.pairs, out)?;
-        let gap_ps = sizes.mean_bytes() * 8e12 / self.offered_bps(&pairs, out)?;
+        let offered_bps = self.offered_bps(&pairs, out)?;
+        pairs.note_unequal_rates(offered_bps, out);
+        let gap_ps = sizes.mean_bytes() * 8e12 / offered_bps;
         let (count, end) = match (self.flows, self.duration) {
             (Some(0), None) => return out.field_error("flows", 0, "expected 1 or more"),
             (None, Some(Duration::ZERO)) => {
@@ -126,7 +114,7 @@ impl Poisson {
             );
         }
         let capacity = match self.load_of {
-            LoadOf::HostLinks => out.env.host_rate.as_bps() as f64 * f64::from(out.env.hosts),
+            LoadOf::HostLinks => pairs.hosts_bps(),
             LoadOf::RackUplinks => match out.env.rack_uplinks {
                 Some(rate) => match pairs.inter_rack_share {
                     Some(share) => rate.as_bps() as f64 / share,
@@ -152,80 +140,6 @@ impl Poisson {
         } else {
             out.field_error("load", self.load, "the links it refers to carry nothing")
         }
-    }
-}
-
-/// Draws pairs of different hosts.
-struct PairPicker {
-    /// Hosts sorted by class (rack or data centre). Either no pair is within one class, or every pair is.
-    order: Vec<u32>,
-    /// Range of the class of each position of `order`, as begin and end.
-    class: Vec<(u32, u32)>,
-    within: bool,
-    /// Fraction of pairs that cross racks; `None` if load on rack uplinks is not defined.
-    inter_rack_share: Option<f64>,
-}
-
-impl PairPicker {
-    fn new(pairs: Pairs, out: &WorkloadBuilder<'_>) -> Result<Self, WorkloadError> {
-        let env = out.env;
-        if env.hosts < 2 {
-            return out.field_error("hosts", env.hosts, "flows need at least 2 hosts");
-        }
-        let by_rack = PairPicker::of_classes(env, |h| env.rack(h));
-        let n = f64::from(env.hosts);
-        match pairs {
-            Pairs::InterRack if by_rack.class[0] == (0, env.hosts) => {
-                out.field_error("pairs", "inter-rack", "this topology has a single rack; expected \"any\"")
-            }
-            Pairs::InterRack => Ok(by_rack),
-            Pairs::Any => {
-                let crossing: f64 = by_rack.class.iter().map(|&(a, b)| n - f64::from(b - a)).sum();
-                let any = PairPicker::of_classes(env, |h| h);
-                Ok(PairPicker { inter_rack_share: Some(crossing / (n * (n - 1.0))), ..any })
-            }
-            Pairs::IntraSite | Pairs::InterSite => PairPicker::of_sites(pairs, out),
-        }
-    }
-
-    fn of_sites(pairs: Pairs, out: &WorkloadBuilder<'_>) -> Result<Self, WorkloadError> {
-        let env = out.env;
-        let by_site = PairPicker { inter_rack_share: None, ..PairPicker::of_classes(env, |h| env.site(h)) };
-        if pairs == Pairs::InterSite {
-            return if by_site.class[0] == (0, env.hosts) {
-                out.field_error("pairs", "inter-site", "this topology is one data centre; expected \"any\"")
-            } else {
-                Ok(by_site)
-            };
-        }
-        if by_site.class.iter().any(|(begin, end)| end - begin < 2) {
-            return out.field_error("pairs", "intra-site", "expected data centres of 2 hosts or more");
-        }
-        Ok(PairPicker { within: true, ..by_site })
-    }
-
-    fn of_classes(env: &WorkloadEnv, class_of: impl Fn(u32) -> u32) -> Self {
-        let mut order: Vec<u32> = (0..env.hosts).collect();
-        order.sort_by_key(|&h| class_of(h));
-        let mut class = Vec::with_capacity(order.len());
-        for members in order.chunk_by(|&a, &b| class_of(a) == class_of(b)) {
-            let begin = class.len() as u32;
-            class.extend(members.iter().map(|_| (begin, begin + members.len() as u32)));
-        }
-        PairPicker { order, class, within: false, inter_rack_share: Some(1.0) }
-    }
-
-    fn draw(&self, rng: &mut Rng) -> (u32, u32) {
-        let n = self.order.len() as u32;
-        let src = rng.below(n);
-        let (begin, end) = self.class[src as usize];
-        if self.within {
-            let dst = begin + rng.below(end - begin - 1);
-            return (self.order[src as usize], self.order[(dst + u32::from(dst >= src)) as usize]);
-        }
-        let dst = rng.below(n - (end - begin));
-        let dst = if dst < begin { dst } else { dst + (end - begin) };
-        (self.order[src as usize], self.order[dst as usize])
     }
 }
 
