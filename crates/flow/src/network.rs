@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
-use pathweave_topo::{NodeId, Topology, leading_ports};
+use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{Duration, HostId, PathId, Rate, Spread, mix64};
 use pathweave_workload::Folding;
 use smallvec::SmallVec;
@@ -65,18 +65,20 @@ pub(crate) struct Profile {
 impl Profile {
     fn find(ways: &PacketFreeNetwork<'_>, src: HostId, dst: HostId) -> Option<Self> {
         let (now, best) = (ways.present_profiles(src, dst), ways.best_profiles(src, dst));
-        (!now.is_empty()).then(|| Profile { best: (best != now).then_some(best), now })
+        let has_route = !now.is_empty() && !best.is_empty();
+        has_route.then(|| Profile { best: (best != now).then_some(best), now })
     }
 
-    /// Returns what tells profiles apart: rates and delays of the hops, the rates of the ends and of all paths, and the
-    /// mean delay.
-    fn key(&self) -> [Option<Vec<PathKey>>; 2] {
-        [Some(&self.now), self.best.as_ref()].map(|paths| Some(paths?.iter().map(key_of).collect()))
+    /// Returns what tells profiles apart: rates and delays of the hops, and the rates of the ends and of all paths.
+    fn key(&self) -> [Vec<ProfileKey>; 2] {
+        let key = |path: &PathProfile| (path.hops.clone(), path.line_rate, path.most, path.mean_delay);
+        [Some(&self.now), self.best.as_ref()]
+            .map(|paths| paths.into_iter().flatten().map(key).collect::<Vec<ProfileKey>>())
     }
 }
 
-/// Hops of a path, its line rate, the rate of all paths, and their mean delay.
-type PathKey = (Vec<(Rate, Duration)>, (Rate, Rate, Option<Duration>));
+/// Hops of a profile, its line rate, and the rate and mean delay of all paths.
+type ProfileKey = (Vec<(Rate, Duration)>, Rate, Rate, Option<Duration>);
 
 /// Links that share a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -128,7 +130,6 @@ pub(crate) struct Network<'a> {
     wanted: ClassPairs,
     /// Pairs, by index in `wanted`.
     pub(crate) pairs: Vec<Pair>,
-    /// Different paths of pairs.
     pub(crate) profiles: Vec<Profile>,
     /// Links of switches, by class of hosts if faults are left out.
     pub(crate) gauges: Vec<SwitchLinks>,
@@ -337,8 +338,7 @@ impl<'a> Network<'a> {
                         }
                     }
                 }
-                let out = leading_ports(topology, ways.routing(), src, dst);
-                pair.is_alike = topology.has_alike_paths(ways.routing(), (src, dst), out);
+                pair.is_alike = ways.has_alike_paths(src, dst);
                 pair.profile = Profile::find(ways, src, dst).map(|profile| {
                     *known.entry(profile.key()).or_insert_with(|| {
                         self.profiles.push(profile);
@@ -411,8 +411,9 @@ impl<'a> Network<'a> {
         let hop = |port: &PortId| {
             let (node, _) = self.routes.ends(*port);
             let number = (*port - self.routes.ports().ports(node).start) as usize;
-            let link = self.topology.egress(&self.topology.ports(NodeId(node))[number]);
-            (self.rates[*port as usize], link.delay)
+            let at = &self.topology.ports(NodeId(node))[number];
+            let (_, rate) = self.routes.direction(at.link, at.is_a);
+            (rate, self.topology.egress(at).delay)
         };
         PathProfile::chosen(route.iter().map(hop).collect(), None)
     }
@@ -448,11 +449,6 @@ impl<'a> Network<'a> {
     pub(crate) fn other_end(&self, port: PortId) -> PortId {
         self.other_end[port as usize]
     }
-}
-
-/// Returns that of a path from which the times of messages follow.
-fn key_of(path: &PathProfile) -> PathKey {
-    (path.hops.clone(), (path.line_rate, path.most, path.mean_delay))
 }
 
 /// Replaces resources by their representatives and merges equal ones.

@@ -48,33 +48,39 @@ pub(crate) struct Sizes {
     /// Share of the links' capacity that is used.
     share: f64,
     /// Data by profile of the network, for one path and for all paths.
-    paths: Vec<[PathsOfPair; 2]>,
+    paths: Vec<[Path; 2]>,
     known: [Option<(Key, Size)>; REMEMBERED],
 }
 
 /// Number of the profile, use of one or all paths, and bytes of the message.
 type Key = (u32, PathUse, u64);
 
-/// Paths of a pair: at the rates of the moment, and with their links at their best if that differs.
-#[derive(Clone, Debug)]
-struct PathsOfPair {
-    now: Paths,
-    best: Option<Paths>,
-}
-
 /// One path, or all paths side by side.
 #[derive(Clone, Debug)]
-struct Paths {
-    /// Alternatives, of which the fastest is the ideal one.
-    ideals: Vec<IdealPath<PathProfile>>,
+struct Path {
+    ideal: Ideal,
     line: PathRate,
+    back: Duration,
+    /// The path with its links at their best. `None` if it is the same.
+    best: Option<BestPath>,
+}
+
+/// Path with its links at their best.
+#[derive(Clone, Debug)]
+struct BestPath {
+    ideal: Ideal,
+    rate: f64,
     back: Duration,
 }
 
-impl Paths {
+/// Alternatives, of which the fastest is the ideal one.
+#[derive(Clone, Debug)]
+struct Ideal(Vec<IdealPath<PathProfile>>);
+
+impl Ideal {
     /// Returns the wire bytes of a message that this number of queue pairs share, and its idle time.
     fn message(&self, bytes: u64, queue_pairs: usize) -> (u64, Duration) {
-        let all = self.ideals.iter().map(|path| path.message(bytes, queue_pairs));
+        let all = self.0.iter().map(|path| path.message(bytes, queue_pairs));
         all.min_by_key(|(_, ideal)| *ideal).expect("a pair with a route has a path")
     }
 }
@@ -89,21 +95,22 @@ impl Sizes {
     /// Replaces the paths. `share` is the share of the links' capacity that is used.
     pub(crate) fn on_paths(&mut self, profiles: &[Profile], share: f64) {
         let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
-        let of = |paths: &[PathProfile], used| {
-            let paths: Vec<_> = paths.iter().map(|path| path.clone().used(used)).collect();
-            let line = PathRate::of(&paths, share);
-            let back = paths.iter().map(|path| path.one_way(self.ack_bytes)).min();
-            let ideals = paths.into_iter().map(|path| IdealPath::new(path, mtu, framing, verb));
-            Paths { ideals: ideals.collect(), line, back: back.unwrap_or(Duration::ZERO) }
+        let of = |profiles: &[PathProfile], used| {
+            let profiles: Vec<_> = profiles.iter().map(|profile| profile.clone().used(used)).collect();
+            let line = PathRate::of(&profiles, share);
+            let back = profiles.iter().map(|profile| profile.one_way(self.ack_bytes)).min();
+            let ideals = profiles.into_iter().map(|profile| IdealPath::new(profile, mtu, framing, verb));
+            let ideal = Ideal(ideals.collect());
+            Path { ideal, line, back: back.unwrap_or(Duration::ZERO), best: None }
+        };
+        let of = |Profile { now, best }: &Profile, used| {
+            let best = best.as_ref().map(|best| of(best, used));
+            let best = best.map(|Path { ideal, line, back, .. }| BestPath { ideal, rate: line.rate, back });
+            Path { best, ..of(now, used) }
         };
         self.paths = profiles
             .iter()
-            .map(|Profile { now, best }| {
-                [PathUse::One, PathUse::All].map(|used| {
-                    let best = best.as_ref().map(|paths| of(paths, used));
-                    PathsOfPair { now: of(now, used), best }
-                })
-            })
+            .map(|profile| [PathUse::One, PathUse::All].map(|used| of(profile, used)))
             .collect();
         self.share = share;
         self.known = [None; REMEMBERED];
@@ -121,8 +128,8 @@ impl Sizes {
 
     /// Returns the bytes per picosecond that one path of this profile, or all of them, carry at their best.
     pub(crate) fn line_rate(&self, number: u32, used: PathUse) -> f64 {
-        let PathsOfPair { now, best } = &self.paths[number as usize][used as usize];
-        best.as_ref().unwrap_or(now).line.rate
+        let Path { line, best, .. } = &self.paths[number as usize][used as usize];
+        best.as_ref().map_or(line.rate, |best| best.rate)
     }
 
     /// Returns the time in which an idle network at its best delivers a message that this number of queue pairs
@@ -137,16 +144,16 @@ impl Sizes {
         let (Size { ideal, .. }, bytes) = size;
         let [one, all] = &self.paths[number as usize];
         let (delivered, back) = match (&if used == PathUse::One { one } else { all }.best, queue_pairs) {
-            (None, 1) => (ideal, one.now.back),
-            (None, _) => (all.now.message(bytes, queue_pairs).1, one.now.back),
-            (Some(best), _) => (best.message(bytes, queue_pairs).1, best.back),
+            (None, 1) => (ideal, one.back),
+            (None, _) => (all.ideal.message(bytes, queue_pairs).1, one.back),
+            (Some(best), _) => (best.ideal.message(bytes, queue_pairs).1, best.back),
         };
         [delivered, delivered + back]
     }
 
     /// Returns the one-way time of an acknowledgement.
     pub(crate) fn back(&self, number: u32) -> Duration {
-        self.paths[number as usize][0].now.back
+        self.paths[number as usize][0].back
     }
 
     /// Returns the size of a message on a path.
@@ -158,8 +165,8 @@ impl Sizes {
         {
             return *size;
         }
-        let path = &self.paths[number as usize][used as usize].now;
-        let size = self.sized(bytes, path.message(bytes, 1), path.line);
+        let path = &self.paths[number as usize][used as usize];
+        let size = self.sized(bytes, path.ideal.message(bytes, 1), path.line);
         self.known[place] = Some((key, size));
         size
     }
@@ -174,11 +181,11 @@ impl Sizes {
         }
     }
 
-    /// Returns the size of a message on one route, and the rate of the route.
-    pub(crate) fn on_route(&self, route: PathProfile, bytes: u64) -> (Size, f64) {
+    /// Returns the size of a message on one route.
+    pub(crate) fn on_route(&self, route: PathProfile, bytes: u64) -> Size {
         let line = PathRate::of(std::slice::from_ref(&route), self.share);
         let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
         let message = IdealPath::new(route, mtu, framing, verb).message(bytes, 1);
-        (self.sized(bytes, message, line), line.rate)
+        self.sized(bytes, message, line)
     }
 }

@@ -160,7 +160,7 @@ impl Engine<'_> {
     }
 
     /// Serves a part of the given size.
-    fn serve(&mut self, now: Time, lane: u32, part: Part, sized: (Size, f64)) {
+    fn serve(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let (src, dst) = self.ends(part.message);
         if let Some(single) = &mut self.lanes[lane as usize].single
             && let Some(chooser) = &mut single.chooser
@@ -168,7 +168,7 @@ impl Engine<'_> {
             single.path = chooser.next_path();
             single.route = self.network.route(src, dst, single.path);
         }
-        let (size, line) = self.on_route(lane, part.bytes).unwrap_or(sized);
+        let size = self.on_route(lane, part.bytes).unwrap_or(size);
         self.find_uses(lane, (src, dst));
         if size.wire <= SHORT_MESSAGE_BYTES {
             self.serve_short(now, lane, part, size);
@@ -178,7 +178,7 @@ impl Engine<'_> {
     }
 
     /// Returns the size on the route of a lane with a single one, if the paths of the pair may differ.
-    fn on_route(&self, lane: u32, bytes: u64) -> Option<(Size, f64)> {
+    fn on_route(&self, lane: u32, bytes: u64) -> Option<Size> {
         let at = &self.lanes[lane as usize];
         let route = at.single.as_ref().map(|single| &single.route).filter(|route| !route.is_empty())?;
         let alike = self.network.pairs[at.pair as usize].is_alike;

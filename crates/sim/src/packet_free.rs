@@ -120,14 +120,24 @@ impl<'a> PacketFreeNetwork<'a> {
 
     /// Returns the profiles of the shortest paths at the rates of the moment, or none if there is no route.
     pub fn present_profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
-        self.network.routes.profiles(self.present.as_ref().unwrap_or(&self.spec.topology), src, dst)
+        self.network.routes.profiles(self.present(), src, dst)
     }
 
     /// Returns the profiles of the shortest paths with the links at their best, by which ideal times go, or none if
     /// there is no route.
     pub fn best_profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
-        let best = self.network.plan.at_best.as_deref().unwrap_or(&self.spec.topology);
-        self.network.routes.profiles(best, src, dst)
+        let at_best = self.network.plan.at_best.as_deref();
+        self.network.routes.profiles(at_best.unwrap_or(&self.spec.topology), src, dst)
+    }
+
+    /// Returns true if all paths surely have equal rates and delays at the moment.
+    pub fn has_alike_paths(&self, src: HostId, dst: HostId) -> bool {
+        let out = self.network.routes.leading_ports(self.present(), src, dst);
+        self.present().has_alike_paths(self.routing(), (src, dst), out)
+    }
+
+    fn present(&self) -> &Topology {
+        self.present.as_ref().unwrap_or(&self.spec.topology)
     }
 
     /// Returns the egress ports of packets on this path, from the sending host on, or `None` if they do not arrive.
