@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-/// Result of the question whether the links of a topology are regular, once it is known. It follows from the links, so that all values are
-/// equal.
+/// Result of the question whether the links of a topology are regular, once it is known. The links determine it, so that
+/// all values are equal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KnownRegular(pub(crate) OnceLock<bool>);
 
