@@ -30,7 +30,7 @@ VENV = .venv
 # The environment's tools, and the wheel's build with what the workspace has built already.
 IN_VENV = VIRTUAL_ENV=$(CURDIR)/$(VENV) PATH=$(CURDIR)/$(VENV)/bin:$$PATH
 
-.PHONY: help count build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl test-torch
+.PHONY: help count budget build demo module profile dist package test-dist test-wheel release test quick lint bench docs fuzz smoke bare python wheel test-python python-model notebooks web test-web browser test-browser site docs-serve soak miri tsan hardware hardware-test programs test-mpi test-ranks test-fabtests clean provider install-provider nccl test-nccl test-torch
 
 help: ## List the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,6 +102,7 @@ test: bare smoke ## All tests.
 	@# Two at a time, for each keeps about one core busy.
 	$(MAKE) --jobs=2 --output-sync=target test-python test-web test-browser site
 	.ci/hardware
+	$(MAKE) budget
 
 quick: ## Formatting, lints and tests of the crates with changes that are not committed.
 	.ci/quick
@@ -124,6 +125,10 @@ bench: provider ## Measure speed and memory, of simulator, transport and provide
 
 count: ## Count instructions a packet-hop, by crate, and compare with .ci/instructions.json. Needs valgrind.
 	.ci/count
+
+budget: ## The same for the build of `make test`, in seconds, compared with .ci/budget.json. Needs valgrind.
+	$(CARGO) build $(ALL) --example count
+	.ci/count $(DEBUG)/examples/count
 
 $(VENV)/tools: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -82,6 +82,7 @@ pub(crate) fn records<'f>(
                 label,
                 start_ps: sending.start_ps,
                 finish_ps: finish.map(Time::as_ps),
+                nominal_ps: None,
                 flows: 1,
                 sent_bytes,
                 received_bytes,
@@ -122,6 +123,7 @@ fn computations(graph: &MessageGraph, progress: &Progress, end: Time) -> Vec<Act
             label,
             start_ps: start.as_ps(),
             finish_ps: (over <= end).then_some(over.as_ps()),
+            nominal_ps: Some(graph.nominal(index).as_ps()),
             ..ActivityRecord::default()
         })
     };

@@ -29,7 +29,7 @@ pub struct Connection<Q> {
     pub(crate) messages_left: u32,
     /// Queue pairs of the connection; empty until the caller opens them.
     pub queue_pairs: QueuePairs<Q>,
-    /// Sender's counters when it last finished a message. `None` before the first and after the last message, so that
+    /// Sender's counters when it last finished a message, without the packets of later messages. `None` before the first and after the last message, so that
     /// a million connections of one message each need no memory for them.
     sent: Option<Box<SenderCounters>>,
     /// Number of packets out of order that the receiver had counted when a message last arrived.
@@ -54,11 +54,14 @@ impl<Q> Connection<Q> {
         self.messages_left
     }
 
-    /// Stores the sender's counters of now, and returns those of the previous call.
-    pub(crate) fn replace_sender_counters(&mut self, now: SenderCounters) -> SenderCounters {
-        let taken = self.sent.as_deref().copied().unwrap_or_default();
-        self.sent = (self.messages_left > 1).then(|| Box::new(now));
-        taken
+    /// Returns the sender's counters that its messages have taken.
+    pub(crate) fn sender_counters(&self) -> SenderCounters {
+        self.sent.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Stores the sender's counters that its messages have taken.
+    pub(crate) fn set_sender_counters(&mut self, taken: SenderCounters) {
+        self.sent = (self.messages_left > 1).then(|| Box::new(taken));
     }
 
     /// Stores the receiver's count of packets out of order, and returns that of the previous call.

@@ -7,7 +7,7 @@ use pathweave_records::{
     ActivityLabel, ActivityRecord, CriticalStep, FlowRecord, FlowStatus, JobRecord, Role,
 };
 use pathweave_transport::Status;
-use pathweave_units::{Duration, HostId, Time};
+use pathweave_units::{Bytes, Duration, HostId, Time};
 use pathweave_workload::{MessageGraph, TaskId};
 
 use crate::activities;
@@ -16,6 +16,7 @@ use crate::connections::{ConnId, Connection, Connections};
 use crate::flow::{Receiving, Sending};
 use crate::part::Part;
 use crate::pending::Outstanding;
+use crate::shares::shares;
 use crate::tally::{ReceiverCounters, SenderCounters};
 use crate::tasks::{ScheduledStep, Step, Tasks};
 
@@ -127,6 +128,8 @@ pub struct Execution<Q> {
     acked_in_chunk: Vec<u32>,
     pub(crate) bytes_done: u128,
     pub(crate) flows_done: usize,
+    /// Payload of a full packet, if all connections have the same.
+    payload: Option<Bytes>,
 }
 
 impl<Q> Execution<Q> {
@@ -153,7 +156,15 @@ impl<Q> Execution<Q> {
             tasks: Tasks::new(graph, groups, notification),
             bytes_done: 0,
             flows_done: 0,
+            payload: None,
         }
+    }
+
+    /// Sets the payload of a full packet. It tells how many of a connection's packets belong to which of its messages.
+    #[must_use]
+    pub fn with_payload(mut self, payload: Bytes) -> Self {
+        self.payload = Some(payload);
+        self
     }
 
     /// Restricts the execution to the hosts of `part`. Several executions then run the same workload side by side.
@@ -391,11 +402,22 @@ impl<Q> Execution<Q> {
         if now == SenderCounters::default() {
             return;
         }
+        let packets = self.packets_of(flow).unwrap_or(u64::MAX);
         let conn = self.connections.of(flow);
-        let taken = self.connections[conn].replace_sender_counters(now);
+        let taken = self.connections[conn].sender_counters();
+        let upto = now.without_later_packets(&taken, packets);
+        self.connections[conn].set_sender_counters(upto);
         if let Some(sending) = self.sending_mut(flow) {
-            sending.attribute_counters(&now, &taken);
+            sending.attribute_counters(&upto, &taken);
         }
+    }
+
+    /// Returns the number of packets into which a message is divided, if it is known.
+    fn packets_of(&self, flow: u32) -> Option<u64> {
+        let payload = self.payload?.get().max(1);
+        let queue_pairs = self.connections[self.connections.of(flow)].queue_pairs.len();
+        let size = self.tasks.graph.messages()[flow as usize].size.get();
+        Some(shares(size, queue_pairs.max(1)).map(|part| part.len.div_ceil(payload).max(1)).sum())
     }
 
     /// At the receiver: returns true if a message is expected and parts of it have not been delivered.

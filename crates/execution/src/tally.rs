@@ -47,6 +47,16 @@ macro_rules! sender_counters {
 }
 flow_counters!(sender_counters);
 
+impl SenderCounters {
+    /// Returns the counters without the packets of later messages. Since `before`, at most `packets` packets were
+    /// sent for the first time that belong to the message at hand: packets leave in the order of messages.
+    pub(crate) fn without_later_packets(self, before: &SenderCounters, packets: u64) -> SenderCounters {
+        let first = |of: &SenderCounters| grown(of.sent_packets, of.retransmitted_packets);
+        let later = grown(first(&self), first(before)).saturating_sub(packets);
+        SenderCounters { sent_packets: self.sent_packets - later, ..self }
+    }
+}
+
 /// Counters of a receiver, summed over the queue pairs of a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReceiverCounters {
@@ -66,4 +76,37 @@ impl ReceiverCounters {
 /// Returns the growth of a counter. The counters of a closed real connection read zero; the growth is then zero.
 pub(crate) fn grown(now: u64, before: u64) -> u64 {
     now.saturating_sub(before)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(sent_packets: u64, retransmitted_packets: u64) -> SenderCounters {
+        SenderCounters { sent_packets, retransmitted_packets, ..SenderCounters::default() }
+    }
+
+    /// Messages of ten packets each. When the first completes, 25 packets have left: its own, 2 of them again, and 13
+    /// of the next ones.
+    #[test]
+    fn packets_count_for_the_message_that_they_belong_to() {
+        let counts = |at: &[SenderCounters]| {
+            let mut taken = SenderCounters::default();
+            let count = |now: &SenderCounters| {
+                let upto = now.without_later_packets(&taken, 10);
+                let counters = upto.since(&taken);
+                taken = upto;
+                (counters.sent_packets, counters.retransmitted_packets)
+            };
+            at.iter().map(count).collect::<Vec<_>>()
+        };
+        assert_eq!(counts(&[sent(25, 2), sent(33, 3)]), [(12, 2), (11, 1)]);
+        assert_eq!(
+            counts(&[sent(16, 0), sent(16, 0)]),
+            [(10, 0), (6, 0)],
+            "the connection fails in the second"
+        );
+        assert_eq!(counts(&[sent(7, 0), sent(7, 0)]), [(7, 0), (0, 0)], "the connection fails in the first");
+        assert_eq!(counts(&[sent(13, 3), SenderCounters::default()]), [(13, 3), (0, 0)], "it was closed");
+    }
 }

@@ -63,6 +63,7 @@ const TRIMMABLE: u8 = 1 << 7;
 
 impl Header {
     /// Creates a packet that is about to enter the fabric, of 40 bytes to 64 KiB.
+    #[inline]
     pub fn new(
         src: HostId,
         dst: HostId,

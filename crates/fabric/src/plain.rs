@@ -106,9 +106,7 @@ impl<const C: usize> Queues<'_, C> {
     fn push(&mut self, header: &Header) {
         let class = header.class_index::<C>();
         let ring = &mut self.rings[class];
-        if (if class == 0 { self.control_bytes } else { self.data_bytes }) == 0 {
-            ring.restart();
-        }
+        ring.restart_if_empty();
         ring.push(*header);
         let (control_bytes, data_bytes) = by_class(class, u32::from(header.wire_bytes()));
         self.control_bytes += control_bytes;

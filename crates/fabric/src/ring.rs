@@ -92,18 +92,17 @@ impl<T: Copy> Ring<T> {
     }
 
     /// Removes the first element of a ring that is not empty. The ring does not start again at slot 0 when it becomes
-    /// empty, until [`Ring::restart`].
+    /// empty, until [`Ring::restart_if_empty`].
     #[inline(always)]
     pub(crate) fn drop_first(&mut self) {
         debug_assert!(!self.is_empty());
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Lets an empty ring start again at slot 0.
+    /// Lets the ring start again at slot 0 if it is empty.
     #[inline(always)]
-    pub(crate) fn restart(&mut self) {
-        debug_assert!(self.is_empty());
-        (self.head, self.tail) = (0, 0);
+    pub(crate) fn restart_if_empty(&mut self) {
+        (self.head, self.tail) = if self.is_empty() { (0, 0) } else { (self.head, self.tail) };
     }
 
     /// Returns the elements in order, as two slices.
@@ -144,10 +143,9 @@ impl<T: Copy> Ring<T> {
     fn grow(&mut self, filler: T) {
         let places = (2 * self.places.len()).max(FIRST_PLACES);
         assert!(u32::try_from(places).is_ok(), "more than 2^31 packets in a queue");
-        let elements: Vec<T> = self.iter().copied().collect();
-        self.head = 0;
-        self.tail = elements.len() as u32;
-        let mut grown = elements;
+        let mut grown = Vec::with_capacity(places);
+        grown.extend(self.iter().copied());
+        (self.head, self.tail) = (0, grown.len() as u32);
         grown.resize(places, filler);
         self.places = grown.into_boxed_slice();
     }

@@ -54,38 +54,43 @@ impl<P: Copy, const C: usize> Fabric<P, C> {
 
     /// Simulates a switch up to `end`.
     fn run_switch(&mut self, end: Time, switch: u32) {
-        let mut window = std::mem::replace(&mut self.window, Window::new());
         let last = Time::from_ps(end.as_ps() - 1);
-        let at = &self.transit.switches.each[switch as usize];
-        let trims = at.trims;
+        let transit = &mut self.transit;
+        let at = &transit.switches.each[switch as usize];
         for port in at.ports().take(PORTS_AHEAD) {
-            self.transit.lines.prefetch_services(port);
+            transit.lines.prefetch_services(port);
         }
-        let links = &mut self.transit.lines.wires.links;
+        let links = &mut transit.lines.wires.links;
         let (next_arrival, next_service);
         if !self.balancing.balancer.is_hash() {
-            next_arrival = window.collect::<false>(links, end, at);
-            next_service = self.run_in_order::<false>(last, switch, &mut window);
+            next_arrival = self.window.collect::<false>(links, end, at);
+            next_service = self.with_window(|it, window| it.run_in_order::<false>(last, switch, window));
         } else {
-            next_arrival = window.collect::<true>(links, end, at);
-            let transit = &mut self.transit;
-            if trims {
-                window.count_by_egress();
+            next_arrival = self.window.collect::<true>(links, end, at);
+            if at.trims {
+                self.window.count_by_egress();
             }
             next_service = if transit.middleboxes.get(switch).is_some() {
-                self.run_boxed(last, switch, &mut window)
+                self.with_window(|it, window| it.run_boxed(last, switch, window))
             } else if transit.telemetry.is_none()
-                && is_calm(&transit.lines, &transit.switches, switch, &window)
+                && is_calm(&transit.lines, &transit.switches, switch, &self.window)
             {
-                window.sort_by_egress();
-                run_calm(&mut transit.lines, &mut transit.switches, last, switch, &window)
+                self.window.sort_by_egress();
+                run_calm(&mut transit.lines, &mut transit.switches, last, switch, &self.window)
             } else {
-                self.run_in_order::<true>(last, switch, &mut window)
+                self.with_window(|it, window| it.run_in_order::<true>(last, switch, window))
             };
         }
-        self.transit.events += window.len() as u64;
-        self.window = window;
+        self.transit.events += self.window.len() as u64;
         *self.transit.lines.wires.due_of_switch(switch) = next_arrival.min(next_service);
+    }
+
+    /// Takes the window out of the fabric for a call of `run`.
+    fn with_window(&mut self, run: impl FnOnce(&mut Self, &mut Window<C>) -> Time) -> Time {
+        let mut window = std::mem::replace(&mut self.window, Window::new());
+        let next = run(self, &mut window);
+        self.window = window;
+        next
     }
 
     /// Simulates a switch through the window in order of time. Returns the time of the next service or clock event.

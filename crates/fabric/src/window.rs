@@ -15,9 +15,9 @@ pub(crate) struct Window<const C: usize> {
     /// Sort keys, from the high end: index of the egress port in the switch, time since the earliest begin of the
     /// window, index into `arrivals`.
     order: Vec<u64>,
-    /// Scratch memory to sort `order`: position of the next arrival of each port, and the sorted keys.
+    /// Scratch memory to sort `order`: position of the next arrival of each port, and the keys by port.
     places: Vec<u32>,
-    sorted: Vec<u64>,
+    by_port: Vec<u64>,
     /// Bytes that arrived, by ingress port and class.
     pub(crate) came_bytes: Vec<[u32; C]>,
     /// Sum of `came_bytes`.
@@ -40,7 +40,7 @@ impl<const C: usize> Window<C> {
             arrivals: Vec::new(),
             order: Vec::new(),
             places: Vec::new(),
-            sorted: Vec::new(),
+            by_port: Vec::new(),
             came_bytes: Vec::new(),
             bytes: 0,
             to_bytes: Vec::new(),
@@ -150,17 +150,17 @@ impl<const C: usize> Window<C> {
         self.places.resize(self.came_bytes.len() + 1, 0);
         self.order.iter().for_each(|&key| self.places[egress(key) + 1] += 1);
         (1..self.places.len()).for_each(|port| self.places[port] += self.places[port - 1]);
-        self.sorted.resize(self.order.len(), 0);
+        self.by_port.resize(self.order.len(), 0);
         for &key in &self.order {
             let place = &mut self.places[egress(key)];
-            self.sorted[*place as usize] = key;
+            self.by_port[*place as usize] = key;
             *place += 1;
         }
-        std::mem::swap(&mut self.order, &mut self.sorted);
         // Each position has advanced to the first arrival of the next port.
         let mut first = 0;
         for &end in &self.places[..self.came_bytes.len()] {
-            sort_few(&mut self.order[first..end as usize]);
+            let of_port = first..end as usize;
+            sort_few(&self.by_port[of_port.clone()], &mut self.order[of_port]);
             first = end as usize;
         }
     }
@@ -176,20 +176,19 @@ impl<const C: usize> Window<C> {
     }
 }
 
-/// Sorts a handful of distinct keys. Each goes to the index given by the number of smaller keys, so that no branch
-/// depends on a comparison.
+/// Writes a handful of distinct keys in order to `sorted`, which is as long. Each goes to the index given by the number
+/// of smaller keys, so that no branch depends on a comparison.
 #[inline(always)]
-fn sort_few(keys: &mut [u64]) {
+fn sort_few(keys: &[u64], sorted: &mut [u64]) {
     const FEW: usize = 12;
     if keys.len() > FEW {
-        return keys.sort_unstable();
+        sorted.copy_from_slice(keys);
+        return sorted.sort_unstable();
     }
-    let mut sorted = [0; FEW];
-    for &key in &*keys {
+    for &key in keys {
         let rank: usize = keys.iter().map(|&other| usize::from(other < key)).sum();
-        sorted[rank.min(FEW - 1)] = key;
+        sorted[rank] = key;
     }
-    keys.copy_from_slice(&sorted[..keys.len()]);
 }
 
 /// Remaining arrivals of a window.

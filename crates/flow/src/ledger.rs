@@ -1,7 +1,7 @@
 //! Bytes that crossed each link.
 
 use pathweave_fabric::PortId;
-use pathweave_units::HostId;
+use pathweave_units::{Duration, HostId, Rate};
 
 use crate::lane::SendQueue;
 use crate::network::Network;
@@ -14,6 +14,9 @@ pub(crate) struct LinkBytes {
     /// Bytes by pair of the network: sprayed bytes that are not yet distributed over the links between switches, and
     /// the bytes of their acknowledgements.
     by_pair: Vec<(f64, f64)>,
+    /// Bytes by egress port until the network was last built anew, and the time in picoseconds that their
+    /// transmission took. Empty if it never was.
+    pub(crate) earlier: Vec<(f64, f64)>,
 }
 
 impl LinkBytes {
@@ -21,6 +24,7 @@ impl LinkBytes {
         LinkBytes {
             by_port: vec![0.0; network.resource_of.len()],
             by_pair: vec![(0.0, 0.0); network.pairs.len()],
+            earlier: Vec::new(),
         }
     }
 
@@ -59,4 +63,31 @@ impl LinkBytes {
         });
         self.by_pair = vec![(0.0, 0.0); pairs.len()];
     }
+
+    /// Completes the account of the network as it was last built, before its links change.
+    pub(crate) fn close(&mut self, network: &mut Network<'_>) {
+        self.flush(network);
+        self.earlier.resize(self.by_port.len(), (0.0, 0.0));
+        for ((bytes, (known, busy_ps)), rate) in
+            self.by_port.iter().zip(&mut self.earlier).zip(&network.rates)
+        {
+            *busy_ps += transmission(*bytes - *known, *rate).as_ps() as f64;
+            *known = *bytes;
+        }
+    }
+
+    /// Returns the time in which each egress port transmitted its bytes.
+    pub(crate) fn busy(&self, network: &Network<'_>) -> Vec<Duration> {
+        let ports = self.by_port.iter().zip(&network.rates).enumerate();
+        let busy = ports.map(|(port, (bytes, rate))| {
+            let (known, busy_ps) = self.earlier.get(port).copied().unwrap_or_default();
+            transmission(bytes - known, *rate) + Duration::from_ps(busy_ps as u64)
+        });
+        busy.collect()
+    }
+}
+
+/// Returns the time in which a port of this rate transmits bytes.
+fn transmission(bytes: f64, rate: Rate) -> Duration {
+    rate.time_for((bytes + 0.5) as u64)
 }

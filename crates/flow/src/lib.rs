@@ -9,6 +9,7 @@
 //! [`PacketFreeNetwork`](pathweave_sim::PacketFreeNetwork). `docs/flow-fidelity.md` states where the model is valid.
 
 mod agenda;
+mod classes;
 mod engine;
 mod fold;
 mod gauge;
@@ -27,6 +28,8 @@ mod short;
 mod sizes;
 mod slow;
 mod transport;
+#[cfg(test)]
+mod unequal_links;
 mod validity;
 mod walk;
 mod wanted;

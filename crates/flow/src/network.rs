@@ -6,16 +6,17 @@
 //! random number times the fraction that crosses the link. Links that cannot be filled by what the hosts send have no
 //! resource. In a Clos network without oversubscription, only the links of hosts remain.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
 use pathweave_topo::{NodeId, Topology};
-use pathweave_units::{HostId, PathId, Spread, mix64};
+use pathweave_units::{Duration, HostId, PathId, Rate, Spread, mix64};
 use pathweave_workload::Folding;
 use smallvec::SmallVec;
 
+use crate::classes::{HostClasses, classes_of};
 use crate::fold::{Orbits, carried_ports};
 use crate::walk::{Capacities, Walker};
 use crate::wanted::{ClassPairs, PairOfClasses};
@@ -46,9 +47,38 @@ pub(crate) struct Pair {
     pub(crate) lost_fraction: f64,
     /// Index into [`Network::profiles`] of the hops when idle. `None` if there is no route.
     pub(crate) profile: Option<u32>,
+    /// True if all paths surely have equal rates and delays.
+    pub(crate) is_alike: bool,
     /// Indices of the [`SwitchLinks`]s of both classes, if the hosts have one port each, at different switches.
     pub(crate) gauges: Option<(u32, u32)>,
 }
+
+/// Paths between two hosts when nothing else is under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Profile {
+    /// The paths at the rates of the moment.
+    pub(crate) now: Vec<PathProfile>,
+    /// The paths with their links at their best, by which ideal times go. `None` if they are the same.
+    pub(crate) best: Option<Vec<PathProfile>>,
+}
+
+impl Profile {
+    fn find(ways: &PacketFreeNetwork<'_>, src: HostId, dst: HostId) -> Option<Self> {
+        let (now, best) = (ways.present_profiles(src, dst), ways.best_profiles(src, dst));
+        let has_route = !now.is_empty() && !best.is_empty();
+        has_route.then(|| Profile { best: (best != now).then_some(best), now })
+    }
+
+    /// Returns what tells profiles apart: rates and delays of the hops, and the rates of the ends and of all paths.
+    fn key(&self) -> [Vec<ProfileKey>; 2] {
+        let key = |path: &PathProfile| (path.hops.clone(), path.line_rate, path.most, path.mean_delay);
+        [Some(&self.now), self.best.as_ref()]
+            .map(|paths| paths.into_iter().flatten().map(key).collect::<Vec<ProfileKey>>())
+    }
+}
+
+/// Hops of a profile, its line rate, and the rate and mean delay of all paths.
+type ProfileKey = (Vec<(Rate, Duration)>, Rate, Rate, Option<Duration>);
 
 /// Links that share a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,9 +130,13 @@ pub(crate) struct Network<'a> {
     wanted: ClassPairs,
     /// Pairs, by index in `wanted`.
     pub(crate) pairs: Vec<Pair>,
-    pub(crate) profiles: Vec<PathProfile>,
-    /// Links of switches, by class.
+    pub(crate) profiles: Vec<Profile>,
+    /// Links of switches, by class of hosts if faults are left out.
     pub(crate) gauges: Vec<SwitchLinks>,
+    /// Index into `gauges` by class.
+    gauge_of: Vec<u32>,
+    /// Rate of each egress port as the network was last built, whether its link is up or down.
+    pub(crate) rates: Vec<Rate>,
     folding: Option<FoldedNetwork>,
     walker: Walker<'a>,
 }
@@ -147,7 +181,9 @@ impl<'a> Network<'a> {
         solver: &mut Solver,
     ) -> Self {
         let topology = &*spec.topology;
-        let class_of = classes(topology);
+        let classes = HostClasses::new(topology, &ways);
+        let gauge_of = classes.attachments();
+        let HostClasses { of: class_of, of_attachment } = classes;
         let wanted = ClassPairs::new(&spec.graph, &class_of, spread);
         let folding = spec.graph.folding();
         let folding = folding.map(|folding| FoldedNetwork::new(folding, &ways, topology, &class_of));
@@ -156,7 +192,7 @@ impl<'a> Network<'a> {
         } else {
             Detail::BottleneckLinks
         };
-        let mut gauges = gauges(topology, &class_of);
+        let mut gauges = gauges(topology, &of_attachment);
         if let Some(FoldedNetwork { classes, .. }) = &folding {
             (0..)
                 .zip(&mut gauges)
@@ -178,6 +214,8 @@ impl<'a> Network<'a> {
             pairs: Vec::new(),
             profiles: Vec::new(),
             gauges,
+            gauge_of,
+            rates: Vec::new(),
             folding,
             walker: Walker::new(topology),
         };
@@ -190,7 +228,12 @@ impl<'a> Network<'a> {
         let Network { routes: ways, topology, walker, wanted, class_of, detail, efficiency, .. } = self;
         walker.forget();
         let ports = ways.ports().ports(topology.nodes() - 1).end as usize;
-        let rates = port_rates(ways, topology, (ports, *efficiency));
+        let links = port_rates(ways, topology, ports);
+        let rates: Vec<f64> = links
+            .iter()
+            .map(|&(alive, rate)| if alive { *efficiency * bytes_per_ps(rate) } else { 0.0 })
+            .collect();
+        self.rates = links.into_iter().map(|(_, rate)| rate).collect();
         let representative = ways.with_capacities(|capacities| match detail {
             Detail::EachLink => (0..ports as PortId).map(Some).collect(),
             Detail::BottleneckLinks => {
@@ -295,19 +338,18 @@ impl<'a> Network<'a> {
                         }
                     }
                 }
-                pair.profile = ways.profile(src, dst).map(|profile| {
-                    let hops = profile.hops.iter().map(|(rate, delay)| (rate.as_bps(), delay.as_ps()));
-                    *known
-                        .entry((hops.collect::<Vec<_>>(), (profile.line_rate, profile.most)))
-                        .or_insert_with(|| {
-                            self.profiles.push(profile);
-                            self.profiles.len() as u32 - 1
-                        })
+                pair.is_alike = ways.has_alike_paths(src, dst);
+                pair.profile = Profile::find(ways, src, dst).map(|profile| {
+                    *known.entry(profile.key()).or_insert_with(|| {
+                        self.profiles.push(profile);
+                        self.profiles.len() as u32 - 1
+                    })
                 });
                 let leaf = |host: HostId| topology.ports(host.into())[0].peer;
                 let at_leaf = |ports: &[(u16, f64)]| matches!(ports, [(0, _)]);
                 let apart = leaf(src) != leaf(dst) && at_leaf(&pair.first) && at_leaf(&pair.last);
-                pair.gauges = apart.then_some((from, to));
+                let gauge_of = |class: u32| self.gauge_of[class as usize];
+                pair.gauges = apart.then(|| (gauge_of(from), gauge_of(to)));
                 if let Some(FoldedNetwork { resources, classes, .. }) = folding {
                     fold_between(&mut pair.between, resources);
                     pair.gauges = pair
@@ -362,6 +404,18 @@ impl<'a> Network<'a> {
             self.routes.direction(at.link, at.is_a).0
         };
         if route.iter().all(alive) { route } else { Vec::new() }
+    }
+
+    /// Returns the profile of a route of at least one link, at the rates of the moment.
+    pub(crate) fn profile_of(&self, route: &[PortId]) -> PathProfile {
+        let hop = |port: &PortId| {
+            let (node, _) = self.routes.ends(*port);
+            let number = (*port - self.routes.ports().ports(node).start) as usize;
+            let at = &self.topology.ports(NodeId(node))[number];
+            let (_, rate) = self.routes.direction(at.link, at.is_a);
+            (rate, self.topology.egress(at).delay)
+        };
+        PathProfile::chosen(route.iter().map(hop).collect(), None)
     }
 
     /// Calls `body` for each link between switches that a pair's bytes cross, in the order of pairs. Arguments are
@@ -420,30 +474,6 @@ fn add(list: &mut Ports, port: u16, share: f64) {
     }
 }
 
-/// Returns the class of each host. Hosts of a class have links of the same rates and delays to the same switches.
-fn classes(topology: &Topology) -> Vec<u32> {
-    let mut known = BTreeMap::new();
-    let class = |host: HostId| {
-        let key: Vec<_> = topology
-            .ports(host.into())
-            .iter()
-            .map(|port| {
-                let [out, back] =
-                    [topology.egress(port), topology.ingress(port)].map(|way| (way.rate.as_bps(), way.delay));
-                (port.peer, out, back)
-            })
-            .collect();
-        let next = known.len() as u32;
-        *known.entry(key).or_insert(next)
-    };
-    (0..topology.hosts()).map(HostId).map(class).collect()
-}
-
-/// Returns the number of classes.
-fn classes_of(class_of: &[u32]) -> usize {
-    class_of.iter().max().map_or(0, |&last| last as usize + 1)
-}
-
 /// Returns by class the links of its first switch to other switches.
 fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<SwitchLinks> {
     let mut seen = BTreeSet::new();
@@ -469,17 +499,13 @@ fn ports_of_hosts(topology: &Topology, ports: &PortMap) -> Vec<bool> {
     of_hosts
 }
 
-fn port_rates(
-    ways: &PacketFreeNetwork<'_>,
-    topology: &Topology,
-    (ports, efficiency): (usize, f64),
-) -> Vec<f64> {
-    let mut rates = vec![0.0; ports];
+/// Returns for each egress port whether its direction of a link is up, and its rate.
+fn port_rates(ways: &PacketFreeNetwork<'_>, topology: &Topology, ports: usize) -> Vec<(bool, Rate)> {
+    let mut rates = vec![(false, Rate::ZERO); ports];
     for link in 0..topology.links().len() {
         let (a, b) = ways.ports().ends(link);
         for (port, from_a) in [(a, true), (b, false)] {
-            let (alive, rate) = ways.direction(pathweave_topo::LinkId(link as u32), from_a);
-            rates[port as usize] = if alive { efficiency * bytes_per_ps(rate) } else { 0.0 };
+            rates[port as usize] = ways.direction(pathweave_topo::LinkId(link as u32), from_a);
         }
     }
     rates
@@ -508,8 +534,13 @@ fn representatives(
     for host in (0..topology.hosts()).map(HostId) {
         for port in topology.ports(host.into()) {
             let class = class_of[host.index()] as usize;
-            sending[class] += efficiency * bytes_per_ps(topology.egress(port).rate);
-            receiving[class] += efficiency * bytes_per_ps(topology.ingress(port).rate);
+            let rate = |from_a| {
+                // A fault may have made the link faster than the topology has it.
+                let (_, now) = ways.direction(port.link, from_a);
+                efficiency * bytes_per_ps(now.max(topology.direction(port.link, from_a).rate))
+            };
+            sending[class] += rate(port.is_a);
+            receiving[class] += rate(!port.is_a);
         }
     }
     let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);

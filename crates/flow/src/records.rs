@@ -2,7 +2,7 @@
 
 use pathweave_records::{EndReason, LinkTotals, RunInfo, RunResult};
 use pathweave_topo::LinkId;
-use pathweave_units::{Rate, Time, mix64};
+use pathweave_units::{Duration, Rate, Time, mix64};
 use pathweave_workload::Folding;
 
 use crate::engine::Engine;
@@ -63,15 +63,16 @@ impl Engine<'_> {
             rates[a as usize] = topology.direction(link, true).rate;
             rates[b as usize] = topology.direction(link, false).rate;
         }
-        let totals = |(port, (bytes, rate)): (u32, (&f64, &Rate))| {
+        let busy = self.ledger.busy(&self.network);
+        let totals = |(port, ((bytes, rate), busy)): (u32, ((&f64, &Rate), &Duration))| {
             let (from, to) = ways.ends(port);
             let tx_bytes = (bytes + 0.5) as u64;
             LinkTotals {
                 tx_bytes,
-                busy_ps: rate.time_for(tx_bytes).as_ps().min(end.as_ps()),
+                busy_ps: busy.as_ps().min(end.as_ps()),
                 ..self.spec.link_totals(port, from, to, *rate)
             }
         };
-        (0..).zip(self.ledger.by_port.iter().zip(&rates)).map(totals).collect()
+        (0..).zip(self.ledger.by_port.iter().zip(&rates).zip(&busy)).map(totals).collect()
     }
 }

@@ -4,6 +4,8 @@ use pathweave_execution::max_min::bytes_per_ps;
 use pathweave_sim::{IdealPath, NetworkConfig, PathProfile, PathUse, full_and_ack_bytes};
 use pathweave_units::{Duration, Rate, mix64};
 
+use crate::network::Profile;
+
 /// Number of entries of the cache, a power of two.
 const REMEMBERED: usize = 1 << 6;
 
@@ -14,10 +16,12 @@ pub(crate) struct Size {
     pub(crate) wire: u64,
     /// Packets.
     pub(crate) packets: u64,
-    /// Completion time in an idle network.
+    /// Completion time in an idle network with the rates of the moment.
     pub(crate) ideal: Duration,
     /// The part of `ideal` that is not transmission at the path's rate.
     pub(crate) base: Duration,
+    /// Rate of the path at the moment, in bytes per picosecond.
+    pub(crate) rate: f64,
 }
 
 /// Rate of a path.
@@ -29,9 +33,9 @@ struct PathRate {
 }
 
 impl PathRate {
-    /// Returns the rate of a path whose links have this share of their capacity.
-    fn of(profile: &PathProfile, share: f64) -> Self {
-        let slower = profile.most;
+    /// Returns the rate of the fastest of these paths, whose links have this share of their capacity.
+    fn of(profiles: &[PathProfile], share: f64) -> Self {
+        let slower = profiles.iter().map(|profile| profile.most).max().unwrap_or(Rate::ZERO);
         PathRate { rate: share * bytes_per_ps(slower), slower }
     }
 }
@@ -41,6 +45,8 @@ pub(crate) struct Sizes {
     network: NetworkConfig,
     packet_bytes: u32,
     ack_bytes: u32,
+    /// Share of the links' capacity that is used.
+    share: f64,
     /// Data by profile of the network, for one path and for all paths.
     paths: Vec<[Path; 2]>,
     known: [Option<(Key, Size)>; REMEMBERED],
@@ -52,30 +58,61 @@ type Key = (u32, PathUse, u64);
 /// One path, or all paths side by side.
 #[derive(Clone, Debug)]
 struct Path {
-    ideal: IdealPath<PathProfile>,
+    ideal: Ideal,
     line: PathRate,
     back: Duration,
+    /// The path with its links at their best. `None` if it is the same.
+    best: Option<BestPath>,
+}
+
+/// Path with its links at their best.
+#[derive(Clone, Debug)]
+struct BestPath {
+    ideal: Ideal,
+    rate: f64,
+    back: Duration,
+}
+
+/// Alternatives, of which the fastest is the ideal one.
+#[derive(Clone, Debug)]
+struct Ideal(Vec<IdealPath<PathProfile>>);
+
+impl Ideal {
+    /// Returns the wire bytes of a message that this number of queue pairs share, and its idle time.
+    fn message(&self, bytes: u64, queue_pairs: usize) -> (u64, Duration) {
+        let all = self.0.iter().map(|path| path.message(bytes, queue_pairs));
+        all.min_by_key(|(_, ideal)| *ideal).expect("a pair with a route has a path")
+    }
 }
 
 impl Sizes {
     pub(crate) fn new(network: &NetworkConfig) -> Self {
         let (packet_bytes, ack_bytes) = full_and_ack_bytes(network);
         let (paths, known) = (Vec::new(), [None; REMEMBERED]);
-        Sizes { network: network.clone(), packet_bytes, ack_bytes, paths, known }
+        Sizes { network: network.clone(), packet_bytes, ack_bytes, share: 1.0, paths, known }
     }
 
     /// Replaces the paths. `share` is the share of the links' capacity that is used.
-    pub(crate) fn on_paths(&mut self, profiles: &[PathProfile], share: f64) {
+    pub(crate) fn on_paths(&mut self, profiles: &[Profile], share: f64) {
         let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
-        let of = |profile: &PathProfile, used| {
-            let profile = profile.clone().used(used);
-            let (line, back) = (PathRate::of(&profile, share), profile.one_way(self.ack_bytes));
-            Path { ideal: IdealPath::new(profile, mtu, framing, verb), line, back }
+        let of = |profiles: &[PathProfile], used| {
+            let profiles: Vec<_> = profiles.iter().map(|profile| profile.clone().used(used)).collect();
+            let line = PathRate::of(&profiles, share);
+            let back = profiles.iter().map(|profile| profile.one_way(self.ack_bytes)).min();
+            let ideals = profiles.into_iter().map(|profile| IdealPath::new(profile, mtu, framing, verb));
+            let ideal = Ideal(ideals.collect());
+            Path { ideal, line, back: back.unwrap_or(Duration::ZERO), best: None }
+        };
+        let of = |Profile { now, best }: &Profile, used| {
+            let best = best.as_ref().map(|best| of(best, used));
+            let best = best.map(|Path { ideal, line, back, .. }| BestPath { ideal, rate: line.rate, back });
+            Path { best, ..of(now, used) }
         };
         self.paths = profiles
             .iter()
             .map(|profile| [PathUse::One, PathUse::All].map(|used| of(profile, used)))
             .collect();
+        self.share = share;
         self.known = [None; REMEMBERED];
     }
 
@@ -89,19 +126,34 @@ impl Sizes {
         self.ack_bytes
     }
 
-    /// Returns the bytes per picosecond that one path of this profile, or all of them, carry.
+    /// Returns the bytes per picosecond that one path of this profile, or all of them, carry at their best.
     pub(crate) fn line_rate(&self, number: u32, used: PathUse) -> f64 {
-        self.paths[number as usize][used as usize].line.rate
+        let Path { line, best, .. } = &self.paths[number as usize][used as usize];
+        best.as_ref().map_or(line.rate, |best| best.rate)
+    }
+
+    /// Returns the time in which an idle network at its best delivers a message that this number of queue pairs
+    /// share, and the time until it is acknowledged. `size` is that of the message as it is now.
+    pub(crate) fn ideal(
+        &self,
+        number: u32,
+        used: PathUse,
+        size: (Size, u64),
+        queue_pairs: usize,
+    ) -> [Duration; 2] {
+        let (Size { ideal, .. }, bytes) = size;
+        let [one, all] = &self.paths[number as usize];
+        let (delivered, back) = match (&if used == PathUse::One { one } else { all }.best, queue_pairs) {
+            (None, 1) => (ideal, one.back),
+            (None, _) => (all.ideal.message(bytes, queue_pairs).1, one.back),
+            (Some(best), _) => (best.ideal.message(bytes, queue_pairs).1, best.back),
+        };
+        [delivered, delivered + back]
     }
 
     /// Returns the one-way time of an acknowledgement.
     pub(crate) fn back(&self, number: u32) -> Duration {
         self.paths[number as usize][0].back
-    }
-
-    /// Returns the idle time of a message that this number of queue pairs share.
-    pub(crate) fn ideal_of_parts(&self, number: u32, bytes: u64, queue_pairs: usize) -> Duration {
-        self.paths[number as usize][PathUse::All as usize].ideal.message(bytes, queue_pairs).1
     }
 
     /// Returns the size of a message on a path.
@@ -113,15 +165,27 @@ impl Sizes {
         {
             return *size;
         }
-        let Path { ideal: path, line, .. } = &self.paths[number as usize][used as usize];
-        let (wire, ideal) = path.message(bytes, 1);
-        let size = Size {
+        let path = &self.paths[number as usize][used as usize];
+        let size = self.sized(bytes, path.ideal.message(bytes, 1), path.line);
+        self.known[place] = Some((key, size));
+        size
+    }
+
+    fn sized(&self, bytes: u64, (wire, ideal): (u64, Duration), line: PathRate) -> Size {
+        Size {
             wire,
             packets: bytes.div_ceil(self.network.mtu.get()).max(1),
             ideal,
             base: ideal.saturating_sub(line.slower.time_for(wire)),
-        };
-        self.known[place] = Some((key, size));
-        size
+            rate: line.rate,
+        }
+    }
+
+    /// Returns the size of a message on one route.
+    pub(crate) fn on_route(&self, route: PathProfile, bytes: u64) -> Size {
+        let line = PathRate::of(std::slice::from_ref(&route), self.share);
+        let (mtu, framing, verb) = (self.network.mtu.get() as u16, self.network.framing, self.network.verb);
+        let message = IdealPath::new(route, mtu, framing, verb).message(bytes, 1);
+        self.sized(bytes, message, line)
     }
 }

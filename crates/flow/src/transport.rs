@@ -60,13 +60,10 @@ impl Engine<'_> {
         let Some(whole) = self.size(pair, used, message.size.get()) else {
             return self.execution.unreachable(now, record);
         };
-        let ideal = self.ideal_of(pair, message.size.get(), lanes).unwrap_or(whole.0.ideal);
-        let acknowledged = self.ack_delay(pair);
-        let record = FlowRecord {
-            ideal_fct_ps: ideal.as_ps(),
-            ideal_acked_ps: Some((ideal + acknowledged).as_ps()),
-            ..record
-        };
+        let number = self.profile(pair).expect("its size is known");
+        let [ideal, acknowledged] = self.sizes.ideal(number, used, (whole.0, message.size.get()), lanes);
+        let record =
+            FlowRecord { ideal_fct_ps: ideal.as_ps(), ideal_acked_ps: Some(acknowledged.as_ps()), ..record };
         let parts = shares(message.size.get(), lanes);
         self.execution.posted(record, parts.len() as u16);
         self.execution.expected(flow, parts.len() as u16);
@@ -130,15 +127,11 @@ impl Engine<'_> {
         self.network.pairs[pair as usize].profile
     }
 
-    /// Returns the size of a message between the hosts of a pair, over one path or all, and the rate of these paths.
+    /// Returns the size of a message between the hosts of a pair, over one path or all, and the rate of these paths at
+    /// their best.
     fn size(&mut self, pair: u32, used: PathUse, bytes: u64) -> Option<(Size, f64)> {
         let number = self.profile(pair)?;
         Some((self.sizes.of(number, used, bytes), self.sizes.line_rate(number, used)))
-    }
-
-    /// Returns the idle time of a message that several lanes share. One lane knows it from the size.
-    fn ideal_of(&self, pair: u32, bytes: u64, lanes: usize) -> Option<Duration> {
-        (lanes > 1).then(|| Some(self.sizes.ideal_of_parts(self.profile(pair)?, bytes, lanes)))?
     }
 
     /// Returns the time that an acknowledgement takes back to the sender.
@@ -175,12 +168,21 @@ impl Engine<'_> {
             single.path = chooser.next_path();
             single.route = self.network.route(src, dst, single.path);
         }
+        let size = self.on_route(lane, part.bytes).unwrap_or(size);
         self.find_uses(lane, (src, dst));
         if size.wire <= SHORT_MESSAGE_BYTES {
-            self.serve_short(now, lane, part, (size, line));
+            self.serve_short(now, lane, part, size);
         } else {
             self.serve_long(now, lane, part, (size, line));
         }
+    }
+
+    /// Returns the size on the route of a lane with a single one, if the paths of the pair may differ.
+    fn on_route(&self, lane: u32, bytes: u64) -> Option<Size> {
+        let at = &self.lanes[lane as usize];
+        let route = at.single.as_ref().map(|single| &single.route).filter(|route| !route.is_empty())?;
+        let alike = self.network.pairs[at.pair as usize].is_alike;
+        (!alike).then(|| self.sizes.on_route(self.network.profile_of(route), bytes))
     }
 
     /// Stores in `uses` the resources that the messages of a lane use.
@@ -261,7 +263,7 @@ impl Engine<'_> {
 
     /// Sends a short message whole at line rate. It waits in the queue of its own host and in those of switches. Only
     /// the longer of both waits counts: a message delayed at the host reaches the switches later.
-    fn serve_short(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
+    fn serve_short(&mut self, now: Time, lane: u32, part: Part, size: Size) {
         let wire = size.wire as f64;
         let (mut at_host, mut at_switches) = (0.0f64, 0.0);
         let pair = &self.network.pairs[self.lanes[lane as usize].pair as usize];
@@ -297,7 +299,7 @@ impl Engine<'_> {
             self.levels[to as usize][1].add(wire);
             self.levels_of_pairs[self.lanes[lane as usize].pair as usize].add(wire);
         }
-        self.lanes[lane as usize].free_at = now + Duration::from_ps((wire / line).ceil() as u64);
+        self.lanes[lane as usize].free_at = now + Duration::from_ps((wire / size.rate).ceil() as u64);
         if efficiency == 0.0 {
             // The message is lost. The model retransmits it when a path leads to the receiver again.
             self.validity.lost();
@@ -445,7 +447,7 @@ impl Engine<'_> {
     /// Handles a change of routes or links. Every message in service continues over the new network.
     pub(crate) fn rebuild(&mut self, now: Time) {
         self.count_all(now);
-        self.ledger.flush(&mut self.network);
+        self.ledger.close(&mut self.network);
         let flows: Vec<FlowId> = (0..self.services.len() as FlowId)
             .filter(|&flow| self.services[flow as usize].is_some())
             .collect();

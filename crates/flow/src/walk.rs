@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use pathweave_fabric::PortId;
 use pathweave_sim::PacketFreeNetwork;
-use pathweave_topo::{NodeId, Topology, scale_up_ports};
+use pathweave_topo::{NodeId, Topology, leading_ports};
 use pathweave_units::{HostId, Spread};
 
 /// Returns the bits per second that get through from a node, by one of its ports, to the switch of a host.
@@ -127,28 +127,17 @@ impl<'a> Walker<'a> {
         (node, dst): (NodeId, HostId),
     ) {
         self.weights.clear();
-        let host = self.topology.is_host(node);
+        let host = self.topology.as_host(node);
         let mut add = |port: u16| {
             let weight = if spread.is_by_capacity() { capacities(node, port, dst) as f64 } else { 1.0 };
             self.weights.push((port, weight));
         };
-        if host {
-            // Endpoints send by all of their ports in turn that lead to the destination. Hosts do not forward.
-            let leads = |peer: NodeId| {
-                !self.topology.is_host(peer) && !ways.routing().next_hops(peer, dst).is_empty()
-            };
-            for (port, at) in (0..).zip(self.topology.ports(node)) {
-                if at.peer == dst.into() || leads(at.peer) {
-                    add(port);
-                }
-            }
-            let inside = scale_up_ports(self.topology, HostId(node.0), dst);
-            let is_inside = |(port, _): &(u16, f64)| inside >> port & 1 == 1;
-            if self.weights.iter().any(is_inside) {
-                self.weights.retain(is_inside);
-            }
+        if let Some(host) = host {
+            // Endpoints send by their leading ports in turn. Hosts do not forward.
+            let leading = leading_ports(self.topology, ways.routing(), host, dst);
+            (0..u64::BITS as u16).filter(|port| leading >> port & 1 == 1).for_each(&mut add);
         } else {
-            ways.routing().next_hops(node, dst).iter().for_each(add);
+            ways.routing().next_hops(node, dst).iter().for_each(&mut add);
         }
     }
 

@@ -81,6 +81,17 @@ pub enum HostDelay {
     InThresholds,
 }
 
+/// Wait for a packet that is later than any recent one, where switches pause or trim, so that it is mostly still queued.
+/// Recovery by time ([`Recovery::Timed`](crate::Recovery::Timed)) asks for it with a probe first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LateWait {
+    /// Patience lasts as long again: hardly any packet is sent twice.
+    Double,
+    /// Patience lasts a quarter longer. A copy for nothing costs the time of a packet; waiting for a dead path costs a round trip, and
+    /// delays whoever waits for the message. For policies that know better paths for the copy.
+    Brief,
+}
+
 /// Adapts the configuration of a policy or a congestion control to its environment. Every configuration implements
 /// it; most are the same everywhere and use the empty defaults.
 pub trait Adapt {
@@ -98,6 +109,10 @@ pub trait Adapt {
     /// Returns the treatment of the delay of hosts.
     fn host_delay(&self) -> HostDelay {
         HostDelay::Ignored
+    }
+    /// Returns the wait for late packets.
+    fn late_wait(&self) -> LateWait {
+        LateWait::Double
     }
     /// Adapts the parameters to software hosts.
     fn adapt_to_host(&mut self, _host: &HostEnv) {}

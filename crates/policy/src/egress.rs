@@ -140,7 +140,13 @@ impl Egress {
     /// is usable. Ports are tried in order from the path's own.
     #[inline]
     pub fn move_to_free_port(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {
-        if self.ports.is_one() || self.is_free(path) { path } else { self.move_to_free(path, usable) }
+        if self.is_settled(path) { path } else { self.move_to_free(path, usable) }
+    }
+
+    /// Returns true if no other port comes into question for this path: there is one port, or the path's own is free.
+    #[inline]
+    pub(crate) const fn is_settled(self, path: PathId) -> bool {
+        self.ports.is_one() || self.is_free(path)
     }
 
     fn move_to_free(self, path: PathId, usable: impl Fn(PathId) -> bool) -> PathId {

@@ -30,7 +30,9 @@ macro_rules! forwards {
         $crate::forwards!($to on_open, on_close, pick, on_sent_half, on_feedback, on_paths);
     };
     ($to:tt adapt) => {
-        $crate::forwards!($to adapt_to_fabric, uses_longest_path, reads_telemetry, host_delay, adapt_to_host);
+        $crate::forwards!(
+            $to adapt_to_fabric, uses_longest_path, reads_telemetry, host_delay, late_wait, adapt_to_host
+        );
     };
     ($to:tt $($method:ident),+ $(,)?) => { $( $crate::forwards!(@ $to $method); )+ };
     (@call { $enum:ident: $($variant:ident)* } $this:tt $method:ident $args:tt) => {
@@ -210,6 +212,11 @@ macro_rules! forwards {
     (@ $to:tt host_delay) => {
         fn host_delay(&self) -> $crate::HostDelay {
             $crate::forwards!(@call $to self host_delay())
+        }
+    };
+    (@ $to:tt late_wait) => {
+        fn late_wait(&self) -> $crate::LateWait {
+            $crate::forwards!(@call $to self late_wait())
         }
     };
     (@ $to:tt adapt_to_host) => {

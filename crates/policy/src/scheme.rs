@@ -304,10 +304,10 @@ pub enum Recovery {
     /// Selective repeat with loss detection by time, learned from round-trip times (in the spirit of RACK and its
     /// tail loss probe, RFC 8985). A packet is late if a packet that left after it has arrived, and if it left longer
     /// ago than any recent packet took; that time is the patience. A late packet is lost. If switches pause or trim,
-    /// it is lost only if a probe that followed it on its path returns first, or after twice the patience. If nothing
-    /// arrives any more, probes follow the oldest packet after the patience, after twice the patience, and so on. A
-    /// timeout occurs only if nothing arrives for the configured retransmission timeout. A message fails after the
-    /// sum of the configured timeouts.
+    /// it is lost only if a probe that followed it on its path returns first, or after twice the patience (weave: 1.25
+    /// times). If nothing arrives any more, probes follow the oldest packet after the patience, after twice the patience,
+    /// and so on. A timeout occurs only if nothing arrives for the configured retransmission timeout. A message fails
+    /// after the sum of the configured timeouts.
     Timed {
         /// Reordering threshold in packets: a packet also counts as lost once one sent this many packets later is
         /// acknowledged. 0 (default) disables the threshold.

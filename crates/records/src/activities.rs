@@ -94,6 +94,8 @@ pub struct ActivityRecord {
     pub start_ps: u64,
     /// End of the computation, or arrival of the last byte of the messages. `None` if the run ended before that.
     pub finish_ps: Option<u64>,
+    /// Duration of the computation without stragglers, the amount of its work. `None` for messages.
+    pub nominal_ps: Option<u64>,
     /// Number of messages that the host sent or received in the activity.
     pub flows: u32,
     /// Payload of the messages sent, bytes.

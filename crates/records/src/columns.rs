@@ -135,12 +135,12 @@ macro_rules! flow_columns {
                 "Flow completion time: from post to last byte at the receiver.",
                 Get::F64(|_, f| f.fct_ps().map(ns)),
             ),
-            column(
+            nullable(
                 "ideal_fct_ns",
                 "Completion time on an idle network, which no flow undercuts: on one path where the scheme keeps a message on one, \
                  otherwise on all paths side by side, where short packets overtake long ones. Queue pairs share the message \
-                 as the scheme's do.",
-                Get::F64(|_, f| Some(ns(f.ideal_fct_ps))),
+                 as the scheme's do. Links are as fast as faults ever make them. Null if the flow was never posted.",
+                Get::F64(|_, f| Some(f.ideal_fct_ps).filter(|&ideal| ideal > 0).map(ns)),
             ),
             nullable("slowdown", "`fct_ns` over `ideal_fct_ns`.", Get::F64(|_, f| f.slowdown())),
             nullable(
@@ -405,6 +405,11 @@ pub const ACTIVITIES: &[Column<ActivityRecord>] = &[
         "finish_ns",
         "When it was over: the computation, or the last byte of its messages had arrived.",
         Get::F64(|_, a| a.finish_ps.map(ns)),
+    ),
+    nullable(
+        "nominal_ns",
+        "Time that the computation takes without stragglers: the amount of its work. Null for communication.",
+        Get::F64(|_, a| a.nominal_ps.map(ns)),
     ),
     column("flows", "Messages that the host sent or received in it.", Get::U32(|_, a| Some(a.flows))),
     column("sent_bytes", "Payload bytes that it sent.", Get::U64(|_, a| Some(a.sent_bytes))),

@@ -212,40 +212,88 @@ fn words(
     sentences.join(". ")
 }
 
-/// Describes the rank on the path whose computations take longer than the same ones of other ranks.
-fn slow_rank(run: &RunResult, of_job: &[&ActivityRecord], steps: &[CriticalStep]) -> Option<String> {
+/// Time that a host spent on the computations of a label, and the time that they take without stragglers.
+#[derive(Clone, Copy, Debug, Default)]
+struct Spent {
+    time_ps: u64,
+    work_ps: u64,
+}
+
+impl Spent {
+    /// Returns the time over that without stragglers.
+    fn pace(self) -> f64 {
+        self.time_ps as f64 / self.work_ps.max(1) as f64
+    }
+}
+
+/// Excess of a rank on the path over the median of all ranks.
+struct Excess {
+    beyond_ps: u64,
+    label: u32,
+    host: u32,
+    times: f64,
+}
+
+/// Describes the rank on the path whose computations take longer than the same ones of other ranks: because it is
+/// slower at its work, or because it has more of it.
+fn slow_rank(run: &RunResult, of_job: &[&ActivityRecord], steps: &[CriticalStep]) -> Vec<String> {
     let on_path: BTreeSet<(u32, u32)> = steps
         .iter()
         .filter(|step| step.kind == StepKind::Computation)
         .filter_map(|step| Some((step.label?, step.host)))
         .collect();
-    let mut sums: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
+    let mut sums: BTreeMap<u32, BTreeMap<u32, Spent>> = BTreeMap::new();
     for activity in of_job {
         if let Some(finish_ps) = activity.finish_ps {
-            *sums.entry(activity.label).or_default().entry(activity.host).or_default() +=
-                finish_ps - activity.start_ps;
+            let spent = sums.entry(activity.label).or_default().entry(activity.host).or_default();
+            spent.time_ps += finish_ps - activity.start_ps;
+            spent.work_ps += activity.nominal_ps.unwrap_or(finish_ps - activity.start_ps);
         }
     }
-    let mut worst: Option<(u64, u32, u32, f64)> = None;
-    for (label, of_host) in sums {
-        let mut all: Vec<u64> = of_host.values().copied().collect();
-        all.sort_unstable();
-        let median = all[(all.len() - 1) / 2];
-        for (host, time) in of_host {
-            let times = time as f64 / median.max(1) as f64;
-            let slow = all.len() > 2 && times >= SLOW && on_path.contains(&(label, host));
-            if slow && worst.is_none_or(|(most, ..)| time - median > most) {
-                worst = Some((time - median, label, host, times));
-            }
+    let (mut slowest, mut busiest): (Option<Excess>, Option<Excess>) = (None, None);
+    let put = |worst: &mut Option<Excess>, excess: Excess| {
+        if excess.times >= SLOW && worst.as_ref().is_none_or(|worst| excess.beyond_ps > worst.beyond_ps) {
+            *worst = Some(excess);
+        }
+    };
+    for (&label, of_host) in sums.iter().filter(|(_, of_host)| of_host.len() > 2) {
+        let usual_pace = median(of_host.values().map(|spent| spent.pace()));
+        let usual_work = median(of_host.values().map(|spent| spent.work_ps as f64));
+        for (&host, spent) in of_host.iter().filter(|(host, _)| on_path.contains(&(label, **host))) {
+            let usual_ps = (spent.work_ps as f64 * usual_pace) as u64;
+            let beyond_ps = spent.time_ps.saturating_sub(usual_ps);
+            put(&mut slowest, Excess { beyond_ps, label, host, times: spent.pace() / usual_pace });
+            let beyond_ps = spent.work_ps.saturating_sub(usual_work as u64);
+            put(
+                &mut busiest,
+                Excess { beyond_ps, label, host, times: spent.work_ps as f64 / usual_work.max(1.0) },
+            );
         }
     }
-    let (beyond_ps, label, host, times) = worst?;
-    let name = run.labels.get(label as usize)?.description();
-    Some(format!(
-        "{} is slow: \"{name}\" takes it {times:.2} times the median of all ranks, {} more",
-        node(run, host),
-        Quantity::TimeNs.format(ns(beyond_ps))
-    ))
+    let say = |excess: Excess, why: &str, it: &str| {
+        let name = run.labels.get(excess.label as usize)?.description();
+        Some((
+            excess.beyond_ps,
+            format!(
+                "{} {why}: \"{name}\" {it} {:.2} times the median of all ranks, {} more",
+                node(run, excess.host),
+                excess.times,
+                Quantity::TimeNs.format(ns(excess.beyond_ps))
+            ),
+        ))
+    };
+    let slow = slowest.and_then(|excess| say(excess, "is slow", "takes it"));
+    let busy = busiest.and_then(|excess| say(excess, "has more to compute", "is"));
+    let mut said: Vec<(u64, String)> = slow.into_iter().chain(busy).collect();
+    said.sort_by_key(|(beyond_ps, _)| std::cmp::Reverse(*beyond_ps));
+    said.into_iter().map(|(_, sentence)| sentence).collect()
+}
+
+/// Returns the lower median.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut all: Vec<f64> = values.collect();
+    all.sort_unstable_by(f64::total_cmp);
+    all[(all.len() - 1) / 2]
 }
 
 /// Describes the message on the path with the largest delay, and the busier link at its ends.
@@ -289,6 +337,45 @@ mod tests {
 
     const US: u64 = 1_000_000;
 
+    /// Returns the sentences about four hosts with these times and amounts of work in microseconds. The path crosses
+    /// host 1.
+    fn about_host_1(times: [(u64, u64); 4]) -> String {
+        let computed = |(host, (took, work)): (u32, (u64, u64))| ActivityRecord {
+            host,
+            finish_ps: Some(took * US),
+            nominal_ps: Some(work * US),
+            ..ActivityRecord::default()
+        };
+        let label = ActivityLabel { activity: "expert".to_owned(), ..ActivityLabel::default() };
+        let run = RunResult { labels: vec![label], ..RunResult::default() };
+        let activities: Vec<ActivityRecord> = (0..).zip(times).map(computed).collect();
+        let step = CriticalStep { host: 1, label: Some(0), ..CriticalStep::default() };
+        slow_rank(&run, &activities.iter().collect::<Vec<_>>(), &[step]).join(". ")
+    }
+
+    #[test]
+    fn a_rank_with_more_work_is_not_slow() {
+        let said = about_host_1([(10, 10), (29, 29), (10, 10), (8, 8)]);
+        assert_eq!(
+            said,
+            "node 1 has more to compute: \"expert\" is 2.90 times the median of all ranks, 19.00 us more"
+        );
+        let said = about_host_1([(10, 10), (20, 10), (10, 10), (10, 10)]);
+        assert_eq!(
+            said,
+            "node 1 is slow: \"expert\" takes it 2.00 times the median of all ranks, 10.00 us more"
+        );
+        // 20 us of work instead of 10 us, at a third of the speed: 60 us, 40 us more than others need for it.
+        let said = about_host_1([(10, 10), (60, 20), (10, 10), (10, 10)]);
+        assert_eq!(
+            said,
+            "node 1 is slow: \"expert\" takes it 3.00 times the median of all ranks, 40.00 us more. \
+             node 1 has more to compute: \"expert\" is 2.00 times the median of all ranks, 10.00 us more"
+        );
+        // Everyone computes at half the speed, so that host 1 is not slow.
+        assert_eq!(about_host_1([(20, 10), (20, 10), (20, 10), (20, 10)]), "");
+    }
+
     /// Host 1 computes for 30 us where others take 10 us, and its message takes 20 us instead of 5 us.
     #[test]
     fn the_path_names_the_slow_rank_and_the_slow_message() {
@@ -302,6 +389,7 @@ mod tests {
             host,
             job: Some(0),
             finish_ps: Some(took * US),
+            nominal_ps: Some(10 * US),
             ..ActivityRecord::default()
         };
         let step = |step, kind, label, from: u64, to: u64| CriticalStep {

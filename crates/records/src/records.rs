@@ -253,7 +253,7 @@ named_enum! {
     /// Reason why a run ended.
     #[derive(Default)]
     EndReason {
-        /// Every flow finished or failed.
+        /// Every flow finished, failed, or waits for one that failed.
         #[default] Completed = "completed",
         /// The scenario's time limit was reached.
         TimeLimit = "time_limit",

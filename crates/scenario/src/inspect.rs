@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use pathweave_fabric::config::SwitchConfig;
-use pathweave_sim::RouteChoice;
-use pathweave_topo::{PathFinder, PathSets, Routing, Topology};
+use pathweave_records::Role;
+use pathweave_sim::{RouteChoice, topology_at_best};
+use pathweave_topo::{PathFinder, PathSets, Routing, SwitchRatio, Topology};
 use pathweave_units::{HostId, Time};
-use pathweave_workload::{Bounds, TrainingMemory};
+use pathweave_workload::{Awaited, Bounds, GroupId, TrainingMemory};
 use serde::Serialize;
 
 use crate::estimate::Estimate;
@@ -115,6 +116,18 @@ pub struct Tier {
     pub switches: u32,
     /// Capacity towards the hosts divided by capacity away from them; absent at the top.
     pub oversubscription: Option<f64>,
+    /// Switches with the smallest and the largest ratio; absent if all have the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oversubscription_range: Option<[SwitchOversubscription; 2]>,
+}
+
+/// Oversubscription of a switch.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SwitchOversubscription {
+    /// Name of the switch, the first of several with this ratio.
+    pub switch: String,
+    /// Capacity towards the hosts divided by capacity away from them.
+    pub ratio: f64,
 }
 
 /// Group of host pairs with equal paths.
@@ -171,14 +184,15 @@ pub struct GroupSize {
     pub bytes: u64,
 }
 
-/// Lower bounds of the completion time in simulated time. They count payload only, without headers and propagation.
+/// Lower bounds of the completion time in simulated time. They count payload only, without headers and propagation,
+/// and without background traffic. Links that faults make faster have their highest rate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LowerBounds {
     /// Time of the busiest host link in nanoseconds, taking the start times of its messages into account.
     pub links_ns: f64,
     /// Time of the longest chain of dependent messages in nanoseconds, each alone on its links.
     pub chain_ns: f64,
-    /// Larger of both bounds in nanoseconds. No run ends earlier.
+    /// Larger of both bounds in nanoseconds. No run completes earlier.
     pub completion_ns: f64,
 }
 
@@ -191,8 +205,7 @@ impl Prepared {
     /// Returns the estimated memory of a run in this process.
     pub fn memory_in(&self, process: Process) -> Memory {
         let spec = &self.spec;
-        let notification = spec.task_notification().expect("it was checked when the run was set up");
-        let bounds = Bounds::on_topology(&spec.graph, notification, &spec.topology);
+        let bounds = self.bounds();
         Memory::new(
             spec,
             &Routing::all_links_up(&spec.topology),
@@ -207,8 +220,7 @@ impl Prepared {
         let spec = &self.spec;
         let routing = Routing::all_links_up(&spec.topology);
         let mut finder = PathFinder::new(&spec.topology, &routing);
-        let notification = spec.task_notification().expect("it was checked when the run was set up");
-        let bounds = Bounds::on_topology(&spec.graph, notification, &spec.topology);
+        let bounds = self.bounds();
         let memory = Memory::new(spec, &routing, &self.footprint, bounds.completion(), process);
         let ns = |time: Time| time.as_ps() as f64 / 1e3;
         Inspection {
@@ -225,6 +237,16 @@ impl Prepared {
             },
             notes: self.notes.clone(),
         }
+    }
+
+    /// Returns the bounds of what the run waits for, with each link at its best.
+    fn bounds(&self) -> Bounds {
+        let spec = &self.spec;
+        let notification = spec.task_notification().expect("it was checked when the run was set up");
+        let best = topology_at_best(spec).expect("it was checked when the run was set up");
+        let topology = best.as_ref().unwrap_or(&spec.topology);
+        let awaited = |group: GroupId| spec.groups[group.index()].role != Role::Background;
+        Bounds::on_topology((&spec.graph, Awaited::of_groups(&awaited)), notification, topology)
     }
 
     fn traffic(&self) -> TrafficSize {
@@ -272,6 +294,12 @@ fn network(
                 tier: tier.tier,
                 switches: tier.switches,
                 oversubscription: tier.oversubscription(),
+                oversubscription_range: tier.range.map(|ends| {
+                    ends.map(|SwitchRatio { switch, ratio }| SwitchOversubscription {
+                        switch: topology.switches()[switch].name.clone(),
+                        ratio,
+                    })
+                }),
             })
             .collect(),
         paths: paths

@@ -35,7 +35,8 @@ mod workload_env;
 
 pub use estimate::{Estimate, MeasuredStart, Progress};
 pub use inspect::{
-    ExplicitPaths, GpuMemory, GroupSize, Inspection, LowerBounds, NetworkSize, Paths, Tier, TrafficSize,
+    ExplicitPaths, GpuMemory, GroupSize, Inspection, LowerBounds, NetworkSize, Paths, SwitchOversubscription,
+    Tier, TrafficSize,
 };
 pub use load::{Changes, Loaded};
 pub use memory::{Memory, MemoryPart, Process, Records};

@@ -12,7 +12,7 @@ use pathweave_topo::{
 use pathweave_units::{HostId, PathId, Rate};
 
 use crate::config::NetworkConfig;
-use crate::paths::{PacketOrder, PathProfile, profile};
+use crate::paths::{PacketOrder, PathProfile, profiles};
 use crate::route_headers::RouteHeaders;
 use crate::spec::RouteChoice;
 
@@ -73,11 +73,11 @@ impl ChosenRoutes {
     }
 
     /// Returns the distinct profiles of all paths between two hosts that are not known to be dead. The path of the
-    /// ideal FCT is among them. If switches choose, one profile stands for all routes. The result is empty if there
-    /// is no route.
+    /// ideal FCT is among them. If switches choose, they are those of [`profiles`]. The result is empty if there is no
+    /// route.
     pub(crate) fn profiles(&self, topology: &Topology, src: HostId, dst: HostId) -> Vec<PathProfile> {
         match self {
-            ChosenRoutes::Switches(routing) => profile(topology, routing, src, dst).into_iter().collect(),
+            ChosenRoutes::Switches(routing) => profiles(topology, routing, src, dst),
             ChosenRoutes::Sources { sets, dead, headers } => {
                 let alive = sets.alive(topology, src, dst, |link| !dead.contains(&link));
                 let all = sets.profiles(topology, src, dst);

@@ -182,7 +182,7 @@ impl<const C: usize> Shard<'_, C> {
         &mut self,
         now: Time,
         flow: u32,
-        path: &PathProfile,
+        (paths, idle): (&[PathProfile], &[PathProfile]),
         config: &DatagramConfig,
         record: FlowRecord,
     ) {
@@ -190,14 +190,15 @@ impl<const C: usize> Shard<'_, C> {
         let (from, to) = self.peers_of(flow);
         let mut opening = None;
         if !self.model(src).outgoing.contains_key(&(from.qp, to)) {
-            let made = self.datagram_opening(flow, path);
+            let made = self.datagram_opening(flow, &paths[0]);
             self.introduce(now, flow, (from, to), config, &made);
             opening = Some(Box::new(made));
         }
         let framing = self.spec.network.framing;
         let mtu = self.spec.network.mtu.get() as u16;
         let size = record.size_bytes;
-        let ideal = ideal_datagrams(path, size, config.capacity(mtu), framing);
+        let ideals = idle.iter().map(|path| ideal_datagrams(path, size, config.capacity(mtu), framing));
+        let ideal = ideals.min().unwrap_or(Duration::ZERO);
         self.traffic.execution.posted(FlowRecord { ideal_fct_ps: ideal.as_ps(), ..record }, 1);
         let model = self.model(src);
         match model.rd.get_mut(from.qp).expect("introduced").post(now, to, u64::from(flow), size) {

@@ -111,6 +111,18 @@ pub(crate) fn agenda(
     Ok(entries)
 }
 
+/// Returns the actions of these faults with their times, except those of ports.
+pub(crate) fn all_actions(
+    topology: &Topology,
+    faults: &[FaultConfig],
+) -> Result<Vec<(Duration, Action)>, SimError> {
+    let mut all = Vec::new();
+    for (index, fault) in faults.iter().enumerate() {
+        all.extend(actions(topology, None, index, fault)?);
+    }
+    Ok(all)
+}
+
 /// Returns the actions of a fault with their times. Without `map`, those of ports are left out.
 fn actions(
     topology: &Topology,

@@ -78,7 +78,9 @@ impl<P: Borrow<PathProfile>> IdealPath<P> {
         let first = if packets == 1 { last } else { self.first };
         let sizes = Sizes { first, middle: self.middle, last };
         let all = Packets { parts, packets_per_part: packets, sizes };
-        (all.wire_bytes(all.count()), idle_time(self.profile.borrow(), all) + self.delay)
+        let path = self.profile.borrow();
+        let delay = if all.count() > 1 { path.mean_delay.unwrap_or(self.delay) } else { self.delay };
+        (all.wire_bytes(all.count()), idle_time(path, all) + delay)
     }
 
     /// Returns the wire bytes of the last of so many packets.
@@ -113,7 +115,8 @@ pub(crate) fn ideal_datagrams(
     let (full, last) = (timed(capacity), timed(last_len));
     let first = if packets == 1 { last } else { full };
     let sizes = Sizes { first, middle: full, last };
-    idle_time(profile, Packets { parts: 1, packets_per_part: packets, sizes }) + delay(profile)
+    let delay = profile.mean_delay.filter(|_| packets > 1).unwrap_or_else(|| delay(profile));
+    idle_time(profile, Packets { parts: 1, packets_per_part: packets, sizes }) + delay
 }
 
 /// Returns the wire bytes of a packet on this path, including the header of its route.

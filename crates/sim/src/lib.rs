@@ -4,6 +4,7 @@
 //! protocol code as the datapath. Nothing in this crate decides when a packet leaves or on which path.
 
 mod agenda;
+mod at_best;
 mod busy;
 mod calendar;
 mod capture;
@@ -60,11 +61,13 @@ mod switch_routes;
 mod tap;
 mod telemetry;
 mod transfer;
+mod unequal_paths;
 mod waits;
 mod weights;
 mod window;
 mod work;
 
+pub use at_best::topology_at_best;
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use config::{Calibrate, Fold, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION, Verb};
 pub use faults::scale_up_changes;
@@ -76,7 +79,7 @@ pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 pub use packet_bytes::{full_and_ack_bytes, payload_share};
 pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
-pub use paths::{PacketOrder, PathProfile, PathUse, profile};
+pub use paths::{PacketOrder, PathProfile, PathUse, profile, profiles};
 pub use pathweave_execution::GroupSpec;
 #[cfg(feature = "hops")]
 pub use pathweave_fabric::Hop;

@@ -2,8 +2,8 @@
 
 use pathweave_execution::ConnId;
 use pathweave_policy::{
-    Adapt, Awaited, FabricEnv, FullBufferAction, MeasuredSection, PathView, PolicyConfig, PolicyEnv, Ports,
-    Scheme,
+    Adapt, Awaited, FabricEnv, FullBufferAction, LateWait, MeasuredSection, PathView, PolicyConfig,
+    PolicyEnv, Ports, Scheme,
 };
 use pathweave_transport::{LossEvidence, QpConfig, ReceiveMode, RnrConfig};
 use pathweave_units::{Duration, HostId, Rng};
@@ -82,12 +82,15 @@ impl<const C: usize> Network<C> {
 }
 
 /// Returns the evidence by which packets are declared lost: a probe sent behind them, if paths preserve order and
-/// switches never drop silently.
+/// switches never drop silently. The scheme states how long the answer is waited for.
 fn evidence(spec: &SimSpec, scheme: &Scheme, when_full: FullBufferAction) -> LossEvidence {
     let keeps_order =
         scheme.forwarding.is_none() && spec.switch.forwarding.kind.is_none() && spec.network.nic.is_none();
     if keeps_order && when_full != FullBufferAction::Drop {
-        LossEvidence::Probe
+        match scheme.policy.late_wait() {
+            LateWait::Double => LossEvidence::Probe,
+            LateWait::Brief => LossEvidence::BriefProbe,
+        }
     } else {
         LossEvidence::Patience
     }

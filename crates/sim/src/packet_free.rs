@@ -7,7 +7,7 @@ use pathweave_execution::{ConnId, Connections};
 use pathweave_fabric::config::{ForwardingConfig, SwitchClasses};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_policy::{AnyPolicy, Egress, Grant, Policy, PolicyCx, QueuePairId, SendRequest, Sent, Shared};
-use pathweave_topo::{LinkId, NodeId, PortRef, Routing};
+use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology, Ways};
 use pathweave_transport::queue_pair_stream;
 use pathweave_units::{HostId, PathId, QpNum, Rate, Rng, Time};
 use pathweave_workload::GroupId;
@@ -35,6 +35,8 @@ pub struct PacketFreeNetwork<'a> {
     /// Numbers of the first queue pair at both ends of each connection.
     queue_pairs: Vec<[u32; 2]>,
     changes: Vec<ScheduledChange>,
+    /// The topology with the rates of the moment, once a rate has changed.
+    present: Option<Topology>,
 }
 
 impl<'a> PacketFreeNetwork<'a> {
@@ -63,7 +65,14 @@ impl<'a> PacketFreeNetwork<'a> {
         let connections = Connections::new(&spec.graph, |group| &spec.scheme_of(group).scheme.service);
         let queue_pairs = queue_pair_numbers(spec, &connections)?;
         Ok((
-            PacketFreeNetwork { spec, network, forwarding: switch.forwarding, queue_pairs, changes },
+            PacketFreeNetwork {
+                spec,
+                network,
+                forwarding: switch.forwarding,
+                queue_pairs,
+                changes,
+                present: None,
+            },
             connections,
         ))
     }
@@ -104,9 +113,31 @@ impl<'a> PacketFreeNetwork<'a> {
         &self.network.plan.classes
     }
 
-    /// Returns the profile of a shortest path, or `None` if there is no route.
-    pub fn profile(&self, src: HostId, dst: HostId) -> Option<PathProfile> {
-        self.network.routes.profiles(&self.spec.topology, src, dst).into_iter().next()
+    /// Returns the profiles of the shortest paths at the rates of the topology, or none if there is no route.
+    fn profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        self.network.routes.profiles(&self.spec.topology, src, dst)
+    }
+
+    /// Returns the profiles of the shortest paths at the rates of the moment, or none if there is no route.
+    pub fn present_profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        self.network.routes.profiles(self.present(), src, dst)
+    }
+
+    /// Returns the profiles of the shortest paths with the links at their best, by which ideal times go, or none if
+    /// there is no route.
+    pub fn best_profiles(&self, src: HostId, dst: HostId) -> Vec<PathProfile> {
+        let at_best = self.network.plan.at_best.as_deref();
+        self.network.routes.profiles(at_best.unwrap_or(&self.spec.topology), src, dst)
+    }
+
+    /// Returns true if all paths surely have equal rates and delays at the moment.
+    pub fn has_alike_paths(&self, src: HostId, dst: HostId) -> bool {
+        let out = self.network.routes.leading_ports(self.present(), src, dst);
+        self.present().has_alike_paths(self.routing(), (src, dst), out)
+    }
+
+    fn present(&self) -> &Topology {
+        self.present.as_ref().unwrap_or(&self.spec.topology)
     }
 
     /// Returns the egress ports of packets on this path, from the sending host on, or `None` if they do not arrive.
@@ -126,7 +157,11 @@ impl<'a> PacketFreeNetwork<'a> {
     ) -> Option<Chooser> {
         let spec = self.spec;
         let scheme = &spec.scheme_of(group).scheme;
-        let opening = self.network.opening(spec, scheme, &[self.profile(src, dst)?]);
+        let paths = self.profiles(src, dst);
+        if paths.is_empty() {
+            return None;
+        }
+        let opening = self.network.opening(spec, scheme, &paths);
         let mut policy = self
             .network
             .policy(scheme, spec.groups[group.index()].awaited, &opening)
@@ -177,6 +212,11 @@ impl<'a> PacketFreeNetwork<'a> {
             NetworkChange::Up(link, ways) => drop(network.bring_up(now, link, ways)),
             NetworkChange::Rate(link, ways, rate) => {
                 network.set_rate(now, &self.spec.topology, (link, ways), rate);
+                let present = self.present.get_or_insert_with(|| (*self.spec.topology).clone());
+                for from_a in ways.begin_at_a() {
+                    let rate = rate.unwrap_or_else(|| self.spec.topology.direction(link, from_a).rate);
+                    present.set_rate(link, if from_a { Ways::FromA } else { Ways::FromB }, rate);
+                }
             }
             NetworkChange::Reroute => {
                 let routes = network.new_routes(self.spec);

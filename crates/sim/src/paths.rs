@@ -10,6 +10,7 @@ use pathweave_workload::Message;
 use crate::chosen_routes::ChosenRoutes;
 use crate::route_headers::RouteHeader;
 use crate::spec::{SimError, SimSpec};
+use crate::unequal_paths::{Alternative, alternatives};
 
 /// Hops of a path in order, and the rates of its two ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,9 @@ pub struct PathProfile {
     pub nic_rate: Rate,
     /// Largest rate that the network carries from one end to the other over all paths together.
     pub most: Rate,
+    /// Mean propagation delay of packets that use all paths with [`most`](Self::most) together. `None` if all have the
+    /// delay of the hops.
+    pub mean_delay: Option<Duration>,
     /// Order of packets that use all paths at the same time.
     pub order: PacketOrder,
     /// Number of links up to the external switch by which the path leaves the sender's site. `None` if it stays
@@ -37,7 +41,7 @@ impl PathProfile {
     /// Returns the section up to the external switch by which the path leaves the sender's site, if it does.
     pub fn up_to_edge(&self) -> Option<PathProfile> {
         let links = usize::from(self.to_edge?);
-        Some(PathProfile { hops: self.hops[..links].to_vec(), ..self.clone() })
+        Some(PathProfile { hops: self.hops[..links].to_vec(), mean_delay: None, ..self.clone() })
     }
 
     /// Returns the time of a packet on the idle path, first bit sent to last bit received, with store and forward.
@@ -64,13 +68,14 @@ impl PathProfile {
     }
 
     /// Creates the profile of an explicit path from a host with one port. A message uses no other path.
-    pub(crate) fn chosen(hops: Vec<(Rate, Duration)>, header: Option<RouteHeader>) -> Self {
+    pub fn chosen(hops: Vec<(Rate, Duration)>, header: Option<RouteHeader>) -> Self {
         let most = hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
         PathProfile {
             nic_ports: (1, 1),
             line_rate: hops[0].0,
             nic_rate: hops[0].0,
             most,
+            mean_delay: None,
             order: PacketOrder::Kept,
             to_edge: None,
             header,
@@ -87,6 +92,7 @@ impl PathProfile {
     pub fn used(mut self, paths: PathUse) -> PathProfile {
         if paths == PathUse::One {
             self.order = PacketOrder::Kept;
+            self.mean_delay = None;
             self.most = self.hops.iter().map(|(rate, _)| *rate).min().unwrap_or(Rate::ZERO);
         }
         self
@@ -121,7 +127,7 @@ impl PathUse {
 
 /// Largest number of links on a route: 65, over 64 switches, the limit of explicit paths. The packet's header counts
 /// links in eight bits.
-const MAX_LINKS_OF_A_WAY: usize = 65;
+pub(crate) const MAX_LINKS_OF_A_WAY: usize = 65;
 
 /// Returns an error if the hosts of any message are too far apart.
 pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(), SimError> {
@@ -141,10 +147,54 @@ pub(crate) fn check_distances(spec: &SimSpec, routes: &ChosenRoutes) -> Result<(
     Ok(())
 }
 
-/// Follows the first next hops from `src` to `dst`. Returns `None` if there is no route.
+/// Returns the profile of the nearest path from `src` to `dst`: the one of [`profiles`] with the shortest idle time.
 pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Option<PathProfile> {
+    profiles(topology, routing, src, dst).into_iter().next()
+}
+
+/// Returns profiles of the shortest paths from `src` to `dst`, the nearest first. The least ideal time of a message over
+/// them is that of the network. One profile stands for all paths if these are alike. The numbers of nodes and ports do
+/// not affect the result. It is empty if there is no route.
+pub fn profiles(topology: &Topology, routing: &Routing, src: HostId, dst: HostId) -> Vec<PathProfile> {
     let leading = |from, to| leading_ports(topology, routing, from, to);
     let (out, back) = (leading(src, dst), leading(dst, src));
+    let line_rate = rate_of_ports(topology, src, out);
+    let ends = line_rate.min(rate_of_ports(topology, dst, back));
+    let found = if topology.has_alike_paths(routing, (src, dst), out) {
+        first_path(topology, routing, (src, dst), out, ends).into_iter().collect()
+    } else {
+        alternatives(topology, routing, (src, dst), out, ends)
+    };
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let nic_rate = match own_switch(topology, src, out) {
+        Some(switch) => line_rate.min(beyond(topology, routing, switch, dst)),
+        None => line_rate,
+    };
+    let nic_ports = (out.count_ones(), back.count_ones());
+    let profile = |Alternative { hops, most, mean_delay, order, to_edge }| PathProfile {
+        hops,
+        nic_ports,
+        line_rate,
+        nic_rate,
+        most,
+        mean_delay,
+        order,
+        to_edge,
+        header: None,
+    };
+    found.into_iter().map(profile).collect()
+}
+
+/// Follows the first next hops from `src` to `dst`, where all paths are alike. Returns `None` if there is no route.
+fn first_path(
+    topology: &Topology,
+    routing: &Routing,
+    (src, dst): (HostId, HostId),
+    out: u64,
+    ends: Rate,
+) -> Option<Alternative> {
     let mut node = NodeId(src.0);
     let mut hops = Vec::with_capacity(8);
     let mut to_edge = None;
@@ -167,19 +217,12 @@ pub fn profile(topology: &Topology, routing: &Routing, src: HostId, dst: HostId)
         hops.push((link.rate, link.delay));
         node = port.peer;
     }
-    let nic_ports = (out.count_ones(), back.count_ones());
-    let line_rate = rate_of_ports(topology, src, out);
-    let ends = line_rate.min(rate_of_ports(topology, dst, back));
     // In most networks one path carries the full rate of the ends.
     let most = match hops.iter().map(|(rate, _)| *rate).min() {
         Some(narrowest) if narrowest >= ends => ends,
         _ => max_flow(shortest_links(topology, routing, (src, dst), out), src.into(), dst.into()),
     };
-    let nic_rate = match own_switch(topology, src, out) {
-        Some(switch) => line_rate.min(beyond(topology, routing, switch, dst)),
-        None => line_rate,
-    };
-    Some(PathProfile { hops, nic_ports, line_rate, nic_rate, most, order, to_edge, header: None })
+    Some(Alternative { hops, most, mean_delay: None, order, to_edge })
 }
 
 /// Returns the switch that is part of a host, if the only port of the host in `out` leads to it: its NIC, or its router

@@ -7,6 +7,7 @@ use pathweave_fabric::{Blueprint, Cable, PortId, PortMap, PortNumbers, SourceRou
 use pathweave_policy::{Adapt, FullBufferAction, PathView, Ports};
 use pathweave_topo::{LinkId, NodeId, PortRef, Routing, Topology};
 
+use crate::at_best::topology_at_best;
 use crate::chosen_routes::{ChosenRoutes, source_routes};
 use crate::ideal::data_wire_bytes;
 use crate::partition::ShardLayout;
@@ -22,6 +23,8 @@ pub(crate) struct NetworkPlan {
     pub(crate) classes: SwitchClasses,
     /// Routes while all links are up.
     pub(crate) routes: ChosenRoutes,
+    /// The topology at its best, by which ideal times go, if faults make a link better than it is at the start.
+    pub(crate) at_best: Option<Arc<Topology>>,
     /// Next hops of the switches while all links are up, if they choose routes.
     pub(crate) switch_routing: Option<Arc<Routing>>,
     /// Explicit paths as lists of ports, if sources or the switches of senders choose among them.
@@ -66,6 +69,7 @@ impl NetworkPlan {
             false => map.first_ports_in_parts(place.parts, |node| place.part_of(node)),
         };
         Ok(NetworkPlan {
+            at_best: topology_at_best(spec)?,
             switch_routing: routes.of_switches(topology, shares, &|_| true),
             longest_path: longest_path.flatten(),
             telemetry: TelemetryPlan::new(spec, &routes),

@@ -112,7 +112,8 @@ impl<'a, const C: usize> Shard<'a, C> {
         let network = Network::new(spec, plan, &place)?;
         let notification = spec.task_notification()?;
         let hosts = network.hosts(spec, &place);
-        let mut execution = Execution::new(spec.graph.clone(), &spec.groups, connections, notification);
+        let mut execution = Execution::new(spec.graph.clone(), &spec.groups, connections, notification)
+            .with_payload(spec.network.mtu);
         if !place.is_all() {
             execution = execution.with_part(Part::new(place.number, place.of_node.clone()));
         }

@@ -109,6 +109,14 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
+    /// Returns the profiles by which the ideal time of a message goes. `paths` are those of the topology.
+    fn idle_paths(&self, (src, dst): (HostId, HostId), paths: Vec<PathProfile>) -> Vec<PathProfile> {
+        match &self.network.plan.at_best {
+            Some(best) => self.network.routes.profiles(best, src, dst),
+            None => paths,
+        }
+    }
+
     /// Issues the work request of a message that was posted at `posted` and has reached the NIC.
     fn issue_work_request(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
@@ -125,7 +133,8 @@ impl<const C: usize> Shard<'_, C> {
         }
         self.note_context(flow, Side::Sender, true);
         if let Service::Datagram(config) = service {
-            return self.post_datagram(now, flow, &paths[0], config, record);
+            let idle = self.idle_paths((message.src, message.dst), paths.clone());
+            return self.post_datagram(now, flow, (&paths, &idle), config, record);
         }
         let opening = self.traffic.execution.connections[conn].queue_pairs.is_empty().then(|| {
             let opening = self.opening(conn, &paths);
@@ -135,6 +144,7 @@ impl<const C: usize> Shard<'_, C> {
         let framing = self.spec.network.framing;
         let mtu = self.spec.network.mtu.get() as u16;
         let used = PathUse::of(&self.spec.scheme_of(message.group).scheme, self.network.plan.forwarding);
+        let paths = self.idle_paths((message.src, message.dst), paths);
         let paths: Vec<PathProfile> = paths.into_iter().map(|path| path.used(used)).collect();
         let queue_pairs = self.traffic.execution.connections[conn].queue_pairs.len();
         let ideal_of =

@@ -16,6 +16,54 @@ pub struct TierCapacity {
     pub down: Rate,
     /// Total rate of links to higher tiers, in one direction.
     pub up: Rate,
+    /// Smallest and largest ratio of capacity down to capacity up of a switch, if switches differ. Switches without
+    /// links up do not count.
+    pub range: Option<[SwitchRatio; 2]>,
+}
+
+/// Ratio of capacity down to capacity up of a switch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SwitchRatio {
+    /// Index of the switch, the first of several with this ratio.
+    pub switch: usize,
+    /// Ratio, such as 2.0 for "2:1".
+    pub ratio: f64,
+}
+
+/// Rates at which a host, or hosts together, can send and receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRates {
+    /// Rate of sending.
+    pub send: Rate,
+    /// Rate of receiving.
+    pub receive: Rate,
+}
+
+impl HostRates {
+    /// Rates of a host without ports.
+    const ZERO: HostRates = HostRates { send: Rate::ZERO, receive: Rate::ZERO };
+
+    /// Creates the same rate both ways.
+    pub fn alike(rate: Rate) -> Self {
+        HostRates { send: rate, receive: rate }
+    }
+
+    /// Returns the lower rate each way.
+    #[must_use]
+    pub fn min(self, other: HostRates) -> HostRates {
+        HostRates { send: self.send.min(other.send), receive: self.receive.min(other.receive) }
+    }
+
+    fn faster(self) -> Rate {
+        self.send.max(self.receive)
+    }
+
+    fn plus(self, other: HostRates) -> HostRates {
+        HostRates {
+            send: self.send.saturating_add(other.send),
+            receive: self.receive.saturating_add(other.receive),
+        }
+    }
 }
 
 impl TierCapacity {
@@ -30,19 +78,30 @@ impl Topology {
     /// Returns the total rate of a host's ports, each in its faster direction: an upper bound of what the host can send
     /// or receive.
     pub fn host_rate(&self, host: HostId) -> Rate {
-        self.rate_of(self.ports(host.into()))
+        let ports = self.ports(host.into()).iter().map(|port| self.port_rates(port).faster());
+        ports.fold(Rate::ZERO, Rate::saturating_add)
     }
 
     /// Returns the rate at which a host can send or receive outside its scale-up network: the total of its other ports,
-    /// each no faster than the NIC or PCIe link that it leads to.
+    /// each in its faster direction and no faster than the NIC or PCIe link that it leads to.
     pub fn scale_out_rate(&self, host: HostId) -> Rate {
-        let Some(servers) = self.servers() else { return self.host_rate(host) };
-        let out = self.ports(host.into()).iter().filter_map(|port| {
+        self.scale_out_ports(host).map(HostRates::faster).fold(Rate::ZERO, Rate::saturating_add)
+    }
+
+    /// Returns the rates at which a host can send and receive outside its scale-up network: the total of its other
+    /// ports, each no faster than the NIC or PCIe link that it leads to.
+    pub fn scale_out_rates(&self, host: HostId) -> HostRates {
+        self.scale_out_ports(host).fold(HostRates::ZERO, HostRates::plus)
+    }
+
+    /// Returns the rates of each port of a host outside its scale-up network.
+    fn scale_out_ports(&self, host: HostId) -> impl Iterator<Item = HostRates> + '_ {
+        self.ports(host.into()).iter().filter_map(move |port| {
+            let rates = self.port_rates(port);
+            let Some(servers) = self.servers() else { return Some(rates) };
             let switch = self.switch_index(port.peer).filter(|&switch| !servers.has_chip(switch))?;
-            let rate = self.rate_of([port]);
-            Some(if servers.has_part(switch) { rate.min(self.rate_beyond(port.peer)) } else { rate })
-        });
-        out.fold(Rate::ZERO, Rate::saturating_add)
+            Some(if servers.has_part(switch) { rates.min(self.rates_beyond(port.peer)) } else { rates })
+        })
     }
 
     /// Returns the rate at which `host` alone can send to `peer`, or receive from it: that of its scale-up network if
@@ -54,47 +113,74 @@ impl Topology {
     }
 
     /// Returns the NIC that a host shares with others, by the index of its switch, and the total rate of its ports to
-    /// the network.
+    /// the network, each in its faster direction.
     pub fn shared_nic(&self, host: HostId) -> Option<(usize, Rate)> {
+        self.shared_nic_rates(host).map(|(nic, rates)| (nic, rates.faster()))
+    }
+
+    /// Returns the NIC that a host shares with others, by the index of its switch, and the rates of its ports to the
+    /// network.
+    pub fn shared_nic_rates(&self, host: HostId) -> Option<(usize, HostRates)> {
         let servers = self.servers().filter(|servers| servers.nics() < servers.gpus())?;
         self.ports(host.into()).iter().find_map(|port| {
             let nic = self.switch_index(port.peer).filter(|&switch| servers.has_part(switch))?;
-            Some((nic, self.rate_beyond(port.peer)))
+            Some((nic, self.rates_beyond(port.peer)))
         })
     }
 
-    /// Returns the total rate of a NIC's ports that do not lead to hosts.
-    fn rate_beyond(&self, nic: NodeId) -> Rate {
-        self.rate_of(self.ports(nic).iter().filter(|port| !self.is_host(port.peer)))
+    /// Returns the total rates of a NIC's ports that do not lead to hosts.
+    fn rates_beyond(&self, nic: NodeId) -> HostRates {
+        let outwards = self.ports(nic).iter().filter(|port| !self.is_host(port.peer));
+        outwards.map(|port| self.port_rates(port)).fold(HostRates::ZERO, HostRates::plus)
     }
 
-    fn rate_of<'a>(&self, ports: impl IntoIterator<Item = &'a PortRef>) -> Rate {
-        let faster = |port| self.egress(port).rate.max(self.ingress(port).rate);
-        ports.into_iter().map(faster).fold(Rate::ZERO, Rate::saturating_add)
+    fn port_rates(&self, port: &PortRef) -> HostRates {
+        HostRates { send: self.egress(port).rate, receive: self.ingress(port).rate }
     }
 
     /// Returns the capacity of each tier that has switches, from the lowest, without the chips of scale-up networks.
     pub fn tiers(&self) -> Vec<TierCapacity> {
-        let tier_of = |node: NodeId| self.switch_index(node).map(|index| self.switches()[index].tier);
-        let empty = |tier| TierCapacity { tier, switches: 0, down: Rate::ZERO, up: Rate::ZERO };
+        let empty = |tier| TierCapacity { tier, switches: 0, down: Rate::ZERO, up: Rate::ZERO, range: None };
         let mut tiers: Vec<TierCapacity> = (0..=u8::MAX).map(empty).collect();
         for (index, switch) in self.switches().iter().enumerate() {
             if self.servers().is_some_and(|servers| servers.has_chip(index)) {
                 continue;
             }
-            let capacity = &mut tiers[usize::from(switch.tier)];
-            capacity.switches += 1;
-            for port in self.ports(self.switch_node(index)) {
-                let rate = self.egress(port).rate;
-                match tier_of(port.peer) {
-                    Some(peer) if peer == switch.tier => {}
-                    Some(peer) if peer > switch.tier => capacity.up = capacity.up.saturating_add(rate),
-                    _ => capacity.down = capacity.down.saturating_add(rate),
+            let (down, up) = self.down_and_up(index);
+            let tier = &mut tiers[usize::from(switch.tier)];
+            tier.switches += 1;
+            (tier.down, tier.up) = (tier.down.saturating_add(down), tier.up.saturating_add(up));
+            if up > Rate::ZERO {
+                let here = SwitchRatio { switch: index, ratio: down.as_bps() as f64 / up.as_bps() as f64 };
+                let [least, most] = tier.range.get_or_insert([here; 2]);
+                if here.ratio < least.ratio {
+                    *least = here;
+                }
+                if here.ratio > most.ratio {
+                    *most = here;
                 }
             }
         }
         tiers.retain(|tier| tier.switches > 0);
+        for tier in &mut tiers {
+            tier.range = tier.range.filter(|[least, most]| least.ratio < most.ratio);
+        }
         tiers
+    }
+
+    /// Returns the capacity of a switch to hosts and lower tiers, and to higher tiers.
+    fn down_and_up(&self, index: usize) -> (Rate, Rate) {
+        let own = self.switches()[index].tier;
+        let (mut down, mut up) = (Rate::ZERO, Rate::ZERO);
+        for port in self.ports(self.switch_node(index)) {
+            let rate = self.egress(port).rate;
+            match self.switch_index(port.peer).map(|peer| self.switches()[peer].tier) {
+                Some(peer) if peer == own => {}
+                Some(peer) if peer > own => up = up.saturating_add(rate),
+                _ => down = down.saturating_add(rate),
+            }
+        }
+        (down, up)
     }
 }
 
@@ -102,12 +188,39 @@ impl Topology {
 mod tests {
     use std::path::Path;
 
-    use crate::{Build, FatTree, Topology, presets};
-    use pathweave_units::{HostId, Rate};
+    use super::{HostRates, SwitchRatio};
+    use crate::{Build, FatTree, LeafSpine, Link, NodeId, Switch, Topology, Ways, presets};
+    use pathweave_units::{Duration, HostId, Rate};
 
     /// Returns the oversubscription of the aggregation tier.
     fn at_aggs(topology: &Topology) -> f64 {
         topology.tiers()[1].oversubscription().unwrap()
+    }
+
+    /// A host with 100 Gb/s out and 40 Gb/s in over one port, and 10 Gb/s out and 50 Gb/s in over another.
+    #[test]
+    fn rates_of_sending_and_receiving_differ() {
+        let links = [("host0-plane0", 100, 40), ("host0-plane1", 10, 50)];
+        let link = |switch: u32| Link {
+            a: NodeId(0),
+            b: NodeId(2 + switch),
+            rate: Rate::from_gbps(100),
+            delay: Duration::from_us(1),
+            error_rate: 0.0,
+        };
+        let other = |switch: u32| Link { a: NodeId(1), ..link(switch) };
+        let switch = |number| Switch { name: format!("plane{number}"), tier: 0, group: None };
+        let all = vec![link(0), link(1), other(0), other(1)];
+        let mut topology = Topology::new("two", 2, vec![switch(0), switch(1)], all).unwrap();
+        for (name, out, back) in links {
+            let link = topology.link_by_name(name).unwrap();
+            topology.set_rate(link, Ways::FromA, Rate::from_gbps(out));
+            topology.set_rate(link, Ways::FromB, Rate::from_gbps(back));
+        }
+        let rates = topology.scale_out_rates(HostId(0));
+        assert_eq!((rates.send, rates.receive), (Rate::from_gbps(110), Rate::from_gbps(90)));
+        assert_eq!(topology.scale_out_rate(HostId(0)), Rate::from_gbps(150));
+        assert_eq!(topology.scale_out_rates(HostId(1)), HostRates::alike(Rate::from_gbps(200)));
     }
 
     #[test]
@@ -122,6 +235,21 @@ mod tests {
             assert_eq!(topology.tiers()[2].oversubscription(), None);
             assert_eq!(topology.host_rate(HostId(7)), Rate::from_gbps(100));
         }
+    }
+
+    /// Two leaves with four hosts of 100 Gb/s each. One has uplinks of 400 Gb/s in all, the other of 100 Gb/s.
+    #[test]
+    fn switches_of_a_tier_that_differ_have_a_range() {
+        let even = LeafSpine { host_rate: Rate::from_gbps(100), ..LeafSpine::new(2, 1, 4) };
+        let even = LeafSpine { spine_rate: Some(Rate::from_gbps(400)), ..even };
+        let mut topology = even.build(Path::new(".")).unwrap();
+        assert_eq!((topology.tiers()[0].oversubscription(), topology.tiers()[0].range), (Some(1.0), None));
+        let (link, ways) = topology.ways_by_name("leaf1-spine0").unwrap();
+        topology.set_rate(link, ways, Rate::from_gbps(100));
+        let tier = topology.tiers()[0];
+        assert_eq!(tier.oversubscription(), Some(1.6));
+        let of = |switch, ratio| SwitchRatio { switch, ratio };
+        assert_eq!(tier.range, Some([of(0, 1.0), of(1, 4.0)]));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use pathweave_units::{Duration, HostId, Rate};
 use crate::directions::Directions;
 use crate::error::TopoError;
 pub use crate::ids::{LinkId, NodeId};
+use crate::known_regular::KnownRegular;
 use crate::names::{HostNames, Names};
 use crate::own_paths::{OptionalOwnPaths, PathGenerator};
 use crate::scale_up::ScaleUp;
@@ -80,6 +81,7 @@ pub struct Topology {
     sites: Option<Sites>,
     servers: Option<Servers>,
     directions: Directions,
+    known_regular: KnownRegular,
     notes: Vec<String>,
 }
 
@@ -131,6 +133,7 @@ impl Topology {
             sites: None,
             servers: None,
             directions: Directions::default(),
+            known_regular: KnownRegular::default(),
             notes: Vec::new(),
         };
         topology.check_sizes()?;
@@ -213,6 +216,7 @@ impl Topology {
         &self.notes
     }
     pub(crate) fn set_tier(&mut self, switch: usize, tier: u8) {
+        self.known_regular.forget();
         self.switches[switch].tier = tier;
     }
     pub(crate) fn is_regular_clos(&self) -> bool {
@@ -243,13 +247,18 @@ impl Topology {
         &self.links[link.index()]
     }
     pub(crate) fn link_mut(&mut self, link: LinkId) -> &mut Link {
+        self.known_regular.forget();
         &mut self.links[link.index()]
     }
     pub(crate) fn directions(&self) -> &Directions {
         &self.directions
     }
     pub(crate) fn directions_mut(&mut self) -> &mut Directions {
+        self.known_regular.forget();
         &mut self.directions
+    }
+    pub(crate) fn known_regular(&self) -> &KnownRegular {
+        &self.known_regular
     }
     /// Returns the ports of a node, in port order.
     #[inline]

@@ -19,6 +19,7 @@
 //! # Ok::<(), pathweave_topo::TopoError>(())
 //! ```
 
+mod alike;
 mod bfs;
 mod build;
 mod capacity;
@@ -30,6 +31,7 @@ mod host_ports;
 mod ids;
 mod import;
 mod info;
+mod known_regular;
 mod link_settings;
 mod max_flow;
 mod names;
@@ -47,7 +49,7 @@ mod symmetry;
 mod write;
 
 pub use build::*;
-pub use capacity::TierCapacity;
+pub use capacity::{HostRates, SwitchRatio, TierCapacity};
 pub use directions::{Direction, Ways};
 pub use error::{Location, TopoError};
 pub use formats::{

@@ -173,6 +173,20 @@ impl Topology {
         }
     }
 
+    /// Makes directions of a link at least as fast as `rate`, and no longer than `delay`, which counts without the
+    /// latency of switches.
+    pub fn improve(&mut self, link: LinkId, ways: Ways, rate: Option<Rate>, delay: Option<Duration>) {
+        self.change(link, ways, |direction| {
+            direction.rate = direction.rate.max(rate.unwrap_or(direction.rate));
+            direction.delay = direction.delay.min(delay.unwrap_or(direction.delay));
+        });
+    }
+
+    /// Sets the rate of directions of a link.
+    pub fn set_rate(&mut self, link: LinkId, ways: Ways, rate: Rate) {
+        self.change(link, ways, |direction| direction.rate = rate);
+    }
+
     /// Changes some directions of a link.
     fn change(&mut self, link: LinkId, ways: Ways, change: impl Fn(&mut Direction)) {
         let (mut forth, mut back) = (self.link(link).forth(), self.back(link));

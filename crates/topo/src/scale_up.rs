@@ -131,6 +131,7 @@ impl ScaleUp {
         assert!(self.joins(src, dst), "{src} and {dst} belong to different domains");
         let (src, dst) = (src.0 % self.domain, dst.0 % self.domain);
         let (order, distance) = self.search(src);
+        let reaching = self.rates_reaching((&order, &distance), src);
         let mut uses = Vec::new();
         // Part of the traffic that passes each node, and that arrives over each link, from `dst` backwards.
         let mut part = vec![0.0; distance.len()];
@@ -143,7 +144,7 @@ impl ScaleUp {
             let nearer = |link: &&ScaleUpLink| distance[link.to as usize] + 1 == distance[node as usize];
             let arriving =
                 || self.links_from(node).iter().filter(nearer).map(|link| self.index(link.to, node));
-            let rate = |link: u32| self.links[link as usize].rate.as_bps() as f64;
+            let rate = |link: u32| self.rate_by(link, &reaching);
             let total: f64 = arriving().map(rate).sum();
             for link in arriving() {
                 let share = here * rate(link) / total;
@@ -152,6 +153,26 @@ impl ScaleUp {
             }
         }
         uses
+    }
+
+    /// Returns the rate in bit/s at which traffic from `src` can reach each node over shortest paths.
+    fn rates_reaching(&self, (order, distance): (&[u32], &[u32]), src: u32) -> Vec<f64> {
+        let mut reaching = vec![0.0; distance.len()];
+        reaching[src as usize] = f64::INFINITY;
+        for &node in order {
+            for link in self.links_from(node) {
+                if distance[node as usize] + 1 == distance[link.to as usize] {
+                    reaching[link.to as usize] += self.rate_by(self.index(node, link.to), &reaching);
+                }
+            }
+        }
+        reaching
+    }
+
+    /// Returns the rate in bit/s of a link, or that of what reaches it, if that is less.
+    fn rate_by(&self, link: u32, reaching: &[f64]) -> f64 {
+        let ScaleUpLink { from, rate, .. } = self.links[link as usize];
+        reaching[from as usize].min(rate.as_bps() as f64)
     }
 
     /// Returns the rate of a message from one host to another of its domain that has the network to itself.
@@ -219,5 +240,28 @@ impl ScaleUp {
     pub(crate) fn unreachable(&self) -> Option<u32> {
         let (_, distance) = self.search(0);
         (1..self.domain).find(|&gpu| distance[gpu as usize] == u32::MAX - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two GPUs at two chips, with links of 100 Gb/s except for that of GPU 0 to the first chip.
+    fn with_link(gbps: u64) -> ScaleUp {
+        let link = |from, to, gbps| ScaleUpLink { from, to, rate: Rate::from_gbps(gbps) };
+        let pairs = [(0, 2, gbps), (0, 3, 100), (1, 2, 100), (1, 3, 100)];
+        let links = pairs.into_iter().filter(|(_, _, gbps)| *gbps > 0);
+        let both = links.flat_map(|(a, b, gbps)| [link(a, b, gbps), link(b, a, gbps)]);
+        ScaleUp::new(2, 4, both.collect(), Duration::from_ns(250))
+    }
+
+    #[test]
+    fn a_slow_link_carries_its_part() {
+        // Both paths together: 10 + 100 Gb/s, less than with the whole link and more than without it.
+        for (a, b) in [(0, 1), (1, 0)] {
+            let alone = [100, 10, 1, 0].map(|gbps| with_link(gbps).alone(HostId(a), HostId(b)));
+            assert_eq!(alone, [200, 110, 101, 100].map(Rate::from_gbps));
+        }
     }
 }

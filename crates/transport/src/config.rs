@@ -126,6 +126,8 @@ pub enum LossEvidence {
     /// packets on a path and rarely drop any, so that a late packet is mostly still queued. Without an answer, twice
     /// the time decides.
     Probe,
+    /// The same evidence, but without an answer a quarter more than the time decides.
+    BriefProbe,
 }
 
 /// Retransmission timer. It runs from the last progress of a queue pair, or from the departure of its oldest packet

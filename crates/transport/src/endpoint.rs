@@ -463,7 +463,7 @@ impl<P: Policy> Endpoint<P> {
             self.acting = num;
             match qp.grant(now, gate, &mut self.common) {
                 Outcome::Send(granted) => {
-                    send(qp.commit(now, &granted, &mut self.common));
+                    qp.commit(now, &granted, &mut self.common, send);
                     self.poll_woken_policies(now);
                     return true;
                 }

@@ -1,9 +1,10 @@
 //! Wire bytes of the most frequent packets, computed once.
 
-use pathweave_units::{PathId, QpNum};
+use pathweave_units::{PathId, QpNum, Time};
 use pathweave_wire::{Ack, Body, Data, Framing, Operation, Segment};
 
 use crate::config::EndpointConfig;
+use crate::send::message::Message;
 
 /// Wire bytes of acknowledgements and of full packets. They depend on a packet's kind, its payload, and its position
 /// as first or last packet of the message, so all middle packets are alike.
@@ -71,6 +72,15 @@ impl Sizes {
         u32::from(self.middle[data.op as usize])
     }
 
+    /// Equals [`Sizes::of_data`] for packet `psn` of a message, which is built only if it is not a middle one.
+    #[inline(always)]
+    pub(crate) fn of_packet(&self, framing: Framing, message: &Message, psn: u64, mtu_payload: u16) -> u32 {
+        if message.is_middle(psn) && mtu_payload == self.full {
+            return u32::from(self.middle[message.op as usize]);
+        }
+        Self::of_end(framing, &message.packet(psn, 0, mtu_payload, false, Time::ZERO))
+    }
+
     #[cold]
     fn of_end(framing: Framing, data: &Data) -> u32 {
         let (dst_qp, src_qp) = (QpNum(0), QpNum(0));
@@ -81,7 +91,34 @@ impl Sizes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_units::{HostId, Time};
+    use crate::work::{Buffer, Op, WorkRequest};
+    use pathweave_units::HostId;
+
+    /// Messages of one packet, of two and of four, for peers that accept full packets or shorter ones only.
+    #[test]
+    fn the_size_of_a_packet_is_known_before_it_is_built() {
+        let config = EndpointConfig { mtu_payload: 1_000, ..EndpointConfig::new(HostId(0)) };
+        let sizes = Sizes::new(&config);
+        let write = Op::WriteImm { rkey: 1, remote_addr: 2, imm: 3 };
+        for op in [Op::Send, Op::SendImm { imm: 9 }, write, Op::Read { rkey: 1, remote_addr: 2 }] {
+            for (len, mtu_payload) in [(0, 1_000), (700, 1_000), (2_000, 1_000), (3_001, 1_000), (1_700, 500)]
+            {
+                let request = WorkRequest { wr_id: 1, op, local: Buffer(0), len };
+                let mut message = Message::from_request(&request);
+                (message.start_psn, message.end_psn) = (40, 40 + message.packets(mtu_payload));
+                for psn in message.start_psn..message.end_psn {
+                    let data = message.packet(psn, 5, mtu_payload, true, Time::from_us(1));
+                    assert_eq!(message.payload_bytes(psn, mtu_payload), data.len);
+                    let built = sizes.of_data(config.framing, &data);
+                    assert_eq!(
+                        sizes.of_packet(config.framing, &message, psn, mtu_payload),
+                        built,
+                        "{op:?} {len}"
+                    );
+                }
+            }
+        }
+    }
 
     /// Compares with the framing itself, which defines the packets that are alike.
     #[test]

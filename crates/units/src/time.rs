@@ -125,6 +125,7 @@ impl Sub<Duration> for Time {
 }
 impl Sub for Time {
     type Output = Duration;
+    #[inline]
     fn sub(self, earlier: Time) -> Duration {
         Duration(self.0.checked_sub(earlier.0).expect("time ran backwards"))
     }

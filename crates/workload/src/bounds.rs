@@ -3,24 +3,24 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use pathweave_topo::{Servers, Topology};
+use pathweave_topo::{HostRates, Servers, Topology};
 use pathweave_units::{Duration, HostId, Rate, Time};
 
-use crate::graph::{Job, JobId, Message, MessageGraph, Moment, Notice, Task, TaskId};
+use crate::graph::{GroupId, Job, JobId, Message, MessageGraph, Moment, Notice, Task, TaskId};
 use crate::progress::Progress;
 
 /// Lower bounds on completion. They count payload (no headers, no propagation) and notifications between
-/// hosts. No run can be faster, whatever its scheme and framing.
+/// hosts. No run that completes can be faster, whatever its scheme and framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// Payload that each host sends, bytes.
+    /// Payload that each host sends, bytes, of the messages that the run waits for.
     pub sent_bytes: Vec<u64>,
-    /// Payload that each host receives, bytes.
+    /// Payload that each host receives, bytes, of the messages that the run waits for.
     pub received_bytes: Vec<u64>,
-    /// Bound from the busiest host link, given the earliest starts of its messages. No run ends before it.
+    /// Bound from the busiest host link, given the earliest starts of its messages.
     pub links: Time,
     /// Bound from the longest chain of dependencies, each message alone on its links, with the notifications
-    /// that the chain takes. No run ends before it.
+    /// that the chain takes.
     pub chain: Time,
 }
 
@@ -30,6 +30,46 @@ struct HostLink {
     /// Index of the link.
     index: usize,
     rate: Rate,
+}
+
+/// End of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Sender,
+    Receiver,
+}
+
+impl End {
+    fn of(self, rates: HostRates) -> Rate {
+        match self {
+            End::Sender => rates.send,
+            End::Receiver => rates.receive,
+        }
+    }
+}
+
+/// Messages and computations that a run waits for.
+#[derive(Clone, Copy)]
+pub struct Awaited<'a>(&'a dyn Fn(GroupId) -> bool);
+
+impl Awaited<'_> {
+    /// Every message and computation.
+    pub const ALL: Awaited<'static> = Awaited(&|_| true);
+
+    fn has(self, graph: &MessageGraph, task: TaskId) -> bool {
+        let group = match graph.task(task) {
+            Task::Message(message) => Some(message.group),
+            Task::Compute(compute) => compute.job.map(|job| graph.jobs()[job.index()].group),
+        };
+        group.is_none_or(self.0)
+    }
+}
+
+impl<'a> Awaited<'a> {
+    /// Messages and computations of the groups for which `group` returns true, and computations without a group.
+    pub fn of_groups(group: &'a dyn Fn(GroupId) -> bool) -> Self {
+        Awaited(group)
+    }
 }
 
 /// Links that a message loads at one of its ends.
@@ -46,59 +86,70 @@ impl Bounds {
     /// of a task that ended at another host after `notification`.
     pub fn from_graph(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId) -> Rate) -> Self {
         let rates: Vec<Rate> = (0..graph.hosts()).map(|h| rate(HostId(h))).collect();
-        Self::new(graph, notification, |host, _| EndLinks {
+        Self::new((graph, Awaited::ALL), notification, |_, host, _| EndLinks {
             own: HostLink { index: host.index(), rate: rates[host.index()] },
             nic: None,
         })
     }
 
-    /// Returns the bounds of `graph` on a topology. Messages between hosts that a scale-up network joins take
-    /// its links, all others those of the hosts' other ports, and of the NIC that a host shares.
-    pub fn on_topology(graph: &MessageGraph, notification: Duration, topology: &Topology) -> Self {
+    /// Returns the bounds of the `awaited` part of `graph` on a topology. Messages between hosts that a scale-up
+    /// network joins take its links, all others those of the hosts' other ports, and of the NIC that a host shares.
+    pub fn on_topology(
+        (graph, awaited): (&MessageGraph, Awaited<'_>),
+        notification: Duration,
+        topology: &Topology,
+    ) -> Self {
         let count = graph.hosts() as usize;
         let hosts = || (0..graph.hosts()).map(HostId);
-        let ports: Vec<Rate> = hosts().map(|host| topology.scale_out_rate(host)).collect();
-        let nics: Vec<Option<HostLink>> = hosts()
-            .map(|host| topology.shared_nic(host))
-            .map(|nic| nic.map(|(nic, rate)| HostLink { index: 2 * count + nic, rate }))
+        let ports: Vec<HostRates> = hosts().map(|host| topology.scale_out_rates(host)).collect();
+        let nics: Vec<Option<(usize, HostRates)>> = hosts()
+            .map(|host| topology.shared_nic_rates(host))
+            .map(|nic| nic.map(|(nic, rates)| (2 * count + nic, rates)))
             .collect();
         let scale_up = topology.servers().and_then(Servers::any_scale_up);
         let inside: Vec<Rate> = scale_up
             .map_or_else(Vec::new, |up| (0..up.domain_size()).map(|gpu| up.rate_of(HostId(gpu))).collect());
-        Self::new(graph, notification, |host, peer| match scale_up {
+        Self::new((graph, awaited), notification, |end, host, peer| match scale_up {
             Some(up) if up.joins(host, peer) => EndLinks {
                 own: HostLink { index: count + host.index(), rate: inside[host.index() % inside.len()] },
                 nic: None,
             },
             _ => EndLinks {
-                own: HostLink { index: host.index(), rate: ports[host.index()] },
-                nic: nics[host.index()],
+                own: HostLink { index: host.index(), rate: end.of(ports[host.index()]) },
+                nic: nics[host.index()].map(|(index, rates)| HostLink { index, rate: end.of(rates) }),
             },
         })
     }
 
-    /// Returns the bounds of `graph`. `links` gives the links that a host takes towards another one.
-    fn new(graph: &MessageGraph, notification: Duration, links: impl Fn(HostId, HostId) -> EndLinks) -> Self {
+    /// Returns the bounds of `graph`. `links` gives the links that a host, as one end of a message, takes towards
+    /// another one.
+    fn new(
+        (graph, awaited): (&MessageGraph, Awaited<'_>),
+        notification: Duration,
+        links: impl Fn(End, HostId, HostId) -> EndLinks,
+    ) -> Self {
         let hosts = graph.hosts() as usize;
-        let rate = |host, peer| {
-            let EndLinks { own, nic } = links(host, peer);
+        let rate = |end, host, peer| {
+            let EndLinks { own, nic } = links(end, host, peer);
             nic.map_or(own.rate, |nic| nic.rate.min(own.rate))
         };
+        let of_both = |from, to| rate(End::Sender, from, to).min(rate(End::Receiver, to, from));
         let mut bounds = Bounds {
             sent_bytes: vec![0; hosts],
             received_bytes: vec![0; hosts],
             links: Time::ZERO,
-            chain: chain(graph, notification, |from, to| rate(from, to).min(rate(to, from))),
+            chain: chain((graph, awaited), notification, of_both),
         };
         let mut carried: [Vec<u64>; 2] = [Vec::new(), Vec::new()];
         // Messages are walked by start, from last to first: all that starts at or after an instant needs its
         // transmission time after that instant.
-        for message in graph.messages().iter().rev() {
+        for message in graph.messages().iter().rev().filter(|message| (awaited.0)(message.group)) {
             let (size, src, dst) = (message.size.get(), message.src, message.dst);
             let receiver = graph.representative(dst);
             bounds.sent_bytes[src.index()] += size;
             bounds.received_bytes[receiver.index()] += size;
-            for (carried, ends) in carried.iter_mut().zip([links(src, dst), links(receiver, src)]) {
+            let ends = [links(End::Sender, src, dst), links(End::Receiver, receiver, src)];
+            for (carried, ends) in carried.iter_mut().zip(ends) {
                 for link in std::iter::once(ends.own).chain(ends.nic) {
                     carried.resize(carried.len().max(link.index + 1), 0);
                     carried[link.index] += size;
@@ -110,7 +161,7 @@ impl Bounds {
         bounds
     }
 
-    /// Returns the larger bound. No run ends before this instant.
+    /// Returns the larger bound. No run completes before this instant.
     pub fn completion(&self) -> Time {
         self.links.max(self.chain)
     }
@@ -152,14 +203,22 @@ impl JobSpans {
     }
 }
 
-/// Returns the end of the longest chain, with each message alone on its links.
-fn chain(graph: &MessageGraph, notification: Duration, rate: impl Fn(HostId, HostId) -> Rate) -> Time {
+/// Returns the end of the longest chain up to an awaited task, with each message alone on its links.
+fn chain(
+    (graph, awaited): (&MessageGraph, Awaited<'_>),
+    notification: Duration,
+    rate: impl Fn(HostId, HostId) -> Rate,
+) -> Time {
     let time_of = |id: TaskId| match graph.task(id) {
         Task::Compute(compute) => compute.duration,
         Task::Message(m) => rate(m.src, m.dst).time_for(m.size.get()),
     };
     let mut last = Time::ZERO;
-    longest_chain_visit(graph, notification, time_of, |_, _, end| last = last.max(end));
+    longest_chain_visit(graph, notification, time_of, |id, _, end| {
+        if awaited.has(graph, id) {
+            last = last.max(end);
+        }
+    });
     last
 }
 
@@ -263,8 +322,11 @@ mod tests {
     use pathweave_units::Bytes;
 
     use super::*;
+    use pathweave_topo::{Build, Star};
+
     use crate::kinds::{Flows, Placement, RingAllReduce, Traffic};
     use crate::testing::{flow_at, graph_of};
+    use crate::{WorkloadConfig, WorkloadEnv, build};
 
     /// One nanosecond per byte.
     fn rate(_: HostId) -> Rate {
@@ -312,7 +374,7 @@ mod tests {
 
     fn bounds(topology: &Topology, flows: Vec<crate::kinds::FlowSpec>) -> Bounds {
         let graph = graph_of(8, Traffic::Flows(Flows { flows, ..Flows::default() }));
-        Bounds::on_topology(&graph, Duration::ZERO, topology)
+        Bounds::on_topology((&graph, Awaited::ALL), Duration::ZERO, topology)
     }
 
     /// GPUs 0 and 1 send 1 MB each over their NIC: 16 Mb at 100 Gb/s. Each alone takes 80 us at the NIC's rate, not
@@ -324,6 +386,43 @@ mod tests {
         assert_eq!((of_nic.links, of_nic.chain), (Time::from_us(160), Time::from_us(80)));
         let apart = vec![flow_at(0, 4, 1_000_000, 0), flow_at(2, 6, 1_000_000, 0)];
         assert_eq!(bounds(&cluster(""), apart).completion(), Time::from_us(80));
+    }
+
+    /// 1 MB at 8 Gb/s takes 1 ms in the awaited group. The other group would take 4 ms.
+    #[test]
+    fn traffic_that_is_cut_off_does_not_count() {
+        let flows = |size| Traffic::Flows(Flows { flows: vec![flow_at(0, 1, size, 0)], ..Flows::default() });
+        let workloads = [("first", 1_000_000), ("second", 4_000_000)].map(|(group, size)| WorkloadConfig {
+            group: Some(group.to_owned()),
+            ..WorkloadConfig::new(flows(size))
+        });
+        let graph = build(&workloads, &WorkloadEnv::new(2, rate(HostId(0)))).unwrap().graph;
+        let star = Star { rate: rate(HostId(0)), ..Star::new(2) }.build(std::path::Path::new(".")).unwrap();
+        let bounds = |awaited| Bounds::on_topology((&graph, awaited), Duration::ZERO, &star);
+        let first = bounds(Awaited::of_groups(&|group| group.index() == 0));
+        assert_eq!((first.links, first.chain), (Time::from_us(1_000), Time::from_us(1_000)));
+        assert_eq!((first.sent_bytes, first.received_bytes), (vec![1_000_000, 0], vec![0, 1_000_000]));
+        let all = bounds(Awaited::ALL);
+        assert_eq!((all.links, all.chain), (Time::from_us(5_000), Time::from_us(4_000)));
+    }
+
+    /// Host 1 receives at 2 Gb/s and sends at 8 Gb/s: 1 MB to it takes 4 ms, and 1 MB from it 1 ms.
+    #[test]
+    fn each_direction_of_a_link_bounds_what_it_carries() {
+        let mut star =
+            Star { rate: rate(HostId(0)), ..Star::new(2) }.build(std::path::Path::new(".")).unwrap();
+        let (link, ways) = star.ways_by_name("switch0->host1").unwrap();
+        star.set_rate(link, ways, Rate::from_gbps(2));
+        for (from, to, us) in [(0, 1, 4_000), (1, 0, 1_000)] {
+            let flows = vec![flow_at(from, to, 1_000_000, 0)];
+            let graph = graph_of(2, Traffic::Flows(Flows { flows, ..Flows::default() }));
+            let bounds = Bounds::on_topology((&graph, Awaited::ALL), Duration::ZERO, &star);
+            assert_eq!(
+                (bounds.links, bounds.chain),
+                (Time::from_us(us), Time::from_us(us)),
+                "{from} to {to}"
+            );
+        }
     }
 
     /// 1 MB inside a server takes 10 us over scale-up links of 800 Gb/s, fluid or as packets, and does not load the NIC.

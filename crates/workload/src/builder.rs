@@ -88,6 +88,8 @@ pub struct GraphBuilder {
     jobs: Vec<Job>,
     messages: Vec<Message>,
     computes: Vec<Compute>,
+    /// Nominal durations of the first computations. Those of the others are nominal.
+    nominal: Vec<Duration>,
     cores: u32,
     edges: Vec<Edge>,
     needs: Vec<(Draft, u32)>,
@@ -111,6 +113,7 @@ impl GraphBuilder {
             jobs: Vec::new(),
             messages: Vec::new(),
             computes: Vec::new(),
+            nominal: Vec::new(),
             cores: 0,
             edges: Vec::new(),
             needs: Vec::new(),
@@ -195,6 +198,19 @@ impl GraphBuilder {
         let task = self.unlabelled_compute(compute)?;
         self.labelling.declare(true, place);
         Ok(task)
+    }
+    /// Sets the duration that the computation declared last would have without stragglers.
+    pub(crate) fn nominal(&mut self, nominal: Duration) {
+        if self.computes.last().is_some_and(|last| last.duration != nominal) {
+            self.know_nominal();
+            self.nominal.pop();
+            self.nominal.push(nominal);
+        }
+    }
+    /// Notes the nominal durations of all computations so far.
+    fn know_nominal(&mut self) {
+        let known = self.nominal.len();
+        self.nominal.extend(self.computes[known..].iter().map(|compute| compute.duration));
     }
     /// Declares a computation without the label of the tasks around it.
     pub(crate) fn unlabelled_compute(&mut self, compute: Compute) -> Result<Draft, GraphError> {

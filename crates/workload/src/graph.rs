@@ -284,6 +284,8 @@ pub struct MessageGraph {
     /// Payload of all messages, bytes.
     pub(crate) total_bytes: u128,
     pub(crate) computes: Vec<Compute>,
+    /// Duration of each computation without stragglers. Empty if there are none.
+    pub(crate) nominal: Vec<Duration>,
     /// Number of cores. Every [`CoreId`] is smaller.
     pub(crate) cores: u32,
     pub(crate) edges: Edges,
@@ -357,6 +359,11 @@ impl MessageGraph {
             Some(message) => Task::Message(message),
             None => Task::Compute(&self.computes[id.index() - self.messages.len()]),
         }
+    }
+    /// Returns the duration that the computation at an index of [`MessageGraph::computes`] would have without
+    /// stragglers: the amount of its work.
+    pub fn nominal(&self, index: usize) -> Duration {
+        self.nominal.get(index).copied().unwrap_or(self.computes[index].duration)
     }
     /// Returns the identifier of the computation at an index of [`MessageGraph::computes`].
     pub fn compute_id(&self, index: usize) -> TaskId {
@@ -463,7 +470,9 @@ impl MessageGraph {
     }
     /// Returns the bytes that the graph takes on the heap.
     pub fn memory_bytes(&self) -> u64 {
-        let tasks = size_of_val(&self.messages[..]) + size_of_val(&self.computes[..]);
+        let tasks = size_of_val(&self.messages[..])
+            + size_of_val(&self.computes[..])
+            + size_of_val(&self.nominal[..]);
         let labels = size_of_val(&self.labels.of_task[..]) + size_of_val(&self.labels.all[..]);
         (tasks + size_of_val(&self.delays[..]) + labels + self.edges.memory_bytes()) as u64
     }

@@ -196,7 +196,8 @@ impl<'a> WorkloadBuilder<'a> {
         job: JobId,
     ) -> Result<Draft, WorkloadError> {
         let start = self.instant(Duration::ZERO)?;
-        let duration = self.pace.as_mut().map_or(duration, |pace| pace.time(host, duration));
+        let nominal = duration;
+        let duration = self.pace.as_mut().map_or(nominal, |pace| pace.time(host, nominal));
         let result = self.builder.compute(Compute {
             host: Some(self.env.member(host)),
             duration,
@@ -204,6 +205,7 @@ impl<'a> WorkloadBuilder<'a> {
             job: Some(job),
             core,
         });
+        self.builder.nominal(nominal);
         self.with_group_name(result)
     }
     /// Declares a latency at a host: a computation that is no work, so that stragglers do not stretch it and results do

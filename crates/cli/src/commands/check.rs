@@ -3,7 +3,7 @@
 use clap::Args;
 use pathweave_heap::usage::available_bytes;
 use pathweave_records::Quantity;
-use pathweave_scenario::{GpuMemory, Inspection, Loaded, Memory, Records, ServerSize};
+use pathweave_scenario::{GpuMemory, Inspection, Loaded, Memory, Records, ServerSize, Tier};
 use pathweave_sim::SimSpec;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -124,6 +124,18 @@ fn describe_servers(servers: &ServerSize, lines: &mut Vec<String>) {
 }
 
 /// Describes the memory that training needs on a GPU, with its terms.
+/// Returns the oversubscription of a tier: that of all switches, or the range with the switch that has the most.
+fn oversubscription(tier: &Tier) -> String {
+    match (tier.oversubscription, &tier.oversubscription_range) {
+        (None, _) => "top".to_owned(),
+        (_, Some([least, most])) if most.ratio > 1.0 => {
+            format!("{:.2}:1 to {:.2}:1 oversubscribed, most at {}", least.ratio, most.ratio, most.switch)
+        }
+        (Some(ratio), _) if ratio <= 1.0 => "not oversubscribed".to_owned(),
+        (Some(ratio), _) => format!("{ratio:.2}:1 oversubscribed"),
+    }
+}
+
 fn describe_gpu_memory(of: &GpuMemory) -> String {
     let memory = &of.memory;
     let size = |bytes: u64| Quantity::Bytes.format(bytes as f64);
@@ -153,11 +165,7 @@ fn describe(inspection: &Inspection) -> String {
     ));
     let in_servers = network.servers.as_ref().is_some_and(|servers| servers.nodes > 0);
     for tier in &network.tiers {
-        let ratio = match tier.oversubscription {
-            None => "top".to_owned(),
-            Some(ratio) if ratio <= 1.0 => "not oversubscribed".to_owned(),
-            Some(ratio) => format!("{ratio:.2}:1 oversubscribed"),
-        };
+        let ratio = oversubscription(tier);
         let nodes = if in_servers && tier.tier == 0 { "parts of servers" } else { "switches" };
         lines.push(format!("tier {}     {nodes}: {}, {ratio}", tier.tier, tier.switches));
     }

@@ -14,6 +14,8 @@ use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::terminal;
 
+/// Rise of the error of held out sizes from which a fit is worse than none.
+const WORSE: f64 = 0.01;
 /// Largest size of a file with measurements.
 const MOST_BYTES: u64 = 16 << 20;
 
@@ -108,6 +110,12 @@ fn text(found: &UserFit) -> String {
             100.0 * error,
             100.0 * before
         );
+        if error > before + WORSE {
+            text.push_str(
+                "warning: the sizes that are held out are described worse than before the fit; measure more sizes of Simple, \
+                 up to 1 GiB or more\n",
+            );
+        }
     }
     text
 }

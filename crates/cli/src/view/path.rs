@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pathweave_report::PROGRESS_FILE;
+
 /// Longest accepted path, in bytes.
 const LONGEST: usize = 4_096;
 
@@ -19,6 +21,20 @@ pub(super) fn resolve(root: &Path, path: &str) -> Option<PathBuf> {
     let below = real.strip_prefix(root).ok()?;
     let open = |piece: &std::ffi::OsStr| !piece.to_string_lossy().starts_with('.');
     below.iter().all(open).then_some(real)
+}
+
+/// Files by which a folder is known to have results.
+const MARKS: [&str; 4] = ["summary.json", "index.html", "report.html", PROGRESS_FILE];
+/// Endings of the files that results have.
+const ENDINGS: [&str; 10] = ["html", "json", "csv", "parquet", "svg", "png", "toml", "md", "pcap", "pcapng"];
+
+/// Returns true if a file below `root` is one of results: of their kinds, in a folder of results or below one. Everyone on
+/// the machine can read what is served, so that nothing else is.
+pub(super) fn is_of_results(root: &Path, file: &Path) -> bool {
+    let ending = file.extension().and_then(|ending| ending.to_str());
+    let folders = file.ancestors().skip(1).take_while(|folder| folder.starts_with(root));
+    let has_results = |folder: &Path| MARKS.iter().any(|mark| folder.join(mark).is_file());
+    ending.is_some_and(|ending| ENDINGS.contains(&ending)) && folders.into_iter().any(has_results)
 }
 
 /// Returns the decoded names that a path consists of, or `None` if one of them is invalid.
@@ -62,6 +78,22 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn only_files_of_results_are_served() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("run/runs")).unwrap();
+        let is_served = |name: &str| {
+            fs::write(root.join(name), "").unwrap();
+            is_of_results(&root, &root.join(name))
+        };
+        assert!(is_served("run/report.html"));
+        assert!(is_served("run/flows.parquet") && is_served("run/runs/one.json"));
+        assert!(!is_served("run/cluster.key") && !is_served("run/notes"), "of another kind");
+        assert!(!is_served("settings.json"), "beside the results");
+        assert!(is_served("index.html") && is_served("settings.json"), "the folder itself has results");
+    }
 
     #[test]
     fn only_what_is_below_and_not_hidden_is_served() {

@@ -23,7 +23,7 @@ use tokio_io_timeout::TimeoutStream;
 use super::Site;
 use super::body::Content;
 use super::index::Index;
-use super::path::resolve;
+use super::path::{is_of_results, resolve};
 use super::remake::Remade;
 use crate::interrupt::Interrupt;
 
@@ -151,7 +151,8 @@ impl ServerState {
             }
             (Served::Folder { root, remade, .. }, path) => match resolve(root, path) {
                 Some(found) if found.is_dir() => opened(&found, path),
-                Some(found) => file(&found),
+                Some(found) if is_of_results(root, &found) => file(&found),
+                Some(_) => plain(StatusCode::NOT_FOUND),
                 None if ours => again(root, remade, path),
                 None => plain(StatusCode::NOT_FOUND),
             },
@@ -215,7 +216,7 @@ fn type_of(path: &Path) -> &'static str {
         Some("json") => "application/json",
         Some("svg") => "image/svg+xml",
         Some("png") => "image/png",
-        Some("toml" | "csv" | "txt" | "md") => "text/plain; charset=utf-8",
+        Some("toml" | "csv" | "md") => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pathweave_sim::{SimSpec, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{Rate, Time};
-use pathweave_workload::Bounds;
+use pathweave_workload::{Awaited, Bounds};
 
 use crate::settings::{RateScale, Settings};
 
@@ -64,7 +64,8 @@ impl Demand {
         let ((senders, sent), (_, received)) = (all(SENDS), all(RECEIVES));
         // An estimate suffices; the run itself reports errors.
         let notification = spec.task_notification().unwrap_or_default();
-        let completion = Bounds::on_topology(graph, notification, &spec.topology).completion();
+        let completion =
+            Bounds::on_topology((graph, Awaited::ALL), notification, &spec.topology).completion();
         let seconds = completion.saturating_since(Time::ZERO).as_secs_f64() / scale.share();
         let mean = if seconds > 0.0 { graph.total_bytes() as f64 * 8.0 / seconds } else { 0.0 };
         let routing = Routing::all_links_up(&spec.topology);

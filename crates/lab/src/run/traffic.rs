@@ -9,7 +9,7 @@ use pathweave_execution::{
     SenderCounters, shares,
 };
 use pathweave_records::{ActivityLabel, ActivityRecord, CriticalStep, EndReason, FlowRecord, JobRecord};
-use pathweave_sim::{PathUse, SimSpec, Verb, ideal_fct, profile};
+use pathweave_sim::{PathProfile, PathUse, SimSpec, Verb, ideal_fct, profiles};
 use pathweave_topo::Routing;
 use pathweave_units::{Forwarding, Time};
 
@@ -151,14 +151,15 @@ impl<'a> Traffic<'a> {
         let scheme = &self.spec.scheme_of(message.group).scheme;
         let used = PathUse::of(scheme, Forwarding::Ecmp);
         let mut record = self.execution.record(number);
-        record.ideal_fct_ps =
-            profile(&self.spec.topology, &self.routing, message.src, message.dst).map_or(0, |mut path| {
-                // A lab has no delays, so they must not be part of the ideal time.
-                path.hops.iter_mut().for_each(|(_, delay)| *delay = pathweave_units::Duration::ZERO);
-                let host = &self.spec.network;
-                let path = path.used(used);
-                ideal_fct(&path, size, queue_pairs, host.mtu.get() as u16, host.framing, host.verb).as_ps()
-            });
+        let host = &self.spec.network;
+        let paths = profiles(&self.spec.topology, &self.routing, message.src, message.dst);
+        let ideals = paths.into_iter().map(|mut path| {
+            // A lab has no delays, so they must not be part of the ideal time.
+            path.hops.iter_mut().for_each(|(_, delay)| *delay = pathweave_units::Duration::ZERO);
+            let path = PathProfile { mean_delay: None, ..path.used(used) };
+            ideal_fct(&path, size, queue_pairs, host.mtu.get() as u16, host.framing, host.verb).as_ps()
+        });
+        record.ideal_fct_ps = ideals.min().unwrap_or(0);
         record.start_ps = self.clock.now().as_ps();
         self.execution.posted(record, parts.len() as u16);
         self.execution.expected(number, parts.len() as u16);

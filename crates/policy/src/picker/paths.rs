@@ -84,6 +84,11 @@ impl PathSet {
     /// that is not usable, the next usable path whose port is free.
     #[inline]
     pub fn move_to_free_port(&self, path: PathId, egress: Egress) -> PathId {
+        if egress.is_settled(path) { path } else { self.move_to_another_port(path, egress) }
+    }
+
+    /// Equals [`PathSet::move_to_free_port`], for a path that may be moved.
+    fn move_to_another_port(&self, path: PathId, egress: Egress) -> PathId {
         let settled = egress.move_to_free_port(path, |like| self.contains(like));
         match &self.some {
             Some(some) if egress.free() != 0 && !egress.is_free(settled) => next_free(some, settled, egress),

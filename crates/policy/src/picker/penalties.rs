@@ -68,9 +68,12 @@ struct Round {
     laps: PathRotation,
     /// Penalties by path number.
     penalties: Box<[u8]>,
+    /// Result of [`Round::search`], which is repeated when it may have changed.
+    next: Next,
 }
 
 /// Result of a search for the next path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Next {
     path: PathId,
     place: RotationPosition,
@@ -83,20 +86,26 @@ impl Penalties {
     pub fn new(config: &PenaltiesConfig, env: &PolicyEnv, rng: &mut Rng) -> Self {
         let laps = PathRotation::new(PathSet::all(env.paths), rng);
         let penalties = vec![0; usize::from(env.paths)].into_boxed_slice();
-        Penalties { round: Box::new(Round { config: *config, laps, penalties }) }
+        let (place, path) = laps.first_from(laps.here());
+        let next = Next { path, place, passed: None };
+        Penalties { round: Box::new(Round { config: *config, laps, penalties, next }) }
     }
 
     /// Adds the penalty for feedback on a path.
     pub(super) fn hear(&mut self, path: PathId, news: PathFeedback) {
-        let Round { config, penalties, .. } = &mut *self.round;
+        let round = &mut *self.round;
         let more = match news {
-            PathFeedback::Good => 0,
-            PathFeedback::Marked => config.marked,
-            PathFeedback::Dropped => config.refused,
-            PathFeedback::TimedOut => config.silent,
+            PathFeedback::Good => return,
+            PathFeedback::Marked => round.config.marked,
+            PathFeedback::Dropped => round.config.refused,
+            PathFeedback::TimedOut => round.config.silent,
         };
-        if let Some(penalty) = penalties.get_mut(path.index()) {
-            *penalty = penalty.saturating_add(more).min(config.most);
+        if let Some(penalty) = round.penalties.get_mut(path.index()) {
+            *penalty = penalty.saturating_add(more).min(round.config.most);
+            // Paths that were skipped stay skipped, and those behind the next one have not been looked at.
+            if path == round.next.path {
+                round.next = round.search();
+            }
         }
     }
 
@@ -106,8 +115,9 @@ impl Penalties {
     }
 
     /// Returns the path of the next packet.
+    #[inline]
     pub(super) fn next(&self) -> PathId {
-        self.round.next().path
+        self.round.next.path
     }
 
     /// Returns the path, moved to a free NIC port if possible ([`PathSet::move_to_free_port`]).
@@ -118,7 +128,7 @@ impl Penalties {
     /// Records that the packet of [`Penalties::next`] has left.
     pub(super) fn sent(&mut self, rng: &mut Rng) {
         let round = &mut *self.round;
-        let Next { place, passed, .. } = round.next();
+        let Next { place, passed, .. } = round.next;
         if round.config.forgives == Forgives::Each {
             let mut at = round.laps.here();
             loop {
@@ -134,6 +144,7 @@ impl Penalties {
         }
         let after = round.laps.after(place);
         round.laps.go_to(after, rng);
+        round.next = round.search();
     }
 }
 
@@ -148,7 +159,8 @@ impl Round {
         }
     }
 
-    fn next(&self) -> Next {
+    /// Looks for the next path.
+    fn search(&self) -> Next {
         let (mut place, mut path) = self.laps.first_from(self.laps.here());
         let mut passed = None;
         for _ in 0..=self.laps.paths().len() {
@@ -186,12 +198,13 @@ impl PathPicker for Penalties {
     }
     fn on_paths(&mut self, _now: Time, paths: &[PathView], cx: &mut PolicyCx<'_>) {
         self.round.laps = PathRotation::new(PathSet::usable(paths), cx.rng);
+        self.round.next = self.round.search();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::send;
+    use super::super::tests::{all_but, send};
     use super::*;
     use crate::testing::{Host, Scenario};
     use std::vec::Vec;
@@ -213,6 +226,27 @@ mod tests {
         assert!(!sent.contains(&PathId(5)));
         let ninth: Vec<PathId> = (0..16).map(|_| send(&mut picker, 0, &mut host)).collect();
         assert_eq!(ninth.iter().filter(|&&path| path == PathId(5)).count(), 1);
+    }
+
+    /// Random feedback, departures and changes of paths, with few paths, so that all of them often have penalties.
+    #[test]
+    fn the_next_path_is_the_one_that_a_search_finds_now() {
+        let mut rng = Rng::for_component(3, "penalties", 0);
+        for round in 0..60 {
+            let forgives = if round % 2 == 0 { Forgives::First } else { Forgives::Each };
+            let (mut host, paths) = (Host::new(1), 1 + rng.below(6) as u16);
+            let mut picker = picker(paths, forgives, &mut host);
+            for _ in 0..200 {
+                let path = PathId(rng.below(paths.into()) as u16);
+                match rng.below(6) {
+                    0 | 1 => picker.hear(path, PathFeedback::Marked),
+                    2 => picker.hear(path, PathFeedback::Dropped),
+                    3 => picker.on_paths(Time::ZERO, &all_but(path, paths.into()), &mut host.cx()),
+                    _ => _ = send(&mut picker, 0, &mut host),
+                }
+                assert_eq!(picker.round.next, picker.round.search());
+            }
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use pathweave_units::Rng;
 use super::Weave;
 use crate::error::{above, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
-use crate::{Adapt, Awaited, ConfigError, FabricEnv, HostDelay, HostEnv, PolicyEnv};
+use crate::{Adapt, Awaited, ConfigError, FabricEnv, HostDelay, HostEnv, LateWait, PolicyEnv};
 
 /// Default target if the application waits for each message by itself: low, since what is queued delays others.
 pub(super) const MESSAGE_TARGET: f64 = 0.05;
@@ -74,6 +74,10 @@ impl Adapt for WeaveConfig {
     }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
+    }
+    /// The path that returned last takes the copy.
+    fn late_wait(&self) -> LateWait {
+        LateWait::Brief
     }
     /// Paths between hosts may be few and of any rates. On software hosts each change of path costs a system call and
     /// an acknowledgement, and the same again at the peer.

@@ -3,13 +3,15 @@
 //! explains it.
 //!
 //! - A path is reused once if its packet returned *in time*: not late by the flow's own measure of noise. Every other
-//!   packet takes a random path ([`thread`]; the ring is that of REPS). ECN marks are ignored: with queues as long as
+//!   packet takes a random path ([`thread`]; the ring is that of REPS), unless random paths lose packets: then most take
+//!   a path that worked once more. ECN marks are ignored: with queues as long as
 //!   the target allows, they indicate links of low rate, not congested ones.
 //! - The window follows the *low* round-trip times, not their mean. Random collisions delay some of the sprayed
 //!   packets. A queue at the last hop delays all of them, and only such a queue requires a lower rate ([`window`]).
 //! - On real hosts, whose paths are few and of any rates, each path has a window of its own instead ([`lanes`]).
 //! - A loss changes the path and takes one packet from the window. The window follows delay, and a failed link is not
-//!   congestion.
+//!   congestion. The retransmission takes the path that returned last, so a false alarm costs little, and late packets
+//!   are waited for only briefly ([`LateWait`](crate::LateWait)).
 
 mod config;
 mod lanes;
@@ -27,7 +29,7 @@ use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, Pol
 pub use config::{PathChoice, WeaveConfig};
 use lanes::PathWindows;
 use noise::Noise;
-use thread::RecycledPaths;
+use thread::{Loss, RecycledPaths, Standing};
 use window::Window;
 
 /// Policy of one direction of one queue pair.
@@ -73,9 +75,23 @@ impl Weave {
         } else {
             self.untimed = self.untimed.saturating_add(1);
         }
-        if !late {
+        if late {
+            self.thread.came_back_late(feedback.path);
+        } else {
             self.thread.came_back_well(feedback.path);
         }
+        if Standing::of(feedback.memo) == Standing::New {
+            self.thread.new_path_works();
+        }
+    }
+
+    fn on_loss(&mut self, feedback: &Feedback, rng: &mut Rng) {
+        let loss = match feedback.kind {
+            FeedbackKind::Trimmed { .. } => Loss::Trimmed,
+            _ => Loss::Silent,
+        };
+        self.thread.on_loss(feedback.path, Standing::of(feedback.memo), loss, rng);
+        self.window.on_loss();
     }
 }
 
@@ -88,17 +104,18 @@ impl Policy for Weave {
         }
         // With nothing in flight a packet always fits, because the window is at least one packet.
         if self.window.fits(want.inflight_packets) {
-            Grant::Send(self.thread.next(want.egress))
+            Grant::Send(match want.retransmit {
+                false => self.thread.next(want.egress),
+                true => self.thread.next_again(want.egress),
+            })
         } else {
             Grant::Blocked
         }
     }
     #[inline]
     fn on_sent(&mut self, now: Time, sent: &Sent, cx: &mut PolicyCx<'_>) -> Memo {
-        match &mut self.lanes {
-            Some(lanes) => lanes.sent(now, sent.path),
-            None => self.thread.sent(sent.path, cx.rng),
-        }
+        let Some(lanes) = &mut self.lanes else { return self.thread.sent(sent.path, cx.rng).memo() };
+        lanes.sent(now, sent.path);
         Memo::default()
     }
     #[inline]
@@ -119,8 +136,7 @@ impl Policy for Weave {
         match feedback.kind {
             FeedbackKind::Ack { timed, .. } => self.on_ack(now, feedback, timed, cx.rng),
             FeedbackKind::Lost | FeedbackKind::Trimmed { .. } | FeedbackKind::Timeout => {
-                self.thread.on_loss(feedback.path, cx.rng);
-                self.window.on_loss();
+                self.on_loss(feedback, cx.rng);
             }
             FeedbackKind::Cnp
             | FeedbackKind::EdgeRtt

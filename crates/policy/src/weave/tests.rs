@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use pathweave_units::{Duration, PathId, Rate, Rng, Time};
+use pathweave_units::{Duration, PathId, Rate, Rng, Time, TrimmedAt};
 
 use super::*;
 use crate::testing::{ACK, REQUEST, SENT, Scenario, random_operations};
@@ -346,6 +346,25 @@ fn a_loss_moves_paths_and_costs_the_window_one_packet() {
     assert_eq!(paths[1], 6);
     assert!(paths[0] != 5 && paths[2] != 5, "{paths:?}");
     assert!(close(flow.weave.window_packets(), f64::from(window) - 1.0));
+}
+
+/// A packet on a new path that is lost shows that new paths may be dead. One on a known path, or one that was trimmed,
+/// does not.
+#[test]
+fn only_losses_on_new_paths_raise_distrust() {
+    let mut flow = Flow::new();
+    let mut hear = |kind, memo| {
+        let feedback = Feedback { kind, path: PathId(7), memo, rtt: Duration::from_us(10), ..ACK };
+        let mut cx = PolicyCx { rng: &mut flow.rng, shared: &mut flow.shared };
+        flow.weave.on_feedback(Time::from_us(10), &feedback, &mut cx);
+        flow.weave.thread.distrust()
+    };
+    let (new, known) = (Standing::New.memo(), Standing::Known.memo());
+    let trimmed = FeedbackKind::Trimmed { at: TrimmedAt::LastHop, marked: false };
+    assert_eq!([hear(trimmed, new), hear(FeedbackKind::Lost, known)], [0, 0]);
+    assert_eq!([hear(FeedbackKind::Lost, new), hear(FeedbackKind::Timeout, new)], [64, 128]);
+    let acked = FeedbackKind::Ack { timed: true, marked: false };
+    assert_eq!([hear(acked, known), hear(acked, new)], [128, 127]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod alone;
 mod any_text;
+mod attribution;
 mod clusters;
 mod credit;
 mod effects;
@@ -10,7 +11,9 @@ mod flow;
 mod hostile_files;
 mod in_use;
 mod iterations;
+mod jobs;
 mod limits;
+mod link_rates;
 mod names;
 mod planted;
 mod reference;

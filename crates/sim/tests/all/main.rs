@@ -23,4 +23,5 @@ mod source_routes;
 mod support;
 mod timeouts;
 mod trimming;
+mod unequal;
 mod waits;

@@ -13,52 +13,76 @@ const LATENCY: [f64; 2] = [0.05, 50.0];
 /// Bounds of the part of the rate.
 const BANDWIDTH: [f64; 2] = [0.1, 1.2];
 
+/// Parts of a step that are tried, until one makes the error smaller.
+const PARTS: [f64; 4] = [1.0, 0.5, 0.25, 0.125];
+
 /// Outcome of a fit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Numbers {
     /// The numbers.
     pub fitted: Fitted,
-    /// True if the rows have enough latency to determine its factor. Otherwise it is 1.
+    /// True if the rows have enough latency to determine its factor. Otherwise it is that of the start.
     pub latency_fitted: bool,
 }
 
 /// Fits the numbers by least squares of the relative errors of time. `time_us` simulates a row with numbers.
 ///
 /// The time is close to a L + x T, with the factor a of the latency, and x = 1 / bandwidth. A step takes both slopes of
-/// each row from simulations nearby, and solves for the change of a and x.
+/// each row from simulations nearby, and solves for the change of a and x. The numbers never describe the rows worse than
+/// those of `start` do.
 ///
 /// # Errors
 /// A simulation fails.
 pub fn fit<E>(
     measured_us: &[f64],
+    start: Fitted,
     time_us: &mut dyn FnMut(usize, Fitted) -> Result<f64, E>,
 ) -> Result<Numbers, E> {
-    let mut numbers = Numbers { fitted: Fitted::NONE, latency_fitted: false };
-    if measured_us.is_empty() {
-        return Ok(numbers);
-    }
+    let mut numbers = Numbers { fitted: start, latency_fitted: false };
     for step in 0..STEPS {
         let mut slopes = Vec::with_capacity(measured_us.len());
         for (row, &measured) in measured_us.iter().enumerate() {
             slopes.push(slope(row, measured, numbers.fitted, time_us)?);
         }
         if step == 0 {
-            let has_latency = |slope: &Slope| slope.latency > LEAST_LATENCY * slope.time;
+            let has_latency = |slope: &Slope| slope.latency * start.latency > LEAST_LATENCY * slope.time;
             numbers.latency_fitted = measured_us.len() > 1 && slopes.iter().any(has_latency);
         }
-        let (latency, inverse) = change(&slopes, numbers.latency_fitted);
+        let change = change(&slopes, numbers.latency_fitted);
+        let error = slopes.iter().map(|slope| (1.0 - slope.time).powi(2)).sum();
+        let Some(better) = better(measured_us, numbers.fitted, (change, error), time_us)? else { break };
         let before = numbers.fitted;
-        numbers.fitted = Fitted {
-            latency: (before.latency + latency).clamp(LATENCY[0], LATENCY[1]),
-            bandwidth: (1.0 / (1.0 / before.bandwidth + inverse)).clamp(BANDWIDTH[0], BANDWIDTH[1]),
-        };
-        let moved = (numbers.fitted.latency / before.latency - 1.0).abs()
-            + (numbers.fitted.bandwidth / before.bandwidth - 1.0).abs();
+        numbers.fitted = better;
+        let moved =
+            (better.latency / before.latency - 1.0).abs() + (better.bandwidth / before.bandwidth - 1.0).abs();
         if moved < 1e-5 {
             break;
         }
     }
     Ok(numbers)
+}
+
+/// Returns numbers on the way of a change that describe the rows with a smaller error, if there are any.
+fn better<E>(
+    measured_us: &[f64],
+    before: Fitted,
+    ((latency, inverse), error): ((f64, f64), f64),
+    time_us: &mut dyn FnMut(usize, Fitted) -> Result<f64, E>,
+) -> Result<Option<Fitted>, E> {
+    for part in PARTS {
+        let found = Fitted {
+            latency: (before.latency + part * latency).clamp(LATENCY[0], LATENCY[1]),
+            bandwidth: (1.0 / (1.0 / before.bandwidth + part * inverse)).clamp(BANDWIDTH[0], BANDWIDTH[1]),
+        };
+        let mut sum = 0.0;
+        for (row, &measured) in measured_us.iter().enumerate() {
+            sum += (1.0 - time_us(row, found)? / measured).powi(2);
+        }
+        if sum < error {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
 }
 
 /// Time of a row and its slopes, over the measured time.
@@ -118,7 +142,7 @@ mod tests {
             let (latency, transfer, _) = rows[row];
             Ok::<f64, Infallible>(numbers.latency * latency + transfer / numbers.bandwidth)
         };
-        fit(&measured, &mut time).unwrap()
+        fit(&measured, Fitted::NONE, &mut time).unwrap()
     }
 
     /// Two rows determine two numbers: 20 a + 100 x = 165 and 20 a + 1,000 x = 1,290 give a = 2 and x = 1.25.
@@ -140,5 +164,18 @@ mod tests {
         let one = fitted(&[(100.0, 1_900.0, 2_095.0)]);
         assert!(one.fitted.latency == 1.0 && (one.fitted.bandwidth - 1_900.0 / 1_995.0).abs() < 1e-6);
         assert_eq!(fitted(&[]).fitted, Fitted::NONE);
+    }
+
+    /// Rows that the start describes exactly are left to it, however little they determine.
+    #[test]
+    fn a_fit_is_never_worse_than_its_start() {
+        let start = Fitted { latency: 2.5, bandwidth: 0.96 };
+        // The time falls where the slopes let it rise: no step helps.
+        let mut time = |_: usize, numbers: Fitted| {
+            let off = (numbers.latency - 2.5).abs() + (numbers.bandwidth - 0.96).abs();
+            Ok::<f64, Infallible>(100.0 + 50.0 * off)
+        };
+        assert_eq!(fit(&[100.0], start, &mut time).unwrap().fitted, start);
+        assert_eq!(fit(&[99.0, 101.0], start, &mut time).unwrap().fitted, start);
     }
 }

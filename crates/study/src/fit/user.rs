@@ -151,7 +151,7 @@ pub fn fit_measurements(
     }
     let measured: Vec<f64> = chosen.iter().map(|&(_, us)| us).collect();
     let numbers =
-        fit(&measured, &mut |row, numbers| setup.simulate(chosen[row].0, numbers).map(|(us, _)| us))?;
+        fit(&measured, known, &mut |row, numbers| setup.simulate(chosen[row].0, numbers).map(|(us, _)| us))?;
     for row in &mut rows {
         row.simulated_us = setup.simulate(row.bytes, numbers.fitted)?.0;
         row.error = row.measured_us / row.simulated_us - 1.0;
@@ -216,6 +216,27 @@ mod tests {
         assert!(found.held_out_error.unwrap() < 0.01, "{found:?}");
         let text = snippet(&found);
         assert!(text.contains("operation = \"all-reduce\"") && text.contains("bandwidth = 0.9"), "{text}");
+    }
+
+    /// One size of Simple determines little, and what the program printed itself is described already.
+    #[test]
+    fn times_of_the_generation_leave_its_numbers() {
+        let loaded = loaded();
+        let known = Fitted::of(Gpu::H100.generation());
+        let setup = Setup { loaded: &loaded, operation: Operation::AllReduce, ranks: 8, gpu: Gpu::H100 };
+        for powers in [&[20, 22, 30][..], &[28, 30], &[26, 27, 28, 29, 30]] {
+            let mut text =
+                String::from("# Collective test starting: all_reduce_perf\n# size time algbw busbw\n");
+            for power in powers {
+                let (us, _) = setup.simulate(1 << power, known).unwrap();
+                text.push_str(&format!("{} {us:.3} 0 0\n", 1u64 << power));
+            }
+            let tests = parse_nccl_tests(&text, "out.txt").unwrap();
+            let found = fit_measurements(&loaded, &tests, None, Some(Gpu::H100)).unwrap();
+            let (was, is) = (found.held_out_error_before.unwrap(), found.held_out_error.unwrap());
+            assert!(is < was + 0.002, "{powers:?}: {found:?}");
+            assert!((found.numbers.fitted.bandwidth / known.bandwidth - 1.0).abs() < 0.005, "{found:?}");
+        }
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl<P: Policy> Qp<P> {
                 }
             }
             self.wake(common);
-        } else {
+        } else if self.heeds_gaps() {
             self.arrived_ahead(now, data.psn, path, common);
         }
         placement
@@ -140,8 +140,7 @@ impl<P: Policy> Qp<P> {
             Arrival::InOrder | Arrival::Ahead => true,
             Arrival::Duplicate => {
                 self.counters.rare().duplicates += 1;
-                // The first acknowledgement may have been lost.
-                self.acknowledge(now, data, path, ce, AckUrgency::AtOnce, common);
+                self.acknowledge_again(now, data, path, ce, common);
                 false
             }
             Arrival::Refused { reason, tell } => {
@@ -160,8 +159,21 @@ impl<P: Policy> Qp<P> {
         }
     }
 
+    /// Acknowledges a packet that has arrived before. The first acknowledgement may have been lost.
+    #[cold]
+    fn acknowledge_again(
+        &mut self,
+        now: Time,
+        data: &Data,
+        path: PathId,
+        ce: bool,
+        common: &mut EndpointShared,
+    ) {
+        self.acknowledge(now, data, path, ce, AckUrgency::AtOnce, common);
+    }
+
     /// Sends or delays an acknowledgement.
-    #[inline]
+    #[inline(always)]
     fn acknowledge(
         &mut self,
         now: Time,

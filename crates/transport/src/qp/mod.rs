@@ -266,7 +266,7 @@ impl<P: Policy> Qp<P> {
     }
 
     /// Arms the policy's timer.
-    #[inline]
+    #[inline(always)]
     fn arm_policy(&mut self, now: Time, common: &mut EndpointShared) {
         if let Some(at) = self.policy.next_timer() {
             let at = at.max(next_instant(now));

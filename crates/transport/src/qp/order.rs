@@ -21,6 +21,12 @@ impl<P: Policy> Qp<P> {
         }
     }
 
+    /// Returns true if packets ahead of a gap have an effect besides their acknowledgement.
+    #[inline]
+    pub(super) fn heeds_gaps(&self) -> bool {
+        self.receive.reorder.is_some() || self.receive.cnp.notifies_of_gaps()
+    }
+
     /// Handles a packet that was accepted ahead of a gap and acknowledged.
     #[cold]
     pub(super) fn arrived_ahead(&mut self, now: Time, psn: u64, path: PathId, common: &mut EndpointShared) {

@@ -12,7 +12,7 @@ use crate::scheduler::SchedState;
 use crate::send::Candidate;
 use crate::send::echoes::Departure;
 use crate::timers::TimerKind;
-use crate::transmit::{Class, FreePorts, Transmit};
+use crate::transmit::{Class, FreePorts, PayloadRef, Transmit};
 
 /// Action of a queue pair whose turn it is.
 pub(crate) enum Outcome {
@@ -31,8 +31,8 @@ pub(crate) enum Outcome {
 /// A packet that may leave now.
 pub(crate) struct Granted {
     candidate: Candidate,
-    data: Data,
     path: PathId,
+    payload_bytes: u32,
     wire_bytes: u32,
     inflight_packets: u32,
 }
@@ -46,7 +46,7 @@ impl<P: Policy> Qp<P> {
             return Outcome::Nothing;
         }
         let egress = Egress::new(common.ports_to(self.peer), gate.data_ports);
-        let Some((candidate, data, want)) = self.next_packet(now, egress, common) else {
+        let Some((candidate, want)) = self.next_packet(egress, common) else {
             return Outcome::Nothing;
         };
         if egress.free() == 0 {
@@ -55,7 +55,7 @@ impl<P: Policy> Qp<P> {
         if self.has_credit() && !self.may_spend(now, common) {
             return Outcome::Nothing;
         }
-        let SendRequest { wire_bytes, inflight_packets, .. } = want;
+        let SendRequest { payload_bytes, wire_bytes, inflight_packets, .. } = want;
         let insists = want.retransmit && self.send.recovery.exceeds_window();
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let grant = if insists {
@@ -73,33 +73,30 @@ impl<P: Policy> Qp<P> {
         match grant {
             Grant::Control(_) => Outcome::Control(path),
             Grant::Copy { psn, .. } => Outcome::Copy(psn, path),
-            _ => Outcome::Send(Granted { candidate, data, path, wire_bytes, inflight_packets }),
+            _ => Outcome::Send(Granted { candidate, path, payload_bytes, wire_bytes, inflight_packets }),
         }
     }
 
-    /// Returns the packet that would leave next, and the request for the policy.
+    /// Returns the packet that would leave next, and the request for the policy. The packet itself is built when it
+    /// leaves.
     #[inline(always)]
-    fn next_packet(
-        &mut self,
-        now: Time,
-        egress: Egress,
-        common: &EndpointShared,
-    ) -> Option<(Candidate, Data, SendRequest)> {
+    fn next_packet(&mut self, egress: Egress, common: &EndpointShared) -> Option<(Candidate, SendRequest)> {
         let candidate = self.send.candidate()?;
+        let Candidate { psn, msn, retransmit, .. } = candidate;
         let mtu_payload = common.mtu_payload(self.num);
         let message = self.send.message(&candidate);
-        let data = message.packet(candidate.psn, candidate.msn, mtu_payload, candidate.retransmit, now);
+        let wire_bytes = common.sizes.of_packet(common.config.framing, message, psn, mtu_payload);
         let want = SendRequest {
-            psn: data.psn,
-            payload_bytes: u32::from(data.len),
-            wire_bytes: common.sizes.of_data(common.config.framing, &data) + self.pull_target_bytes(common),
-            msn: data.msn,
-            retransmit: data.retransmit,
+            psn,
+            payload_bytes: u32::from(message.payload_bytes(psn, mtu_payload)),
+            wire_bytes: wire_bytes + self.pull_target_bytes(common),
+            msn,
+            retransmit,
             inflight_packets: self.send.flight.full_packets(mtu_payload),
             inflight_bytes: self.send.flight.inflight_bytes(),
             egress,
         };
-        Some((candidate, data, want))
+        Some((candidate, want))
     }
 
     /// Egress with all NIC ports that lead to the peer and are up, as if they were free.
@@ -120,39 +117,65 @@ impl<P: Policy> Qp<P> {
         }
     }
 
-    /// Commits a granted packet, which leaves now.
+    /// Commits a granted packet, which leaves now: passes it to `send`, so that it is built in its final place.
     #[inline(always)]
-    pub(crate) fn commit(&mut self, now: Time, granted: &Granted, common: &mut EndpointShared) -> Transmit {
-        let &Granted { candidate, mut data, path, wire_bytes, inflight_packets } = granted;
+    pub(crate) fn commit(
+        &mut self,
+        now: Time,
+        granted: &Granted,
+        common: &mut EndpointShared,
+        send: impl FnOnce(Transmit),
+    ) {
+        let &Granted { candidate, path, payload_bytes, wire_bytes, inflight_packets } = granted;
+        let Candidate { psn, msn, retransmit, .. } = candidate;
+        let is_last = self.send.message(&candidate).is_last(psn);
         let sent = Sent {
             path,
-            psn: data.psn,
-            msn: data.msn,
-            payload_bytes: u32::from(data.len),
+            psn,
+            msn,
+            payload_bytes,
             wire_bytes,
-            retransmit: data.retransmit,
+            retransmit,
             inflight_packets: inflight_packets + 1,
         };
-        let payload = self.send.message(&candidate).payload(&data);
         let mut cx = PolicyCx { rng: &mut self.rng, shared: &mut common.shared };
         let memo = self.policy.on_sent(now, &sent, &mut cx);
-        let tx = self.send.flight.sent(data.psn, now, path, wire_bytes, memo);
-        self.send.committed(&candidate);
+        let tx = self.send.flight.sent(psn, now, path, wire_bytes, memo);
         let pull_target = if self.has_credit() { self.spend(now, wire_bytes, path, common) } else { None };
-        if self.answers.are_asked_for() && !data.last {
-            data.ack_request = data.retransmit || !self.could_send_more(now, common);
-        }
+        let ack_request =
+            self.answers.are_asked_for() && !is_last && (retransmit || !self.could_send_more(now, common));
         self.counters.sent_packets += 1;
-        self.counters.payload_bytes_sent += u64::from(data.len);
-        if data.retransmit {
-            self.note_retransmitted(now, &data, path, common);
+        self.counters.payload_bytes_sent += u64::from(payload_bytes);
+        if retransmit {
+            self.note_retransmitted(now, &sent, common);
         }
         let (recovery, cx) = self.recovery(now, common);
-        if let Some(at) = recovery.on_sent(cx, Departed { psn: data.psn, tx, path }) {
+        if let Some(at) = recovery.on_sent(cx, Departed { psn, tx, path }) {
             common.timers.arm(&mut self.armed, self.num, TimerKind::Retransmit, at);
         }
         self.arm_policy(now, common);
         self.wake(common);
+        // The packet is built last, where nothing has to keep it.
+        let message = self.send.message(&candidate);
+        let mut data = message.packet(psn, msn, common.mtu_payload(self.num), retransmit, now);
+        data.ack_request = ack_request;
+        let payload = message.payload(&data);
+        let mut packet = self.leaves_by(path, wire_bytes, data, payload, common);
+        packet.segment.pull_target = pull_target;
+        self.send.committed(&candidate);
+        send(packet);
+    }
+
+    /// Returns a data packet as it leaves on this path.
+    #[inline(always)]
+    fn leaves_by(
+        &self,
+        path: PathId,
+        wire_bytes: u32,
+        data: Data,
+        payload: Option<PayloadRef>,
+        common: &EndpointShared,
+    ) -> Transmit {
         Transmit {
             to: self.peer,
             port: common.ports_to(self.peer).port_of(path),
@@ -163,7 +186,7 @@ impl<P: Policy> Qp<P> {
                 dst_qp: self.remote,
                 src_qp: self.num,
                 path,
-                pull_target,
+                pull_target: None,
                 body: Body::Data(data),
             },
             payload,
@@ -178,7 +201,7 @@ impl<P: Policy> Qp<P> {
 
     /// Returns true if another packet could leave, now or later, before anything arrives from the peer.
     fn could_send_more(&mut self, now: Time, common: &mut EndpointShared) -> bool {
-        let Some((_, _, want)) = self.next_packet(now, self.all_free(common), common) else { return false };
+        let Some((_, want)) = self.next_packet(self.all_free(common), common) else { return false };
         if self.has_credit() && !self.can_spend(common) {
             return false;
         }
@@ -187,10 +210,11 @@ impl<P: Policy> Qp<P> {
     }
 
     #[cold]
-    fn note_retransmitted(&mut self, now: Time, data: &Data, path: PathId, common: &mut EndpointShared) {
+    fn note_retransmitted(&mut self, now: Time, sent: &Sent, common: &mut EndpointShared) {
         self.counters.rare().retransmitted_packets += 1;
         if common.reports_losses {
-            let packet = SentPacket { qp: self.num, psn: data.psn, msn: Some(data.msn), path: Some(path) };
+            let packet =
+                SentPacket { qp: self.num, psn: sent.psn, msn: Some(sent.msn), path: Some(sent.path) };
             common.events.push_back(Event::Retransmitted { packet, at: now });
         }
     }
@@ -216,20 +240,6 @@ impl<P: Policy> Qp<P> {
         self.send.flight.also_left(Departure::Packet(psn), now);
         self.arm_policy(now, common);
         self.wake(common);
-        Transmit {
-            to: self.peer,
-            port: common.ports_to(self.peer).port_of(path),
-            class: Class::Data,
-            ecn_capable: true,
-            wire_bytes,
-            segment: Segment {
-                dst_qp: self.remote,
-                src_qp: self.num,
-                path,
-                pull_target: None,
-                body: Body::Data(data),
-            },
-            payload,
-        }
+        self.leaves_by(path, wire_bytes, data, payload, common)
     }
 }

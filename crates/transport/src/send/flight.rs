@@ -259,7 +259,7 @@ impl Flight {
 
     /// Records that a packet has left: `next`, or the one that [`Flight::first_to_resend`] returned. Returns the
     /// number of the transmission.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn sent(&mut self, psn: u64, sent_at: Time, path: PathId, wire_bytes: u32, memo: Memo) -> u32 {
         let retransmitted = psn != self.next;
         if retransmitted {

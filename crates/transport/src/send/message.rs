@@ -137,14 +137,8 @@ impl Message {
         sent_at: Time,
     ) -> Data {
         debug_assert!((self.start_psn..self.end_psn).contains(&psn));
-        let last = psn + 1 == self.end_psn;
-        let (offset, len) = match self.op {
-            Operation::ReadRequest => (u64::from(self.len == 0), 0),
-            _ => {
-                let offset = (psn - self.start_psn) * u64::from(mtu_payload);
-                (offset, (self.len - offset).min(u64::from(mtu_payload)) as u16)
-            }
-        };
+        let last = self.is_last(psn);
+        let (offset, len) = self.part(psn, mtu_payload);
         Data {
             psn,
             msn,
@@ -165,6 +159,34 @@ impl Message {
             receive_index: self.receive_index,
             sent_at,
         }
+    }
+
+    /// Offset of packet `psn` in the message, as the packet carries it, and its payload bytes.
+    #[inline]
+    fn part(&self, psn: u64, mtu_payload: u16) -> (u64, u16) {
+        if self.op == Operation::ReadRequest {
+            return (u64::from(self.len == 0), 0);
+        }
+        let offset = (psn - self.start_psn) * u64::from(mtu_payload);
+        (offset, (self.len - offset).min(u64::from(mtu_payload)) as u16)
+    }
+
+    /// Payload bytes of packet `psn`.
+    #[inline]
+    pub(crate) fn payload_bytes(&self, psn: u64, mtu_payload: u16) -> u16 {
+        self.part(psn, mtu_payload).1
+    }
+
+    /// Returns true if packet `psn` is the last one of the message.
+    #[inline]
+    pub(crate) fn is_last(&self, psn: u64) -> bool {
+        psn + 1 == self.end_psn
+    }
+
+    /// Returns true if packet `psn` is neither the first nor the last one of the message.
+    #[inline]
+    pub(crate) fn is_middle(&self, psn: u64) -> bool {
+        psn != self.start_psn && !self.is_last(psn)
     }
 
     /// Position of the payload of `data`, which is one of the message's packets.

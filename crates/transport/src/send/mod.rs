@@ -238,8 +238,12 @@ impl SendStream {
     pub(crate) fn backlog_bytes(&self, mtu_payload: u16, around: u32, most: u64) -> u64 {
         let (mtu, around) = (u64::from(mtu_payload), u64::from(around));
         let mut bytes = u64::from(self.flight.lost_packets()) * (mtu + around);
-        let mut next = self.flight.next();
-        for message in self.messages.range(self.current as usize..).take(COUNTED_MESSAGES) {
+        let first = self.flight.next();
+        let mut next = first;
+        // The current message may have been sent in full just now.
+        let unsent =
+            self.messages.range(self.current as usize..).skip_while(|message| message.end_psn <= first);
+        for message in unsent.take(COUNTED_MESSAGES) {
             if bytes >= most {
                 break;
             }

@@ -63,6 +63,10 @@ impl GraphBuilder {
         if sorted_delays.iter().all(|&d| d == Duration::ZERO) {
             sorted_delays = Vec::new();
         }
+        if !self.nominal.is_empty() {
+            self.know_nominal();
+            arrange(&mut self.nominal, order_computes.clone());
+        }
         let labels = self.labelling.finish(&order_messages, &order_computes);
         let (mut messages, mut computes) = (self.messages, self.computes);
         arrange(&mut messages, order_messages);
@@ -77,6 +81,7 @@ impl GraphBuilder {
             total_bytes: messages.iter().map(|message| u128::from(message.size.get())).sum(),
             messages,
             computes,
+            nominal: self.nominal,
             cores,
             edges,
             needs,

@@ -29,16 +29,25 @@ const UNIT_BITS: u32 = 8;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slack(u8);
 
-/// Multiple of patience after which an overtaken packet is lost without proof, if probes are the evidence.
-const UNPROVED: u64 = 2;
+/// Quarters of patience after which an overtaken packet is lost without proof, if probes are the evidence. The brief
+/// wait has the margin of patience once more: a packet is late if it takes a quarter longer than all recent ones.
+const UNPROVED_QUARTERS: u64 = 8;
+const BRIEFLY_UNPROVED_QUARTERS: u64 = 5;
 
 impl Slack {
     const PROBES: u8 = 1 << 7;
     const PROVES: u8 = 1 << 6;
+    const BRIEF: u8 = 1 << 5;
+    /// The exponent is below 32.
+    const EXPONENT: u8 = Self::BRIEF - 1;
 
     pub(crate) fn new(host_delay: Duration, evidence: LossEvidence) -> Self {
         let bits = units(host_delay).checked_ilog2().map_or(0, |bits| bits as u8);
-        Slack(if evidence == LossEvidence::Probe { bits | Self::PROBES } else { bits })
+        Slack(match evidence {
+            LossEvidence::Patience => bits,
+            LossEvidence::Probe => bits | Self::PROBES,
+            LossEvidence::BriefProbe => bits | Self::PROBES | Self::BRIEF,
+        })
     }
     /// Records the peer's acknowledgement policy. If each packet is acknowledged separately, on its own path, an
     /// answer without the acknowledgement of packets before its probe proves those lost. An acknowledgement for
@@ -48,14 +57,18 @@ impl Slack {
         Slack(if each { self.0 | Self::PROVES } else { self.0 })
     }
     fn units(self) -> u32 {
-        match self.0 & !(Self::PROBES | Self::PROVES) {
+        match self.0 & Self::EXPONENT {
             0 => 0,
             bits => 1 << bits,
         }
     }
     #[inline]
     pub(crate) fn evidence(self) -> LossEvidence {
-        if self.0 & Self::PROBES == 0 { LossEvidence::Patience } else { LossEvidence::Probe }
+        match (self.0 & Self::PROBES != 0, self.0 & Self::BRIEF != 0) {
+            (false, _) => LossEvidence::Patience,
+            (true, false) => LossEvidence::Probe,
+            (true, true) => LossEvidence::BriefProbe,
+        }
     }
     /// Returns true if the answer to a probe proves the loss of packets that left before it on its path.
     pub(crate) fn answers_prove(self) -> bool {
@@ -66,7 +79,8 @@ impl Slack {
     pub(crate) fn lost_after(self, patience: Duration) -> Duration {
         match self.evidence() {
             LossEvidence::Patience => patience,
-            LossEvidence::Probe => patience * UNPROVED,
+            LossEvidence::Probe => patience * UNPROVED_QUARTERS / 4,
+            LossEvidence::BriefProbe => patience * BRIEFLY_UNPROVED_QUARTERS / 4,
         }
     }
 }
@@ -158,6 +172,21 @@ mod tests {
         timing.measure(Duration::from_ms(60_000), u32::MAX);
         timing.measure(US, u32::MAX);
         assert!(timing.patience(punctual, US * 500) > Duration::from_ms(1_000), "and no measurement");
+    }
+
+    #[test]
+    fn late_packets_are_waited_for_as_the_evidence_says() {
+        for (evidence, lost_after_us) in
+            [(LossEvidence::Patience, 40), (LossEvidence::Probe, 80), (LossEvidence::BriefProbe, 50)]
+        {
+            // The longest delay of hosts leaves the other values alone.
+            for host_delay in [Duration::ZERO, Duration::from_ms(10_000)] {
+                let slack = Slack::new(host_delay, evidence);
+                assert_eq!(slack.evidence(), evidence);
+                assert_eq!(slack.lost_after(US * 40), US * lost_after_us);
+                assert_eq!(slack.units() > 0, host_delay > Duration::ZERO);
+            }
+        }
     }
 
     #[test]
