@@ -149,6 +149,7 @@ mod tests {
 
     use super::*;
     use crate::config::{WorkloadConfig, build};
+    use crate::env::WorkloadEnv;
     use crate::graph::{Message, MessageGraph};
     use crate::kinds::Traffic;
     use crate::testing::error_of;
