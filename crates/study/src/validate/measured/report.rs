@@ -246,7 +246,7 @@ fn fit_all(
     for (generation, points) in of_generation {
         let measured: Vec<f64> = points.iter().map(|(_, candidate)| candidate.measured_us()).collect();
         let mut time = |row: usize, numbers: Fitted| points[row].0.time_us(numbers, loads);
-        let numbers = fit(&measured, &mut time)?;
+        let numbers = fit(&measured, Fitted::NONE, &mut time)?;
         let rows = points.iter().map(|(_, candidate)| candidate.row.id.clone()).collect();
         all.insert(generation, GenerationFit { generation: name(generation), numbers, rows });
     }
