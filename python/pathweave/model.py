@@ -2102,9 +2102,10 @@ class TimedRecovery(Table):
     """Selective repeat with loss detection by time, learned from round-trip times (in the spirit of RACK and its tail
     loss probe, RFC 8985). A packet is late if a packet that left after it has arrived, and if it left longer ago than
     any recent packet took; that time is the patience. A late packet is lost. If switches pause or trim, it is lost only
-    if a probe that followed it on its path returns first, or after twice the patience. If nothing arrives any more,
-    probes follow the oldest packet after the patience, after twice the patience, and so on. A timeout occurs only if
-    nothing arrives for the configured retransmission timeout. A message fails after the sum of the configured timeouts.
+    if a probe that followed it on its path returns first, or after twice the patience (weave: 1.25 times). If nothing
+    arrives any more, probes follow the oldest packet after the patience, after twice the patience, and so on. A timeout
+    occurs only if nothing arrives for the configured retransmission timeout. A message fails after the sum of the
+    configured timeouts.
 
     Args:
         reorder_packets: Reordering threshold in packets: a packet also counts as lost once one sent this many packets
@@ -4006,7 +4007,9 @@ class PoissonWorkload(WorkloadTable):
             PROBABILITY", separated by blanks or a comma, with probabilities from 0 to 1 or from 0 to 100.
         duration: Time during which flows arrive. Set either `duration` or `flows`.
         flows: Number of flows. Set either `flows` or `duration`.
-        load_of: Capacity to which `load` refers. Default "host-links".
+        load_of: Capacity to which `load` refers: "host-links" is the sum of the rates of the hosts, "rack-uplinks" that
+            of the links from racks upwards. Hosts of unequal rates send and receive in proportion to them. Default
+            "host-links".
         pairs: Pairs of hosts between which flows go. Default "any".
     """
 
@@ -4545,7 +4548,8 @@ Limit: TypeAlias = Literal["auto", "window", "rate_and_window", "rate_and_scaled
 
 
 # Capacity to which `load` refers.
-# "host-links": Capacity of the links of all hosts.
+# "host-links": Sum of the rates at which the hosts of the workload can send. Hosts of unequal rates begin and end flows
+#   in proportion to them.
 # "rack-uplinks": Capacity of the links from racks upwards, which is the bisection of a leaf-spine. Only flows between
 #   racks count.
 LoadOf: TypeAlias = Literal["host-links", "rack-uplinks"]
@@ -4761,11 +4765,10 @@ OrderGuards: TypeAlias = Literal["both", "recovery", "off"]
 
 
 # Pairs of hosts between which flows go.
-# "any": Any two hosts, from a uniform distribution.
-# "inter-rack": Two hosts in different racks: a sender from a uniform distribution, then a receiver in another rack.
+# "any": Any two hosts, from a uniform distribution if their rates are equal.
+# "inter-rack": Two hosts in different racks: a sender as with "any", then a receiver in another rack.
 # "intra-site": Two hosts in the same data centre.
-# "inter-site": Two hosts in different data centres: a sender from a uniform distribution, then a receiver in another
-#   data centre.
+# "inter-site": Two hosts in different data centres: a sender as with "any", then a receiver in another data centre.
 Pairs: TypeAlias = Literal["any", "inter-rack", "intra-site", "inter-site"]
 
 

@@ -18,6 +18,7 @@ mod lane;
 mod ledger;
 mod model;
 mod network;
+mod profile;
 mod queue;
 mod records;
 mod recovery;

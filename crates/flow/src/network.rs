@@ -12,12 +12,13 @@ use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
 use pathweave_fabric::{PortId, PortMap};
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
 use pathweave_topo::{NodeId, Topology};
-use pathweave_units::{Duration, HostId, PathId, Rate, Spread, mix64};
+use pathweave_units::{HostId, PathId, Rate, Spread, mix64};
 use pathweave_workload::Folding;
 use smallvec::SmallVec;
 
 use crate::classes::{HostClasses, classes_of};
 use crate::fold::{Orbits, carried_ports};
+use crate::profile::Profile;
 use crate::walk::{Capacities, Walker};
 use crate::wanted::{ClassPairs, PairOfClasses};
 
@@ -52,33 +53,6 @@ pub(crate) struct Pair {
     /// Indices of the [`SwitchLinks`]s of both classes, if the hosts have one port each, at different switches.
     pub(crate) gauges: Option<(u32, u32)>,
 }
-
-/// Paths between two hosts when nothing else is under way.
-#[derive(Clone, Debug)]
-pub(crate) struct Profile {
-    /// The paths at the rates of the moment.
-    pub(crate) now: Vec<PathProfile>,
-    /// The paths with their links at their best, by which ideal times go. `None` if they are the same.
-    pub(crate) best: Option<Vec<PathProfile>>,
-}
-
-impl Profile {
-    fn find(ways: &PacketFreeNetwork<'_>, src: HostId, dst: HostId) -> Option<Self> {
-        let (now, best) = (ways.present_profiles(src, dst), ways.best_profiles(src, dst));
-        let has_route = !now.is_empty() && !best.is_empty();
-        has_route.then(|| Profile { best: (best != now).then_some(best), now })
-    }
-
-    /// Returns what tells profiles apart: rates and delays of the hops, and the rates of the ends and of all paths.
-    fn key(&self) -> [Vec<ProfileKey>; 2] {
-        let key = |path: &PathProfile| (path.hops.clone(), path.line_rate, path.most, path.mean_delay);
-        [Some(&self.now), self.best.as_ref()]
-            .map(|paths| paths.into_iter().flatten().map(key).collect::<Vec<ProfileKey>>())
-    }
-}
-
-/// Hops of a profile, its line rate, and the rate and mean delay of all paths.
-type ProfileKey = (Vec<(Rate, Duration)>, Rate, Rate, Option<Duration>);
 
 /// Links that share a resource.
 #[derive(Clone, Copy, Debug, PartialEq)]

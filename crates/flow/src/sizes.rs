@@ -4,7 +4,7 @@ use pathweave_execution::max_min::bytes_per_ps;
 use pathweave_sim::{IdealPath, NetworkConfig, PathProfile, PathUse, full_and_ack_bytes};
 use pathweave_units::{Duration, Rate, mix64};
 
-use crate::network::Profile;
+use crate::profile::Profile;
 
 /// Number of entries of the cache, a power of two.
 const REMEMBERED: usize = 1 << 6;

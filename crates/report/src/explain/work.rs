@@ -8,7 +8,8 @@ use super::facts::median;
 use super::table::Table;
 
 pub(super) const CRITICAL_COLUMNS: &[&str] = &["kind", "host", "time_ns", "lost_ns"];
-pub(super) const ACTIVITY_COLUMNS: &[&str] = &["host", "kind", "activity", "part", "start_ns", "finish_ns"];
+pub(super) const ACTIVITY_COLUMNS: &[&str] =
+    &["host", "kind", "activity", "part", "start_ns", "finish_ns", "nominal_ns"];
 
 /// Mean excess over the computations of other hosts from which a host is slow.
 const SLOW: f64 = 0.08;
@@ -58,7 +59,26 @@ pub(super) struct Slow {
     pub(super) words: String,
 }
 
-/// Times of the hosts for the same computation, by its label and number.
+/// Computation of a host.
+#[derive(Clone, Copy, Debug)]
+struct Turn {
+    host: u32,
+    ns: f64,
+    /// Time that it would take on a host like all others, if it is known.
+    nominal_ns: Option<f64>,
+}
+
+impl Turn {
+    /// Returns the time of the computation if it had the work of the median host, whose nominal time is given.
+    fn of_equal_work(&self, usual_ns: f64) -> f64 {
+        self.nominal_ns
+            .filter(|_| usual_ns.is_finite())
+            .map_or(self.ns, |nominal_ns| self.ns / nominal_ns * usual_ns)
+    }
+}
+
+/// Times of the hosts for the same computation, by its label and number. A host with more work is not slow: times are
+/// those of equal work.
 type Turns = BTreeMap<(String, String, usize), Vec<(u32, f64)>>;
 
 fn turns(activities: &Table) -> Turns {
@@ -66,7 +86,7 @@ fn turns(activities: &Table) -> Turns {
         (0..activities.rows).filter(|&row| activities.text("kind", row) == "computation").collect();
     order.sort_by(|&a, &b| activities.number("start_ns", a).total_cmp(&activities.number("start_ns", b)));
     let mut so_far: BTreeMap<(u32, String, String), usize> = BTreeMap::new();
-    let mut turns = Turns::new();
+    let mut turns: BTreeMap<(String, String, usize), Vec<Turn>> = BTreeMap::new();
     for row in order {
         let took = activities.number("finish_ns", row) - activities.number("start_ns", row);
         if !took.is_finite() {
@@ -75,10 +95,18 @@ fn turns(activities: &Table) -> Turns {
         let host = activities.number("host", row) as u32;
         let (activity, part) = (activities.text("activity", row), activities.text("part", row));
         let turn = so_far.entry((host, activity.to_owned(), part.to_owned())).or_default();
-        turns.entry((activity.to_owned(), part.to_owned(), *turn)).or_default().push((host, took));
+        let nominal_ns = Some(activities.number("nominal_ns", row)).filter(|ns| *ns > 0.0);
+        let own = Turn { host, ns: took, nominal_ns };
+        turns.entry((activity.to_owned(), part.to_owned(), *turn)).or_default().push(own);
         *turn += 1;
     }
-    turns
+    let of_equal_work = |turns: Vec<Turn>| {
+        // Without all nominal times there is no usual one.
+        let nominal: Option<Vec<f64>> = turns.iter().map(|turn| turn.nominal_ns).collect();
+        let usual_ns = nominal.map_or(f64::NAN, lower_middle);
+        turns.iter().map(|turn| (turn.host, turn.of_equal_work(usual_ns))).collect()
+    };
+    turns.into_iter().map(|(key, turns)| (key, of_equal_work(turns))).collect()
 }
 
 /// Finds hosts that are always slower than others, and computations that vary from one to the next. `name` returns
@@ -170,4 +198,18 @@ fn varying(turns: &Turns, slow_hosts: &[(u32, f64)], paths: &Paths) -> Option<Sl
 fn lower_middle(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get((values.len().max(1) - 1) / 2).copied().unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_with_more_work_is_not_slow() {
+        let of = |ns, nominal_ns| Turn { host: 0, ns, nominal_ns };
+        // Seven layers where others have six: 210 ns are as fast as 180.
+        assert_eq!(of(210.0, Some(70.0)).of_equal_work(60.0), 180.0);
+        assert_eq!(of(210.0, None).of_equal_work(60.0), 210.0);
+        assert_eq!(of(210.0, Some(70.0)).of_equal_work(f64::NAN), 210.0, "others are not known");
+    }
 }

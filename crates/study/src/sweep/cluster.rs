@@ -334,7 +334,7 @@ extra_cost = 1000
         let nested = BASE.replace(
             "topology = { kind = 'star', hosts = 4 }",
             "topology = { kind = 'cluster', servers = 2, server = { gpus = 2, nics = 2, port_rate = '50Gbps' }, \
-             scale_out = { kind = 'star', hosts = 4 } }",
+             attach = 'server', scale_out = { kind = 'star', hosts = 4 } }",
         );
         let nested = nested.replace("rate_field = 'rate'", "rate_field = 'server.port_rate'");
         let plan = parse(&nested).unwrap();
