@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pathweave_sim::{NetworkChange, PacketFreeNetwork};
 use pathweave_topo::{LinkId, Topology, Ways};
-use pathweave_units::{HostId, Time};
+use pathweave_units::{HostId, Rate, Time};
 
 /// Change of a link at a time: its kind, its rate, and the two directions that it concerns, `a` to `b` first.
 type Change = (Time, u8, Option<u64>, [bool; 2]);
@@ -41,7 +41,7 @@ fn changes_by_link(ways: &PacketFreeNetwork<'_>) -> BTreeMap<LinkId, Vec<Change>
         let (kind, link, ways, rate) = match change.action {
             NetworkChange::Down(link, ways) => (0, link, ways, None),
             NetworkChange::Up(link, ways) => (1, link, ways, None),
-            NetworkChange::Rate(link, ways, rate) => (2, link, ways, rate.map(|rate| rate.as_bps())),
+            NetworkChange::Rate(link, ways, rate) => (2, link, ways, rate.map(Rate::as_bps)),
             _ => continue,
         };
         let concerned = [ways != Ways::FromB, ways != Ways::FromA];
