@@ -359,8 +359,8 @@ mod tests {
         let mesh = || ScaleUpConfig::HybridCubeMesh(EqualLinks::new(gbps(200)));
         assert_eq!(alone(mesh(), 8, 0, 4), gbps(400));
         let network = mesh().build(8).unwrap();
-        // At GPU 5 the links from 1 and 4 have 400 and 200 Gb/s: shares 2/3 and 1/3. Link 0 to 1, 200 Gb/s, carries 2/3.
-        assert_eq!(network.alone(HostId(0), HostId(5)), gbps(300));
+        // Over GPU 1, 200 and then 400 Gb/s, and over GPU 4, 400 and then 200, 200 Gb/s reach GPU 5: equal shares.
+        assert_eq!(network.alone(HostId(0), HostId(5)), gbps(400));
         let degrees = (0..8).map(|gpu| network.rate_of(HostId(gpu)));
         assert!(degrees.into_iter().all(|rate| rate == gbps(1_200)), "six links each");
     }
