@@ -57,17 +57,22 @@ impl Settings {
         ports: RangeInclusive<u16>,
         mut adapt: impl FnMut(&mut DeviceConfig) -> Result<(), ConfigError>,
     ) -> Result<Device, DeviceError> {
-        let last = *ports.end();
-        for port in ports {
+        let mut open = |port| {
             let mut config = self.device(interfaces, SocketAddr::new(address, port));
             adapt(&mut config).map_err(OpenError::from)?;
-            match self.open_at(interfaces, config) {
-                Err(error)
-                    if port != last && matches!(error.of_device(), Some(OpenError::PortInUse { .. })) => {}
-                done => return done,
+            self.open_at(interfaces, config)
+        };
+        let (first, last) = ports.into_inner();
+        let mut opened = open(first);
+        for port in first..last {
+            match &opened {
+                Err(error) if matches!(error.of_device(), Some(OpenError::PortInUse { .. })) => {
+                    opened = open(port + 1);
+                }
+                _ => break,
             }
         }
-        unreachable!("the last port returns")
+        opened
     }
 
     fn open_at(&self, interfaces: &[&Interface], config: DeviceConfig) -> Result<Device, DeviceError> {
@@ -105,21 +110,12 @@ mod tests {
 
     use super::*;
     use crate::Link;
-
-    fn settings(variables: &[(&str, &str)]) -> Settings {
-        let get = |name: &str| {
-            let found = variables.iter().find(|(known, _)| *known == name);
-            found.map(|(_, value)| value.to_string())
-        };
-        Settings::read(&get).expect("the variables are right")
-    }
+    use crate::settings::tests::{OPEN, read};
 
     fn interface(name: &str, last: u8) -> Interface {
         let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
         Interface { name: name.to_owned(), address, prefix_bits: 8, link: Link::Up }
     }
-
-    const OPEN: (&str, &str) = ("PATHWEAVE_PROTECTION", "insecure");
 
     /// Opens a device with these variables on the first of two interfaces, or on both.
     fn opened(
@@ -129,7 +125,8 @@ mod tests {
     ) -> Result<Device, String> {
         let all = [interface("lo", 1), interface("other", 2)];
         let used: Vec<&Interface> = all.iter().take(count).collect();
-        let opened = settings(variables).open(&used, used[0].address, ports, |_| Ok(()));
+        let settings = read(variables).expect("the variables are right");
+        let opened = settings.open(&used, used[0].address, ports, |_| Ok(()));
         opened.map_err(|error| error.to_string())
     }
 

@@ -369,10 +369,11 @@ fn progress(text: &str) -> Option<Progress> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
+    /// Reads these variables instead of the environment.
+    pub(crate) fn read(variables: &[(&str, &str)]) -> Result<Settings, String> {
         let get = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| value.to_string())
@@ -380,7 +381,7 @@ mod tests {
         Settings::read(&get).map_err(|error| error.to_string())
     }
 
-    const OPEN: (&str, &str) = ("PATHWEAVE_PROTECTION", "insecure");
+    pub(crate) const OPEN: (&str, &str) = ("PATHWEAVE_PROTECTION", "insecure");
 
     #[test]
     fn protection_needs_a_key_unless_it_is_given_up() {

@@ -309,15 +309,11 @@ impl CauseBuilder<'_> {
     /// Returns the fault of another port of the same host, whose traffic this port carries.
     fn dead_port_beside(&self, link: usize) -> Option<&Fault> {
         let at = &self.facts.links[link];
-        let mine = |other: &usize| {
-            let other = &self.facts.links[*other];
-            match at.direction {
-                Direction::Up => other.is_from_host() && other.from_node == at.from_node,
-                _ => other.is_to_host() && other.to_node == at.to_node,
-            }
-        };
-        let ports = (0..self.facts.links.len()).filter(|_| at.is_of_host()).filter(mine);
-        ports.filter(|&other| other != link).find_map(|other| self.fault_that_takes_down(other))
+        let host = at.host().filter(|_| !self.facts.faults.is_empty())?;
+        let links = self.facts.links.iter().enumerate();
+        let mut ports =
+            links.filter(|(_, other)| other.direction == at.direction && other.host() == Some(host));
+        ports.find_map(|(other, _)| self.fault_that_takes_down(other).filter(|_| other != link))
     }
 
     /// Names a limit of the sender's NIC, if its link had room.
@@ -396,6 +392,9 @@ impl CauseBuilder<'_> {
 
     /// Names links that are down and whose traffic this link carries: links beside it, or any on paths of a late flow.
     fn dead_beside(&self, link: usize, beside: &[usize]) -> Option<NamedCause> {
+        if !self.facts.faults.iter().any(Fault::takes_down) {
+            return None;
+        }
         let flow = self.late_at(link);
         let layers = flow.map_or_else(|| vec![beside.to_vec()], |flow| self.facts.layers_of_paths(flow));
         let mut faults: Vec<&Fault> = Vec::new();

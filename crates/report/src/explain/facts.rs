@@ -1,6 +1,6 @@
 //! Links and slow flows of a run, read from its tables.
 
-use std::collections::btree_map::Entry;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use pathweave_records::{Direction, WaitKind, idle_latency_ns};
@@ -88,22 +88,14 @@ impl Link {
         format!("{} to {}{number}", self.from, self.to)
     }
 
-    fn has(&self, fault: &Fault) -> bool {
-        fault.is_on(&self.from, &self.to, self.number)
+    /// Returns the host at one end of the link.
+    pub(super) fn host(&self) -> Option<u32> {
+        let end = if self.direction == Direction::Up { self.from_node } else { self.to_node };
+        self.is_of_host().then_some(end)
     }
 
-    /// Corrects the utilisation for faults: a link whose rate was reduced for a while was busier with the same bytes.
-    fn apply_faults(&mut self, faults: &[Fault], run_ns: f64) {
-        let mine = faults.iter().filter(|fault| self.has(fault));
-        let lacks = |fault: &Fault| {
-            let until = fault.until_ns.unwrap_or(run_ns).min(run_ns);
-            Some((until - fault.at_ns).max(0.0) * (self.rate_bps - fault.rate_bps?))
-        };
-        let lacking: f64 = mine.filter_map(lacks).sum();
-        let capacity = self.rate_bps * run_ns - lacking;
-        if lacking > 0.0 && capacity > 0.0 {
-            self.busy = self.busy.max(self.tx_bytes * 8e9 / capacity).min(1.0);
-        }
+    fn has(&self, fault: &Fault) -> bool {
+        fault.is_on(&self.from, &self.to, self.number)
     }
 }
 
@@ -159,6 +151,7 @@ pub(super) struct Facts {
     /// Number of dropped packets by reason and link.
     pub(super) drops: BTreeMap<(String, usize), u64>,
     pub(super) run_ns: f64,
+    neighbours: OnceCell<Neighbours>,
 }
 
 fn direction(name: &str) -> Direction {
@@ -250,15 +243,20 @@ impl Facts {
                 *drops.entry((event_table.text("reason", row).to_owned(), link as usize)).or_default() += 1;
             }
         }
-        let mut links = links(link_table);
+        let links = links(link_table);
         let faults = settings.faults();
         count_unrecorded(&mut drops, &links, &faults);
         let spans = (0..links.len()).map(|row| link_table.number("busy_ns", row) / links[row].busy);
         let run_ns = spans.filter(|span| span.is_finite()).fold(0.0, f64::max);
-        for link in &mut links {
-            link.apply_faults(&faults, run_ns);
+        Facts {
+            run_ns,
+            flows: flows(wait_table),
+            faults,
+            settings,
+            drops,
+            links,
+            neighbours: OnceCell::new(),
         }
-        Facts { run_ns, flows: flows(wait_table), faults, settings, drops, links }
     }
 
     /// Returns the number of packets dropped for these reasons, and the link that dropped most of them.
@@ -306,6 +304,10 @@ impl Facts {
         (0..self.links.len()).filter(|&other| alike(&self.links[other])).collect()
     }
 
+    fn hops_from(&self, host: u32) -> Vec<Option<u32>> {
+        self.neighbours.get_or_init(|| Neighbours::new(&self.links)).hops_from(host)
+    }
+
     /// Returns the links beside a link over which this flow has paths of the same length. The link itself is included.
     pub(super) fn parallel_links(&self, link: usize, flow: Option<&Flow>) -> Vec<usize> {
         let mut beside = self.links_beside(link);
@@ -315,49 +317,41 @@ impl Facts {
             _ => (|link| link.to_node, flow.dst_host),
         };
         // Every cable has two directions, so it is as far back.
-        let hops = hops_from(&self.links, host);
-        let own = hops.get(&end(&self.links[link])).copied();
-        beside.retain(|&other| hops.get(&end(&self.links[other])).copied() == own);
+        let hops = self.hops_from(host);
+        let own = hops[end(&self.links[link]) as usize];
+        beside.retain(|&other| hops[end(&self.links[other]) as usize] == own);
         beside
     }
 
     /// Returns the links of the shortest paths of a flow by their distance from its sender, as if none was down.
     pub(super) fn layers_of_paths(&self, flow: &Flow) -> Vec<Vec<usize>> {
-        let (from, to) = (hops_from(&self.links, flow.src_host), hops_from(&self.links, flow.dst_host));
-        let Some(&all) = from.get(&flow.dst_host) else { return Vec::new() };
+        let (from, to) = (self.hops_from(flow.src_host), self.hops_from(flow.dst_host));
+        let all = from.get(flow.dst_host as usize).copied().flatten().unwrap_or(0);
         let mut layers = vec![Vec::new(); all as usize];
         for (index, link) in self.links.iter().enumerate() {
-            if let (Some(before), Some(after)) = (from.get(&link.from_node), to.get(&link.to_node))
+            if let (Some(before), Some(after)) = (from[link.from_node as usize], to[link.to_node as usize])
                 && before + 1 + after == all
             {
-                layers[*before as usize].push(index);
+                layers[before as usize].push(index);
             }
         }
         layers
-    }
-
-    /// Returns the rate at which a host sends or receives over all its links of this direction.
-    fn rate_of_host_bps(&self, link: usize) -> f64 {
-        let at = &self.links[link];
-        let host = if at.is_from_host() { at.from_node } else { at.to_node };
-        self.links
-            .iter()
-            .filter(|other| other.tier == 0 && other.direction == at.direction)
-            .filter(|other| host == if other.is_from_host() { other.from_node } else { other.to_node })
-            .map(|other| other.rate_bps)
-            .sum()
     }
 
     /// Returns true if a link is slower than similar ones as the fabric is built, by a fault of nobody.
     pub(super) fn is_slow_by_design(&self, link: usize) -> bool {
         let at = &self.links[link];
         if at.is_of_host() {
-            // A port is no bottleneck of a host that has at least the rate of others.
-            let totals = (0..self.links.len()).filter(|&other| {
-                self.links[other].is_of_host() && self.links[other].direction == at.direction
-            });
-            let usual = median(totals.map(|other| self.rate_of_host_bps(other)).collect());
-            return at.rate_bps < usual && self.rate_of_host_bps(link) >= usual;
+            // A port is no bottleneck of a host that has at least the rate of others over all its ports.
+            let mut totals: BTreeMap<u32, f64> = BTreeMap::new();
+            for other in self.links.iter().filter(|other| other.direction == at.direction) {
+                if let Some(host) = other.host() {
+                    *totals.entry(host).or_default() += other.rate_bps;
+                }
+            }
+            let own = at.host().and_then(|host| totals.get(&host).copied());
+            let usual = median(totals.into_values().collect());
+            return at.rate_bps < usual && own.is_some_and(|own| own >= usual);
         }
         // Links of groups to each other may be slower than those within a group: most switches have both.
         let level = |other: &&Link| other.tier == at.tier && other.direction == Direction::Level;
@@ -417,10 +411,17 @@ impl Facts {
 /// Adds the drops of links that no event records, because only so many are kept: for the reason of most recorded ones, or
 /// else by the faults of the link.
 fn count_unrecorded(drops: &mut BTreeMap<(String, usize), u64>, links: &[Link], faults: &[Fault]) {
+    let mut recorded: BTreeMap<usize, (u64, u64, String)> = BTreeMap::new();
+    for ((reason, link), &count) in drops.iter() {
+        let (all, most, of_most) = recorded.entry(*link).or_default();
+        *all += count;
+        if count >= *most {
+            (*most, *of_most) = (count, reason.clone());
+        }
+    }
     for (index, link) in links.iter().enumerate().filter(|(_, link)| link.dropped > 0.0) {
-        let of_link = || drops.iter().filter(|((_, at), _)| *at == index);
-        let missing = (link.dropped as u64).saturating_sub(of_link().map(|(_, count)| count).sum());
-        let most = of_link().max_by_key(|(_, count)| **count).map(|((reason, _), _)| reason.clone());
+        let known = recorded.remove(&index);
+        let missing = (link.dropped as u64).saturating_sub(known.as_ref().map_or(0, |(all, ..)| *all));
         let by_fault = || {
             faults.iter().filter(|fault| link.has(fault)).find_map(|fault| match fault.kind.as_str() {
                 "link-loss" => Some("random_loss"),
@@ -430,31 +431,52 @@ fn count_unrecorded(drops: &mut BTreeMap<(String, usize), u64>, links: &[Link], 
             })
         };
         if missing > 0 {
-            let reason = most.unwrap_or_else(|| by_fault().unwrap_or("buffer_full").to_owned());
+            let reason =
+                known.map_or_else(|| by_fault().unwrap_or("buffer_full").to_owned(), |(.., most)| most);
             *drops.entry((reason, index)).or_default() += missing;
         }
     }
 }
 
-/// Returns the number of links from a host to each node that it reaches. Hosts forward nothing.
-fn hops_from(links: &[Link], host: u32) -> BTreeMap<u32, u32> {
-    let hosts: BTreeSet<u32> =
-        links.iter().filter(|link| link.is_from_host()).map(|link| link.from_node).collect();
-    let mut next: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for link in links.iter().filter(|link| link.from_node == host || !hosts.contains(&link.from_node)) {
-        next.entry(link.from_node).or_default().push(link.to_node);
+/// Nodes next to each node, over links away from it. Hosts forward nothing, so that only those that begin a path have any
+/// use.
+struct Neighbours {
+    next: Vec<Vec<u32>>,
+    is_host: Vec<bool>,
+}
+
+impl Neighbours {
+    fn new(links: &[Link]) -> Self {
+        let nodes = links.iter().map(|link| link.from_node.max(link.to_node) + 1).max().unwrap_or(0);
+        let (mut next, mut is_host) = (vec![Vec::new(); nodes as usize], vec![false; nodes as usize]);
+        for link in links {
+            next[link.from_node as usize].push(link.to_node);
+            is_host[link.from_node as usize] |= link.is_from_host();
+        }
+        Neighbours { next, is_host }
     }
-    let (mut hops, mut queue) = (BTreeMap::from([(host, 0)]), VecDeque::from([host]));
-    while let Some(node) = queue.pop_front() {
-        let far = hops[&node] + 1;
-        for &to in next.get(&node).into_iter().flatten() {
-            if let Entry::Vacant(place) = hops.entry(to) {
-                place.insert(far);
-                queue.push_back(to);
+
+    /// Returns the number of links from a host to each node, or `None` where it reaches none.
+    fn hops_from(&self, host: u32) -> Vec<Option<u32>> {
+        let mut hops = vec![None; self.next.len()];
+        let mut queue = VecDeque::new();
+        if let Some(own) = hops.get_mut(host as usize) {
+            *own = Some(0);
+            queue.push_back((host, 0));
+        }
+        while let Some((node, far)) = queue.pop_front() {
+            if node != host && self.is_host[node as usize] {
+                continue;
+            }
+            for &to in &self.next[node as usize] {
+                if hops[to as usize].is_none() {
+                    hops[to as usize] = Some(far + 1);
+                    queue.push_back((to, far + 1));
+                }
             }
         }
+        hops
     }
-    hops
 }
 
 /// Returns the median, or NaN without values.
