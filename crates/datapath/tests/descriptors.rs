@@ -33,7 +33,7 @@ fn with_few_files() {
     let last = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     let mut files: Vec<UdpSocket> = std::iter::from_fn(|| UdpSocket::bind("127.0.0.1:0").ok()).collect();
     drop(last);
-    let caller = TcpStream::connect(endpoint.local_addr()).expect("the system takes the call");
+    let caller = TcpStream::connect(endpoint.side_channel_addr()).expect("the system takes the call");
     let until = |is: &dyn Fn(&RdmStats) -> bool| {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !is(&stats(&endpoint)) {

@@ -15,6 +15,7 @@ use netlink_packet_route::link::{
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use nix::sched::{CloneFlags, setns, unshare};
+use pathweave_bypass::ether::Counters;
 use pathweave_datapath::secure::Protection;
 use pathweave_datapath::{
     Access, Connection, Device, DeviceConfig, Region, Registration, Status, Unprotected,
@@ -223,6 +224,16 @@ pub(crate) fn write_and_compare(connection: &Connection, board: &Registration, l
         board.region().to_vec(0..len).expect("all of it") == bytes,
         "{len} bytes, {salt}: others arrived"
     );
+}
+
+/// Writes single bytes until the backend of the writing end has resolved its peer's Ethernet address, and sends past
+/// the kernel. How long that takes depends on the machine.
+pub(crate) fn write_until_it_bypasses(connection: &Connection, board: &Registration, counters: &Counters) {
+    let first = counters.read();
+    wait_until("packets go past the kernel", || {
+        write_and_compare(connection, board, 1, 1);
+        counters.read().sent > first.sent
+    });
 }
 
 /// Waits until a condition holds.

@@ -41,6 +41,7 @@ pub struct RdmEndpoint {
     addresses: Arc<AddressVector>,
     driver: Driver,
     local: SocketAddr,
+    side_channel: SocketAddr,
     /// Largest length of a message, in bytes.
     most_message_bytes: u64,
 }
@@ -78,15 +79,22 @@ impl RdmEndpoint {
         let rooms = Arc::new(Rooms { sends: Room::new(QUEUE_DEPTH), receives: Room::new(QUEUE_DEPTH) });
         let addresses = Arc::new(AddressVector::new(local, config.max_peers));
         let engine = engine::open(config, backend, shared.clone(), addresses.clone())?;
+        let side_channel = SocketAddr::new(local.ip(), engine.core.lines.port());
         let most_message_bytes = engine.core.rd.most_message_bytes();
         let engine: Box<dyn Drive> = Box::new(engine);
         let driver = Driver::start(engine, &shared, local, driving, waiting)?;
-        Ok(RdmEndpoint { shared, rooms, addresses, driver, local, most_message_bytes })
+        Ok(RdmEndpoint { shared, rooms, addresses, driver, local, side_channel, most_message_bytes })
     }
 
     /// Returns the address at which peers reach the endpoint.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
+    }
+
+    /// Returns the TCP address of the side channel. Its port differs from that of [`local_addr`](Self::local_addr) if
+    /// another process had that TCP port; peers learn it in the handshake.
+    pub fn side_channel_addr(&self) -> SocketAddr {
+        self.side_channel
     }
 
     /// Inserts a peer, if it is not known. Sends nothing. If the limit of peers is reached, an idle one makes room.

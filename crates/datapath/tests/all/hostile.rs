@@ -256,7 +256,7 @@ fn a_member_that_lies_disturbs_no_datagrams_of_others() {
             assert_eq!(client.wait(PATIENCE).unwrap().result(), Ok(1), "{context}");
             for round in 0..4u64 {
                 liar.say(200);
-                caller(server.local_addr(), &mut rng);
+                caller(server.side_channel_addr(), &mut rng);
                 let (bytes, room) = (pattern(30_000, round), Region::zeroed(30_000).unwrap());
                 server.recv_from(from, round, room.all()).unwrap();
                 client.send(round, to, region_of(&bytes).all()).unwrap();
@@ -308,7 +308,7 @@ fn a_caller_that_proves_nothing_costs_no_other_its_side_channel() {
         from: peer.established.as_ref().unwrap().session.local_id(),
     };
     let call = |_| {
-        let mut call = TcpStream::connect(server.local_addr()).unwrap();
+        let mut call = TcpStream::connect(server.side_channel_addr()).unwrap();
         call.write_all(&preamble.encode()).unwrap();
         call
     };

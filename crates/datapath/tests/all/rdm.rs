@@ -416,7 +416,7 @@ fn strangers_are_counted_and_dropped() {
     // TCP connections with invalid bytes, with a preamble of an unknown association, and without data.
     let mut streams = Vec::new();
     for bytes in [&[0x73; 64][..], &[0x74, 1, 2, 0, 0, 0, 0, 1, 0, 0, 0, 2, 9, 9], &[]] {
-        let mut stream = std::net::TcpStream::connect(address).unwrap();
+        let mut stream = std::net::TcpStream::connect(near.side_channel_addr()).unwrap();
         stream.write_all(bytes).unwrap();
         streams.push(stream);
     }
