@@ -210,13 +210,18 @@ def test_the_wheel_of_a_release_is_built_in_two_steps(tmp_path: Path, monkeypatc
     made = sorted(str(path.relative_to(tmp_path / "lib")) for path in (tmp_path / "lib").rglob("*.so"))
     assert made == sorted(pathweave_build.NAMES.values())
     first, *stripped, last = asked.read_text().splitlines()
-    assert first.startswith("cargo build --locked --lib --profile tuned -p pathweave-python -p pathweave-ofi ")
+    assert first.startswith("cargo build --locked --lib --profile tuned -p pathweave-ofi -p pathweave-nccl ")
     assert first.endswith(f" {sys.executable}") and len(stripped) == 2
     expected = f"maturin build --interpreter {sys.executable} --profile tuned --strip --locked --out here"
     assert last == expected
     (tmp_path / "messages").write_text("")
     with pytest.raises(SystemExit, match="cargo reported 0 libraries, not 2: none"):
         pathweave_build.libraries("tuned")
+    # Without optimisation at link time, the module is compiled with them.
+    with pytest.raises(SystemExit):
+        pathweave_build.libraries("release")
+    release = asked.read_text().splitlines()[-1]
+    assert release.startswith("cargo build --locked --lib --profile release -p pathweave-python -p pathweave-ofi ")
 
 
 def test_without_a_compiler_it_says_what_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -90,8 +90,11 @@ def libraries(profile: str) -> list[Path]:
     shutil.rmtree(LIBRARIES, ignore_errors=True)
     if sys.platform != "linux":
         return []
-    # The module is named, too: with the features of all three at once, no crate is compiled twice.
-    packages = [word for name in ("python", "ofi", "nccl") for word in ("-p", f"pathweave-{name}")]
+    # The module is named, too: with the features of all three at once, no crate is compiled twice. A profile that
+    # optimises at link time compiles the module's crates in another way for maturin, so that naming it is in vain:
+    # cargo does without such optimisation for crates that are cdylib and rlib.
+    named = ("python", "ofi", "nccl") if profile == "release" else ("ofi", "nccl")
+    packages = [word for name in named for word in ("-p", f"pathweave-{name}")]
     command = [_cargo(), "build", "--locked", "--lib", "--profile", profile, *packages]
     done = subprocess.run(
         [*command, "--message-format", "json-render-diagnostics"],

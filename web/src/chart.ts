@@ -38,6 +38,9 @@ export const overTime = (times: number[], values: (number | null)[], span: Span)
   ({ x: [0, ...times], y: [null, ...values], holds: span === "interval" ? "before" : undefined });
 
 const dashes = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
+// The same in a legend: as a border, and in words beside a colour.
+const marks = ["solid", "dashed", "dotted", "double"], dashWords = ["", " (dashed)", " (dotted)", " (dashes and dots)"];
+const dashOf = (line: Line): number => (line.dash ?? 0) % dashes.length;
 // What needs the width of its card is drawn once every card has found its place.
 let waiting: (() => void)[] = [];
 export const later = (draw: () => void): void => { waiting.push(draw); };
@@ -79,6 +82,7 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
         showPointer();
       }],
       setSelect: [(u) => { if (isTime(spec) && u.select.width > 0) zoomed([u.posToVal(u.select.left, "x"), u.posToVal(u.select.left + u.select.width, "x")]); }], drawAxes: [(u) => spec.lines.forEach((l, i) => drawSpread(u, l, l.colour ?? colour(i)))], draw: [(u) => { place.dataset.span = [u.scales.x, u.scales.y].flatMap(({ min, max }) => [min, max]).join(" "); drawFaults(u, spec.faults ?? []); drawMarker(u, spec.marker?.()); }] },
+    legend: { markers: { dash: (_, s) => (s ? marks[dashOf(spec.lines[s - 1])] : "solid") } },
     series: [
       {
         label: spec.x.label,
@@ -88,7 +92,7 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
         label: l.label,
         stroke: l.colour ?? colour(i),
         width: l.width ?? 1.6,
-        dash: dashes[(l.dash ?? 0) % dashes.length],
+        dash: dashes[dashOf(l)],
         // Where a line has no value there is nothing. Points of other lines (undefined) are no gaps.
         spanGaps: false,
         points: { show: (l.points ?? false) && l.x.length <= 40, size: l.points ? 6 : 4, filter: (u, s, show) => (show || l.holds ? null : alone(u.data[s])) },
@@ -107,7 +111,7 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
     numbers: () => numbersOf(spec, data),
     // It draws when the script that asked for it is over.
     draw: () => new Promise((done) => { plot.redraw(true); setTimeout(done); }),
-    legend: () => spec.lines.map((l, i) => ({ label: l.label, colour: l.colour ?? colour(i) })),
+    legend: () => spec.lines.map((l, i) => ({ label: l.label + dashWords[dashOf(l)], colour: l.colour ?? colour(i) })),
   });
   return plot;
 }

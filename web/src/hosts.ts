@@ -6,7 +6,7 @@ import { later } from "./chart";
 import { exported } from "./export";
 import { anchor, canvasAnchor, digits, instants, show } from "./format";
 import { run, select, state } from "./state";
-import { colour, css } from "./theme";
+import { areaColour, css } from "./theme";
 import { flowEnds } from "./topology/names";
 
 // Lanes of one host for what it exchanges at the same time; what does not fit is drawn over the last.
@@ -24,10 +24,10 @@ export function hostTimeline(cards: HTMLElement): void {
   const box = card(cards, "Timeline", `A row a host: ${which}. The upper half of a row is computation, the lower half communication; a bar of a collective is from the first message that the host posted or was sent to the last that arrived. Bars with a dashed edge did not end.${left} Choose a bar to see what it is and its flows; drag to zoom, double-click to see everything. activities.parquet has all hosts.`, true);
   box.id = "timeline";
   const names = [...new Set(h.labels.map((l) => l.activity))];
-  const hue = (bar: number) => colour(names.indexOf(h.labels[b.label[bar]].activity));
+  const hue = (bar: number) => areaColour(names.indexOf(h.labels[b.label[bar]].activity));
   const keys = element("p", { class: "keys" }, ...names.map((name, i) => {
     const square = element("i");
-    square.style.background = colour(i);
+    square.style.background = areaColour(i);
     return element("span", {}, square, name);
   }));
   const stage = element("div", { class: "hosts" }), details = element("div", { id: "activity", "aria-live": "polite" });
@@ -228,7 +228,7 @@ export function hostTimeline(cards: HTMLElement): void {
     pointerLine(stage, (at) => (at >= part()[0] && at <= part()[1] ? x(at) : undefined));
     draw();
     tell();
-    exported(stage, picture, { name: "Timeline of hosts", draw, legend: () => names.map((label, i) => ({ label, colour: colour(i) })), numbers: () => ({
+    exported(stage, picture, { name: "Timeline of hosts", draw, legend: () => names.map((label, i) => ({ label, colour: areaColour(i) })), numbers: () => ({
       head: ["host", "kind", "activity", "start (ns)", "finish (ns)", "sent and received (bytes)"],
       rows: b.row.map((row, bar) => [h.name[row], b.communicates[bar] ? "communication" : "computation", words(bar), b.start_ns[bar], b.finish_ns[bar], b.bytes[bar]]),
     }) });

@@ -5,7 +5,7 @@ import { canvas, card, choice, element, svg, table, tip } from "./dom";
 import { exported } from "./export";
 import { anchor, digits, instants, show, ticks, unitOf, wide } from "./format";
 import { run, select, state } from "./state";
-import { colour, css } from "./theme";
+import { areaColour, css } from "./theme";
 import { flowEnds, hostName } from "./topology/names";
 
 const BAR = 20, GAP = 6;
@@ -39,7 +39,7 @@ export function waterfall(cards: HTMLElement): void {
   const box = card(cards, "Where the time of an iteration goes", `${which}, by start; means over ranks. Exposed communication is that during which a rank computed nothing for the job; where several kinds are under way they share it. Idle: neither, such as a stage of a pipeline that waits for its turn. layers.parquet has the same by layer.`, true);
   box.id = "iterations";
   const names = kinds(), parts = ["computation", ...names, "idle"];
-  const hue = (part: string) => (part === "computation" ? css("--soft") : part === "idle" ? css("--grid") : colour(names.indexOf(part)));
+  const hue = (part: string) => (part === "computation" ? css("--soft") : part === "idle" ? css("--grid") : areaColour(names.indexOf(part)));
   box.append(element("p", { class: "keys" }, ...parts.map((part) => {
     const square = element("i");
     square.style.background = hue(part);
@@ -99,7 +99,7 @@ export function criticalPath(cards: HTMLElement): void {
     body.replaceChildren(words);
     if (!steps.length) return;
     const names = [...new Set(steps.map((step) => step.activity))];
-    const hue = (activity: string) => (activity === "wait" ? css("--grid") : colour(names.indexOf(activity)));
+    const hue = (activity: string) => (activity === "wait" ? css("--grid") : areaColour(names.indexOf(activity)));
     const from = steps[0].start_ns, to = Math.max(...steps.map((step) => step.finish_ns), from + 1);
     const width = Math.max(280, box.clientWidth - 30), x = (ns: number) => 4 + ((ns - from) / (to - from)) * (width - 8);
     const picture = svg("svg", { viewBox: `0 0 ${width} 84`, role: "img", "aria-label": "Critical path over time" });
@@ -185,7 +185,7 @@ function scatterOf(box: HTMLElement, shown: number[]): void {
   }
   g.fillText("Size of the collective", width - right, height - 4);
   for (const i of shown) {
-    g.fillStyle = colour(names.indexOf(c.kind[i]));
+    g.fillStyle = areaColour(names.indexOf(c.kind[i]));
     g.beginPath();
     g.arc(x(c.size_bytes[i]!), y(c.bus_bandwidth_bps[i]!), 3.5, 0, 7);
     g.fill();
@@ -204,10 +204,10 @@ function scatterOf(box: HTMLElement, shown: number[]): void {
   });
   box.append(image, element("p", { class: "keys" }, ...[...new Set(shown.map((i) => c.kind[i]))].map((kind) => {
     const square = element("i");
-    square.style.background = colour(names.indexOf(kind));
+    square.style.background = areaColour(names.indexOf(kind));
     return element("span", {}, square, kind);
   })));
-  exported(box, image, { name: "Bus bandwidth of collectives", draw, legend: () => names.map((label, i) => ({ label, colour: colour(i) })), numbers: () => ({
+  exported(box, image, { name: "Bus bandwidth of collectives", draw, legend: () => names.map((label, i) => ({ label, colour: areaColour(i) })), numbers: () => ({
     head: ["collective", "layer", "ranks", "size (bytes)", "bus bandwidth (bit/s)"],
     rows: shown.map((i) => [c.kind[i], c.layer[i], c.ranks[i], c.size_bytes[i], c.bus_bandwidth_bps[i]]),
   }) });

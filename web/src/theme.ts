@@ -37,6 +37,16 @@ export function themeButton(redraw: () => void): HTMLButtonElement {
 export const css = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const colour = (i: number): string => css("--c" + (i % 8));
 
+// A colour on its way to another, `part` of 1.
+const between = (from: string, to: string, part: number): string =>
+  `rgb(${[1, 3, 5].map((i) => { const [a, b] = [from, to].map((hex) => parseInt(hex.slice(i, i + 2), 16)); return Math.round(a + (b - a) * part); }).join(",")})`;
+
+/** The colour of an area, of up to 24 that differ: where a curve would be dashed, an area is darker, then paler. */
+export const areaColour = (i: number): string => {
+  const round = Math.floor(i / 8) % 3;
+  return round ? between(colour(i), css(round === 1 ? "--text" : "--card"), 0.5) : colour(i);
+};
+
 // Even steps in brightness, for every kind of colour vision; what is busy stands out from the background. Dark pages have
 // viridis, light ones a way from pale green to deep blue.
 const anchors = {

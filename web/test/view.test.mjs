@@ -7,6 +7,7 @@ import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { isForEverybody } from "./access.mjs";
 import { REPORTS, looksRight, openAt } from "./browser.mjs";
+import { filesAreRight, saved, text, withoutFiles } from "./saved.mjs";
 
 const folder = join(REPORTS, "view"), program = process.env.PATHWEAVE;
 const file = (name, content) => {
@@ -141,6 +142,38 @@ test("curves of what goes on show its data", async (t) => {
   assert.ok(rate.high >= steepest && rate.high < 1.3 * steepest, `${rate.high} of ${steepest}`);
   const colours = await page.locator("#under-way .chart").first().locator(".u-marker").evaluateAll((marks) => marks.map((m) => getComputedStyle(m).borderTopColor));
   assert.deepEqual(colours.slice(-2), ["rgb(107, 114, 128)", "rgb(0, 114, 178)"], "grey ecmp, blue udmp, as in reports");
+});
+
+test("curves of what goes on are saved as SVG, PNG and CSV, also from the keyboard while they grow", async (t) => {
+  t.after(() => file(progress, under(process.pid, 0.4)));
+  const page = await open(t);
+  assert.deepEqual(await withoutFiles(page), []);
+  const files = await saved(page);
+  assert.equal(files.length, 2);
+  await filesAreRight(page, files);
+  const csv = text(files[1].CSV.href).trimEnd().split("\n");
+  assert.equal(csv[0], "Time (ns),ecmp (40 %),udmp (50 %)");
+  // At the last instant, 80 times 2 and 3 flows.
+  assert.equal(csv.at(-1), "8000000,160,240");
+  const control = page.locator("#under-way .export button").nth(4);
+  const name = await control.getAttribute("aria-label");
+  await control.focus();
+  file(progress, under(process.pid, 0.75));
+  await page.waitForFunction(() => document.querySelector(".live")?.innerText.includes("75 % after"));
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), name);
+  const landed = page.waitForEvent("download");
+  await page.keyboard.press("Enter");
+  assert.match((await landed).suggestedFilename(), /^flows-finished-so-far\.png$/);
+});
+
+test("a plan leads to its choices", async (t) => {
+  t.after(() => rmSync(join(folder, "fabrics"), { recursive: true, force: true }));
+  file("fabrics/summary.json", { schema: "pathweave.sweep", name: "which-fabric", runs: 6, finished_runs: 6, failed_runs: 0, open_runs: 0, partial: false });
+  for (const name of ["plan.html", "report.html"]) file(`fabrics/${name}`, "<!doctype html><title>of a plan</title>");
+  const page = await open(t);
+  const row = page.locator("#rows tbody tr", { hasText: "which-fabric" });
+  assert.equal(await row.locator("td").first().innerText(), "plan");
+  assert.equal(await row.locator("a").getAttribute("href"), "/fabrics/plan.html");
 });
 
 test("what goes on is followed, and results appear when they are there", async (t) => {

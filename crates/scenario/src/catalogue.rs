@@ -158,7 +158,8 @@ fn settings_of(scheme: &Scheme) -> Vec<Field> {
     settings(scheme).into_iter().filter(|field| !is_datagram || !inert(field)).collect()
 }
 
-fn settings(config: &impl Serialize) -> Vec<Field> {
+/// Returns the fields of a configuration that are set, with their values.
+pub(crate) fn settings(config: &impl Serialize) -> Vec<Field> {
     let mut fields = Vec::new();
     leaves("", &value_of(config), &mut fields);
     fields

@@ -3,9 +3,10 @@
 
 use std::sync::LazyLock;
 
+use pathweave_topo::{Server, server_models};
 use serde_json::Value as Json;
 
-use crate::catalogue::{Entry, Field, Section};
+use crate::catalogue::{Entry, Field, Section, settings};
 use crate::schema::schema;
 
 /// A definition of the schema, and the heading of its names.
@@ -65,14 +66,32 @@ pub fn models() -> Vec<Section> {
     ])
 }
 
-/// Returns GPUs, CPUs and scale-up networks.
+/// Returns models of servers, GPUs, CPUs and scale-up networks.
 pub fn hardware() -> Vec<Section> {
-    sections(&[
+    let title = "Servers: topology.server.preset = \"NAME\" of kind = \"cluster\"";
+    let servers = Section { title, entries: server_models().map(|(name, server)| model(name, &server)).collect() };
+    let mut all = vec![servers];
+    all.extend(sections(&[
         ("GpuModel", "GPUs that compute: gpu = \"NAME\" of kind = \"transformer\""),
         ("Gpu", "GPUs as collectives of NCCL depend on them: gpu = \"NAME\" of kind = \"nccl\""),
         ("Cpu", "CPUs, likewise: cpu = \"NAME\" of kind = \"nccl\""),
-        ("ScaleUpConfig", "Scale-up networks of servers: servers.scale_up.kind = \"NAME\""),
-    ])
+        ("ScaleUpConfig", "Scale-up networks of servers: topology.server.scale_up.kind = \"NAME\""),
+    ]));
+    all
+}
+
+/// Returns the entry of a server model, described by its settings.
+fn model(name: &str, server: &Server) -> Entry {
+    let count = |number: Option<u32>, one: &str| match number.unwrap_or(1) {
+        1 => format!("1 {one}"),
+        many => format!("{many} {one}s"),
+    };
+    let rate = server.port_rate.map_or(String::new(), |rate| format!(" of {rate}"));
+    let domain = server.domain.map_or(String::new(), |gpus| format!("; one scale-up network joins {gpus} GPUs"));
+    let (gpus, nics) = (count(server.gpus, "GPU"), count(server.nics, "NIC"));
+    let help = format!("{gpus}, {nics} with {}{rate}{domain}.", count(server.nic_ports, "port"));
+    let fields = settings(server);
+    Entry { name: name.to_owned(), aliases: Vec::new(), help, source: "docs/clusters.md".to_owned(), fields }
 }
 
 /// Returns collectives and their algorithms.
@@ -198,6 +217,17 @@ mod tests {
         let recycled = pickers[0].entries.iter().find(|entry| entry.name == "recycled").unwrap();
         assert!(!recycled.fields.is_empty(), "{recycled:?}");
         assert!(pickers[0].entries.iter().any(|entry| entry.name == "ecmp"));
+    }
+
+    #[test]
+    fn servers_are_described_by_their_settings() {
+        let all = hardware();
+        let of = |name: &str| all[0].entries.iter().find(|entry| entry.name == name).unwrap();
+        assert_eq!(of("p5").help, "8 GPUs, 32 NICs with 1 port of 100Gbps.");
+        let rack = of("gb200-nvl72");
+        assert_eq!(rack.help, "4 GPUs, 4 NICs with 1 port of 400Gbps; one scale-up network joins 72 GPUs.");
+        let rate = rack.fields.iter().find(|field| field.name == "scale_up.rate").unwrap();
+        assert_eq!(rate.default, "\"7200Gbps\"");
     }
 
     /// Tables of a scenario that have a `kind` are listed by it.

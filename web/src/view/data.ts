@@ -1,7 +1,7 @@
 // What `pathweave view` tells: the fields are those of `crates/cli/src/view/index.rs` and `crates/report/src/progress.rs`.
 
 export interface Row {
-  path: string; kind: "run" | "comparison" | "sweep" | "page"; name: string; schemes: string[]; seed: number | null;
+  path: string; kind: "run" | "comparison" | "sweep" | "plan" | "page"; name: string; schemes: string[]; seed: number | null;
   modified_unix_s: number; flows: number | null; slowdown_mean: number | null; slowdown_p99: number | null;
   state: string; good: boolean; page: string | null;
 }

@@ -15,13 +15,16 @@ const at = (id: string): HTMLElement => document.getElementById(id)!;
 let known: Index = { title: "", rows: [], live: [], all: true }, shown = "", failed = "", seen = false;
 
 function drawLive(): void {
-  const place = at("pictures");
+  const place = at("pictures"), focused = document.activeElement, controls = () => [...place.querySelectorAll("button")];
+  // Who is about to save a picture stays there.
+  const held = controls().findIndex((control) => control === focused);
   place.replaceChildren();
   if (!known.live.length) return;
   const cards = element("div", { class: "cards" });
   place.append(element("section", { id: "under-way" }, element("h2", {}, "Under way"), cards));
   live(cards, known.live);
   drawWaiting();
+  controls()[held]?.focus({ preventScroll: true });
 }
 
 function draw(): void {

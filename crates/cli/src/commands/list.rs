@@ -55,7 +55,7 @@ pub(crate) enum ListKind {
     Faults,
     /// Models that are trained
     Models,
-    /// GPUs, CPUs and scale-up networks
+    /// Servers, GPUs, CPUs and scale-up networks
     Hardware,
     /// Collectives and their algorithms
     Collectives,

@@ -25,7 +25,7 @@ pub(super) struct Index {
 struct Row {
     /// Folder of the result, relative to the served folder.
     path: String,
-    /// Kind: "run", "comparison", "sweep" or "page".
+    /// Kind: "run", "comparison", "sweep", "plan" or "page".
     kind: &'static str,
     name: String,
     schemes: Vec<String>,
@@ -143,7 +143,11 @@ fn row(root: &Path, path: &Path, found: &Metadata) -> Option<Row> {
     match summary["schema"].as_str()? {
         "pathweave.summary" => Some(of_run(row, &summary)),
         "pathweave.comparison" => Some(of_comparison(row, &summary)),
-        "pathweave.sweep" => Some(of_sweep(row, &summary)),
+        "pathweave.sweep" => Some(match page("plan.html") {
+            // The choices of a plan; the report of its runs is one click further.
+            Some(choices) => Row { kind: "plan", page: Some(choices), ..of_sweep(row, &summary) },
+            None => of_sweep(row, &summary),
+        }),
         _ => None,
     }
 }
@@ -243,6 +247,10 @@ mod tests {
         file("both/x/summary.json", run("x", 4, 5.0).to_string());
         file("sweep/summary.json", json!({ "schema": "pathweave.sweep", "partial": true }).to_string());
         file("sweep/runs/run=1/summary.json", run("hidden", 1, 1.0).to_string());
+        let ended = json!({ "schema": "pathweave.sweep", "name": "p", "partial": false, "runs": 2 });
+        file("plan/summary.json", ended.to_string());
+        file("plan/plan.html", String::new());
+        file("plan/report.html", String::new());
         file("other/summary.json", "{}".to_owned());
         file("broken/summary.json", "{".to_owned());
         file("demo/index.html", String::new());
@@ -271,6 +279,7 @@ mod tests {
             [
                 ("both", "comparison", "y: time limit, 1 flows unfinished"),
                 ("both/x", "run", "time limit"),
+                ("plan", "plan", "completed, 2 runs"),
                 ("sweep", "sweep", "begun"),
                 ("demo", "page", "page"),
             ]

@@ -23,10 +23,10 @@ const USUAL_PORT: u16 = 8642;
 // Doc comments of arguments are their help texts.
 #[derive(Args, Debug)]
 pub(crate) struct ViewArgs {
-    /// Folder of results, including its subfolders; before RUN, the folder of one run
+    /// Folder of results, including its subfolders; before RUN, the folder of one run or comparison
     #[arg(value_name = "DIR", default_value = "results")]
     pub(crate) folder: PathBuf,
-    /// Folder of another run: one page has both, beside each other
+    /// Folder of another run or comparison: one page has both, beside each other
     #[arg(value_name = "RUN")]
     pub(crate) beside: Option<PathBuf>,
     /// Port on 127.0.0.1; 0 selects a free one [default: 8642, or a free one if that is in use]
@@ -53,12 +53,12 @@ pub(crate) fn view(args: &ViewArgs) -> Result<Outcome, Failure> {
 enum Site {
     /// Everything in a folder.
     Folder(PathBuf),
-    /// A page with two runs beside each other, made anew on each request.
+    /// A page with two runs or comparisons beside each other, made anew on each request.
     Beside(PathBuf, PathBuf),
 }
 
 impl Site {
-    /// Checks that the folders have a run each.
+    /// Checks that the folders have a run or comparison each.
     fn beside(a: PathBuf, b: PathBuf) -> Result<Self, Failure> {
         pathweave_report::beside_html(&a, &b)
             .map_err(|why| Failure::Input(format!("cannot lay runs beside each other: {why}")))?;

@@ -32,6 +32,7 @@ fn lists_are_short_long_and_by_entry() {
         ("faults", "link-flap"),
         ("models", "deepseek-v3"),
         ("hardware", "gb300"),
+        ("hardware", "dgx-h100"),
         ("collectives", "reduce-scatter"),
     ] {
         assert!(kinds.contains(kind), "{kinds}");

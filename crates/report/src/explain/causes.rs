@@ -367,13 +367,15 @@ impl CauseBuilder<'_> {
             _ => (at.from_node, &at.from, "from"),
         };
         if let Some(mean) = mean {
+            let busy = format!("{:.0} % busy", mean * 100.0);
+            let others = match beside.len() - 1 {
+                1 => format!("the link beside it {side} {name} was {busy}"),
+                links => format!("the {links} links beside it {side} {name} were {busy} in the mean"),
+            };
             let words = format!(
-                "unevenly used paths (collisions of hashes): {} was {}, while the {} links beside it {side} {name} were {:.0} % busy \
-                 in the mean",
+                "unevenly used paths (collisions of hashes): {} was {}, while {others}",
                 at.name(),
-                self.state(link),
-                beside.len() - 1,
-                mean * 100.0
+                self.state(link)
             );
             return (Class::Collision, 0, Some(link), words + &self.thresholds(link));
         }

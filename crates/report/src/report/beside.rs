@@ -1,4 +1,4 @@
-//! Page of two runs in result folders beside each other, made from the reports in the folders.
+//! Page of two runs, or two comparisons, in result folders beside each other, made from the reports in the folders.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,38 +25,40 @@ struct Pictured {
 }
 
 /// Returns a page with the runs of two result folders: their differences in a sentence, tables of both, and every
-/// picture with both runs on the same axes.
+/// picture with all runs on the same axes.
 ///
 /// # Errors
-/// A folder has no results, has those of several runs, or its report is missing or lacks what the page draws.
+/// A folder has no results, has those of a sweep or of several comparisons, no run is in both, or a report is missing
+/// or lacks what the page draws.
 pub fn beside(a: &Path, b: &Path) -> Result<String, DiffError> {
-    single(a)?;
-    single(b)?;
+    one_page(a)?;
+    one_page(b)?;
     let found = diff::diff(a, b)?;
-    let mut runs = [Pictured::read(a)?, Pictured::read(b)?];
-    let names = names(&runs);
-    let colours = scheme_colours(&runs.each_ref().map(Pictured::scheme));
-    for ((run, name), colour) in runs.iter_mut().zip(&names).zip(colours) {
+    let (first, second) = (Pictured::read_all(a)?, Pictured::read_all(b)?);
+    let heading = headings(&found, &first, &second);
+    let mut runs: Vec<Pictured> = first.into_iter().chain(second).collect();
+    let colours = scheme_colours(&runs.iter().map(Pictured::scheme).collect::<Vec<_>>());
+    for ((run, name), colour) in runs.iter_mut().zip(&heading.runs).zip(colours) {
         run.pictures["name"] = Value::from(name.as_str());
         run.pictures["colour"] = Value::from(colour);
         run.summary["run"]["name"] = Value::from(name.as_str());
     }
     let texts = [
-        ("title", escape(&names.join(" beside "))),
-        ("header", header(&found, &names)),
+        ("title", escape(&heading.sides.join(" beside "))),
+        ("header", header(&found, &heading.sides)),
         ("first", String::new()),
-        ("tables", tables(&found, &names)),
-        ("scenarios", runs.iter().zip(&names).map(|(run, name)| scenario(run, name)).collect()),
-        ("summaries", script_json(&runs.each_ref().map(|run| &run.summary))),
-        ("pictures", script_json(&runs.each_ref().map(|run| &run.pictures))),
+        ("tables", tables(&found, &heading.sides)),
+        ("scenarios", runs.iter().zip(&heading.runs).map(|(run, name)| scenario(run, name)).collect()),
+        ("summaries", script_json(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())),
+        ("pictures", script_json(&runs.iter().map(|run| &run.pictures).collect::<Vec<_>>())),
     ];
     Ok(fill(VIEWER, &texts))
 }
 
-/// Checks that a folder has the results of one run.
-fn single(folder: &Path) -> Result<(), DiffError> {
+/// Checks that a folder has the results of one run or comparison, which have a report.
+fn one_page(folder: &Path) -> Result<(), DiffError> {
     let kind = match diff::kind(folder)? {
-        "run" => return Ok(()),
+        "run" | "comparison" => return Ok(()),
         "comparisons" => "several comparisons".to_owned(),
         kind => format!("a {kind}"),
     };
@@ -73,27 +75,34 @@ fn reports_within(folder: &Path) -> Vec<String> {
 }
 
 impl Pictured {
-    fn read(folder: &Path) -> Result<Self, DiffError> {
+    /// Reads the runs of the report in a folder.
+    fn read_all(folder: &Path) -> Result<Vec<Self>, DiffError> {
         let path = folder.join("report.html");
         let refuse = |why: String| DiffError::File { path: path.clone(), why };
         let page =
             fs::read_to_string(&path).map_err(|why| refuse(format!("cannot read the report: {why}")))?;
-        let first = |id: &str| {
-            let all: Value = serde_json::from_str(script(&page, id)?).ok()?;
-            all.as_array().filter(|all| all.len() == 1)?.first().cloned()
+        let all = |id: &str| serde_json::from_str::<Vec<Value>>(script(&page, id)?).ok();
+        let (Some(summaries), Some(pictures)) = (all("summaries"), all("picture-data")) else {
+            return Err(refuse("it is not the report of a run or comparison".to_owned()));
         };
-        let (Some(summary), Some(pictures)) = (first("summaries"), first("picture-data")) else {
-            return Err(refuse("it is not the report of a run".to_owned()));
-        };
-        if let Some(field) = drawn().into_iter().find(|field| pictures.get(field).is_none()) {
-            let file = folder.join("scenario.toml");
+        let fields = drawn();
+        let lacking = |run: &Value| fields.iter().find(|field| run.get(field).is_none()).cloned();
+        if let Some(field) = pictures.iter().find_map(lacking) {
+            let again = match pictures.len() {
+                1 => format!("`pathweave run {}`", folder.join("scenario.toml").display()),
+                _ => "`pathweave compare`".to_owned(),
+            };
             return Err(refuse(format!(
-                "another version of the program made it: it lacks \"{field}\"; make it again with `pathweave run {}`",
-                file.display()
+                "another version of the program made it: it lacks \"{field}\"; make it again with {again}"
             )));
         }
-        let scenario = fs::read_to_string(folder.join("scenario.toml")).unwrap_or_default();
-        Ok(Pictured { summary, pictures, scenario })
+        let alone = pictures.len() == 1;
+        let runs = summaries.into_iter().zip(pictures).map(|(summary, pictures)| {
+            let own = if alone { "" } else { pictures["name"].as_str().unwrap_or_default() };
+            let scenario = fs::read_to_string(folder.join(own).join("scenario.toml")).unwrap_or_default();
+            Pictured { summary, pictures, scenario }
+        });
+        Ok(runs.collect())
     }
 
     fn name(&self) -> &str {
@@ -125,14 +134,34 @@ fn drawn() -> Vec<String> {
     fields.as_object().map(|fields| fields.keys().cloned().collect()).unwrap_or_default()
 }
 
-/// Returns "A: name" and "B: name", with the schemes where the names alone do not tell them.
-fn names(runs: &[Pictured; 2]) -> [String; 2] {
-    let [a, b] = runs;
-    let schemes = a.scheme() != b.scheme() && a.name() == b.name();
-    [("A", a), ("B", b)].map(|(letter, run)| {
+/// Names of the page.
+struct Headings {
+    /// Both folders.
+    sides: [String; 2],
+    /// Each run, those of the first folder before those of the second.
+    runs: Vec<String>,
+}
+
+/// Returns "A: name" and "B: name" of two runs, with the schemes where the names alone do not tell them. Comparisons
+/// have the names of their folders.
+fn headings(found: &Diff, first: &[Pictured], second: &[Pictured]) -> Headings {
+    let schemes = match (first, second) {
+        ([a], [b]) => a.scheme() != b.scheme() && a.name() == b.name(),
+        _ => false,
+    };
+    let name = |letter: &str, run: &Pictured| {
         let scheme = if schemes { format!(" ({})", run.scheme()) } else { String::new() };
         format!("{letter}: {}{scheme}", run.name())
-    })
+    };
+    let side = |letter: &str, runs: &[Pictured], side: &Side| match (side.kind, runs) {
+        ("run", [run]) => name(letter, run),
+        _ => format!("{letter}: {}", side.folder),
+    };
+    let all = [("A", first), ("B", second)];
+    Headings {
+        sides: [side("A", first, &found.a), side("B", second, &found.b)],
+        runs: all.iter().flat_map(|(letter, runs)| runs.iter().map(|run| name(letter, run))).collect(),
+    }
 }
 
 fn header(found: &Diff, names: &[String; 2]) -> String {
@@ -168,10 +197,12 @@ fn header(found: &Diff, names: &[String; 2]) -> String {
 /// Returns the figures of both runs by workload, and the settings that differ.
 fn tables(found: &Diff, names: &[String; 2]) -> String {
     let mut out = String::new();
-    for rows in found.results.chunk_by(|a, b| a.workload == b.workload) {
+    let several = found.results.iter().any(|row| row.run != found.results[0].run);
+    for rows in found.results.chunk_by(|a, b| a.run == b.run && a.workload == b.workload) {
         let columns = [names[0].clone(), names[1].clone(), "ratio".to_owned()].to_vec();
+        let of_run = if several { format!("{}: ", rows[0].run) } else { String::new() };
         out += &html_table(&Grid {
-            title: rows[0].workload.clone(),
+            title: of_run + &rows[0].workload,
             columns,
             rows: rows.iter().map(row).collect(),
         });
@@ -276,6 +307,50 @@ mod tests {
         assert_eq!([&runs[0]["name"], &runs[1]["name"]], ["A: one", "B: one"]);
     }
 
+    /// Writes the folder of a comparison with a flow of these times.
+    fn write_comparison(folder: &Path, times: &[(&str, u64)]) {
+        for (scheme, us) in times {
+            write(&folder.join(scheme), scheme, scheme, *us);
+        }
+        let page = |scheme: &str| fs::read_to_string(folder.join(scheme).join("report.html")).unwrap();
+        let of = |id: &str| {
+            let all: Vec<Value> = times.iter().map(|(scheme, _)| data(&page(scheme), id)[0].clone()).collect();
+            format!("<script type=\"application/json\" id=\"{id}\">{}</script>", script_json(&all))
+        };
+        fs::write(folder.join("report.html"), of("summaries") + &of("picture-data")).unwrap();
+        let runs: Vec<Value> = times
+            .iter()
+            .map(|(scheme, _)| {
+                serde_json::from_slice(&fs::read(folder.join(scheme).join("summary.json")).unwrap()).unwrap()
+            })
+            .collect();
+        let summary =
+            serde_json::json!({ "schema": "pathweave.comparison", "schema_version": 2, "runs": runs });
+        fs::write(folder.join("summary.json"), summary.to_string()).unwrap();
+    }
+
+    #[test]
+    fn all_runs_of_two_comparisons_are_on_one_page() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        write_comparison(&a, &[("ecmp", 4), ("weave", 2)]);
+        write_comparison(&b, &[("ecmp", 8), ("weave", 2)]);
+        let page = beside(&a, &b).unwrap();
+        let runs = data(&page, "picture-data");
+        let names: Vec<&str> = runs.as_array().unwrap().iter().filter_map(|run| run["name"].as_str()).collect();
+        assert_eq!(names, ["A: ecmp", "A: weave", "B: ecmp", "B: weave"]);
+        assert_eq!([&runs[0]["colour"], &runs[1]["colour"]], [7, 2], "as on every page");
+        let (first, second) = (a.display(), b.display());
+        assert!(page.contains(&format!("<h1>A: {first} beside B: {second}</h1>")), "{page}");
+        // From 4 us to 8 us is twice.
+        assert!(page.contains("ecmp: g") && page.contains("weave: g"), "{page}");
+        assert!(page.contains("<td class=\"ratio bad\" title=\"worse\">2.000x</td>"), "{page}");
+        assert!(page.contains("<details><summary>B: weave</summary>"));
+        // A run lies beside the run of its scheme.
+        let page = beside(&a.join("ecmp"), &b).unwrap();
+        assert_eq!(data(&page, "picture-data").as_array().unwrap().len(), 3);
+    }
+
     #[test]
     fn what_is_no_run_is_refused_with_a_reason() {
         let home = tempfile::tempdir().unwrap();
@@ -284,16 +359,15 @@ mod tests {
         let why = |b: &Path| beside(&a, b).unwrap_err().to_string();
         assert!(why(&b).contains("there is no such folder"), "{}", why(&b));
         write(&b.join("ecmp"), "ecmp", "ecmp", 4);
-        let comparison = r#"{"schema": "pathweave.comparison", "schema_version": 2, "runs": []}"#;
-        fs::write(b.join("summary.json"), comparison).unwrap();
-        let expected = "it has the results of a comparison; name the folder of one run: ";
-        assert!(why(&b).contains(expected) && why(&b).ends_with("b/ecmp"), "{}", why(&b));
+        let sweep = r#"{"schema": "pathweave.sweep", "schema_version": 1, "partial": false}"#;
+        fs::write(b.join("summary.json"), sweep).unwrap();
+        assert!(why(&b).contains("no run of it has finished"), "{}", why(&b));
         let report = b.join("ecmp/report.html");
         let page = fs::read_to_string(&report).unwrap();
         fs::write(&report, page.replace("\"timeline\":", "\"other\":")).unwrap();
         assert!(why(&b.join("ecmp")).contains("report.html: another version of the program made it: it lacks \"timeline\"; make it again with `pathweave run "));
         fs::write(&report, "").unwrap();
-        assert!(why(&b.join("ecmp")).ends_with("report.html: it is not the report of a run"));
+        assert!(why(&b.join("ecmp")).ends_with("report.html: it is not the report of a run or comparison"));
         fs::remove_file(&report).unwrap();
         assert!(why(&b.join("ecmp")).contains("report.html: cannot read the report"));
     }

@@ -92,8 +92,8 @@ fn a_run_is_explained_by_its_tables() {
     let expected = [
         (
             "limited by",
-            "unevenly used paths (collisions of hashes): tor to up0 was 75 % busy, while the 1 links beside it from tor were \
-             25 % busy in the mean",
+            "unevenly used paths (collisions of hashes): tor to up0 was 75 % busy, while the link beside it from tor was \
+             25 % busy",
         ),
         (
             "time of slow flows",

@@ -1,7 +1,7 @@
 //! Parser from TOML text to a tree.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml::Spanned;
@@ -15,12 +15,38 @@ const MAX_FILE_BYTES: u64 = 16 << 20;
 /// Reads and parses a file.
 pub(crate) fn read_document(path: &Path) -> Result<(Node, Arc<Source>), Diagnostics> {
     let name = path.display().to_string();
+    let refuse = |message: String| {
+        let error = Diagnostic::new(FieldPath::root(), message);
+        match scenario_beside(path) {
+            Some(scenario) => error.help(format!("{} is a scenario", scenario.display())),
+            None => error,
+        }
+    };
     let text = pathweave_topo::read_text_file(path, MAX_FILE_BYTES).map_err(|why| {
         let near = suggest_path(path, EntryKind::File).map(|near| near.display().to_string());
-        Diagnostic::new(FieldPath::root(), format!("cannot read {name}: {why}")).suggest(near.as_deref())
+        refuse(format!("cannot read {name}: {why}")).suggest(near.as_deref())
     })?;
+    if let Some(format) = other_format(&text) {
+        return Err(refuse(format!("{name} is a file in {format}; expected TOML")).into());
+    }
     let source = Source::new(name, text);
     Ok((parse_document(&source)?, source))
+}
+
+/// Returns the scenario of the result folder that `path` is, or is in.
+fn scenario_beside(path: &Path) -> Option<PathBuf> {
+    let folder = if path.is_dir() { path } else { path.parent()? };
+    let scenario = folder.join("scenario.toml");
+    (folder.join("summary.json").is_file() && scenario.is_file() && path != scenario).then_some(scenario)
+}
+
+/// Returns the format of a text that cannot be TOML because of its first character.
+fn other_format(text: &str) -> Option<&'static str> {
+    match text.trim_start().chars().next()? {
+        '{' => Some("JSON"),
+        '<' => Some("HTML or XML"),
+        _ => None,
+    }
 }
 
 /// Parses a text. Reports every syntax error, not only the first.
@@ -102,6 +128,30 @@ mod tests {
         assert!(text.contains("a.toml:2:"), "{text}");
         let text = findings("a = 1\na = 2\n");
         assert!(text.contains("duplicate key") && text.contains("a.toml:2:1"), "{text}");
+    }
+
+    #[test]
+    fn files_of_results_lead_to_their_scenario() {
+        let home = tempfile::tempdir().unwrap();
+        let at = |name: &str| home.path().join(name);
+        std::fs::write(at("summary.json"), "{}").unwrap();
+        let why = |path: &Path| read_document(path).unwrap_err().to_string();
+        let alone = why(&at("summary.json"));
+        assert!(alone.contains("is a file in JSON; expected TOML") && !alone.contains("is a scenario"), "{alone}");
+        std::fs::write(at("scenario.toml"), "seed = 1").unwrap();
+        std::fs::write(at("flows.parquet"), b"PAR1\0").unwrap();
+        std::fs::write(at("report.html"), "<!doctype html>").unwrap();
+        let hint = format!("{} is a scenario", at("scenario.toml").display());
+        for (name, says) in [
+            ("", "it is a folder"),
+            ("summary.json", "JSON"),
+            ("flows.parquet", "not text"),
+            ("report.html", "HTML"),
+        ] {
+            let found = why(&at(name));
+            assert!(found.contains(says) && found.contains(&hint), "{found}");
+        }
+        assert!(read_document(&at("scenario.toml")).is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Overview of all papers on one page. Each published claim is a strip with the published band and the recorded
 //! result.
 
-use pathweave_report::escape;
+use pathweave_report::{PNG_SCRIPT, SavedPicture, csv_line, escape};
 
 use crate::paper::catalogue::{Catalogue, Paper};
 use crate::paper::claims::Weight;
@@ -26,7 +26,14 @@ padding:.15rem 0}.claim svg{width:100%;height:2rem;overflow:visible}\
 .yes{color:var(--good)}.no{color:var(--bad)}.open{color:var(--open)}\
 .band{fill:var(--band)}.axis{stroke:var(--line)}.none{stroke:var(--soft);stroke-dasharray:2 3}.dot{fill:currentColor;stroke:currentColor}\
 .ours{fill:var(--page);stroke:var(--soft);stroke-width:1.5}.whisker{stroke:currentColor;stroke-width:2}\
+.export{font-size:13px;color:var(--soft);margin:.2rem 0;text-align:right}.export a{margin-left:.6rem}\
 @media(max-width:46rem){.claim{grid-template-columns:1fr}.claim svg{max-width:20rem}}";
+
+/// Style of the strips in a saved picture, for the colours of the other pages.
+const SAVED_STYLE: &str = "\
+.yes{color:var(--good)}.no{color:var(--bad)}.open{color:var(--warn)}.band{fill:var(--c5);fill-opacity:.4}.axis{stroke:var(--line)}\
+.none{stroke:var(--soft);stroke-dasharray:2 3}.dot{fill:currentColor;stroke:currentColor}\
+.ours{fill:var(--card);stroke:var(--soft);stroke-width:1.5}.whisker{stroke:currentColor;stroke-width:2}";
 
 /// Returns the page of all papers that list the contents of their publication, from their records.
 ///
@@ -56,15 +63,18 @@ pub fn overview_html(catalogue: &Catalogue) -> Result<String, PaperError> {
             all.extend(judged.as_ref().map(|judged| judged.standing));
             let title = format!("{}: {}", shown.name, shown.what);
             body.push_str(&heading(&title, judged.as_ref(), &shown.no_counterpart));
+            let mut rows = Vec::new();
             for (id, figure) in figures {
-                body.push_str(&strips(&paper, id, figure)?);
+                rows.extend(strips(&paper, id, figure)?);
             }
+            body.extend(rows.iter().map(Strip::html));
+            body.push_str(&saved(&format!("{}, {}", paper.file.title, shown.name), &rows));
         }
     }
     Ok(format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
          <title>Five papers, published against measured</title><style>{STYLE}</style></head>\n<body>\n\
-         <h1>Five papers, published against measured</h1>\n<p><strong>{}</strong></p>\n{}{body}</body></html>\n",
+         <h1>Five papers, published against measured</h1>\n<p><strong>{}</strong></p>\n{}{body}<script>{PNG_SCRIPT}</script></body></html>\n",
         verdict_text(all),
         legend()
     ))
@@ -95,37 +105,118 @@ fn heading(title: &str, judged: Option<&Judgement<'_>>, no_counterpart: &str) ->
     )
 }
 
+/// A claim with its result.
+struct Strip {
+    claim: Claim,
+    one: RecordedVerdict,
+    /// Result of our repaired scheme.
+    ours: Option<RecordedVerdict>,
+}
+
 /// Returns a strip for each counting claim of the judged variant, with the result of ours beside it.
-fn strips(paper: &Paper, id: &str, figure: &RecordedFigure) -> Result<String, PaperError> {
+fn strips(paper: &Paper, id: &str, figure: &RecordedFigure) -> Result<Vec<Strip>, PaperError> {
     let file = &paper.figure(id)?.file;
     let judged = judgement(&figure.claims, paper.file.judged.as_ref());
-    let mut text = String::new();
+    let mut strips = Vec::new();
     for one in judged.iter().flat_map(|judged| &judged.claims) {
         let Some(claim) = file.claim.iter().find(|claim| claim.text == one.claim) else { continue };
         let ours = figure.claims.iter().find(|other| {
             other.claim == one.claim && other.variant == Variant::OURS && one.variant != Variant::OURS
         });
-        text.push_str(&strip(claim, one, ours));
+        strips.push(Strip { claim: claim.clone(), one: (*one).clone(), ours: ours.cloned() });
     }
-    Ok(text)
+    Ok(strips)
 }
 
-fn strip(claim: &Claim, one: &RecordedVerdict, ours: Option<&RecordedVerdict>) -> String {
-    let (class, word) = match one.weight {
-        Weight::Fitted => ("open", "fitted"),
-        _ => (one.state.class(), one.state.word()),
-    };
-    let also = ours.map_or(String::new(), |ours| {
-        format!("<br><span class=\"note\">ours {}</span>", escape(&ours.measured))
-    });
-    format!(
-        "<div class=\"claim\"><span>{}<br><span class=\"note\">published {}</span></span><span class=\"{class}\">{}</span>\
-         <span class=\"{class}\">{} <strong>{word}</strong>{also}</span></div>\n",
-        escape(&claim.text),
-        escape(&claim.published),
-        picture(claim, one, ours),
-        escape(&one.measured),
-    )
+impl Strip {
+    /// Returns class and word of the state.
+    fn state(&self) -> (&'static str, &'static str) {
+        match self.one.weight {
+            Weight::Fitted => ("open", "fitted"),
+            _ => (self.one.state.class(), self.one.state.word()),
+        }
+    }
+
+    fn html(&self) -> String {
+        let (class, word) = self.state();
+        let also = self.ours.as_ref().map_or(String::new(), |ours| {
+            format!("<br><span class=\"note\">ours {}</span>", escape(&ours.measured))
+        });
+        let words =
+            escape(&format!("published {}, measured {}", self.claim.published, self.one.measured));
+        let picture = self.marks().map_or(String::new(), |marks| {
+            format!("<svg viewBox=\"0 0 {WIDTH} 30\" role=\"img\" aria-label=\"{words}\">{marks}</svg>")
+        });
+        format!(
+            "<div class=\"claim\"><span>{}<br><span class=\"note\">published {}</span></span><span class=\"{class}\">{picture}</span>\
+             <span class=\"{class}\">{} <strong>{word}</strong>{also}</span></div>\n",
+            escape(&self.claim.text),
+            escape(&self.claim.published),
+            escape(&self.one.measured),
+        )
+    }
+
+    /// Returns the numbers as a line of CSV.
+    fn numbers(&self) -> String {
+        let number = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
+        csv_line([
+            self.claim.text.clone(),
+            self.claim.published.clone(),
+            number(self.claim.at_least),
+            number(self.claim.at_most),
+            self.claim.tolerance.to_string(),
+            self.one.measured.clone(),
+            number(self.one.mean),
+            number(self.one.ci95),
+            number(self.ours.as_ref().and_then(|ours| ours.mean)),
+            self.state().1.to_owned(),
+        ])
+    }
+}
+
+/// Height of a strip in a saved picture, and horizontal positions of the strip and of the words after it.
+const ROW: f64 = 34.0;
+const STRIP_X: f64 = 430.0;
+const RESULT_X: f64 = 745.0;
+/// Number of characters with room before a strip.
+const MOST_CHARS: usize = 66;
+
+/// Returns links that save the strips of a figure; none if nothing is drawn.
+fn saved(name: &str, strips: &[Strip]) -> String {
+    let drawn: Vec<(&Strip, String)> =
+        strips.iter().filter_map(|strip| Some((strip, strip.marks()?))).collect();
+    if drawn.is_empty() {
+        return String::new();
+    }
+    let mut svg = format!("<svg viewBox=\"0 0 1000 {}\">", ROW * drawn.len() as f64);
+    for (row, (strip, marks)) in drawn.iter().enumerate() {
+        let (class, word) = strip.state();
+        let (y, words) = (ROW * row as f64, &strip.claim.text);
+        let short: String = words.chars().take(MOST_CHARS).collect();
+        let dots = if short.len() < words.len() { "\u{2026}" } else { "" };
+        svg.push_str(&format!(
+            "<text x=\"4\" y=\"{0}\">{1}{dots}</text><g class=\"{class}\" transform=\"translate({STRIP_X} {y})\">{marks}</g>\
+             <text class=\"legend\" x=\"{RESULT_X}\" y=\"{0}\">{2} {word}</text>",
+            y + 19.0,
+            escape(&short),
+            escape(&strip.one.measured)
+        ));
+    }
+    svg.push_str("</svg>");
+    let head = [
+        "claim",
+        "published",
+        "at least",
+        "at most",
+        "tolerance",
+        "measured",
+        "mean",
+        "half width of the 95 % interval",
+        "mean of ours",
+        "state",
+    ];
+    let csv: String = std::iter::once(csv_line(head)).chain(strips.iter().map(Strip::numbers)).collect();
+    SavedPicture { name, svg: &svg, style: SAVED_STYLE, legend: &[], csv: &csv }.links()
 }
 
 const WIDTH: f64 = 300.0;
@@ -133,44 +224,41 @@ const WIDTH: f64 = 300.0;
 const NO_EFFECT_X: f64 = 60.0;
 const PUBLISHED_X: f64 = 170.0;
 
-fn picture(claim: &Claim, one: &RecordedVerdict, ours: Option<&RecordedVerdict>) -> String {
-    let Some(scale) = Scale::of(claim) else { return String::new() };
-    let mut text = format!(
-        "<svg viewBox=\"0 0 {WIDTH} 30\" role=\"img\" aria-label=\"{}\"><line class=\"axis\" x1=\"0\" x2=\"{WIDTH}\" y1=\"15\" \
-         y2=\"15\"/>",
-        escape(&format!("published {}, measured {}", claim.published, one.measured))
-    );
-    if let Some(none) = without_effect(claim) {
+impl Strip {
+    /// Returns what is drawn of the claim. `None` if it has no number.
+    fn marks(&self) -> Option<String> {
+        let (claim, one) = (&self.claim, &self.one);
+        let scale = Scale::of(claim)?;
+        let mut text = format!("<line class=\"axis\" x1=\"0\" x2=\"{WIDTH}\" y1=\"15\" y2=\"15\"/>");
+        if let Some(none) = without_effect(claim) {
+            text.push_str(&format!(
+                "<line class=\"none\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"3\" y2=\"27\"/>",
+                scale.at(none)
+            ));
+        }
+        let least = claim.at_least.map_or(f64::NEG_INFINITY, |least| least - claim.tolerance);
+        let most = claim.at_most.map_or(f64::INFINITY, |most| most + claim.tolerance);
+        let ends = [scale.at(least), scale.at(most)];
+        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
         text.push_str(&format!(
-            "<line class=\"none\" x1=\"{0:.1}\" x2=\"{0:.1}\" y1=\"3\" y2=\"27\"/>",
-            scale.at(none)
+            "<rect class=\"band\" x=\"{low:.1}\" y=\"7\" width=\"{:.1}\" height=\"16\"/>",
+            (high - low).max(2.0)
         ));
+        if let Some(mean) = self.ours.as_ref().and_then(|ours| ours.mean) {
+            text.push_str(&format!("<circle class=\"ours\" cx=\"{:.1}\" cy=\"15\" r=\"4\"/>", scale.at(mean)));
+        }
+        if let Some(mean) = one.mean {
+            let half = one.ci95.unwrap_or(0.0);
+            text.push_str(&format!(
+                "<line class=\"whisker\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"15\" y2=\"15\"/><circle class=\"dot\" cx=\"{:.1}\" \
+                 cy=\"15\" r=\"5\"/>",
+                scale.at(mean - half),
+                scale.at(mean + half),
+                scale.at(mean)
+            ));
+        }
+        Some(text)
     }
-    let ends = [
-        claim.at_least.map(|least| least - claim.tolerance),
-        claim.at_most.map(|most| most + claim.tolerance),
-    ];
-    let ends =
-        [ends[0].unwrap_or(f64::NEG_INFINITY), ends[1].unwrap_or(f64::INFINITY)].map(|end| scale.at(end));
-    let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-    text.push_str(&format!(
-        "<rect class=\"band\" x=\"{low:.1}\" y=\"7\" width=\"{:.1}\" height=\"16\"/>",
-        (high - low).max(2.0)
-    ));
-    if let Some(mean) = ours.and_then(|ours| ours.mean) {
-        text.push_str(&format!("<circle class=\"ours\" cx=\"{:.1}\" cy=\"15\" r=\"4\"/>", scale.at(mean)));
-    }
-    if let Some(mean) = one.mean {
-        let half = one.ci95.unwrap_or(0.0);
-        text.push_str(&format!(
-            "<line class=\"whisker\" x1=\"{:.1}\" x2=\"{:.1}\" y1=\"15\" y2=\"15\"/><circle class=\"dot\" cx=\"{:.1}\" cy=\"15\" \
-             r=\"5\"/>",
-            scale.at(mean - half),
-            scale.at(mean + half),
-            scale.at(mean)
-        ));
-    }
-    text + "</svg>"
 }
 
 /// Mapping from numbers to positions on a strip. No effect is at [`NO_EFFECT_X`], the middle of the published band at
@@ -239,7 +327,8 @@ mod tests {
             ..RecordedVerdict::default()
         };
         let ours = RecordedVerdict { mean: Some(0.4), ..RecordedVerdict::default() };
-        let text = strip(&lower, &one, Some(&ours));
+        let strip = Strip { claim: lower, one, ours: Some(ours) };
+        let text = strip.html();
         for part in [
             "class=\"band\" x=\"115.0\" y=\"7\" width=\"110.0\"",
             "x1=\"115.0\" x2=\"225.0\"",
@@ -249,5 +338,12 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
+        let links = saved("Figure 1", &[strip]);
+        for kind in ["svg", "png", "csv"] {
+            assert!(links.contains(&format!("download=\"figure-1.{kind}\"")), "{links}");
+        }
+        // Without a mean of ours the cell would be empty.
+        assert!(links.contains("t,p,0.1,0.3,0,20 %25,0.2,0.1,0.4,agrees%0A"), "{links}");
+        assert_eq!(saved("Figure 1", &[]), "");
     }
 }

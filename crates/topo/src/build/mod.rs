@@ -30,7 +30,7 @@ pub use astra::{AstraNetwork, parse_astra_network};
 pub use bcube::BCube;
 pub use cluster::{
     Attach, AttachRule, Cluster, EqualLinks, LinkList, ListedLink, ScaleUpConfig, Server, SwitchLinks,
-    TorusLinks,
+    TorusLinks, server_models,
 };
 pub use cross_dc::CrossDc;
 pub use dragonfly::Dragonfly;

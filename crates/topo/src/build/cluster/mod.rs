@@ -10,7 +10,7 @@ mod tests;
 
 pub use points::{Attach, AttachRule};
 pub use scale_up::{EqualLinks, LinkList, ListedLink, ScaleUpConfig, SwitchLinks, TorusLinks};
-pub use server::Server;
+pub use server::{Server, server_models};
 
 use std::path::Path;
 

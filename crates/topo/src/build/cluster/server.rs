@@ -139,7 +139,7 @@ fn gpu_nics(gpus: u32, nics: u32, given: Option<Vec<u32>>) -> Result<GpuNics, To
     Err(refuse("server.nics", nics, allowed))
 }
 
-/// Model of server: name, description with source, and settings.
+/// Model of server: name and settings.
 struct Model {
     name: &'static str,
     make: fn() -> Server,
@@ -163,6 +163,11 @@ const MODELS: [Model; 12] = [
     Model { name: "p5en", make: || model(8, 16, 1, 200, 504, nvlink(3_600, 0.82, 4)) },
     Model { name: "p6-b200", make: || model(8, 8, 1, 400, 504, nvlink(7_200, 0.80, 2)) },
 ];
+
+/// Returns the models of servers that `preset` can name, with their settings.
+pub fn server_models() -> impl Iterator<Item = (&'static str, Server)> {
+    MODELS.iter().map(|model| (model.name, (model.make)()))
+}
 
 fn preset(name: &str) -> Result<Server, TopoError> {
     match MODELS.iter().find(|model| model.name == name) {
