@@ -69,7 +69,8 @@ pub fn models() -> Vec<Section> {
 /// Returns models of servers, GPUs, CPUs and scale-up networks.
 pub fn hardware() -> Vec<Section> {
     let title = "Servers: topology.server.preset = \"NAME\" of kind = \"cluster\"";
-    let servers = Section { title, entries: server_models().map(|(name, server)| model(name, &server)).collect() };
+    let servers =
+        Section { title, entries: server_models().map(|(name, server)| model(name, &server)).collect() };
     let mut all = vec![servers];
     all.extend(sections(&[
         ("GpuModel", "GPUs that compute: gpu = \"NAME\" of kind = \"transformer\""),
@@ -87,7 +88,8 @@ fn model(name: &str, server: &Server) -> Entry {
         many => format!("{many} {one}s"),
     };
     let rate = server.port_rate.map_or(String::new(), |rate| format!(" of {rate}"));
-    let domain = server.domain.map_or(String::new(), |gpus| format!("; one scale-up network joins {gpus} GPUs"));
+    let domain =
+        server.domain.map_or(String::new(), |gpus| format!("; one scale-up network joins {gpus} GPUs"));
     let (gpus, nics) = (count(server.gpus, "GPU"), count(server.nics, "NIC"));
     let help = format!("{gpus}, {nics} with {}{rate}{domain}.", count(server.nic_ports, "port"));
     let fields = settings(server);

@@ -191,7 +191,8 @@ fn asked_by_our_page(site: Option<&HeaderValue>) -> bool {
 
 /// Redirects from a folder to its page.
 fn opened(folder: &Path, path: &str) -> Answer {
-    let page = ["plan.html", "report.html", "index.html"].into_iter().find(|page| folder.join(page).is_file());
+    let page =
+        ["plan.html", "report.html", "index.html"].into_iter().find(|page| folder.join(page).is_file());
     let Some(page) = page else { return plain(StatusCode::NOT_FOUND) };
     let Ok(place) = HeaderValue::from_str(&format!("{}/{page}", path.trim_end_matches('/'))) else {
         return plain(StatusCode::NOT_FOUND);

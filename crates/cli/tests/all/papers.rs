@@ -77,6 +77,10 @@ fn a_folder_with_page_pictures_and_data_appears_whole() {
     // Twelve runs of two measures, and the state of one scheme, below a header line.
     let csv = std::fs::read_to_string(lab.path("out/tiny/measures.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + 24 + 1);
+    for file in ["measures.csv", "samples.csv", "traces.csv"] {
+        let csv = std::fs::read_to_string(lab.path("out/tiny").join(file)).unwrap();
+        assert!(csv.lines().next().unwrap().ends_with(",unit"), "{file}: {csv}");
+    }
     // The figure has the runs; the state belongs to a table without a picture.
     let numbers = std::fs::read_to_string(lab.path("out/tiny/figure-1-numbers.csv")).unwrap();
     assert_eq!(numbers.lines().count(), 1 + 24);

@@ -314,7 +314,8 @@ mod tests {
         }
         let page = |scheme: &str| fs::read_to_string(folder.join(scheme).join("report.html")).unwrap();
         let of = |id: &str| {
-            let all: Vec<Value> = times.iter().map(|(scheme, _)| data(&page(scheme), id)[0].clone()).collect();
+            let all: Vec<Value> =
+                times.iter().map(|(scheme, _)| data(&page(scheme), id)[0].clone()).collect();
             format!("<script type=\"application/json\" id=\"{id}\">{}</script>", script_json(&all))
         };
         fs::write(folder.join("report.html"), of("summaries") + &of("picture-data")).unwrap();
@@ -337,7 +338,8 @@ mod tests {
         write_comparison(&b, &[("ecmp", 8), ("weave", 2)]);
         let page = beside(&a, &b).unwrap();
         let runs = data(&page, "picture-data");
-        let names: Vec<&str> = runs.as_array().unwrap().iter().filter_map(|run| run["name"].as_str()).collect();
+        let names: Vec<&str> =
+            runs.as_array().unwrap().iter().filter_map(|run| run["name"].as_str()).collect();
         assert_eq!(names, ["A: ecmp", "A: weave", "B: ecmp", "B: weave"]);
         assert_eq!([&runs[0]["colour"], &runs[1]["colour"]], [7, 2], "as on every page");
         let (first, second) = (a.display(), b.display());

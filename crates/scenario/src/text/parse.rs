@@ -137,7 +137,10 @@ mod tests {
         std::fs::write(at("summary.json"), "{}").unwrap();
         let why = |path: &Path| read_document(path).unwrap_err().to_string();
         let alone = why(&at("summary.json"));
-        assert!(alone.contains("is a file in JSON; expected TOML") && !alone.contains("is a scenario"), "{alone}");
+        assert!(
+            alone.contains("is a file in JSON; expected TOML") && !alone.contains("is a scenario"),
+            "{alone}"
+        );
         std::fs::write(at("scenario.toml"), "seed = 1").unwrap();
         std::fs::write(at("flows.parquet"), b"PAR1\0").unwrap();
         std::fs::write(at("report.html"), "<!doctype html>").unwrap();

@@ -142,8 +142,7 @@ impl Strip {
         let also = self.ours.as_ref().map_or(String::new(), |ours| {
             format!("<br><span class=\"note\">ours {}</span>", escape(&ours.measured))
         });
-        let words =
-            escape(&format!("published {}, measured {}", self.claim.published, self.one.measured));
+        let words = escape(&format!("published {}, measured {}", self.claim.published, self.one.measured));
         let picture = self.marks().map_or(String::new(), |marks| {
             format!("<svg viewBox=\"0 0 {WIDTH} 30\" role=\"img\" aria-label=\"{words}\">{marks}</svg>")
         });
@@ -245,7 +244,10 @@ impl Strip {
             (high - low).max(2.0)
         ));
         if let Some(mean) = self.ours.as_ref().and_then(|ours| ours.mean) {
-            text.push_str(&format!("<circle class=\"ours\" cx=\"{:.1}\" cy=\"15\" r=\"4\"/>", scale.at(mean)));
+            text.push_str(&format!(
+                "<circle class=\"ours\" cx=\"{:.1}\" cy=\"15\" r=\"4\"/>",
+                scale.at(mean)
+            ));
         }
         if let Some(mean) = one.mean {
             let half = one.ci95.unwrap_or(0.0);

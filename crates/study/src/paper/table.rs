@@ -157,12 +157,13 @@ fn unit(quantity: Quantity) -> &'static str {
     }
 }
 
-/// Returns the values of distributions as CSV, in nanoseconds, bits per second or plain numbers.
+/// Returns the values of distributions as CSV.
 pub(crate) fn samples_csv(plan: &Plan) -> String {
-    let mut text = "figure,panel,series,variant,x,seed,value\n".to_owned();
-    each_seed(plan, |_, head, observed| {
+    let mut text = "figure,panel,series,variant,x,seed,value,unit\n".to_owned();
+    each_seed(plan, |figure, head, observed| {
+        let unit = figure.figure.file.plot.of.map_or("", |of| unit(quantity(of, Stat::Mean)));
         for value in &observed.samples {
-            text.push_str(&format!("{head},{value}\n"));
+            text.push_str(&format!("{head},{value},{unit}\n"));
         }
     });
     text
@@ -170,11 +171,12 @@ pub(crate) fn samples_csv(plan: &Plan) -> String {
 
 /// Returns the traces as CSV.
 pub(crate) fn traces_csv(plan: &Plan) -> String {
-    let mut text = "figure,panel,series,variant,x,seed,trace,time_ns,value\n".to_owned();
+    let mut text = "figure,panel,series,variant,x,seed,trace,time_ns,value,unit\n".to_owned();
     each_seed(plan, |figure, head, observed| {
         for (trace, samples) in figure.figure.file.trace.iter().zip(&observed.traces) {
+            let unit = unit(trace.quantity());
             for (at, value) in samples {
-                text.push_str(&format!("{head},{},{at},{value}\n", quoted(&trace.name)));
+                text.push_str(&format!("{head},{},{at},{value},{unit}\n", quoted(&trace.name)));
             }
         }
     });

@@ -1,5 +1,6 @@
 //! Schema of measures and traces: the quantities that a figure takes from a run.
 
+use pathweave_records::Quantity;
 use serde::Deserialize;
 
 /// Quantity over time: a weighted sum of sampled series.
@@ -10,6 +11,17 @@ pub struct Trace {
     pub name: String,
     /// Summands of the trace.
     pub terms: Vec<Term>,
+}
+
+impl Trace {
+    /// Returns the quantity of its samples: bytes of queues and receivers, or rates. Scaled ones are plain numbers.
+    pub(crate) fn quantity(&self) -> Quantity {
+        let is_bytes = |term: &Term| term.queue.is_some() || term.flow_held.is_some();
+        if self.terms.iter().any(|term| term.factor.abs() != 1.0) {
+            return Quantity::Plain;
+        }
+        if self.terms.iter().any(is_bytes) { Quantity::Bytes } else { Quantity::RateBps }
+    }
 }
 
 /// Summand of a trace.
@@ -165,4 +177,20 @@ pub struct Measure {
     /// Level for `time-below`, in the unit of the trace. Default: 0.
     #[serde(default)]
     pub below: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_have_the_unit_of_their_terms() {
+        let of = |terms: &str| {
+            let trace: Trace = toml::from_str(&format!("name = 'x'\nterms = [{terms}]")).unwrap();
+            trace.quantity()
+        };
+        assert_eq!(of("{ host = 'host2' }, { link = 'a>b', factor = -1.0 }"), Quantity::RateBps);
+        assert_eq!(of("{ queue = 'a>b' }"), Quantity::Bytes);
+        assert_eq!(of("{ flow_held = 0, factor = 1e6 }"), Quantity::Plain);
+    }
 }
