@@ -29,6 +29,11 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): boolean {
     return s?.kind === "flow" && !g.blocks ? [f.src_host[s.index], f.dst_host[s.index]] : [];
   };
 
+  // A link of a higher rate than most is wider, one of a lower rate narrower. Blocks have different numbers of links.
+  const rates = g.totals.rate_bps, sorted = plan.halves.map((h) => rates[h.row] ?? 0).filter((rate) => rate > 0).sort((a, b) => a - b);
+  const usual = sorted[sorted.length >> 1];
+  const breadth = (row: number): number => (g.blocks || !usual || !rates[row] ? 1 : Math.min(2.5, Math.max(0.5, Math.sqrt(rates[row] / usual))));
+
   const draw = () => {
     const { at, top, colour } = shown();
     const strength = (row: number) => (top > 0 ? at(row) / top : 0);
@@ -40,8 +45,8 @@ export function graph(parent: HTMLElement, g: Fabric, width: number): boolean {
     // The busiest on top.
     const order = plan.halves.map((h): [number, Half] => [strength(h.row), h]).sort((a, b) => Math.abs(a[0]) - Math.abs(b[0]));
     plan.boxes.forEach((box) => server(box));
-    ctx.lineWidth = thick / Math.sqrt(view.scale);
     for (const [value, half] of order) {
+      ctx.lineWidth = (thick * breadth(half.row)) / Math.sqrt(view.scale);
       ctx.strokeStyle = colour(value);
       line(half);
     }
