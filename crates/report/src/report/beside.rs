@@ -166,10 +166,11 @@ fn headings(found: &Diff, first: &[Pictured], second: &[Pictured]) -> Headings {
 
 fn header(found: &Diff, names: &[String; 2]) -> String {
     let side = |side: &Side, name: &str| {
+        // A comparison is named by its folder.
+        let folder = if side.kind == "run" { format!(", in {}", side.folder) } else { String::new() };
         format!(
-            "<p class=\"note\">{}, in {}, version {}</p>",
-            escape(name),
-            escape(&side.folder),
+            "<p class=\"note\">{}, version {}</p>",
+            escape(&(name.to_owned() + &folder)),
             escape(&side.versions.join(", "))
         )
     };
