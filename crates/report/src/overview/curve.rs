@@ -178,7 +178,7 @@ mod tests {
         let summary = Summary::from_run(&run);
         let svg = |flows: usize| {
             let mut run = run.clone();
-            let finished = run.flows[0].clone();
+            let finished = run.flows[0];
             run.flows.resize(flows, finished);
             let situation = SchemeComparison {
                 title: "",
