@@ -169,6 +169,7 @@ test("curves of what goes on are saved as SVG, PNG and CSV, also from the keyboa
 test("a plan leads to its choices", async (t) => {
   t.after(() => rmSync(join(folder, "fabrics"), { recursive: true, force: true }));
   file("fabrics/summary.json", { schema: "pathweave.sweep", name: "which-fabric", runs: 6, finished_runs: 6, failed_runs: 0, open_runs: 0, partial: false });
+  file("fabrics/plan.json", {});
   for (const name of ["plan.html", "report.html"]) file(`fabrics/${name}`, "<!doctype html><title>of a plan</title>");
   const page = await open(t);
   const row = page.locator("#rows tbody tr", { hasText: "which-fabric" });
