@@ -114,10 +114,15 @@ impl Bounds {
                 own: HostLink { index: count + host.index(), rate: inside[host.index() % inside.len()] },
                 nic: None,
             },
-            _ => EndLinks {
-                own: HostLink { index: host.index(), rate: end.of(ports[host.index()]) },
-                nic: nics[host.index()].map(|(index, rates)| HostLink { index, rate: end.of(rates) }),
-            },
+            _ => {
+                // What GPUs send to each other over a NIC that they share does not leave it.
+                let of = |host: HostId| nics[host.index()].map(|(index, _)| index);
+                let nic = nics[host.index()].filter(|_| of(host) != of(peer));
+                EndLinks {
+                    own: HostLink { index: host.index(), rate: end.of(ports[host.index()]) },
+                    nic: nic.map(|(index, rates)| HostLink { index, rate: end.of(rates) }),
+                }
+            }
         })
     }
 
@@ -386,6 +391,16 @@ mod tests {
         assert_eq!((of_nic.links, of_nic.chain), (Time::from_us(160), Time::from_us(80)));
         let apart = vec![flow_at(0, 4, 1_000_000, 0), flow_at(2, 6, 1_000_000, 0)];
         assert_eq!(bounds(&cluster(""), apart).completion(), Time::from_us(80));
+    }
+
+    /// GPU 0 sends 1 MB to GPU 1 at the same NIC and 1 MB to server 1: 100 us at its 160 Gb/s to the NIC, of which one half
+    /// leaves the NIC in 80 us at 100 Gb/s. GPU 2 is at the other NIC, so that both megabytes leave: 160 us.
+    #[test]
+    fn what_a_shared_nic_returns_does_not_leave_it() {
+        let to = |near| vec![flow_at(0, near, 1_000_000, 0), flow_at(0, 4, 1_000_000, 0)];
+        let of = |near| bounds(&cluster(""), to(near));
+        assert_eq!((of(1).links, of(1).chain), (Time::from_us(100), Time::from_us(80)));
+        assert_eq!(of(2).links, Time::from_us(160));
     }
 
     /// 1 MB at 8 Gb/s takes 1 ms in the awaited group. The other group would take 4 ms.

@@ -89,7 +89,9 @@ impl Table {
                 Get::F64(get) => records.iter().map(|r| missing(get(run, r))).collect(),
                 Get::Label(all, get) => {
                     let of = records.iter().map(|r| get(r).map_or(u32::MAX, |place| place as u32)).collect();
-                    table.texts.insert(column.name.to_owned(), Texts { all: all(run), of, ..Texts::default() });
+                    table
+                        .texts
+                        .insert(column.name.to_owned(), Texts { all: all(run), of, ..Texts::default() });
                     continue;
                 }
             };
@@ -124,7 +126,8 @@ impl Table {
                 ("ideal_acked_fct_ns".to_owned(), acked),
             ]
             .into(),
-            texts: [("status".to_owned(), Texts { all: words.into(), of: status, ..Texts::default() })].into(),
+            texts: [("status".to_owned(), Texts { all: words.into(), of: status, ..Texts::default() })]
+                .into(),
         }
     }
 

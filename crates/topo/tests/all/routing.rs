@@ -202,7 +202,8 @@ fn irregular() -> impl Strategy<Value = Topology> {
         let extra = extra.into_iter().map(|(a, b)| (a % nodes, b % nodes)).filter(|(a, b)| a != b);
         links.extend(extra.map(|(a, b)| link(a, b)));
         let tier = |i: u32| (seed >> (2 * i) & 3) as u8;
-        let names = (0..switches).map(|i| Switch { name: format!("s{i}"), tier: tier(i), group: None }).collect();
+        let names =
+            (0..switches).map(|i| Switch { name: format!("s{i}"), tier: tier(i), group: None }).collect();
         Topology::new("random", hosts, names, links).unwrap()
     })
 }
