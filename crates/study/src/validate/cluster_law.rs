@@ -131,7 +131,7 @@ mod tests {
             ..RunResult::default()
         };
         run.info.servers = Some(servers);
-        let rows = Confined { tier: 0, scale_up_bytes: 100.0 }.compare(&[run.clone()]);
+        let rows = Confined { tier: 0, scale_up_bytes: 100.0 }.compare(std::slice::from_ref(&run));
         let ratios: Vec<f64> = rows.iter().map(|row| row.ours / row.law).collect();
         assert_eq!(ratios, [0.75, 0.5]);
         run.links.clear();
