@@ -292,8 +292,9 @@ impl Stopped {
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
-    /// Lets the process continue and receive messages of these lengths.
-    fn receives(mut self, lens: &[usize]) {
+    /// Lets the process continue and receive messages of these lengths. It lives on, so that it can acknowledge the
+    /// last one, until this is dropped.
+    fn receives(&mut self, lens: &[usize]) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{}", lens.len()).unwrap();
         let mut received =
             (&mut self.lines).map_while(Result::ok).filter(|line| line.starts_with("received"));
@@ -336,7 +337,7 @@ fn a_peer_is_stopped(seconds: f64) {
         let near = node(&variables);
         let mut memory = pattern(LONG, 1);
         let mr = near.register(slot(&mut memory), KEY, ALL).unwrap();
-        let far = Stopped::of(&near, &variables);
+        let mut far = Stopped::of(&near, &variables);
         let to = near.insert(&far.name);
         let lens = [LONG, 64, 0, 100_000];
         let sent: Vec<_> =
@@ -368,7 +369,7 @@ fn a_peer_is_stopped_amid(access: &str, begun: impl Fn(&[u8])) {
         let near = node(&variables[..1]);
         let mut memory = vec![1; HUGE];
         let mr = near.register(slot(&mut memory), KEY, ALL).unwrap();
-        let far = Stopped::start(&near, &variables);
+        let mut far = Stopped::start(&near, &variables);
         let to = near.insert(&far.name);
         let sent = pattern(LONG, 0);
         near.tsend(to, 0, &sent, 1);
@@ -441,7 +442,7 @@ fn an_endpoint_is_closed(seconds: f64) {
         let near = node(&variables);
         let mut memory = pattern(LONG, 1);
         let mr = near.register(slot(&mut memory), KEY, ALL).unwrap();
-        let far = Stopped::of(&near, &variables);
+        let mut far = Stopped::of(&near, &variables);
         let to = near.insert(&far.name);
         assert_eq!(close(mr), 0);
         for number in 0..INJECTED {
@@ -494,7 +495,7 @@ fn what_was_injected_and_cannot_arrive_is_told() {
         let near = ManuallyDrop::new(node(&variables));
         let mut memory = pattern(LONG, 1);
         let mr = near.register(slot(&mut memory), KEY, ALL).unwrap();
-        let far = Stopped::of(&near, &variables);
+        let mut far = Stopped::of(&near, &variables);
         if idle == Idle::Full {
             far.signal(libc::SIGCONT);
         }

@@ -288,18 +288,18 @@ pub const LINKS: &[Column<LinkTotals>] = &[
     nullable(
         "trimmed_packets",
         "Packets that its egress port trimmed to the header because its queue was full.",
-        Get::U64(|run, l| run.of_packets(l.trimmed_packets)),
+        Get::U64(|run, l| run.of_queues(l.trimmed_packets)),
     ),
-    nullable("pfc_pauses", "Times PFC paused it.", Get::U64(|run, l| run.of_packets(l.pfc_pauses))),
+    nullable("pfc_pauses", "Times PFC paused it.", Get::U64(|run, l| run.of_queues(l.pfc_pauses))),
     nullable(
         "paused_ns",
         "Time it was paused, summed over priority classes.",
-        Get::F64(|run, l| run.of_packets(ns(l.paused_ps))),
+        Get::F64(|run, l| run.of_queues(ns(l.paused_ps))),
     ),
     nullable(
         "max_queue_bytes",
         "Largest egress queue seen.",
-        Get::U64(|run, l| run.of_packets(l.max_queue_bytes)),
+        Get::U64(|run, l| run.of_queues(l.max_queue_bytes)),
     ),
 ];
 

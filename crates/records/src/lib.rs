@@ -50,7 +50,7 @@ pub use latency::{LATENCY_DOMINANT_SHARE, idle_latency_ns, least_scale};
 pub use middlebox::MiddleboxTotals;
 pub use records::{
     BalancingTotals, Calibration, Direction, EndReason, Fidelity, FlowRecord, FlowStatus, GroupTotals,
-    JobRecord, LinkTotals, NodeInfo, NodeKind, Role, RunInfo, RunResult, ServersInfo,
+    JobRecord, LinkTotals, NodeInfo, NodeKind, QueueRecords, Role, RunInfo, RunResult, ServersInfo,
 };
 pub use series::{Missing, SeriesKind, SeriesSample, Span};
 pub use stats::{Distribution, jain_index, percentile};

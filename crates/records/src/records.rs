@@ -70,6 +70,10 @@ impl RunResult {
     pub fn of_packets<T>(&self, value: T) -> Option<T> {
         (self.info.fidelity == Fidelity::Packet).then_some(value)
     }
+    /// Returns a value that is measured on queues, or `None` if the run saw none.
+    pub fn of_queues<T>(&self, value: T) -> Option<T> {
+        self.of_packets(value).filter(|_| self.info.queues == QueueRecords::Kept)
+    }
     /// Iterates over the flows that the run measures.
     pub fn foreground(&self) -> impl Iterator<Item = &FlowRecord> {
         self.flows.iter().filter(|flow| self.info.role(flow.group) == Role::Foreground)
@@ -102,6 +106,8 @@ pub struct RunInfo {
     pub roles: Vec<Role>,
     /// Model of the traffic.
     pub fidelity: Fidelity,
+    /// Records of the queues of ports.
+    pub queues: QueueRecords,
     /// With flow fidelity: reasons why the run is outside of the range in which the model was measured, for people.
     pub model_limits_exceeded: Vec<String>,
     /// With flow fidelity: errors against a packet simulation of the beginning of the run, if one was made.
@@ -223,6 +229,16 @@ impl RunInfo {
     pub fn digest_hex(&self) -> String {
         format!("{:016x}", self.digest)
     }
+}
+
+/// Records of the queues of ports: their lengths, pauses and trimmed packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QueueRecords {
+    /// The run saw its queues.
+    #[default]
+    Kept,
+    /// The packets crossed networks whose queues nobody sees.
+    Unknown,
 }
 
 named_enum! {

@@ -70,7 +70,7 @@ described! {
 impl FabricSummary {
     /// Computes the figures of the links of `run`.
     pub fn from_run(run: &RunResult) -> Self {
-        let nothing = run.of_packets(0);
+        let (nothing, no_queue) = (run.of_packets(0), run.of_queues(0));
         let mut summary = FabricSummary {
             links: run.links.len() as u64,
             events_not_recorded: run.events_not_recorded.values().sum(),
@@ -78,9 +78,9 @@ impl FabricSummary {
             balancing: run.balancing,
             dropped_packets: nothing,
             ecn_marked_packets: nothing,
-            trimmed_packets: nothing,
-            pfc_pauses: nothing,
-            max_queue_bytes: nothing,
+            trimmed_packets: no_queue,
+            pfc_pauses: no_queue,
+            max_queue_bytes: no_queue,
             ..FabricSummary::default()
         };
         let mut paused_ps = 0;
@@ -98,9 +98,9 @@ impl FabricSummary {
                     tier: link.tier,
                     direction: link.direction.name(),
                     utilisation_ratio: Distribution::default(),
-                    max_queue_bytes: nothing,
+                    max_queue_bytes: no_queue,
                     dropped_packets: nothing,
-                    pfc_pauses: nothing,
+                    pfc_pauses: no_queue,
                 };
                 (Vec::new(), tier)
             });
@@ -109,7 +109,7 @@ impl FabricSummary {
             add(&mut tier.dropped_packets, link.dropped_packets);
             add(&mut tier.pfc_pauses, link.pfc_pauses);
         }
-        summary.paused_ns = run.of_packets(ns(paused_ps));
+        summary.paused_ns = run.of_queues(ns(paused_ps));
         summary.tiers = tiers
             .into_values()
             .map(|(mut utilisation, tier)| TierSummary {
@@ -133,4 +133,29 @@ fn add(sum: &mut Option<u64>, of_link: u64) {
 /// Raises a maximum, if there is one.
 fn raise(largest: &mut Option<u64>, of_link: u64) {
     largest.iter_mut().for_each(|largest| *largest = of_link.max(*largest));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{LinkTotals, QueueRecords};
+
+    #[test]
+    fn queues_that_nobody_saw_have_no_figures() {
+        let link =
+            LinkTotals { dropped_packets: 2, max_queue_bytes: 5, pfc_pauses: 3, ..LinkTotals::default() };
+        let mut run = RunResult { links: vec![link], ..RunResult::default() };
+        let figures = |run: &RunResult| {
+            let fabric = FabricSummary::from_run(run);
+            (
+                fabric.dropped_packets,
+                fabric.max_queue_bytes,
+                fabric.pfc_pauses,
+                fabric.tiers[0].max_queue_bytes,
+            )
+        };
+        assert_eq!(figures(&run), (Some(2), Some(5), Some(3), Some(5)));
+        run.info.queues = QueueRecords::Unknown;
+        assert_eq!(figures(&run), (Some(2), None, None, None));
+    }
 }

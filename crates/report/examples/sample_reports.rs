@@ -55,6 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         description: says,
         report: "four.html".to_owned(),
         runs: four.iter().zip(&summaries).collect(),
+        missing: Vec::new(),
     };
     let situations = [situation("web & search", "Flows of a web search."), situation("the same again", "")];
     std::fs::write(folder.join("index.html"), landing_html("Two situations", "Made up.", &situations))?;

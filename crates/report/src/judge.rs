@@ -1,6 +1,6 @@
 //! Judgement of the runs of a comparison: the measure, and the order of the runs by it.
 
-use pathweave_records::{Quantity, Summary};
+use pathweave_records::{Fidelity, Quantity, Summary};
 use serde::{Serialize, Serializer};
 
 /// Figure by which runs are compared. Lower is better.
@@ -46,6 +46,18 @@ impl Serialize for Measure {
     }
 }
 
+/// Part of a run in the ranking.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// The run is ranked.
+    #[default]
+    Ranked,
+    /// The run was stopped before its end, so its figures are not those of all its flows.
+    Stopped,
+    /// Flows beside runs by packets: an estimate of these rather than another scheme.
+    Estimate,
+}
+
 /// Figures of a run that decide its place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
@@ -55,6 +67,7 @@ pub(crate) struct Figures {
     pub(crate) value: Option<f64>,
     /// Mean slowdown, where the P99 is the measure.
     pub(crate) mean: Option<f64>,
+    pub(crate) standing: Standing,
 }
 
 /// Runs of a comparison with their order.
@@ -63,19 +76,27 @@ pub(crate) struct Judgement {
     pub(crate) measure: Measure,
     /// Figures in the order of the runs.
     pub(crate) runs: Vec<Figures>,
-    /// Indices of the runs, best first. Runs without a value come last.
+    /// Indices of the runs, best first. Runs without a value and then estimates come last.
     pub(crate) order: Vec<usize>,
 }
 
 impl Judgement {
     pub(crate) fn of(summaries: &[&Summary]) -> Judgement {
         let measure = Measure::of(summaries);
+        let by_packets = |summary: &&Summary| summary.run.fidelity == Fidelity::Packet;
+        let beside_packets = summaries.iter().any(by_packets);
         let figures = |summary: &&Summary| {
             let (value, mean) = match measure {
                 Measure::JobTime => (summary.jobs.time_ns, None),
                 Measure::TailSlowdown => slowdowns(summary).unzip(),
             };
-            Figures { name: summary.run.name.clone(), value, mean }
+            let standing = match () {
+                () if summary.run.partial => Standing::Stopped,
+                () if beside_packets && !by_packets(summary) => Standing::Estimate,
+                () => Standing::Ranked,
+            };
+            let value = value.filter(|_| standing != Standing::Stopped);
+            Figures { name: summary.run.name.clone(), value, mean, standing }
         };
         Judgement::from_figures(measure, summaries.iter().map(figures).collect())
     }
@@ -86,15 +107,23 @@ impl Judgement {
             |run: &usize| [runs[*run].value, runs[*run].mean].map(|value| value.unwrap_or(f64::INFINITY));
         // The first of equals stays first.
         order.sort_by(|a, b| {
-            let (a, b) = (key(a), key(b));
-            a[0].total_cmp(&b[0]).then(a[1].total_cmp(&b[1]))
+            let estimate = |run: &usize| runs[*run].standing == Standing::Estimate;
+            let (left, right) = (key(a), key(b));
+            let values = left[0].total_cmp(&right[0]).then(left[1].total_cmp(&right[1]));
+            estimate(a).cmp(&estimate(b)).then(values)
         });
         Judgement { measure, runs, order }
     }
 
-    /// Returns the best run, or `None` if no run has a value.
+    /// Returns the best run, or `None` if no ranked run has a value.
     pub(crate) fn best(&self) -> Option<usize> {
-        self.order.first().copied().filter(|&run| self.runs[run].value.is_some())
+        let first = self.order.first().copied();
+        first.filter(|&run| self.runs[run].value.is_some() && self.runs[run].standing == Standing::Ranked)
+    }
+
+    /// Returns the run that others are compared with: the first that is no estimate.
+    pub(crate) fn base(&self) -> usize {
+        self.runs.iter().position(|run| run.standing != Standing::Estimate).unwrap_or(0)
     }
 
     /// Returns the ratio of a run's value to the best one.
@@ -107,7 +136,8 @@ impl Judgement {
 
     /// Returns the run with the lowest mean slowdown among those with a value.
     pub(crate) fn lowest_mean(&self) -> Option<(usize, f64)> {
-        let finished = self.runs.iter().enumerate().filter(|(_, run)| run.value.is_some());
+        let ranked = self.runs.iter().enumerate().filter(|(_, run)| run.standing == Standing::Ranked);
+        let finished = ranked.filter(|(_, run)| run.value.is_some());
         let means = finished.filter_map(|(index, run)| Some((index, run.mean?)));
         means.min_by(|a, b| a.1.total_cmp(&b.1))
     }
@@ -182,6 +212,27 @@ mod tests {
         assert_eq!((found.runs[0].value, found.over_best(0)), (None, None));
         let none = judged(&runs[..1]);
         assert_eq!((none.best(), none.over_best(0)), (None, None));
+    }
+
+    #[test]
+    fn runs_of_flows_do_not_compete_with_runs_of_packets() {
+        let mut runs = [run("flow", &[1, 1], &[]), run("packet", &[2, 2], &[]), run("worse", &[3, 3], &[])];
+        runs[0].run.fidelity = Fidelity::Flow;
+        let found = judged(&runs);
+        assert_eq!(names(&found), ["packet", "worse", "flow"]);
+        assert_eq!((found.base(), found.best(), found.lowest_mean()), (1, Some(1), Some((1, 2.0))));
+        // Among themselves they do.
+        let flows = judged(&runs[..1]);
+        assert_eq!((flows.base(), flows.best()), (0, Some(0)));
+    }
+
+    #[test]
+    fn a_run_that_was_stopped_has_no_value() {
+        let mut runs = [run("whole", &[5], &[]), run("stopped", &[1], &[])];
+        runs[1].run.partial = true;
+        let found = judged(&runs);
+        assert_eq!((names(&found), found.runs[1].standing), (vec!["whole", "stopped"], Standing::Stopped));
+        assert_eq!(found.best(), Some(0));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::message::{
 };
 use super::negotiate::agree;
 use super::noise::{Ephemerals, Noise, OVERHEAD, Role};
-use super::outcome::{Established, HandshakeError, SetupError, check_setup};
+use super::outcome::{Established, HandshakeError, KeyDifference, SetupError, check_setup};
 use super::random::SecureRandom;
 use super::session::{Rotation, Session, SessionConfig};
 use super::timing::{Backoff, HandshakeConfig};
@@ -59,6 +59,8 @@ pub struct Initiator {
     retries_at_once: u32,
     /// Time of the first answer that was made with another key.
     wrong_key_at: Option<Time>,
+    /// True if that answer was made with the publicly known key.
+    peer_has_no_key: bool,
     round_trip: Option<Duration>,
     outbox: Option<Vec<u8>>,
     event: Option<InitiatorEvent>,
@@ -118,6 +120,7 @@ impl Initiator {
             retries: 0,
             retries_at_once: 0,
             wrong_key_at: None,
+            peer_has_no_key: false,
             round_trip: None,
             outbox: None,
             event: None,
@@ -156,7 +159,7 @@ impl Initiator {
         }
         if now >= self.deadline() {
             let error = match (self.wrong_key_at, self.retries) {
-                (Some(_), _) => HandshakeError::WrongKey { ours: self.key.fingerprint() },
+                (Some(_), _) => HandshakeError::WrongKey(self.key_difference()),
                 (None, 0 | 1) => HandshakeError::NoAnswer { timeout: self.config.timeout, sends: self.sends },
                 (None, retries) => HandshakeError::AddressNotAccepted { retries },
             };
@@ -186,11 +189,22 @@ impl Initiator {
             ) => {
                 if verify_mac(datagram, &self.answer_key) {
                     self.on_answer(now, answer);
-                } else {
-                    self.wrong_key_at.get_or_insert(now);
+                } else if self.wrong_key_at.is_none() {
+                    let of_nobody = ClusterKey::public_key_for_insecure().answer_key();
+                    self.peer_has_no_key = verify_mac(datagram, &of_nobody);
+                    self.wrong_key_at = Some(now);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn key_difference(&self) -> KeyDifference {
+        let ours = self.key.fingerprint();
+        match () {
+            () if self.key.is_well_known() => KeyDifference::OursMissing,
+            () if self.peer_has_no_key => KeyDifference::TheirsMissing { ours },
+            () => KeyDifference::Another { ours },
         }
     }
 

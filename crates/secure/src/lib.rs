@@ -140,7 +140,7 @@ pub use initiator::{Initiator, InitiatorEvent};
 pub use key::{CLUSTER_KEY_LEN, ClusterKey, KeyError, KeyFormatError};
 pub use message::{AttemptId, Recipient, recipient_of};
 pub use negotiate::{ConnectionParams, Refusal};
-pub use outcome::{Established, HandshakeError, SetupError};
+pub use outcome::{Established, HandshakeError, KeyDifference, SetupError};
 pub use protection::{Protection, UnknownProtection};
 pub use random::{OsRandom, RandomError, SecureRandom};
 pub use responder::{AcceptError, RequestId, Responder, ResponderConfig, ResponderCounters, ResponderEvent};

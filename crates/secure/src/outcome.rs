@@ -45,6 +45,26 @@ pub enum SetupError {
     Random(#[from] RandomError),
 }
 
+/// Difference between the cluster keys of two ends.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum KeyDifference {
+    /// This end has no key, and the peer has one.
+    #[error("the peer has a cluster key, and this end has none")]
+    OursMissing,
+    /// The peer has no key, and this end has one.
+    #[error("the peer has no cluster key, and this end has one (fingerprint {ours})")]
+    TheirsMissing {
+        /// Fingerprint of our key.
+        ours: String,
+    },
+    /// Both ends have a key.
+    #[error("the peer answers with another cluster key than ours (fingerprint {ours})")]
+    Another {
+        /// Fingerprint of our key.
+        ours: String,
+    },
+}
+
 /// Reason why a handshake failed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
@@ -67,13 +87,11 @@ pub enum HandshakeError {
         retries: u32,
     },
     /// The peer that answers does not have our cluster key.
-    #[error(
-        "the peer answers with another cluster key than ours (fingerprint {ours}); all hosts of a cluster need the same"
-    )]
-    WrongKey {
-        /// Fingerprint of our key.
-        ours: String,
-    },
+    #[error("{0}; all hosts of a cluster need the same")]
+    WrongKey(
+        /// Keys of the two ends.
+        KeyDifference,
+    ),
     /// The peer does not support our version.
     #[error("the peer supports versions {theirs:?}, this build {ours:?}")]
     Version {

@@ -276,11 +276,23 @@ pub(crate) fn run_comparisons(
         let results: Vec<_> = done.iter().map(|run| (&run.run, &run.summary)).collect();
         folder.write_comparison(&results).map_err(output)?;
         folder.commit().map_err(output)?;
-        pages.push(Page { comparison, runs: done.iter().map(|run| (&run.run, &run.summary)).collect() });
+        let missing = comparison.runs.iter().zip(runs).filter(|(_, run)| run.is_none());
+        pages.push(Page {
+            comparison,
+            runs: done.iter().map(|run| (&run.run, &run.summary)).collect(),
+            missing: missing.map(|(planned, _)| planned.scheme.clone()).collect(),
+        });
     }
     if several {
         let situations: Vec<_> = pages.iter().map(Page::situation).collect();
-        index_page::write(target, heading.title, heading.description, &situations)?;
+        let missing = finished.iter().flatten().filter(|run| run.is_none()).count();
+        let stopped = if missing > 0 {
+            format!(" Stopped before the end: {missing} of {} runs are missing.", planned.len())
+        } else {
+            String::new()
+        };
+        let description = format!("{}{stopped}", heading.description);
+        index_page::write(target, heading.title, &description, &situations)?;
     }
     show(&pages, target, several, talk, heading.tells);
     for complaint in finished.iter().flatten().flatten().filter_map(Finished::failure_message) {
@@ -319,6 +331,8 @@ fn check_scenario_names(comparisons: &[Comparison]) -> Result<(), Failure> {
 struct Page<'a> {
     comparison: &'a Comparison,
     runs: Vec<(&'a RunResult, &'a Summary)>,
+    /// Names of the schemes that did not run.
+    missing: Vec<String>,
 }
 
 impl<'a> Page<'a> {
@@ -328,6 +342,7 @@ impl<'a> Page<'a> {
             description: &self.comparison.says,
             report: format!("{}/report.html", safe_name(&self.comparison.name)),
             runs: self.runs.clone(),
+            missing: self.missing.clone(),
         }
     }
 
@@ -336,8 +351,9 @@ impl<'a> Page<'a> {
     }
 
     fn verdict(&self) -> String {
-        let name = &self.comparison.name;
-        terminal::wrapped(&format!("{name}: {}", Verdict::of(&self.summaries()).sentence), "", "  ")
+        let (name, verdict) = (&self.comparison.name, Verdict::of(&self.summaries()));
+        let missing = self.situation().missing_words();
+        terminal::wrapped(&format!("{name}: {}{missing}", verdict.sentence), "", "  ")
     }
 
     fn tables(&self) -> String {

@@ -143,7 +143,10 @@ fn row(root: &Path, path: &Path, found: &Metadata) -> Option<Row> {
     match summary["schema"].as_str()? {
         "pathweave.summary" => Some(of_run(row, &summary)),
         "pathweave.comparison" => Some(of_comparison(row, &summary)),
-        "pathweave.sweep" => Some(of_sweep(row, &summary)),
+        "pathweave.sweep" => {
+            let kind = if folder.join("plan.json").is_file() { "plan" } else { "sweep" };
+            Some(Row { kind, ..of_sweep(row, &summary) })
+        }
         _ => None,
     }
 }
@@ -171,7 +174,11 @@ fn of_run(row: Row, summary: &Value) -> Row {
         flows: count,
         slowdown_mean: of_finished("mean"),
         slowdown_p99: of_finished("p99"),
-        state: if open > 0 { format!("{ended}, {open} flows unfinished") } else { ended },
+        state: match open {
+            0 => ended,
+            1 => format!("{ended}, 1 flow unfinished"),
+            open => format!("{ended}, {open} flows unfinished"),
+        },
         good: open == 0 && run["partial"] == Value::Bool(false),
         ..row
     }
@@ -181,14 +188,16 @@ fn of_comparison(row: Row, summary: &Value) -> Row {
     let none = Vec::new();
     let all = summary["runs"].as_array().unwrap_or(&none);
     let runs: Vec<Row> = all.iter().map(|run| of_run(Row::default(), run)).collect();
-    let least = |figure: fn(&Row) -> Option<f64>| runs.iter().filter_map(figure).reduce(f64::min);
+    // The figures of one run: those of different runs, or of the flows that an unfinished one let through, are of none.
+    let tail = |run: &&Row| run.slowdown_p99.unwrap_or(f64::INFINITY);
+    let best = runs.iter().filter(|run| run.good).min_by(|a, b| tail(a).total_cmp(&tail(b)));
     let bad = runs.iter().find(|run| !run.good);
     Row {
         kind: "comparison",
         seed: runs.first().and_then(|run| run.seed),
         flows: runs.first().and_then(|run| run.flows),
-        slowdown_mean: least(|run| run.slowdown_mean),
-        slowdown_p99: least(|run| run.slowdown_p99),
+        slowdown_mean: best.and_then(|run| run.slowdown_mean),
+        slowdown_p99: best.and_then(|run| run.slowdown_p99),
         state: bad.map_or("completed".to_owned(), |run| format!("{}: {}", run.name, run.state)),
         good: bad.is_none(),
         schemes: runs.into_iter().map(|run| run.name).collect(),
@@ -200,13 +209,13 @@ fn of_sweep(row: Row, summary: &Value) -> Row {
     let count = |name: &str| summary[name].as_u64().unwrap_or(0);
     let (runs, finished, trouble) =
         (count("runs"), count("finished_runs"), count("failed_runs") + count("open_runs"));
-    let partial = summary["partial"] != Value::Bool(false);
+    let (partial, left_out) = (summary["partial"] != Value::Bool(false), count("left_out_runs"));
     Row {
-        kind: "sweep",
         name: summary["name"].as_str().unwrap_or(&row.name).to_owned(),
         state: match (partial, trouble) {
             (true, _) if runs == 0 => "begun".to_owned(),
             (true, _) => format!("{finished} of {runs} runs"),
+            (false, 0) if left_out > 0 => format!("completed, {finished} of {runs} runs, others left out"),
             (false, 0) => format!("completed, {runs} runs"),
             (false, _) => format!("{runs} runs, {trouble} with trouble"),
         },
@@ -242,6 +251,11 @@ mod tests {
         file("both/report.html", String::new());
         file("both/x/summary.json", run("x", 4, 5.0).to_string());
         file("sweep/summary.json", json!({ "schema": "pathweave.sweep", "partial": true }).to_string());
+        let of_plan = json!({
+            "schema": "pathweave.sweep", "partial": false, "runs": 36, "finished_runs": 8, "left_out_runs": 28,
+        });
+        file("plan/summary.json", of_plan.to_string());
+        file("plan/plan.json", "{}".to_owned());
         file("sweep/runs/run=1/summary.json", run("hidden", 1, 1.0).to_string());
         file("other/summary.json", "{}".to_owned());
         file("broken/summary.json", "{".to_owned());
@@ -269,14 +283,15 @@ mod tests {
         assert_eq!(
             shown,
             [
-                ("both", "comparison", "y: time limit, 1 flows unfinished"),
+                ("both", "comparison", "y: time limit, 1 flow unfinished"),
                 ("both/x", "run", "time limit"),
+                ("plan", "plan", "completed, 8 of 36 runs, others left out"),
                 ("sweep", "sweep", "begun"),
                 ("demo", "page", "page"),
             ]
         );
         assert_eq!((&rows[0]["page"], &rows[1]["page"]), (&json!("both/report.html"), &Value::Null));
-        assert_eq!((&rows[0]["slowdown_p99"], &rows[0]["schemes"]), (&json!(3.0), &json!(["x", "y"])));
+        assert_eq!((&rows[0]["slowdown_p99"], &rows[0]["schemes"]), (&json!(5.0), &json!(["x", "y"])));
         assert_eq!(rows[1]["schemes"], json!(["a", "b"]));
         let live: Vec<_> =
             found["live"].as_array().unwrap().iter().map(|l| (&l["path"], &l["alive"])).collect();

@@ -1,7 +1,7 @@
 //! Conversion of a finished run to its records.
 
 use pathweave_fabric::config::FaultConfig;
-use pathweave_records::{EventKind, EventRecord, Fidelity, LinkTotals, RunInfo, RunResult};
+use pathweave_records::{EventKind, EventRecord, Fidelity, LinkTotals, QueueRecords, RunInfo, RunResult};
 use pathweave_sim::SimSpec;
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::Time;
@@ -66,6 +66,7 @@ pub(super) fn result(spec: &SimSpec, done: Done, fabric: LinkCounters, end: Time
         info: RunInfo {
             // A lab carries packets, even if the scenario asks for a flow simulation.
             fidelity: Fidelity::Packet,
+            queues: QueueRecords::Unknown,
             simulated_ps: end.as_ps(),
             packet_hops: fabric.0.iter().map(|moved| moved.packets).sum(),
             ..spec.run_info()

@@ -55,6 +55,9 @@ pub(super) struct Entry {
     pub(super) scenario: toml::Table,
     /// Figures of each workload, and of all if there are several.
     pub(super) workloads: Vec<(String, Figures)>,
+    /// Names of the workloads of which a flow did not finish, or all of them if the run was stopped. Their figures are
+    /// those of the flows that did.
+    pub(super) incomplete: BTreeSet<String>,
 }
 
 /// Results in a folder.
@@ -187,8 +190,17 @@ fn entry(folder: &Path, summary: &Value) -> Entry {
     let text = |key: &str| summary["run"][key].as_str().unwrap_or_default().to_owned();
     let groups = summary["groups"].as_array().map_or(&[][..], Vec::as_slice);
     let mut workloads: Vec<(String, Figures)> = Vec::new();
+    let mut incomplete = BTreeSet::new();
+    let stopped = summary["run"]["partial"].as_bool().unwrap_or(false);
+    let mut judge = |name: &str, flows: &Value| {
+        let open = ["unfinished", "failed"].iter().filter_map(|state| flows[state].as_u64()).sum::<u64>();
+        if stopped || open > 0 {
+            incomplete.insert(name.to_owned());
+        }
+    };
     for group in groups {
         let name = group["group"].as_str().unwrap_or_default();
+        judge(name, group);
         let jobs = summary["jobs"]["by_group"].as_array().into_iter().flatten();
         let job = jobs.into_iter().find(|job| job["group"] == name);
         workloads.push((name.to_owned(), figures(group, job.map(|job| &job["time_ns"]))));
@@ -197,6 +209,7 @@ fn entry(folder: &Path, summary: &Value) -> Entry {
         // The foreground is never mixed with the background.
         let measured =
             if summary["foreground"].is_object() { &summary["foreground"] } else { &summary["overall"] };
+        judge(ALL, measured);
         workloads.push((ALL.to_owned(), figures(measured, Some(&summary["jobs"]["time_ns"]))));
     }
     let scenario = scenario(folder);
@@ -207,6 +220,7 @@ fn entry(folder: &Path, summary: &Value) -> Entry {
         digest: text("digest"),
         scenario,
         workloads,
+        incomplete,
     }
 }
 
@@ -240,6 +254,9 @@ fn of_sweep(folder: &Path, summary: &Value) -> Vec<Entry> {
         let figures: Figures = FIGURES.iter().filter_map(mean).collect();
         let run = cell["runs"][0].as_str().unwrap_or_default();
         let scenario = scenario(&folder.join("runs").join(format!("run={run}")));
+        let seeds = cell["finished_seeds"].as_array().map(Vec::len);
+        let whole = cell["open_flows"].as_u64().unwrap_or(0) == 0
+            && seeds.is_none_or(|seeds| Some(seeds) == cell["runs"].as_array().map(Vec::len));
         (!figures.is_empty()).then(|| Entry {
             name: cell["label"].as_str().unwrap_or_default().to_owned(),
             scheme: scheme(&scenario),
@@ -247,6 +264,7 @@ fn of_sweep(folder: &Path, summary: &Value) -> Vec<Entry> {
             digest: String::new(),
             scenario,
             workloads: vec![(ALL.to_owned(), figures)],
+            incomplete: (!whole).then(|| ALL.to_owned()).into_iter().collect(),
         })
     };
     cells.filter_map(of_cell).collect()

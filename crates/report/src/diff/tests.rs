@@ -92,6 +92,30 @@ fn without_jobs_the_slowdown_decides() {
 }
 
 #[test]
+fn flows_that_finished_do_not_stand_for_all() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b, c] = ["a", "b", "c"].map(|name| home.path().join(name));
+    write(&a, "x", None, 2.0, 0, "8MB");
+    for (folder, slowdown, place, left) in
+        [(&b, 1.5, "/groups/0", "unfinished"), (&c, 1.4, "/run", "partial")]
+    {
+        write(folder, "x", None, slowdown, 0, "8MB");
+        let path = folder.join("summary.json");
+        let mut summary: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        summary.pointer_mut(place).unwrap()[left] = if left == "partial" { true.into() } else { 3.into() };
+        fs::write(&path, summary.to_string()).unwrap();
+    }
+    let said = |a: &Path, b: &Path| diff(a, b).unwrap().sentence;
+    for open in [&b, &c] {
+        assert_eq!(said(&a, open), "B leaves work unfinished, A does not. No setting differs.");
+        assert_eq!(said(open, &a), "A leaves work unfinished, B does not. No setting differs.");
+    }
+    let both = said(&b, &c);
+    assert_eq!(both, "A and B leave work unfinished, so neither has a P99 slowdown. No setting differs.");
+}
+
+#[test]
 fn comparisons_pair_by_name() {
     let home = tempfile::tempdir().unwrap();
     let (a, b) = (home.path().join("a"), home.path().join("b"));

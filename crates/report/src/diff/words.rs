@@ -1,6 +1,7 @@
 //! Differences between two folders in sentences.
 
 use super::folder::ALL;
+use super::folder::Entry;
 use super::{Diff, Pair, ResultDifference};
 
 /// Largest number of runs that a sentence names for one outcome.
@@ -48,8 +49,8 @@ fn outcome(diff: &Diff, pairs: &[Pair]) -> String {
     }
     let has_jobs = diff.results.iter().any(|row| row.label == JOB_TIME.label);
     let measure = if has_jobs { JOB_TIME } else { SLOWDOWN };
-    let judged: Vec<&ResultDifference> =
-        pairs.iter().filter_map(|pair| judged(diff, &pair.name, measure.label)).collect();
+    let judged: Vec<ResultDifference> =
+        pairs.iter().filter_map(|pair| judged(diff, pair, &measure)).collect();
     let (mut lower, mut higher, mut level, mut open) = (vec![], vec![], vec![], vec![]);
     for row in &judged {
         match (row.a, row.b) {
@@ -59,10 +60,10 @@ fn outcome(diff: &Diff, pairs: &[Pair]) -> String {
             _ => open.push(row),
         }
     }
-    if let [row] = judged[..] {
+    if let [row] = &judged[..] {
         return one(row, &measure);
     }
-    let named = |rows: &[(&&ResultDifference, f64)]| {
+    let named = |rows: &[(&ResultDifference, f64)]| {
         let names: Vec<String> =
             rows.iter().map(|(row, over)| format!("{} {}", row.run, percent(*over))).collect();
         format!("{} of {} runs ({})", rows.len(), judged.len(), shortened(&names))
@@ -85,11 +86,19 @@ fn outcome(diff: &Diff, pairs: &[Pair]) -> String {
     parts.join("; ")
 }
 
-/// Returns the figure of a run that decides: of all its workloads if there are several.
-fn judged<'a>(diff: &'a Diff, run: &str, label: &str) -> Option<&'a ResultDifference> {
-    let mut rows = diff.results.iter().filter(|row| row.run == run && row.label == label);
+/// Returns the figure of a run that decides: of all its workloads if there are several. A side whose flows did not all
+/// finish has none.
+fn judged(diff: &Diff, pair: &Pair, measure: &Measure) -> Option<ResultDifference> {
+    let mut rows = diff.results.iter().filter(|row| row.run == pair.name && row.label == measure.label);
     let all = rows.clone().find(|row| row.workload == ALL);
-    all.or_else(|| rows.next())
+    let row = all.or_else(|| rows.next())?;
+    let names = (row.workload.as_str(), row.workload.as_str());
+    let in_both = pair.a.workloads.iter().any(|(name, _)| *name == row.workload);
+    let (of_a, of_b) = if in_both { names } else { row.workload.split_once(" to ").unwrap_or(names) };
+    let whole = |entry: &Entry, workload: &str, value: Option<f64>| {
+        value.filter(|_| measure.label == JOB_TIME.label || !entry.incomplete.contains(workload))
+    };
+    Some(ResultDifference { a: whole(&pair.a, of_a, row.a), b: whole(&pair.b, of_b, row.b), ..row.clone() })
 }
 
 fn one(row: &ResultDifference, measure: &Measure) -> String {
@@ -102,6 +111,7 @@ fn one(row: &ResultDifference, measure: &Measure) -> String {
             let word = if b < a { measure.lower } else { measure.higher };
             format!("B has a {word} {}: {}, A has {} ({})", measure.name, show(b), show(a), percent(b / a))
         }
+        (None, None) => format!("A and B leave work unfinished, so neither has a {}", measure.name),
         (None, _) => "A leaves work unfinished, B does not".to_owned(),
         (_, None) => "B leaves work unfinished, A does not".to_owned(),
     }

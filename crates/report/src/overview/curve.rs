@@ -17,12 +17,22 @@ const LEAST: f64 = 1e-4;
 
 /// Draws the curves with colours by run, or returns `None` if no flow of any run finished.
 pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize]) -> Option<String> {
-    let curves: Vec<Vec<(f64, f64)>> = situation.runs.iter().map(|(run, _)| curve(run, measure)).collect();
-    let all = || curves.iter().flatten();
-    let most = all().map(|p| p.0).fold(0.0, f64::max);
+    let mut curves: Vec<Vec<(f64, f64)>> =
+        situation.runs.iter().map(|(run, _)| curve(run, measure)).collect();
+    let most = curves.iter().flatten().map(|p| p.0).fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
     }
+    if measure == Measure::TailSlowdown {
+        // Flows that did not finish are slower than whatever is drawn.
+        for ((run, _), points) in situation.runs.iter().zip(&mut curves) {
+            let (count, open) = foreground(run);
+            if open > 0 && !points.is_empty() {
+                points.push((most, open as f64 / count as f64));
+            }
+        }
+    }
+    let all = || curves.iter().flatten();
     let (x, y, title, below) = match measure {
         Measure::JobTime => {
             (Axis::linear(0.0, most), Axis::linear(0.0, 1.0), "Flows that have arrived", "time")
@@ -42,7 +52,9 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
     chart.x_title(below);
     // No flow arrives between two arrivals.
     let join = if measure == Measure::JobTime { Join::Steps } else { Join::Straight };
-    if measure == Measure::TailSlowdown {
+    // Of fewer flows than a hundred, none stands for one in a hundred.
+    let flows = situation.runs.iter().map(|(run, _)| foreground(run).0).max().unwrap_or(0);
+    if measure == Measure::TailSlowdown && flows >= 100 {
         chart.level(0.01, "P99");
     }
     let names = situation.runs.iter().map(|(run, _)| run.info.name.as_str());
@@ -88,7 +100,7 @@ fn heading(measure: Measure) -> &'static str {
 fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
     let figures = run.figures();
     let flows = figures.foreground();
-    let count = flows.iter().map(|group| group.count).sum::<u64>() as f64;
+    let count = foreground(run).0 as f64;
     match measure {
         Measure::JobTime => {
             let points = Arrivals::of_all(flows.iter().map(|group| &group.arrivals)).points();
@@ -105,10 +117,19 @@ fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
                 .map(|i| n - (n as f64).powf(1.0 - i as f64 / POINTS as f64).round() as usize)
                 .collect();
             ranks.dedup();
-            let share = |i: usize| (n - i) as f64 / count;
+            let share = |i: usize| (count - i as f64) / count;
             ranks.into_iter().filter(|&i| i < n).map(|i| (values[i], share(i).max(LEAST))).collect()
         }
     }
+}
+
+/// Returns the number of flows in the foreground, and of those that did not finish.
+fn foreground(run: &RunResult) -> (u64, u64) {
+    let figures = run.figures();
+    let groups = figures.foreground();
+    let count = groups.iter().map(|group| group.count).sum::<u64>();
+    let finished = groups.iter().map(|group| group.finished.len() as u64).sum::<u64>();
+    (count, count - finished)
 }
 
 fn evenly(n: usize, points: usize) -> impl Iterator<Item = usize> {
@@ -119,7 +140,7 @@ fn evenly(n: usize, points: usize) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_records::{FlowRecord, FlowStatus};
+    use pathweave_records::{FlowRecord, FlowStatus, Summary};
 
     fn run(slowdowns: &[u64]) -> RunResult {
         let flow = |&s: &u64| FlowRecord {
@@ -131,6 +152,7 @@ mod tests {
         };
         let mut run = RunResult { flows: slowdowns.iter().map(flow).collect(), ..RunResult::default() };
         run.info.groups = vec!["g".to_owned()];
+        run.info.schemes = vec!["rps".to_owned()];
         run
     }
 
@@ -143,5 +165,32 @@ mod tests {
         );
         // All flows are at least as slow as the fastest, and a quarter is as slow as the slowest.
         assert_eq!(curve(&run, Measure::TailSlowdown), [(1.0, 1.0), (2.0, 0.75), (3.0, 0.5), (4.0, 0.25)]);
+    }
+
+    #[test]
+    fn flows_that_did_not_finish_are_slower_than_those_that_did() {
+        let mut run = run(&[1, 2, 9, 9]);
+        for open in &mut run.flows[2..] {
+            (open.finish_ps, open.status) = (None, FlowStatus::Unfinished);
+        }
+        assert_eq!(curve(&run, Measure::TailSlowdown), [(1.0, 1.0), (2.0, 0.75)]);
+        assert_eq!(foreground(&run), (4, 2));
+        let summary = Summary::from_run(&run);
+        let svg = |flows: usize| {
+            let mut run = run.clone();
+            let finished = run.flows[0];
+            run.flows.resize(flows, finished);
+            let situation = SchemeComparison {
+                title: "",
+                description: "",
+                report: String::new(),
+                runs: vec![(&run, &summary)],
+                missing: Vec::new(),
+            };
+            svg(&situation, Measure::TailSlowdown, &[0]).unwrap()
+        };
+        // The last point is at the right edge: half of four flows.
+        assert!(svg(4).contains("[&quot;&quot;,2.0,0.5]"), "{}", svg(4));
+        assert!(!svg(99).contains(">P99<") && svg(100).contains(">P99<"));
     }
 }

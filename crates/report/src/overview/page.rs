@@ -5,7 +5,7 @@ use pathweave_records::RunResult;
 use super::situation::SchemeComparison;
 use super::verdict::ComparisonResult;
 use super::{curve, map};
-use crate::judge::{Judgement, Measure};
+use crate::judge::{Judgement, Measure, Standing};
 use crate::saved::SavedPicture;
 use crate::template::{escape, fill, plain_page};
 use pathweave_records::scheme_colours;
@@ -51,13 +51,17 @@ fn names<'a>(situations: &[SchemeComparison<'a>]) -> Vec<&'a str> {
 /// Draws a tile: the gain of the best scheme over the first.
 fn tile(number: usize, situation: &SchemeComparison<'_>, verdict: &ComparisonResult) -> String {
     let name = |run: usize| escape(&verdict.judged.runs[run].name);
+    let base = verdict.judged.base();
     let (gain, below) = match (verdict.judged.best(), verdict.gain()) {
+        (None, _) if verdict.was_stopped() => ("-".to_owned(), "stopped before the end".to_owned()),
         (None, _) => ("-".to_owned(), "nobody finishes".to_owned()),
-        (Some(best), None) => ("only".to_owned(), format!("{} finishes, {} does not", name(best), name(0))),
-        (Some(0), _) => ("1x".to_owned(), format!("{} is not beaten", name(0))),
+        (Some(best), None) => {
+            ("only".to_owned(), format!("{} finishes, {} does not", name(best), name(base)))
+        }
+        (Some(best), _) if best == base => ("1x".to_owned(), format!("{} is not beaten", name(base))),
         (Some(best), Some(gain)) => {
             let digits = if gain < 1.95 { 2 } else { 1 };
-            (format!("{gain:.digits$}x"), format!("{} over {}", name(best), name(0)))
+            (format!("{gain:.digits$}x"), format!("{} over {}", name(best), name(base)))
         }
     };
     format!(
@@ -92,12 +96,13 @@ fn card(
         || curve::csv(situation, verdict.judged.measure),
     );
     format!(
-        "<section class=\"card situation\" id=\"s{number}\"><h2>{title}</h2>\n<p class=\"verdict\">{words}.</p>\n\
+        "<section class=\"card situation\" id=\"s{number}\"><h2>{title}</h2>\n<p class=\"verdict\">{words}.{missing}</p>\n\
          <div class=\"panes\"><div><p class=\"note\">{says}</p>\n{bars}\
          <p><a class=\"report\" href=\"{report}\">Full report</a></p></div>\n\
          {curve}\n{map}</div></section>\n",
         title = escape(situation.title),
         words = escape(&verdict.words()),
+        missing = escape(&situation.missing_words()),
         says = escape(situation.description),
         bars = bars(verdict, &colours),
         report = escape(&situation.report),
@@ -185,6 +190,7 @@ fn bars(verdict: &ComparisonResult, colours: &[usize]) -> String {
         let best = if verdict.judged.best() == Some(run) { " class=\"best\"" } else { "" };
         let (width, text) = match runs[run].value {
             Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), measure.show(figure)),
+            None if runs[run].standing == Standing::Stopped => (0.0, "stopped".to_owned()),
             None => (0.0, "unfinished".to_owned()),
         };
         out += &format!(
@@ -234,12 +240,13 @@ mod tests {
             description: "1 < 2",
             report: "a\"b/report.html".to_owned(),
             runs: runs.iter().map(|(run, summary)| (run, summary)).collect(),
+            missing: vec!["c".to_owned(), "<d>".to_owned()],
         };
         let page = html("<h>", "", &[situation]);
         assert!(page.contains("<b>3.0x</b><span>&lt;b&gt; over ecmp</span>"), "{page}");
         assert!(page.contains("href=\"a&quot;b/report.html\"") && page.contains("1 &lt; 2"));
         assert!(page.contains("&lt;b&gt; has the lowest P99 slowdown, 2, and the lowest mean, 2;"));
-        assert!(page.contains("ecmp has 3.0 times as much (6)."));
+        assert!(page.contains("ecmp has 3.0 times as much (6). Not run: c and &lt;d&gt;."));
         // Numbers of curves are lists of lists; placeholders begin with a letter.
         let unfilled = page.split("[[").skip(1).any(|rest| rest.starts_with(char::is_alphabetic));
         assert!(!unfilled && page.contains("<title>pathweave</title>"));

@@ -2,6 +2,8 @@
 
 use pathweave_records::{RunResult, Summary};
 
+use super::verdict::list;
+
 /// One scenario under several schemes, the first of which is the baseline.
 #[derive(Clone, Debug)]
 pub struct SchemeComparison<'a> {
@@ -13,4 +15,13 @@ pub struct SchemeComparison<'a> {
     pub report: String,
     /// Runs, named after their schemes. At least one.
     pub runs: Vec<(&'a RunResult, &'a Summary)>,
+    /// Names of the schemes that did not run, because the comparison was stopped.
+    pub missing: Vec<String>,
+}
+
+impl SchemeComparison<'_> {
+    /// Returns a sentence on the schemes that did not run, with a space before it; empty if all did.
+    pub fn missing_words(&self) -> String {
+        if self.missing.is_empty() { String::new() } else { format!(" Not run: {}.", list(&self.missing)) }
+    }
 }

@@ -4,7 +4,7 @@ use pathweave_records::figures::values;
 use pathweave_records::{RunResult, Summary};
 
 use super::situation::SchemeComparison;
-use crate::judge::{Judgement, Measure};
+use crate::judge::{Judgement, Measure, Standing};
 
 /// Relative difference below which figures are level.
 const LEVEL: f64 = 0.005;
@@ -40,32 +40,37 @@ impl ComparisonResult {
         ComparisonResult { judged, groups: Vec::new(), slower_idle: Vec::new() }
     }
 
-    /// Returns the ratio of the first run's figure to the best one.
+    /// Returns the ratio of the figure of the run that others are compared with to the best one.
     pub(super) fn gain(&self) -> Option<f64> {
-        self.judged.over_best(0)
+        self.judged.over_best(self.judged.base())
     }
 
     /// Returns the verdict in words, without a title and a full stop.
     pub(super) fn words(&self) -> String {
         let Judgement { measure, runs, .. } = &self.judged;
-        let (base_name, base) = (&runs[0].name, runs[0].value);
+        let first = self.judged.base();
+        let (base_name, base) = (&runs[first].name, runs[first].value);
+        let stopped = runs.iter().filter(|run| run.standing == Standing::Stopped);
+        let stopped: Vec<String> = stopped.map(|run| run.name.clone()).collect();
         let Some((best, figure)) = self.judged.best().and_then(|i| Some((i, runs[i].value?))) else {
             return match measure {
+                _ if !stopped.is_empty() => format!("{}, so none is judged", Self::were_stopped(&stopped)),
                 Measure::JobTime => "no scheme finishes its jobs, so none has a job time".to_owned(),
                 Measure::TailSlowdown => "no scheme finishes all flows".to_owned(),
             };
         };
         let mut parts = self.first(best, figure);
-        if let Some(base) = base.filter(|_| best > 0) {
+        if let Some(base) = base.filter(|_| best != first) {
             parts.push(self.beside_base(base, figure));
         }
         let (mut even, mut follow, mut level, mut lose, mut open) = (vec![], vec![], vec![], vec![], vec![]);
-        for (i, run) in runs.iter().enumerate().filter(|&(i, _)| i != best) {
+        let ranked = runs.iter().enumerate().filter(|(_, run)| run.standing == Standing::Ranked);
+        for (i, run) in ranked.filter(|&(i, _)| i != best) {
             let name = &run.name;
             match (run.value, base) {
                 (None, _) => open.push(name.clone()),
-                _ if i == 0 => {}
-                (Some(value), _) if best > 0 && value / figure - 1.0 < LEVEL => even.push(name.clone()),
+                _ if i == first => {}
+                (Some(value), _) if best != first && value / figure - 1.0 < LEVEL => even.push(name.clone()),
                 (Some(value), Some(base)) if (value / base - 1.0).abs() < LEVEL => level.push(name.clone()),
                 (Some(value), Some(base)) if value > base => lose.push((value / figure, name)),
                 (Some(value), _) => follow.push((value / figure, name)),
@@ -98,10 +103,32 @@ impl ComparisonResult {
             };
             parts.push(format!("{} {left}", list(&open)));
         }
+        if !stopped.is_empty() {
+            parts.push(Self::were_stopped(&stopped));
+        }
+        let estimates: Vec<String> = runs
+            .iter()
+            .filter(|run| run.standing == Standing::Estimate)
+            .map(|run| run.name.clone())
+            .collect();
+        if !estimates.is_empty() {
+            let (are, no) = if estimates.len() == 1 { ("is", "an estimate") } else { ("are", "estimates") };
+            parts.push(format!("{} {are} {no} of flows and not ranked", list(&estimates)));
+        }
         if *measure == Measure::TailSlowdown && !self.slower_idle.is_empty() {
             parts.push(idle_times(&self.slower_idle));
         }
         parts.join("; ")
+    }
+
+    /// Returns true if a run was stopped before its end.
+    pub(super) fn was_stopped(&self) -> bool {
+        self.judged.runs.iter().any(|run| run.standing == Standing::Stopped)
+    }
+
+    fn were_stopped(stopped: &[String]) -> String {
+        let was = if stopped.len() == 1 { "was" } else { "were" };
+        format!("{} {was} stopped before the end", list(stopped))
     }
 
     /// Returns the best run with its figure, and the one with the lowest mean if that is another measure.
@@ -132,7 +159,8 @@ impl ComparisonResult {
 
     fn beside_base(&self, base: f64, figure: f64) -> String {
         let Judgement { measure, runs, .. } = &self.judged;
-        let (name, shown, ratio) = (&runs[0].name, measure.show(base), base / figure);
+        let (name, shown) = (&runs[self.judged.base()].name, measure.show(base));
+        let ratio = base / figure;
         let (verb, twice, little) = match measure {
             Measure::JobTime => ("takes", "as long", "longer"),
             Measure::TailSlowdown => ("has", "as much", "more"),
@@ -158,7 +186,7 @@ fn more(ratio: f64) -> String {
 }
 
 /// Formats a list as "a, b and c".
-fn list(names: &[String]) -> String {
+pub(super) fn list(names: &[String]) -> String {
     match names {
         [] => String::new(),
         [one] => one.clone(),
@@ -205,7 +233,8 @@ pub fn unlike_idle_times(runs: &[&RunResult]) -> String {
 /// # Panics
 /// Panics if the situation has no runs.
 pub fn sentence(situation: &SchemeComparison<'_>) -> String {
-    format!("{}: {}.", situation.title, ComparisonResult::of(situation).words())
+    let words = ComparisonResult::of(situation).words();
+    format!("{}: {words}.{}", situation.title, situation.missing_words())
 }
 
 /// Returns the result of a comparison in one sentence without a title.
@@ -220,8 +249,11 @@ mod tests {
     use pathweave_records::{FlowRecord, FlowStatus};
 
     fn result(measure: Measure, standing: &[(&str, Option<f64>)]) -> ComparisonResult {
-        let figures =
-            |&(name, value): &(&str, Option<f64>)| Figures { name: name.to_owned(), value, mean: None };
+        let figures = |&(name, value): &(&str, Option<f64>)| Figures {
+            name: name.to_owned(),
+            value,
+            ..Figures::default()
+        };
         ComparisonResult::from_judgement(Judgement::from_figures(
             measure,
             standing.iter().map(figures).collect(),
@@ -317,6 +349,33 @@ mod tests {
     }
 
     #[test]
+    fn stopped_runs_and_estimates_are_told_from_runs_that_did_not_finish() {
+        let of = |standings: [(Option<f64>, Standing); 3]| {
+            let figures = |(name, (value, standing)): (&str, (Option<f64>, Standing))| Figures {
+                name: name.to_owned(),
+                value,
+                mean: None,
+                standing,
+            };
+            let runs = ["a", "b", "c"].into_iter().zip(standings).map(figures).collect();
+            ComparisonResult::from_judgement(Judgement::from_figures(Measure::TailSlowdown, runs)).words()
+        };
+        let (ranked, stopped, estimate) = (Standing::Ranked, Standing::Stopped, Standing::Estimate);
+        assert_eq!(
+            of([(Some(4.0), ranked), (None, stopped), (None, ranked)]),
+            "a has the lowest P99 slowdown, 4; c leaves flows unfinished; b was stopped before the end"
+        );
+        assert_eq!(
+            of([(None, stopped), (None, stopped), (None, ranked)]),
+            "a and b were stopped before the end, so none is judged"
+        );
+        assert_eq!(
+            of([(Some(1.0), estimate), (Some(4.0), ranked), (Some(2.0), ranked)]),
+            "c has the lowest P99 slowdown, 2; b has 2.0 times as much (4); a is an estimate of flows and not ranked"
+        );
+    }
+
+    #[test]
     fn the_jobs_are_named_if_the_time_is_of_several() {
         let several = ComparisonResult {
             groups: ["a", "b", "c"].map(str::to_owned).to_vec(),
@@ -335,6 +394,7 @@ mod tests {
                 name: name.to_owned(),
                 value: Some(value),
                 mean: Some(mean),
+                ..Figures::default()
             };
             let runs = [("a", 4.0, means[0]), ("b", 5.0, means[1])].map(figures).to_vec();
             ComparisonResult::from_judgement(Judgement::from_figures(Measure::TailSlowdown, runs)).words()

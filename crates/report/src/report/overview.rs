@@ -89,7 +89,13 @@ pub(super) fn header(runs: &[(&RunResult, &Summary)]) -> String {
 }
 
 fn situation<'a>(runs: &[(&'a RunResult, &'a Summary)]) -> SchemeComparison<'a> {
-    SchemeComparison { title: "", description: "", report: String::new(), runs: runs.to_vec() }
+    SchemeComparison {
+        title: "",
+        description: "",
+        report: String::new(),
+        runs: runs.to_vec(),
+        missing: Vec::new(),
+    }
 }
 
 /// Describes the result of one run in sentences: its flows, what limited it, and its faults.

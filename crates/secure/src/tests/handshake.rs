@@ -127,11 +127,25 @@ fn keys_are_fresh_for_each_connection_and_come_from_the_source_that_is_passed_in
 }
 
 #[test]
+fn a_key_that_one_end_lacks_is_told_from_another_key() {
+    let open = |number| Hello { protection: Protection::Insecure, ..hello(number, number) };
+    let none = ClusterKey::public_key_for_insecure;
+    let mut pair = Pair::with(4, none(), key(2), open(1), hello(2, 2), ResponderConfig::default());
+    pair.run_well();
+    assert_eq!(pair.failed, Some(HandshakeError::WrongKey(KeyDifference::OursMissing)));
+    let mut pair = Pair::with(4, key(1), none(), hello(1, 1), open(2), ResponderConfig::default());
+    pair.run_well();
+    let ours = key(1).fingerprint();
+    assert_eq!(pair.failed, Some(HandshakeError::WrongKey(KeyDifference::TheirsMissing { ours })));
+}
+
+#[test]
 fn another_key_is_named_after_a_short_doubt() {
     let mut pair = Pair::with(4, key(1), key(2), hello(1, 1), hello(2, 2), ResponderConfig::default());
     let start = pair.now;
     pair.run_well();
-    assert_eq!(pair.failed, Some(HandshakeError::WrongKey { ours: key(1).fingerprint() }));
+    let ours = key(1).fingerprint();
+    assert_eq!(pair.failed, Some(HandshakeError::WrongKey(KeyDifference::Another { ours })));
     assert_eq!(pair.now - start, HandshakeConfig::default().wrong_key_grace + ONE_WAY + ONE_WAY);
     assert_eq!(pair.requests, 0, "the application is not bothered");
     assert_eq!(pair.responder.admission().half_open_connections(), 0);

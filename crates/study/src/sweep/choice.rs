@@ -116,7 +116,12 @@ impl ChoiceOutcome {
         }
     }
 
-    /// Returns true for a choice that is to run.
+    /// Returns true for a choice that has runs to make.
+    pub(crate) fn is_to_run(self) -> bool {
+        matches!(self, ChoiceOutcome::NotRun | ChoiceOutcome::Partial)
+    }
+
+    /// Returns true for a choice that neither its memory, nor its form, nor a bound rules out.
     pub(crate) fn is_candidate(self) -> bool {
         !matches!(self, ChoiceOutcome::DoesNotFit | ChoiceOutcome::Refused | ChoiceOutcome::LeftOut)
     }
@@ -170,13 +175,20 @@ fn find_errors(choices: &mut [Choice]) {
     }
 }
 
-/// Marks the best choices. They must be sorted by cost.
+/// Marks the best choices. They must be sorted by cost. What costs as much as a choice that is still to run, or more,
+/// is not known to be the best.
 fn mark_best(choices: &mut [Choice], tolerance: f64) {
     let mut most: BTreeMap<String, f64> = BTreeMap::new();
+    let mut known_below: BTreeMap<String, f64> = BTreeMap::new();
+    for choice in choices.iter().filter(|choice| choice.ending.is_to_run()) {
+        let least = known_below.entry(choice.fidelity.clone()).or_insert(f64::INFINITY);
+        *least = least.min(choice.cost.cost);
+    }
     for choice in choices {
+        let is_known = known_below.get(&choice.fidelity).is_none_or(|least| choice.cost.cost < *least);
         let most = most.entry(choice.fidelity.clone()).or_insert(0.0);
         let merit = choice.merit().unwrap_or(0.0);
-        choice.best_of_its_cost = merit * (1.0 - tolerance) > *most;
+        choice.best_of_its_cost = is_known && merit * (1.0 - tolerance) > *most;
         *most = most.max(merit);
     }
 }
@@ -325,6 +337,22 @@ pub(crate) mod tests {
         let mut choices = [with(1.0, 1e9, 100.0), with(2.0, 2e9, 200.0), with(3.0, 1e9, 200.9)];
         mark_best(&mut choices, 0.005);
         assert_eq!(choices.map(|choice| choice.best_of_its_cost), [true, true, false]);
+    }
+
+    /// The second and third choice have not run: only what is cheaper is known to be the best of its cost.
+    #[test]
+    fn what_a_missing_run_could_beat_is_not_marked() {
+        let mut choices = [
+            choice("a", 1.0, Some(9e9)),
+            choice("a", 3.0, None),
+            choice("b", 2.0, None),
+            choice("b", 2.0, Some(8e9)),
+            choice("c", 4.0, Some(1e9)),
+            Choice { fidelity: "flow".to_owned(), ..choice("c", 4.0, Some(1e9)) },
+        ];
+        mark_best(&mut choices, 0.005);
+        let best = choices.each_ref().map(|choice| choice.best_of_its_cost);
+        assert_eq!(best, [true, false, false, false, false, true], "flows are compared with flows");
     }
 
     #[test]

@@ -43,7 +43,10 @@ impl Choices {
         let title = |column: &Column| format!("<th{}>{}</th>", class(column), escape(&column.title(self)));
         let heading: String = columns.iter().map(title).collect();
         let name = escape(&self.name);
-        let partial = if self.partial { " <strong>Partial: runs are missing.</strong>" } else { "" };
+        let partial = match self.missing().trim_end() {
+            missing if self.partial => format!(" <strong>Partial: {missing}.</strong>"),
+            _ => String::new(),
+        };
         let warning = self.warning().map_or(String::new(), |words| {
             format!("<p class=\"note\"><strong>Warning:</strong> {}</p>\n", escape(&words))
         });
@@ -196,7 +199,10 @@ mod tests {
         ];
         let choices = Choices { partial: true, ..plan(choices) };
         let page = choices.html();
-        assert!(page.contains("a &lt;plan&gt;") && page.contains("Partial: runs are missing"), "{page}");
+        assert!(
+            page.contains("a &lt;plan&gt;") && page.contains("Partial: 1 of 4 candidates have runs to make"),
+            "{page}"
+        );
         assert_eq!(page.matches("<circle").count(), 3);
         assert!(page.contains("not run yet") && page.contains("2.000 ms"));
         // Points at one place share a label, and ticks are round numbers.

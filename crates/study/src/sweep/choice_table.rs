@@ -168,10 +168,21 @@ impl Choices {
         };
         let warning = self.warning().map_or(String::new(), |words| format!("warning: {words}\n"));
         let percent = 100.0 * self.tolerance;
-        let struck = self.struck();
+        let (struck, missing) = (self.struck(), self.missing());
         format!(
-            "{out}\n* faster than all that is cheaper, by more than {percent} %\n{shown}{struck}{warning}"
+            "{out}\n* faster than all that is cheaper, by more than {percent} %\n{missing}{shown}{struck}{warning}"
         )
+    }
+
+    /// Returns a line on the choices that are still to run; empty if there are none.
+    pub(crate) fn missing(&self) -> String {
+        match self.choices.iter().filter(|choice| choice.ending.is_to_run()).count() {
+            0 => String::new(),
+            missing => format!(
+                "{missing} of {} candidates have runs to make: no choice that costs as much as one of them is marked\n",
+                self.candidates().count()
+            ),
+        }
     }
 
     /// Returns the front, and the best choice of each fabric and fidelity.

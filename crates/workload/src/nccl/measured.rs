@@ -98,6 +98,11 @@ fn heading(comment: &str, found: &mut NcclTests) {
     for word in program.filter_map(|word| word.strip_suffix("_perf")) {
         found.operation = PROGRAMS.iter().find(|(name, _)| *name == word).map(|&(_, operation)| operation);
     }
+    // The first line of `pathweave nccl`, whose table has the columns of nccl-tests.
+    if let Some((name, _)) = comment.split_once(": servers: ") {
+        let of_name = PROGRAMS.iter().find(|(_, operation)| operation.name() == name);
+        found.operation = of_name.map(|&(_, operation)| operation);
+    }
     let mut words = comment.split_whitespace();
     if words.next() == Some("Rank")
         && let Some(rank) = words.next().and_then(|word| word.parse::<u32>().ok())
@@ -181,6 +186,12 @@ NCCL version 2.27.7+cuda12.9
         assert_eq!(parse_nccl_tests(&tagged, "o").unwrap().rows.len(), 2);
         let labelled: String = OUTPUT.lines().map(|line| format!("0: {line}\n")).collect();
         assert_eq!(parse_nccl_tests(&labelled, "o").unwrap().operation, Some(Operation::AllReduce));
+    }
+
+    #[test]
+    fn our_own_table_names_its_operation() {
+        let text = "# all-gather: servers: 2, each 8 h100\n# size time algbw busbw\n1024 30.5 0.03 0.03\n";
+        assert_eq!(parse_nccl_tests(text, "o").unwrap().operation, Some(Operation::AllGather));
     }
 
     #[test]
