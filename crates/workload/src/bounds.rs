@@ -101,7 +101,9 @@ impl Bounds {
     ) -> Self {
         let count = graph.hosts() as usize;
         let hosts = || (0..graph.hosts()).map(HostId);
-        let ports: Vec<HostRates> = hosts().map(|host| topology.scale_out_rates(host)).collect();
+        let ports: Vec<HostRates> = hosts()
+            .map(|host| to_shared_nic(topology, host).unwrap_or_else(|| topology.scale_out_rates(host)))
+            .collect();
         let nics: Vec<Option<(usize, HostRates)>> = hosts()
             .map(|host| topology.shared_nic_rates(host))
             .map(|nic| nic.map(|(nic, rates)| (2 * count + nic, rates)))
@@ -170,6 +172,15 @@ impl Bounds {
     pub fn completion(&self) -> Time {
         self.links.max(self.chain)
     }
+}
+
+/// Returns the rates between a host and the NIC that it shares with others, if it does.
+fn to_shared_nic(topology: &Topology, host: HostId) -> Option<HostRates> {
+    topology.shared_nic_rates(host)?;
+    let servers = topology.servers()?;
+    let is_nic = |node| topology.switch_index(node).is_some_and(|switch| servers.has_part(switch));
+    let port = topology.ports(host.into()).iter().find(|port| is_nic(port.peer))?;
+    Some(HostRates { send: topology.egress(port).rate, receive: topology.ingress(port).rate })
 }
 
 /// Durations of jobs on an infinitely fast network. Messages take no time, so only computations, delays and
