@@ -129,9 +129,17 @@ fn mixed(number: u64, word: u64) -> u64 {
 /// # Errors
 /// If there is not enough memory.
 pub(crate) fn region(bytes: u64) -> Result<Region, MeasureError> {
+    region_with_turns(bytes, || ())
+}
+
+/// Allocates zeroed memory, and calls `turn` again and again, so that the peer is answered meanwhile.
+///
+/// # Errors
+/// If there is not enough memory.
+pub(crate) fn region_with_turns(bytes: u64, turn: impl FnMut()) -> Result<Region, MeasureError> {
     let len =
         usize::try_from(bytes).map_err(|_| MeasureError::Local(format!("no memory for {bytes} bytes")))?;
-    Ok(Region::zeroed(len)?)
+    Ok(Region::zeroed_in_parts(len, turn)?)
 }
 
 #[cfg(test)]

@@ -141,8 +141,10 @@ fn of_schemes(verdict: &Verdict, order: &[&Summary]) -> Vec<Column> {
     let of = |get: &dyn Fn(&Place) -> Option<f64>| verdict.order.iter().map(get).collect::<Vec<_>>();
     let mut first = Column::figures(measure.name(), measure.quantity(), of(&|place| place.value));
     first.quantity = None;
-    let open = first.values.iter().zip(&mut first.cells).filter(|(value, _)| value.is_none());
-    open.for_each(|(_, cell)| *cell = "unfinished".to_owned());
+    for (place, cell) in verdict.order.iter().zip(&mut first.cells).filter(|(place, _)| place.value.is_none())
+    {
+        *cell = place.without_value().to_owned();
+    }
     let over = of(&|place| place.over_best);
     let cells = over.iter().map(|over| over.map_or("-".to_owned(), |over| ratio(over, 1.0))).collect();
     let mut columns =

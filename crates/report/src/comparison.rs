@@ -4,7 +4,7 @@ use pathweave_records::{GroupJobs, Summary};
 use serde::Serialize;
 
 use crate::export::quoted;
-use crate::judge::{Judgement, Measure};
+use crate::judge::{Judgement, Measure, Standing};
 use crate::metrics::figures;
 use crate::overview;
 
@@ -29,6 +29,8 @@ pub struct Place {
     /// Index of the run in the comparison.
     #[serde(skip)]
     index: usize,
+    #[serde(skip)]
+    standing: Standing,
     /// Value of the measure: nanoseconds for the job time. `None` if a job, or for the slowdown a flow, did not finish.
     pub value: Option<f64>,
     /// Ratio of the value to the best one.
@@ -46,6 +48,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Returns the word in place of the value of a run that has none.
+    pub(crate) fn without_value(&self) -> &'static str {
+        self.standing.without_value()
+    }
+
     /// Returns the index of the run among those that were judged.
     pub(crate) fn index(&self) -> usize {
         self.index
@@ -65,6 +72,7 @@ impl Verdict {
             Place {
                 run: judged.runs[index].name.clone(),
                 index,
+                standing: judged.runs[index].standing,
                 value: judged.runs[index].value,
                 over_best: judged.over_best(index),
                 jobs: runs[index].jobs.by_group.clone(),

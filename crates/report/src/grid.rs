@@ -123,7 +123,7 @@ fn verdict(verdict: &Verdict) -> Grid {
         let plain =
             |value: Option<f64>| cell(Quantity::Plain, value.filter(|_| place.unfinished_flows == 0), "-");
         let mut cells = vec![
-            cell(measure.quantity(), place.value, "unfinished"),
+            cell(measure.quantity(), place.value, place.without_value()),
             Cell { text: place.over_best.map_or("-".to_owned(), |over| ratio(over, 1.0)), ..Cell::default() },
             plain(place.slowdown_mean),
             cell(Quantity::Count, place.spurious_timeouts.map(|count| count as f64), "-"),
@@ -278,6 +278,10 @@ mod tests {
         assert_eq!(texts(&grids[0].rows[0])[..3], ["c", "4.000 us", "1x"]);
         assert_eq!(texts(&grids[0].rows[1])[..3], ["a", "6.000 us", "1.500x"]);
         assert_eq!(texts(&grids[0].rows[2])[..3], ["b", "unfinished", "-"]);
+        let mut stopped = runs;
+        stopped[1].run.partial = true;
+        let grids = of_comparison(&stopped.iter().collect::<Vec<_>>());
+        assert_eq!(texts(&grids[0].rows[2])[..3], ["b", "stopped", "-"]);
     }
 
     #[test]

@@ -58,6 +58,16 @@ pub(crate) enum Standing {
     Estimate,
 }
 
+impl Standing {
+    /// Returns the word for a run without a value.
+    pub(crate) fn without_value(self) -> &'static str {
+        match self {
+            Standing::Stopped => "stopped",
+            Standing::Ranked | Standing::Estimate => "unfinished",
+        }
+    }
+}
+
 /// Figures of a run that decide its place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {

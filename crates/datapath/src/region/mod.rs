@@ -104,9 +104,18 @@ impl Region {
     /// # Errors
     /// [`RegionError::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self, RegionError> {
+        Region::zeroed_in_parts(len, || ())
+    }
+
+    /// Allocates a region as [`zeroed`](Region::zeroed) does, and calls `between` after each 64 MiB: the system takes
+    /// seconds for many gigabytes, in which a caller that runs the event loop itself must run it.
+    ///
+    /// # Errors
+    /// [`RegionError::OutOfMemory`].
+    pub fn zeroed_in_parts(len: usize, between: impl FnMut()) -> Result<Self, RegionError> {
         let out_of_memory = RegionError::OutOfMemory { len };
         if len >= pages::HUGE_BYTES {
-            let mapped = pages::Pages::zeroed(len).ok_or(out_of_memory)?;
+            let mapped = pages::Pages::zeroed(len, between).ok_or(out_of_memory)?;
             let start = mapped.start();
             return Ok(Region(Arc::new(Memory {
                 start,
@@ -335,6 +344,10 @@ mod tests {
             assert_eq!(slice.region().to_vec(0..3).unwrap(), *b"ab\0");
             assert_eq!(slice.region().to_vec(len - 3..len).unwrap(), *b"\0yz");
         }
+        // 160 MiB are populated in parts of 64 MiB.
+        let mut parts = 0;
+        Region::zeroed_in_parts(80 * pages::HUGE_BYTES, || parts += 1).unwrap();
+        assert_eq!(parts, 3);
         let too_much = Region::zeroed(usize::MAX - 1);
         assert_eq!(too_much.unwrap_err(), RegionError::OutOfMemory { len: usize::MAX - 1 });
     }

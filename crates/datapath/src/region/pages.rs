@@ -12,6 +12,8 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 /// Size of a huge page on most machines, in bytes.
 pub(super) const HUGE_BYTES: usize = 2 << 20;
+/// Bytes that are populated at a time, which takes some 20 ms.
+const STEP_BYTES: usize = 32 * HUGE_BYTES;
 
 /// A mapping that is unmapped when dropped.
 pub(super) struct Pages {
@@ -21,8 +23,9 @@ pub(super) struct Pages {
 }
 
 impl Pages {
-    /// Maps at least `len` zero bytes, aligned to a huge page. Returns `None` if the system has not enough memory.
-    pub(super) fn zeroed(len: usize) -> Option<Self> {
+    /// Maps at least `len` zero bytes, aligned to a huge page. Calls `between` after each part of them. Returns `None`
+    /// if the system has not enough memory.
+    pub(super) fn zeroed(len: usize, mut between: impl FnMut()) -> Option<Self> {
         let bytes = len.checked_next_multiple_of(HUGE_BYTES)?;
         let mapped_bytes = bytes.checked_add(HUGE_BYTES)?;
         // SAFETY: a new mapping at an address that the system chooses.
@@ -38,11 +41,17 @@ impl Pages {
         let pages = Pages { mapping, mapped_bytes, start: NonNull::new(start)? };
         // Pages are populated now instead of when a packet arrives, as for an RDMA adapter. A lack of memory is then
         // reported as an error instead of a signal. Before Linux 5.14 pages are populated one by one on access.
-        // SAFETY: as above; populating does not change the content.
-        match unsafe { madvise(start.cast(), bytes, Advice::LinuxPopulateWrite) } {
-            Err(Errno::NOMEM) => None,
-            _ => Some(pages),
+        for from in (0..bytes).step_by(STEP_BYTES) {
+            let step = STEP_BYTES.min(bytes - from);
+            // SAFETY: as above; populating does not change the content.
+            if unsafe { madvise(start.add(from).cast(), step, Advice::LinuxPopulateWrite) }
+                == Err(Errno::NOMEM)
+            {
+                return None;
+            }
+            between();
         }
+        Some(pages)
     }
 
     pub(super) fn start(&self) -> NonNull<u8> {

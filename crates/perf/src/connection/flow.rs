@@ -7,7 +7,7 @@ use pathweave_datapath::{CloseReason, Completion, Opcode, Region, Remote, Slice,
 use super::bundle::Bundle;
 use super::control::{ControlMessage, LARGEST_COUNT};
 use crate::broken::MeasureError;
-use crate::pattern::region;
+use crate::pattern::{region, region_with_turns};
 use crate::tally::Counters;
 use crate::test::{Kind, Op, Role, Test};
 
@@ -47,7 +47,7 @@ impl Flow {
         let bytes = if tally.sends() { test.memory_bytes() } else { 0 };
         let mut flow = Flow {
             tally,
-            local_buffers: region(bytes)?,
+            local_buffers: region_with_turns(bytes, &mut turn)?,
             exposed_buffers: open,
             remote,
             empty: region(0)?,

@@ -12,7 +12,7 @@ use super::{Channel, ConnectionEnd};
 use crate::broken::MeasureError;
 use crate::clients::{Ended, MeasurementId, Transferred};
 use crate::end::{End, Running};
-use crate::pattern::region;
+use crate::pattern::region_with_turns;
 use crate::test::{Hello, Kind, Role, Test};
 
 /// Text of the server's ready message: the key of its memory.
@@ -74,7 +74,7 @@ impl Session {
             return refuse(connection, ticket, why);
         }
         let remote = Remote { address: 0, rkey: hello.data_key };
-        let made = region(test.memory_bytes()).and_then(|memory| {
+        let made = region_with_turns(test.memory_bytes(), || connection.turn()).and_then(|memory| {
             let open = device.register(&memory, Access::READ_WRITE);
             let open = open.map_err(|why| MeasureError::Local(why.to_string()))?;
             Ok((Flow::new(test, Role::Server, (memory, remote), || connection.turn())?, open))

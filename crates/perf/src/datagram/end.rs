@@ -10,7 +10,7 @@ use super::words::{WORDS_BYTES, Word, decode, encode, token_of};
 use crate::broken::MeasureError;
 use crate::end::{Came, Control, End};
 use crate::meet::CHECK_INTERVAL;
-use crate::pattern::region;
+use crate::pattern::region_with_turns;
 use crate::tally::Counters;
 use crate::test::{Check, Role, Test};
 
@@ -83,7 +83,8 @@ impl DatagramEnd {
         role: Role,
     ) -> Result<Self, MeasureError> {
         let layout = Layout(test);
-        let (own, open) = (region(layout.memory_bytes())?, region(layout.memory_bytes())?);
+        let memory = || region_with_turns(layout.memory_bytes(), || endpoint.progress());
+        let (own, open) = (memory()?, memory()?);
         let end = DatagramEnd {
             endpoint,
             peer,

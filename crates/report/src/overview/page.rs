@@ -5,7 +5,7 @@ use pathweave_records::RunResult;
 use super::situation::SchemeComparison;
 use super::verdict::ComparisonResult;
 use super::{curve, map};
-use crate::judge::{Judgement, Measure, Standing};
+use crate::judge::{Judgement, Measure};
 use crate::saved::SavedPicture;
 use crate::template::{escape, fill, plain_page};
 use pathweave_records::scheme_colours;
@@ -190,8 +190,7 @@ fn bars(verdict: &ComparisonResult, colours: &[usize]) -> String {
         let best = if verdict.judged.best() == Some(run) { " class=\"best\"" } else { "" };
         let (width, text) = match runs[run].value {
             Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), measure.show(figure)),
-            None if runs[run].standing == Standing::Stopped => (0.0, "stopped".to_owned()),
-            None => (0.0, "unfinished".to_owned()),
+            None => (0.0, runs[run].standing.without_value().to_owned()),
         };
         out += &format!(
             "<tr{best}><th>{}</th><td><i style=\"width:{width:.1}%;background:var(--c{})\"></i></td>\
