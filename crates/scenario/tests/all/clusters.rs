@@ -139,9 +139,12 @@ fn a_fault_cannot_make_a_scale_up_link_faster() {
         fault("link-rate", "link = 'srv0.gpu1-srv0.chip0'", &format!("at = '0s'\nrate = '{rate}'"))
     };
     let why = error(&format!("{SEVEN_TO_ONE}{}", at("901Gbps")));
-    assert!(why.contains("\"srv0.gpu1-srv0.chip0\" would have 901Gbps"), "{why}");
-    assert!(why.contains("a fault can only slow down: at most 900Gbps"), "{why}");
-    load(&format!("{SEVEN_TO_ONE}{}", at("900Gbps"))).unwrap().prepare().map(drop).unwrap();
+    assert!(why.contains("srv0.gpu1-srv0.chip0") && why.contains("a fault can only slow down"), "{why}");
+    load(&format!("{SEVEN_TO_ONE}{}", at("900Gbps")))
+        .unwrap()
+        .prepare()
+        .map(drop)
+        .unwrap_or_else(|why| panic!("{why}"));
 }
 
 /// A scale-up network of packets: a message inside the server crosses the two links of a chip, one to the other server
