@@ -159,6 +159,7 @@ fn actions(
         }
         FaultConfig::LinkRate { link: name, at, rate, until } => {
             let link = any_link(name)?;
+            refuse_faster(topology, link, (name, *rate)).map_err(wrong)?;
             add(*at, at_rate(link, Some(*rate)));
             until.iter().for_each(|&at| add(at, at_rate(link, None)));
         }
@@ -197,6 +198,18 @@ fn actions(
         }
     }
     Ok(made)
+}
+
+/// Returns an error if a fault would make a link of a scale-up network faster than it is.
+fn refuse_faster(topology: &Topology, link: NamedLink, (name, rate): (&str, Rate)) -> Result<(), String> {
+    let NamedLink::ScaleUp(part) = link else { return Ok(()) };
+    match topology.scale_up().and_then(|network| network.link_rate(part)) {
+        Some(own) if rate > own => Err(format!(
+            "\"{name}\" would have {rate}; it is a link of a scale-up network, which a fault can only slow down: at \
+             most {own}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// Returns what fails with a switch: all its links, or a chip of a scale-up network.

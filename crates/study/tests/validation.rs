@@ -228,18 +228,30 @@ fn misses_of_training_are_known() {
     assert!(wrong.is_empty(), "rows named as misses that are none: {wrong:?}");
 }
 
+fn hold(name: &str, count: usize) {
+    let catalogue = committed();
+    let cases = catalogue.select(&[name.to_owned()], true).unwrap();
+    assert_eq!(cases.len(), count, "{name}");
+    for case in cases {
+        let outcome = runs(case, false, &mut |loaded| {
+            let prepared = loaded.prepare().unwrap_or_else(|why| panic!("{why}"));
+            Ok(pathweave_scenario::run(&prepared.spec, &mut pathweave_sim::NoMonitor).expect("it was tried"))
+        })
+        .unwrap();
+        assert!(outcome.holds, "{outcome:?}");
+    }
+}
+
 /// Utilisation by the fixed point of HPCC's rates.
 #[test]
 fn hpcc_holds_its_link_as_the_law_says() {
-    let catalogue = committed();
-    let cases = catalogue.select(&["law-held-link".to_owned()], true).unwrap();
-    let [case] = cases[..] else { panic!("one case") };
-    let outcome = runs(case, false, &mut |loaded| {
-        let prepared = loaded.prepare().unwrap_or_else(|why| panic!("{why}"));
-        Ok(pathweave_scenario::run(&prepared.spec, &mut pathweave_sim::NoMonitor).expect("it was tried"))
-    })
-    .unwrap();
-    assert!(outcome.holds, "{outcome:?}");
+    hold("law-held-link", 1);
+}
+
+/// NVLink, planes and their failed ports, rails, PXN.
+#[test]
+fn servers_do_what_the_laws_say() {
+    hold("law-cluster", 7);
 }
 
 fn check_document(text: &str) {

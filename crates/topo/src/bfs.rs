@@ -1,4 +1,6 @@
-//! Distances of all nodes to one host, in hops over links that are up. Hosts do not forward.
+//! Distances of all nodes to one host, in hops over links that are up. Hosts do not forward. Of equally short paths,
+//! those that go down and then up or across again count only where there are no others: traffic between two switches
+//! does not pass through a third one of their tier as long as the tier above joins them.
 
 use pathweave_units::HostId;
 
@@ -10,25 +12,63 @@ const UNREACHED: u32 = u32::MAX;
 
 /// Distances to a destination. Reused from one destination to the next.
 pub(crate) struct Distances {
-    hops: Vec<u32>,
+    places: Vec<Place>,
     /// Nodes in the order in which they were reached. Serves as the queue of the search.
     order: Vec<NodeId>,
     dst: NodeId,
 }
 
+/// Place of a node in the search.
+#[derive(Clone, Copy)]
+struct Place {
+    hops: u32,
+    /// Number of tiers of switches below the node: 0 for a host.
+    height: u8,
+    turns: Turns,
+}
+
+/// Best kind of the shortest paths from a node to the destination.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Turns {
+    /// Every path goes down and then up or across again, or there is none.
+    Again,
+    /// Up or across, then down.
+    Once,
+    /// Only down.
+    Never,
+}
+
+impl Place {
+    /// Returns the kind of the best shortest paths from a node of this height whose next hop is `next`.
+    fn by(height: u8, next: Place) -> Turns {
+        match next.turns {
+            Turns::Never if next.height < height => Turns::Never,
+            Turns::Never | Turns::Once if next.height >= height => Turns::Once,
+            _ => Turns::Again,
+        }
+    }
+}
+
 impl Distances {
     pub(crate) fn new(topology: &Topology) -> Self {
-        let hops = vec![UNREACHED; topology.nodes() as usize];
-        Distances { hops, order: Vec::new(), dst: NodeId(0) }
+        let height = |node: u32| {
+            let switch = topology.switch_index(NodeId(node));
+            switch.map_or(0, |index| topology.switches()[index].tier.saturating_add(1))
+        };
+        let place = |node| Place { hops: UNREACHED, height: height(node), turns: Turns::Again };
+        let places = (0..topology.nodes()).map(place).collect();
+        Distances { places, order: Vec::new(), dst: NodeId(0) }
     }
 
     /// Computes the distances to `dst`.
     pub(crate) fn compute(&mut self, topology: &Topology, dst: HostId, alive: &dyn Fn(LinkId) -> bool) {
         for node in self.order.drain(..) {
-            self.hops[node.index()] = UNREACHED;
+            let place = &mut self.places[node.index()];
+            (place.hops, place.turns) = (UNREACHED, Turns::Again);
         }
         self.dst = dst.into();
-        self.hops[self.dst.index()] = 0;
+        let place = &mut self.places[self.dst.index()];
+        (place.hops, place.turns) = (0, Turns::Never);
         self.order.push(self.dst);
         let mut next = 0;
         while let Some(&node) = self.order.get(next) {
@@ -36,12 +76,16 @@ impl Distances {
             if topology.is_host(node) && node != self.dst {
                 continue;
             }
-            let hops = self.hops[node.index()] + 1;
+            // All neighbours on shortest paths to the destination were visited before, so that this is final.
+            let here = self.places[node.index()];
             for port in topology.ports(node).iter().filter(|port| alive(port.link)) {
-                let peer = port.peer.index();
-                if self.hops[peer] == UNREACHED {
-                    self.hops[peer] = hops;
+                let peer = &mut self.places[port.peer.index()];
+                if peer.hops == UNREACHED {
+                    peer.hops = here.hops + 1;
                     self.order.push(port.peer);
+                }
+                if peer.hops == here.hops + 1 {
+                    peer.turns = peer.turns.max(Place::by(peer.height, here));
                 }
             }
         }
@@ -89,17 +133,27 @@ impl Distances {
     ) {
         ports.clear();
         let forwards = |peer: NodeId| peer == self.dst || !topology.is_host(peer);
+        let height = self.places[node.index()].height;
         let mut least = UNREACHED;
+        let mut turns = Turns::Again;
         for (index, port) in topology.ports(node).iter().enumerate() {
-            let hops = self.hops[port.peer.index()];
-            if hops == UNREACHED || hops > least || !forwards(port.peer) || !usable(index, port) {
+            let peer = self.places[port.peer.index()];
+            if peer.hops == UNREACHED || peer.hops > least || !forwards(port.peer) || !usable(index, port) {
                 continue;
             }
-            if hops < least {
-                least = hops;
+            if peer.hops < least {
+                (least, turns) = (peer.hops, Turns::Again);
                 ports.clear();
             }
-            ports.push(index as u16);
+            // Paths that turn once are as good as those that never do.
+            let by = Place::by(height, peer).min(Turns::Once);
+            if by > turns {
+                turns = by;
+                ports.clear();
+            }
+            if by == turns {
+                ports.push(index as u16);
+            }
         }
     }
 }

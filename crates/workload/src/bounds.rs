@@ -101,7 +101,9 @@ impl Bounds {
     ) -> Self {
         let count = graph.hosts() as usize;
         let hosts = || (0..graph.hosts()).map(HostId);
-        let ports: Vec<HostRates> = hosts().map(|host| topology.scale_out_rates(host)).collect();
+        let ports: Vec<HostRates> = hosts()
+            .map(|host| to_shared_nic(topology, host).unwrap_or_else(|| topology.scale_out_rates(host)))
+            .collect();
         let nics: Vec<Option<(usize, HostRates)>> = hosts()
             .map(|host| topology.shared_nic_rates(host))
             .map(|nic| nic.map(|(nic, rates)| (2 * count + nic, rates)))
@@ -114,10 +116,15 @@ impl Bounds {
                 own: HostLink { index: count + host.index(), rate: inside[host.index() % inside.len()] },
                 nic: None,
             },
-            _ => EndLinks {
-                own: HostLink { index: host.index(), rate: end.of(ports[host.index()]) },
-                nic: nics[host.index()].map(|(index, rates)| HostLink { index, rate: end.of(rates) }),
-            },
+            _ => {
+                // What GPUs send to each other over a NIC that they share does not leave it.
+                let of = |host: HostId| nics[host.index()].map(|(index, _)| index);
+                let nic = nics[host.index()].filter(|_| of(host) != of(peer));
+                EndLinks {
+                    own: HostLink { index: host.index(), rate: end.of(ports[host.index()]) },
+                    nic: nic.map(|(index, rates)| HostLink { index, rate: end.of(rates) }),
+                }
+            }
         })
     }
 
@@ -165,6 +172,15 @@ impl Bounds {
     pub fn completion(&self) -> Time {
         self.links.max(self.chain)
     }
+}
+
+/// Returns the rates between a host and the NIC that it shares with others, if it does.
+fn to_shared_nic(topology: &Topology, host: HostId) -> Option<HostRates> {
+    topology.shared_nic_rates(host)?;
+    let servers = topology.servers()?;
+    let is_nic = |node| topology.switch_index(node).is_some_and(|switch| servers.has_part(switch));
+    let port = topology.ports(host.into()).iter().find(|port| is_nic(port.peer))?;
+    Some(HostRates { send: topology.egress(port).rate, receive: topology.ingress(port).rate })
 }
 
 /// Durations of jobs on an infinitely fast network. Messages take no time, so only computations, delays and
@@ -386,6 +402,16 @@ mod tests {
         assert_eq!((of_nic.links, of_nic.chain), (Time::from_us(160), Time::from_us(80)));
         let apart = vec![flow_at(0, 4, 1_000_000, 0), flow_at(2, 6, 1_000_000, 0)];
         assert_eq!(bounds(&cluster(""), apart).completion(), Time::from_us(80));
+    }
+
+    /// GPU 0 sends 1 MB to GPU 1 at the same NIC and 1 MB to server 1: 100 us at its 160 Gb/s to the NIC, of which one half
+    /// leaves the NIC in 80 us at 100 Gb/s. GPU 2 is at the other NIC, so that both megabytes leave: 160 us.
+    #[test]
+    fn what_a_shared_nic_returns_does_not_leave_it() {
+        let to = |near| vec![flow_at(0, near, 1_000_000, 0), flow_at(0, 4, 1_000_000, 0)];
+        let of = |near| bounds(&cluster(""), to(near));
+        assert_eq!((of(1).links, of(1).chain), (Time::from_us(100), Time::from_us(80)));
+        assert_eq!(of(2).links, Time::from_us(160));
     }
 
     /// 1 MB at 8 Gb/s takes 1 ms in the awaited group. The other group would take 4 ms.

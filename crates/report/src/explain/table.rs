@@ -1,6 +1,6 @@
 //! Selected columns of a Parquet file of pathweave, read back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::Path;
 
@@ -18,10 +18,12 @@ pub(super) struct Table {
     texts: BTreeMap<String, Texts>,
 }
 
-/// A column of few distinct texts.
+/// A column of texts, each stored once.
 #[derive(Clone, Debug, Default)]
 struct Texts {
     all: Vec<String>,
+    /// Index into `all` for each text, while a file is read.
+    places: HashMap<String, u32>,
     /// Index into `all` for each row.
     of: Vec<u32>,
 }
@@ -35,14 +37,14 @@ impl Texts {
     }
 
     fn push(&mut self, text: &str) {
-        // Usually the text of the row before, or one of a few.
-        let known = self.of.last().map(|&last| last as usize).filter(|&last| self.all[last] == text);
-        let known = known.or_else(|| self.all.iter().position(|one| one == text));
-        let place = known.unwrap_or_else(|| {
+        let last = self.of.last().copied().filter(|&last| self.all[last as usize] == text);
+        let place = last.or_else(|| self.places.get(text).copied()).unwrap_or_else(|| {
+            let new = self.all.len() as u32;
             self.all.push(text.to_owned());
-            self.all.len() - 1
+            self.places.insert(text.to_owned(), new);
+            new
         });
-        self.of.push(place as u32);
+        self.of.push(place);
     }
 }
 
@@ -87,7 +89,9 @@ impl Table {
                 Get::F64(get) => records.iter().map(|r| missing(get(run, r))).collect(),
                 Get::Label(all, get) => {
                     let of = records.iter().map(|r| get(r).map_or(u32::MAX, |place| place as u32)).collect();
-                    table.texts.insert(column.name.to_owned(), Texts { all: all(run), of });
+                    table
+                        .texts
+                        .insert(column.name.to_owned(), Texts { all: all(run), of, ..Texts::default() });
                     continue;
                 }
             };
@@ -122,7 +126,8 @@ impl Table {
                 ("ideal_acked_fct_ns".to_owned(), acked),
             ]
             .into(),
-            texts: [("status".to_owned(), Texts { all: words.into(), of: status })].into(),
+            texts: [("status".to_owned(), Texts { all: words.into(), of: status, ..Texts::default() })]
+                .into(),
         }
     }
 

@@ -132,6 +132,21 @@ fn parts_that_do_not_exist_are_named() {
     assert!(loss.contains("carries no packets; it takes link-down, link-flap and link-rate"), "{loss}");
 }
 
+/// 3,600 Gb/s over four chips: 900 Gb/s each, of which .82 are usable.
+#[test]
+fn a_fault_cannot_make_a_scale_up_link_faster() {
+    let at = |rate: &str| {
+        fault("link-rate", "link = 'srv0.gpu1-srv0.chip0'", &format!("at = '0s'\nrate = '{rate}'"))
+    };
+    let why = error(&format!("{SEVEN_TO_ONE}{}", at("901Gbps")));
+    assert!(why.contains("srv0.gpu1-srv0.chip0") && why.contains("a fault can only slow down"), "{why}");
+    load(&format!("{SEVEN_TO_ONE}{}", at("900Gbps")))
+        .unwrap()
+        .prepare()
+        .map(drop)
+        .unwrap_or_else(|why| panic!("{why}"));
+}
+
 /// A scale-up network of packets: a message inside the server crosses the two links of a chip, one to the other server
 /// the four links of the fabric.
 #[test]

@@ -8,16 +8,16 @@ use std::fmt::Display;
 use pathweave_records::{FlowRecord, RunResult};
 use serde::Deserialize;
 
+use crate::validate::cluster_law::{Confined, LostUnaware};
 use crate::validate::figures::Figures;
+use crate::validate::md1::{SUM_IS_GOOD, md1_mean, md1_quantile, md1_waits_at_most};
 use crate::validate::model::Stat;
 
 /// Largest count of links, packets, senders, ranks or ports. The product of two counts fits 32 bits.
 const MOST_COUNT: u32 = 65_535;
 /// Bounds on bytes and on rates in Gb/s. Within them, rounding loses no time.
 const LEAST_SIZE: f64 = 1e-6;
-const MOST_SIZE: f64 = 1e9;
-/// Number of service times up to which [`md1_waits_at_most`] is accurate.
-const SUM_IS_GOOD: f64 = 15.0;
+pub(super) const MOST_SIZE: f64 = 1e9;
 
 /// Link of a law.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -132,6 +132,10 @@ pub enum Law {
         /// Bytes of a pause frame on the link.
         pause_bytes: f64,
     },
+    /// Messages that stay on the links of some tiers and in scale-up networks.
+    Confined(Confined),
+    /// Packets that a port sends into a failed link of the receiver.
+    LostUnaware(LostUnaware),
 }
 
 /// Field that [`Law::PfcHeadroom`] varies.
@@ -158,6 +162,8 @@ impl Law {
             Law::Held { .. } => "a link held below its rate",
             Law::Ring { .. } => "time of a ring",
             Law::PfcHeadroom { .. } => "PFC headroom",
+            Law::Confined(_) => "where bytes go",
+            Law::LostUnaware(_) => "loss until routes change",
         }
     }
 
@@ -185,6 +191,8 @@ impl Law {
             refuse_unless(good, "link.delay_ns", delay, format!("expected a number from 0 to {MOST_SIZE:e}"))
         };
         match *self {
+            Law::Confined(law) => law.check(),
+            Law::LostUnaware(law) => law.check(),
             Law::Lindley { link: of, links, packet_bytes } => {
                 link(of).and(count("links", links, 1)).and(size("packet_bytes", packet_bytes))
             }
@@ -283,6 +291,8 @@ impl Law {
                 vec![LawComparison { what: "all-reduce", stat: Stat::Max, unit: "us", law, ours }]
             }
             Law::PfcHeadroom { .. } => Vec::new(),
+            Law::Confined(law) => law.compare(runs),
+            Law::LostUnaware(law) => law.compare(runs),
         }
     }
 
@@ -296,7 +306,12 @@ impl Law {
     }
 }
 
-fn refuse_unless(good: bool, field: &str, value: impl Display, allowed: String) -> Result<(), String> {
+pub(super) fn refuse_unless(
+    good: bool,
+    field: &str,
+    value: impl Display,
+    allowed: String,
+) -> Result<(), String> {
     if good { Ok(()) } else { Err(format!("law.{field} = {value}: {allowed}")) }
 }
 
@@ -339,41 +354,6 @@ fn lindley(flows: &[FlowRecord], service_us: f64) -> Vec<f64> {
     times
 }
 
-/// Returns the mean wait in an M/D/1 queue in service times (Pollaczek and Khinchine).
-fn md1_mean(load: f64) -> f64 {
-    load / (2.0 * (1.0 - load))
-}
-
-/// Returns the probability that an arrival waits at most `t` service times (Erlang, 1909). The terms alternate in
-/// sign. The result is accurate to ten digits up to about 15 service times.
-fn md1_waits_at_most(load: f64, t: f64) -> f64 {
-    let mut sum = 0.0;
-    for k in 0..=t.floor() as u32 {
-        let x = load * (f64::from(k) - t);
-        let mut term = (-x).exp();
-        for i in 1..=k {
-            term *= x / f64::from(i);
-        }
-        sum += term;
-    }
-    (1.0 - load) * sum
-}
-
-/// Returns the wait in service times that a share of arrivals does not exceed.
-fn md1_quantile(load: f64, share: f64) -> f64 {
-    let (mut low, mut high) = (0.0, 64.0);
-    for _ in 0..60 {
-        let middle = 0.5 * (low + high);
-        // Beyond the accurate range of the sum, the probability is practically one.
-        if middle > SUM_IS_GOOD || md1_waits_at_most(load, middle) >= share {
-            high = middle;
-        } else {
-            low = middle;
-        }
-    }
-    high
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -394,26 +374,6 @@ mod tests {
     fn two_senders_are_held_at_eta_and_two_steps() {
         // 8 Gb/s: steps of 40 Mb/s are .005 each.
         assert!((held(LINK, 2, 0.95, 0.04) - 0.96).abs() < 1e-12);
-    }
-
-    #[test]
-    fn md1_against_a_long_queue() {
-        // Compares the formulas with a simulated queue of a million arrivals.
-        let (load, mut state, mut wait, mut waits) = (0.7, 1_u64, 0.0_f64, Vec::new());
-        for _ in 0..1_000_000 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            let uniform = ((state >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
-            wait = (wait + 1.0 + uniform.ln() / load).max(0.0);
-            waits.push(wait);
-        }
-        let seen = Figures::from_values(waits).unwrap();
-        assert!((seen.mean / md1_mean(load) - 1.0).abs() < 0.02, "{} {}", seen.mean, md1_mean(load));
-        for (stat, share) in [(Stat::P50, 0.5), (Stat::P99, 0.99)] {
-            let ratio = seen.stat(stat) / md1_quantile(load, share);
-            assert!((ratio - 1.0).abs() < 0.03, "{} {ratio}", stat.name());
-        }
-        // An arrival does not wait with probability 1 - load.
-        assert!((md1_waits_at_most(load, 0.0) - 0.3).abs() < 1e-12);
     }
 
     /// Tries each number of each law beyond both ends of its range.

@@ -3,10 +3,12 @@
 //! allowed band of the ratio. One case compares models with measurements of hardware.
 
 mod catalogue;
+mod cluster_law;
 mod error;
 mod figures;
 mod judge;
 mod law;
+mod md1;
 mod measured;
 mod model;
 mod packets;
@@ -17,6 +19,7 @@ mod ports;
 mod run;
 
 pub use catalogue::{Case, Catalogue, HARDWARE, ONE_PORT, PACKETS, load_all};
+pub use cluster_law::{Confined, LostUnaware};
 pub use error::{RunError, ValidateError};
 pub use figures::{Curve, Figures, flows_digest};
 pub use judge::{CaseRuns, Outcome, Row};

@@ -85,6 +85,13 @@ impl ScaleUp {
         ScaleUp::new(self.domain, nodes, links, self.delay).with_parts(self.chips, self.efficiency)
     }
 
+    /// Returns the rate of a link, before the usable part is taken of it. `None` for a chip.
+    pub fn link_rate(&self, part: ScaleUpPart) -> Option<Rate> {
+        let ScaleUpPartKind::Link(..) = part.kind else { return None };
+        let of = self.links_of_chips().into_iter().find(|link| self.contains(part.kind, link));
+        of.map(|link| Rate::from_bps((link.rate.as_bps() as f64 / self.efficiency).round() as u64))
+    }
+
     /// Returns all links, those to a switch divided among its chips.
     pub(crate) fn links_of_chips(&self) -> Vec<ScaleUpLink> {
         if self.chips == 0 {

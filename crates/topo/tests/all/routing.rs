@@ -136,6 +136,51 @@ fn the_udmp_fat_tree_by_hand() {
     assert_same(&t);
 }
 
+/// Pod 0 of this fat tree has three ToRs and two aggregation switches, which share a core. ToR 0 has lost one of the two
+/// and ToR 1 the other. Over the core and over ToR 2 there are equally many hops, and ToR 2 serves its own hosts only.
+#[test]
+fn traffic_does_not_pass_a_third_tor_below_a_core() {
+    let t = build(FatTree {
+        pods: Some(2),
+        tors_per_pod: Some(3),
+        hosts_per_tor: Some(2),
+        aggs_per_pod: Some(2),
+        cores: Some(1),
+        core_wiring: CoreWiring::FullMesh,
+        ..FatTree::default()
+    });
+    let node = |name: &str| t.node_by_name(name).unwrap();
+    let dead = [["tor0", "agg0.1"], ["tor1", "agg0.0"]].map(|ends| ends.map(node));
+    let alive = |id: LinkId| !dead.contains(&[t.link(id).a, t.link(id).b]);
+    let routing = Routing::compute(&t, &alive);
+    let peers = |name: &str| -> Vec<String> {
+        let ports = routing.next_hops(node(name), HostId(2)).iter();
+        ports.map(|port| t.node_name(t.ports(node(name))[usize::from(port)].peer).into_owned()).collect()
+    };
+    assert_eq!(peers("tor0"), ["agg0.0"]);
+    assert_eq!(peers("agg0.0"), ["core0"]);
+    assert_eq!(peers("tor2"), ["agg0.1"], "its own hosts");
+    assert_exact(&t, &alive);
+}
+
+/// Leaf 0 and leaf 1 of this network share no spine. Their traffic passes leaf 2, because nothing else joins them.
+#[test]
+fn traffic_passes_a_third_leaf_if_nothing_else_is_left() {
+    let t = build(LeafSpine::new(3, 2, 1));
+    let node = |name: &str| t.node_by_name(name).unwrap();
+    let dead = [["leaf0", "spine0"], ["leaf1", "spine1"]].map(|ends| ends.map(node));
+    let alive = |id: LinkId| !dead.contains(&[t.link(id).a, t.link(id).b]);
+    let routing = Routing::compute(&t, &alive);
+    let mut path = vec!["leaf0".to_owned()];
+    while path.last().unwrap() != "leaf1" {
+        let here = node(path.last().unwrap());
+        let ports: Vec<u16> = routing.next_hops(here, HostId(1)).iter().collect();
+        assert_eq!(ports.len(), 1, "{path:?}");
+        path.push(t.node_name(t.ports(here)[usize::from(ports[0])].peer).into_owned());
+    }
+    assert_eq!(path, ["leaf0", "spine1", "leaf2", "spine0", "leaf1"]);
+}
+
 /// Generates any connected network: hosts with one or two ports at random switches, and switches linked at random.
 fn irregular() -> impl Strategy<Value = Topology> {
     let sizes = (1..=8u32, 1..=7u32);
@@ -156,7 +201,9 @@ fn irregular() -> impl Strategy<Value = Topology> {
         let nodes = hosts + switches;
         let extra = extra.into_iter().map(|(a, b)| (a % nodes, b % nodes)).filter(|(a, b)| a != b);
         links.extend(extra.map(|(a, b)| link(a, b)));
-        let names = (0..switches).map(|i| Switch { name: format!("s{i}"), tier: 0, group: None }).collect();
+        let tier = |i: u32| (seed >> (2 * i) & 3) as u8;
+        let names =
+            (0..switches).map(|i| Switch { name: format!("s{i}"), tier: tier(i), group: None }).collect();
         Topology::new("random", hosts, names, links).unwrap()
     })
 }
@@ -182,8 +229,42 @@ fn brute_force_hops(topology: &Topology, dst: HostId, alive: &dyn Fn(LinkId) -> 
     }
 }
 
-/// Checks that every next hop is one hop nearer over a link that is up, and that every such port is a next hop. This
-/// implies that every reachable destination is reached on shortest paths without loops.
+/// Returns true if a shortest path from `node` goes up or across at first and then only down. `down` is true if it went
+/// down before.
+fn turns_once(
+    topology: &Topology,
+    (node, dst): (NodeId, HostId),
+    hops: &[Option<u32>],
+    alive: &dyn Fn(LinkId) -> bool,
+    down: bool,
+) -> bool {
+    let height = |node: NodeId| topology.switch_index(node).map(|index| topology.switches()[index].tier);
+    node == dst.into()
+        || topology.ports(node).iter().any(|port| {
+            let descends = height(port.peer) < height(node);
+            is_nearer(topology, (node, dst), hops, alive, port)
+                && (descends || !down)
+                && turns_once(topology, (port.peer, dst), hops, alive, descends)
+        })
+}
+
+/// Returns true if a port of `node` is up and its peer is a hop nearer to `dst`.
+fn is_nearer(
+    topology: &Topology,
+    (node, dst): (NodeId, HostId),
+    hops: &[Option<u32>],
+    alive: &dyn Fn(LinkId) -> bool,
+    port: &PortRef,
+) -> bool {
+    let forwards = !topology.is_host(port.peer) || port.peer == dst.into();
+    let here = hops[node.index()];
+    let far = hops[port.peer.index()];
+    alive(port.link) && forwards && here.is_some() && far.map(|hops| hops + 1) == here
+}
+
+/// Checks that every next hop is one hop nearer over a link that is up, and that every such port is a next hop, except
+/// those of paths that go down and up again if there are others. This implies that every reachable destination is
+/// reached on shortest paths without loops.
 fn assert_exact(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) {
     let routing = Routing::compute(topology, alive);
     let mut all_reach = true;
@@ -195,15 +276,18 @@ fn assert_exact(topology: &Topology, alive: &dyn Fn(LinkId) -> bool) {
             if topology.is_host(node) && ports.len() == 1 {
                 continue;
             }
-            let nearer = |port: &PortRef| {
-                let forwards = !topology.is_host(port.peer) || port.peer == dst.into();
-                let here = hops[node.index()];
-                alive(port.link)
-                    && forwards
-                    && here.is_some()
-                    && hops[port.peer.index()].map(|h| h + 1) == here
+            let nearer = |port: &PortRef| is_nearer(topology, (node, dst), &hops, alive, port);
+            let mut expected: Vec<u16> =
+                (0..).zip(ports).filter(|(_, port)| nearer(port)).map(|(index, _)| index).collect();
+            let height =
+                |node: NodeId| topology.switch_index(node).map(|index| topology.switches()[index].tier);
+            let is_straight = |index: &u16| {
+                let peer = ports[usize::from(*index)].peer;
+                turns_once(topology, (peer, dst), &hops, alive, height(peer) < height(node))
             };
-            let expected: Vec<u16> = (0..).zip(ports).filter(|(_, p)| nearer(p)).map(|(i, _)| i).collect();
+            if expected.iter().any(is_straight) {
+                expected.retain(is_straight);
+            }
             let found: Vec<u16> = routing.from_node(node, dst).iter().collect();
             assert_eq!(found, expected, "{} to host{dst}", topology.node_name(node));
         }

@@ -180,16 +180,41 @@ fn missing(config: &Cluster, numbering: Numbering, servers: u32, inner: &Topolog
             refuse("servers", servers, allowed)
         }
         Attach::Rule(_) => {
-            let (units, per_unit) = (u64::from(servers.div_ceil(unit)), per_server * u64::from(unit));
-            let allowed = format!(
-                "{servers} servers are {units} units of {unit} and need {} attachment points, {per_server} a server; \
-                 `scale_out` has {hosts} hosts, for {} units",
-                units * per_unit,
-                hosts / per_unit
+            let points = |unit: u32| u64::from(servers.div_ceil(unit)) * per_server * u64::from(unit);
+            let count =
+                |of: u64, one: &str| if of == 1 { format!("1 {one}") } else { format!("{of} {one}s") };
+            let (units, fit) = (servers.div_ceil(unit), hosts / (per_server * u64::from(unit)));
+            let mut allowed = format!(
+                "{} are {} of {unit} and need {} attachment points, {per_server} a server; `scale_out` has {hosts} \
+                 hosts, for {}",
+                count(servers.into(), "server"),
+                count(units.into(), "unit"),
+                points(unit),
+                count(fit, "unit"),
             );
-            let fits_without_gap = u64::from(servers) * per_server <= hosts;
-            if fits_without_gap { refuse("unit", unit, allowed) } else { refuse("servers", servers, allowed) }
+            let near = |by: u32| [unit.saturating_sub(by), unit.saturating_add(by)];
+            let fits = |unit: &u32| (1..=servers).contains(unit) && points(*unit) <= hosts;
+            let nearest = Some(servers_of_leaf(config, numbering, inner)).filter(fits);
+            let nearest = nearest.or_else(|| (1..servers.max(unit)).flat_map(near).find(fits));
+            if let Some(nearest) = nearest.filter(|_| u64::from(servers) * per_server <= hosts) {
+                allowed += &format!("; `unit` = {nearest} fits");
+                return refuse("unit", unit, allowed);
+            }
+            if fit > 0 {
+                allowed += &format!(", which are {}", count(fit * u64::from(unit), "server"));
+            }
+            refuse("servers", servers, allowed)
         }
+    }
+}
+
+/// Returns the number of servers whose ports of one rail, or of one number, fill the first leaf.
+fn servers_of_leaf(config: &Cluster, Numbering { nics, .. }: Numbering, inner: &Topology) -> u32 {
+    let Some(first) = inner.ports(NodeId(0)).first() else { return 0 };
+    let at_leaf = inner.ports(first.peer).iter().filter(|port| inner.is_host(port.peer)).count() as u32;
+    match config.attach {
+        Attach::Rule(AttachRule::Server) => at_leaf / nics,
+        _ => at_leaf,
     }
 }
 

@@ -33,6 +33,8 @@ pub enum ScaleUpConfig {
     Torus(TorusLinks),
     /// Links as listed.
     List(LinkList),
+    /// No network, in place of that of the server's `preset`: all traffic takes the NICs.
+    None {},
 }
 
 /// Links with one rate.
@@ -187,6 +189,7 @@ impl ScaleUpConfig {
             | ScaleUpConfig::Ring(links) => links.packets,
             ScaleUpConfig::Torus(links) => links.packets,
             ScaleUpConfig::List(links) => links.packets,
+            ScaleUpConfig::None {} => false,
         }
     }
 
@@ -198,6 +201,7 @@ impl ScaleUpConfig {
             | ScaleUpConfig::Ring(links) => (links.delay, links.efficiency),
             ScaleUpConfig::Torus(links) => (links.delay, links.efficiency),
             ScaleUpConfig::List(links) => (links.delay, links.efficiency),
+            ScaleUpConfig::None {} => (default_delay(), default_efficiency()),
         }
     }
 
@@ -253,7 +257,7 @@ impl ScaleUpConfig {
     /// Returns the pairs of GPUs with a link, each once; none for a switch.
     fn pairs(&self, gpus: u32) -> Result<Vec<(u32, u32, Rate)>, TopoError> {
         Ok(match self {
-            ScaleUpConfig::Switch(_) => Vec::new(),
+            ScaleUpConfig::Switch(_) | ScaleUpConfig::None {} => Vec::new(),
             ScaleUpConfig::FullMesh(EqualLinks { rate, .. }) => {
                 if gpus > MOST_IN_MESH {
                     let allowed = format!("must be at most {MOST_IN_MESH} for a full mesh");

@@ -79,7 +79,10 @@ impl Server {
         let gpus = at_least_one("server.gpus", self.gpus.or(base.gpus).unwrap_or(8))?;
         let nics = at_least_one("server.nics", self.nics.or(base.nics).unwrap_or(gpus))?;
         let nic_ports = at_least_one("server.nic_ports", self.nic_ports.or(base.nic_ports).unwrap_or(1))?;
-        let domain = self.domain.or(base.domain).unwrap_or(gpus);
+        let scale_up = self.scale_up.clone().or(base.scale_up);
+        let scale_up = scale_up.filter(|network| *network != ScaleUpConfig::None {});
+        // Without a network, the domain of the preset has no meaning.
+        let domain = self.domain.or(base.domain.filter(|_| scale_up.is_some())).unwrap_or(gpus);
         if domain == 0 || !domain.is_multiple_of(gpus) {
             let nearest = (domain / gpus).max(1) * gpus;
             let allowed = format!("must be a multiple of `server.gpus` = {gpus}, such as {nearest}");
@@ -104,7 +107,7 @@ impl Server {
             pcie_rate: checked("server.pcie_rate", self.pcie_rate.or(base.pcie_rate))?,
             pcie_delay: self.pcie_delay.or(base.pcie_delay).unwrap_or(Duration::from_ns(300)),
             gpu_nics,
-            scale_up: self.scale_up.clone().or(base.scale_up),
+            scale_up,
             domain,
         })
     }

@@ -180,6 +180,18 @@ fn attachment_is_a_bijection_for_every_model() {
     }
 }
 
+/// Trays of a rack without NVLink: the 72 GPUs of the preset's domain need not fill it, and GPUs of a tray have their
+/// NICs only.
+#[test]
+fn a_preset_may_go_without_its_scale_up_network() {
+    let server: Server = toml::from_str("preset = \"gb200-nvl72\"\nscale_up = { kind = \"none\" }").unwrap();
+    let topology = build(&Cluster::new(2, server, leaf_spine(4, 2, 2)));
+    let servers = topology.servers().unwrap();
+    assert_eq!((topology.hosts(), servers.any_scale_up()), (8, None));
+    let without = Server { preset: Some("gb200-nvl72".to_owned()), ..Server::default() };
+    assert!(error(&Cluster::new(2, without, leaf_spine(4, 2, 2))).contains("multiple of 18"));
+}
+
 /// A switch of two chips whose messages are packets: each GPU has a port of half the rate to each chip, and uses these
 /// for its server although its leaf is as near.
 #[test]
@@ -312,11 +324,12 @@ fn what_is_wrong_is_named() {
     assert_eq!(
         error(&Cluster { servers: 9, ..base() }),
         "topology field `servers` = 9: 9 servers are 3 units of 4 and need 24 attachment points, 2 a server; \
-         `scale_out` has 16 hosts, for 2 units"
+         `scale_out` has 16 hosts, for 2 units, which are 8 servers"
     );
-    assert!(
-        error(&Cluster { unit: Some(3), ..base() })
-            .starts_with("topology field `unit` = 3: 8 servers are 3 units of 3 and need 18")
+    assert_eq!(
+        error(&Cluster { unit: Some(3), ..base() }),
+        "topology field `unit` = 3: 8 servers are 3 units of 3 and need 18 attachment points, 2 a server; \
+         `scale_out` has 16 hosts, for 2 units; `unit` = 4 fits"
     );
     assert!(error(&Cluster { unit: Some(2), ..base() }).contains("leaf0 would hold rails 0 and 1 of a unit"));
     assert!(
