@@ -166,6 +166,7 @@ __all__ = [
     "NextHopsRouting",
     "Nic",
     "NoneCc",
+    "NoneScaleUp",
     "NotificationScope",
     "Nscc",
     "NsccCc",
@@ -2476,6 +2477,13 @@ class ListScaleUp(Table):
     delay: Time | None = None
     efficiency: float | None = None
     packets: bool | None = None
+
+
+@dataclass(kw_only=True, repr=False)
+class NoneScaleUp(Table):
+    """No network, in place of that of the server's `preset`: all traffic takes the NICs."""
+
+    kind: ClassVar[str | None] = "none"
 
 
 @dataclass(kw_only=True, repr=False)
@@ -4997,7 +5005,9 @@ RttSource: TypeAlias = Literal["measured", "configured"]
 
 
 # Scale-up network of a server or rack, such as NVLink or Infinity Fabric.
-ScaleUp: TypeAlias = SwitchScaleUp | FullMeshScaleUp | HybridCubeMeshScaleUp | RingScaleUp | TorusScaleUp | ListScaleUp
+ScaleUp: TypeAlias = (
+    SwitchScaleUp | FullMeshScaleUp | HybridCubeMeshScaleUp | RingScaleUp | TorusScaleUp | ListScaleUp | NoneScaleUp
+)
 
 
 # Order of the computations of a pipeline stage.

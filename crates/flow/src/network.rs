@@ -58,7 +58,7 @@ pub(crate) struct Pair {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct CoreUse {
     pub(crate) resource: ResourceId,
-    /// Fraction of a message that crosses one of the links.
+    /// Fraction of a message that crosses the link whose capacity the resource has.
     pub(crate) share: f64,
     /// Sum of the fractions over all of the links.
     pub(crate) all: f64,
@@ -100,6 +100,8 @@ pub(crate) struct Network<'a> {
     pub(crate) at_switch: Vec<bool>,
     /// Capacity in bytes per picosecond, by resource.
     pub(crate) capacity: Vec<f64>,
+    /// Port whose capacity a resource has, by resource.
+    port_of: Vec<PortId>,
     class_of: Vec<u32>,
     wanted: ClassPairs,
     /// Pairs, by index in `wanted`.
@@ -183,6 +185,7 @@ impl<'a> Network<'a> {
             resource_of: Vec::new(),
             at_switch: Vec::new(),
             capacity: Vec::new(),
+            port_of: Vec::new(),
             class_of,
             wanted,
             pairs: Vec::new(),
@@ -223,6 +226,7 @@ impl<'a> Network<'a> {
         solver.clear();
         self.at_switch.clear();
         self.capacity.clear();
+        self.port_of.clear();
         self.resource_of = vec![NONE; rates.len()];
         let of_hosts = ports_of_hosts(self.topology, self.routes.ports());
         for (port, of) in (0..).zip(representative) {
@@ -230,6 +234,7 @@ impl<'a> Network<'a> {
                 self.resource_of[port as usize] = solver.add_resource(rates[port as usize]);
                 self.at_switch.push(!of_hosts[port as usize]);
                 self.capacity.push(rates[port as usize]);
+                self.port_of.push(port);
             }
         }
         for (port, of) in representative.iter().enumerate() {
@@ -288,6 +293,8 @@ impl<'a> Network<'a> {
 
     fn find_pairs(&mut self) {
         let Network { routes: ways, topology, walker, wanted, resource_of, folding, other_end, .. } = self;
+        let (port_of, rates) = (&self.port_of, &self.rates);
+        let rate = |port: PortId| rates[port as usize].as_bps() as f64;
         self.pairs.clear();
         self.profiles.clear();
         let mut known = HashMap::new();
@@ -308,7 +315,11 @@ impl<'a> Network<'a> {
                     } else if resource != NONE {
                         match pair.between.iter_mut().find(|known| known.resource == resource) {
                             Some(known) => known.all += share,
-                            None => pair.between.push(CoreUse { resource, share, all: share }),
+                            None => {
+                                // Links of unlike rates are one resource if they are filled alike.
+                                let one = share * (rate(port_of[resource as usize]) / rate(port));
+                                pair.between.push(CoreUse { resource, share: one, all: share });
+                            }
                         }
                     }
                 }

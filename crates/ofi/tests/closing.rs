@@ -495,7 +495,7 @@ fn what_was_injected_and_cannot_arrive_is_told() {
         let near = ManuallyDrop::new(node(&variables));
         let mut memory = pattern(LONG, 1);
         let mr = near.register(slot(&mut memory), KEY, ALL).unwrap();
-        let mut far = Stopped::of(&near, &variables);
+        let far = Stopped::of(&near, &variables);
         if idle == Idle::Full {
             far.signal(libc::SIGCONT);
         }
