@@ -18,6 +18,7 @@ mod lane;
 mod ledger;
 mod model;
 mod network;
+mod ports;
 mod profile;
 mod queue;
 mod records;

@@ -212,9 +212,17 @@ fn two_runs_stand_beside_each_other() {
     let both =
         lab.run(&["compare", "small.toml", "--quiet", "--schemes", "ecmp,rps", "--out", "results/both"]);
     assert_eq!(both.code, 0);
-    let done = lab.run(&["view", "results/a", "results/both", "--port", "0"]);
-    let expected = "results/both: it has the results of a comparison; name the folder of one run: results/both/ecmp, results/both/rps";
-    assert!(done.err.contains(expected), "{}", done.err);
+    // A run beside a comparison: all runs of both.
+    let view = View::start(&lab, &["view", "results/a", "results/both", "--port", "0"]);
+    let runs = data(&view.get("/").2);
+    let names: Vec<&Value> = runs.as_array().unwrap().iter().map(|run| &run["name"]).collect();
+    assert_eq!(names, ["A: small", "B: ecmp", "B: rps"]);
+    // Comparisons side by side have no report of their own.
+    fs::create_dir(lab.path("several")).unwrap();
+    fs::rename(lab.path("results/both"), lab.path("several/both")).unwrap();
+    let done = lab.run(&["view", "results/a", "several", "--port", "0"]);
+    let expected = "several: it has the results of several comparisons";
+    assert!(done.code == 2 && done.err.contains(expected), "{}", done.err);
 }
 
 #[test]

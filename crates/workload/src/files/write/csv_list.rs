@@ -2,7 +2,7 @@
 
 use pathweave_units::{Duration, Time};
 
-use super::{decimal, idle_hosts};
+use super::decimal;
 use crate::files::csv_list::MOMENTS;
 use crate::files::{FlowDependency, FlowFile, FlowRecord};
 use crate::graph::Moment;
@@ -28,14 +28,13 @@ const COLUMNS: [Column; 11] = [
     ),
 ];
 
-/// Writes a list in the format of [`parse_csv`], with only the columns that the flows need. Of the flows nothing is
+/// Writes a list in the format of [`parse_csv`], with only the columns that the flows need. No information is
 /// lost.
 ///
 /// [`parse_csv`]: crate::parse_csv
-pub fn write_csv(flows: &FlowFile, lost: &mut Vec<String>) -> Result<String, String> {
+pub fn write_csv(flows: &FlowFile, _lost: &mut Vec<String>) -> Result<String, String> {
     let columns: Vec<&Column> =
         COLUMNS.iter().filter(|(name, needs, _)| *name == "src" || flows.flows.iter().any(needs)).collect();
-    lost.extend(idle_hosts(flows));
     let mut writer = csv::Writer::from_writer(Vec::new());
     let failed = |why: csv::Error| why.to_string();
     writer.write_record(columns.iter().map(|column| column.0)).map_err(failed)?;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use pathweave_units::Time;
 
-use super::{count, has_delay, highest_host, shared_connections, start_ps};
+use super::{count, has_delay, shared_connections, start_ps};
 use crate::files::{FlowFile, FlowRecord, HtsimDialect};
 use crate::graph::Moment;
 
@@ -49,7 +49,8 @@ pub fn write_htsim_cm(
             .map(|n| format!("that {n} flows share connections")),
     ];
     lost.extend(losses.into_iter().flatten());
-    let nodes = flows.hosts.map_or(0, |hosts| hosts.count).max(highest_host(flows) + 1);
+    let highest = flows.flows.iter().map(|flow| flow.src.max(flow.dst)).max().unwrap_or(0);
+    let nodes = flows.hosts.map_or(0, |hosts| hosts.count).max(highest + 1);
     let has_starts = flows.flows.iter().any(|flow| flow.after.is_empty() && start_ps(flow) > 0);
     let mut text = if has_starts { format!("{}\n", dialect.comment()) } else { String::new() };
     let _ = write!(text, "Nodes {nodes}\nConnections {}\n", flows.flows.len());

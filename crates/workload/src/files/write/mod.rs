@@ -32,17 +32,6 @@ fn count(flows: &FlowFile, of: impl Fn(&FlowRecord) -> bool) -> Option<String> {
     }
 }
 
-/// Returns the largest number of a host with a flow.
-fn highest_host(flows: &FlowFile) -> u64 {
-    flows.flows.iter().map(|flow| flow.src.max(flow.dst)).max().unwrap_or(0)
-}
-
-/// Returns the number of hosts as a phrase, if the list states it and has hosts behind the last one with a flow.
-fn idle_hosts(flows: &FlowFile) -> Option<String> {
-    let hosts = flows.hosts.filter(|hosts| hosts.count > highest_host(flows) + 1)?;
-    Some(format!("that there are {} hosts", hosts.count))
-}
-
 /// Returns the number of flows that share a connection with another flow.
 fn shared_connections(flows: &FlowFile) -> usize {
     let mut used: std::collections::BTreeMap<(u64, u64, u32), usize> = Default::default();
@@ -97,18 +86,6 @@ mod tests {
                 ..flow(1, 2, 9, 0)
             },
         ])
-    }
-
-    #[test]
-    fn hosts_without_flows_are_lost_where_a_format_has_no_number_of_hosts() {
-        let text = "Nodes 4\nConnections 1\n1->2 id 1 start 0 size 5\n";
-        let file = parse_htsim_cm(text, "x.cm", None).unwrap();
-        let mut lost = Vec::new();
-        write_csv(&file, &mut lost).unwrap();
-        write_ns3(&file, Ns3Dialect::Hpcc, &mut lost).unwrap();
-        assert_eq!(lost, ["that there are 4 hosts"; 2]);
-        assert_eq!(write_htsim_cm(&file, HtsimDialect::Uet, &mut lost).unwrap(), text);
-        assert_eq!(lost.len(), 2);
     }
 
     #[test]

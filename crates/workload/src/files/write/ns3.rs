@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{count, decimal, idle_hosts, shared_connections, start_ps};
+use super::{count, decimal, shared_connections, start_ps};
 use crate::files::ns3::{Ns3Dialect, usual};
 use crate::files::{FlowFile, FlowRecord};
 
@@ -15,7 +15,6 @@ pub fn write_ns3(flows: &FlowFile, dialect: Ns3Dialect, lost: &mut Vec<String>) 
     if shared > 0 {
         lost.push(format!("that {shared} flows share connections"));
     }
-    lost.extend(idle_hosts(flows));
     let mut sorted: Vec<&FlowRecord> = flows.flows.iter().collect();
     sorted.sort_by_key(|flow| start_ps(flow));
     let mut text = format!("{}\n", sorted.len());
