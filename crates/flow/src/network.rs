@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
-use pathweave_fabric::{PortId, PortMap};
+use pathweave_fabric::PortId;
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
 use pathweave_topo::{NodeId, Topology};
 use pathweave_units::{HostId, PathId, Rate, Spread, mix64};
