@@ -387,5 +387,6 @@ fn who_polls_in_vain_leaves_a_crowded_core() {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let had =
         text.lines().find_map(|line| line.split_once("had ")?.1.split_once(" ms")?.0.parse::<u64>().ok());
-    assert!(had.is_some_and(|had| had < 500), "{text}");
+    // One that only yields has half of two seconds or more.
+    assert!(had.is_some_and(|had| had < 800), "{text}");
 }
