@@ -17,22 +17,20 @@ const LEAST: f64 = 1e-4;
 
 /// Draws the curves with colours by run, or returns `None` if no flow of any run finished.
 pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize]) -> Option<String> {
-    let mut curves: Vec<Vec<(f64, f64)>> =
-        situation.runs.iter().map(|(run, _)| curve(run, measure)).collect();
-    let most = curves.iter().flatten().map(|p| p.0).fold(0.0, f64::max);
+    let mut curves: Vec<Curve> = situation.runs.iter().map(|(run, _)| curve(run, measure)).collect();
+    let most = curves.iter().flat_map(|curve| &curve.points).map(|p| p.0).fold(0.0, f64::max);
     if most <= 0.0 {
         return None;
     }
     if measure == Measure::TailSlowdown {
         // Flows that did not finish are slower than whatever is drawn.
-        for ((run, _), points) in situation.runs.iter().zip(&mut curves) {
-            let (count, open) = foreground(run);
-            if open > 0 && !points.is_empty() {
-                points.push((most, open as f64 / count as f64));
+        for Curve { points, flows, open } in &mut curves {
+            if *open > 0 && !points.is_empty() {
+                points.push((most, *open as f64 / *flows as f64));
             }
         }
     }
-    let all = || curves.iter().flatten();
+    let all = || curves.iter().flat_map(|curve| &curve.points);
     let (x, y, title, below) = match measure {
         Measure::JobTime => {
             (Axis::linear(0.0, most), Axis::linear(0.0, 1.0), "Flows that have arrived", "time")
@@ -53,14 +51,14 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
     // No flow arrives between two arrivals.
     let join = if measure == Measure::JobTime { Join::Steps } else { Join::Straight };
     // Of fewer flows than a hundred, none stands for one in a hundred.
-    let flows = situation.runs.iter().map(|(run, _)| foreground(run).0).max().unwrap_or(0);
+    let flows = curves.iter().map(|curve| curve.flows).max().unwrap_or(0);
     if measure == Measure::TailSlowdown && flows >= 100 {
         chart.level(0.01, "P99");
     }
     let names = situation.runs.iter().map(|(run, _)| run.info.name.as_str());
     let numbers = numbers(names, &curves, measure);
-    for (points, colour) in curves.into_iter().zip(colours) {
-        chart.curve(points, join, &format!("style=\"stroke:var(--c{colour})\""));
+    for (curve, colour) in curves.into_iter().zip(colours) {
+        chart.curve(curve.points, join, &format!("style=\"stroke:var(--c{colour})\""));
     }
     Some(chart.svg(&format!("data-numbers=\"{}\"", escape(&numbers)), title))
 }
@@ -69,7 +67,7 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
 pub(super) fn csv(situation: &SchemeComparison<'_>, measure: Measure) -> String {
     let mut out = csv_line(["run", heading(measure), SHARE]);
     for (run, _) in &situation.runs {
-        let points = curve(run, measure);
+        let points = curve(run, measure).points;
         out.extend(
             points.iter().map(|(x, share)| csv_line([&run.info.name, &x.to_string(), &share.to_string()])),
         );
@@ -78,10 +76,10 @@ pub(super) fn csv(situation: &SchemeComparison<'_>, measure: Measure) -> String 
 }
 
 /// Returns the points of curves as JSON, from which the page writes a CSV file.
-fn numbers<'a>(names: impl Iterator<Item = &'a str>, curves: &[Vec<(f64, f64)>], measure: Measure) -> String {
+fn numbers<'a>(names: impl Iterator<Item = &'a str>, curves: &[Curve], measure: Measure) -> String {
     let rows: Vec<(&str, f64, f64)> = names
         .zip(curves)
-        .flat_map(|(name, points)| points.iter().map(move |&(x, share)| (name, x, share)))
+        .flat_map(|(name, curve)| curve.points.iter().map(move |&(x, share)| (name, x, share)))
         .collect();
     serde_json::json!({"head": ["run", heading(measure), SHARE], "rows": rows}).to_string()
 }
@@ -96,21 +94,32 @@ fn heading(measure: Measure) -> &'static str {
     }
 }
 
-/// Returns the points of the curve of a run: value and share.
-fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
+/// Curve of a run.
+struct Curve {
+    /// Value and share of the flows.
+    points: Vec<(f64, f64)>,
+    /// Number of flows in the foreground.
+    flows: u64,
+    /// Number of these that did not finish.
+    open: u64,
+}
+
+fn curve(run: &RunResult, measure: Measure) -> Curve {
     let figures = run.figures();
-    let flows = figures.foreground();
-    let count = foreground(run).0 as f64;
-    match measure {
+    let groups = figures.foreground();
+    let flows = groups.iter().map(|group| group.count).sum::<u64>();
+    let finished = groups.iter().map(|group| group.finished.len() as u64).sum::<u64>();
+    let count = flows as f64;
+    let points = match measure {
         Measure::JobTime => {
-            let points = Arrivals::of_all(flows.iter().map(|group| &group.arrivals)).points();
+            let points = Arrivals::of_all(groups.iter().map(|group| &group.arrivals)).points();
             let shown = evenly(points.len(), POINTS).map(|i| points[i]);
             let shown = shown.map(|(instant_ps, arrived)| (ns(instant_ps), arrived as f64 / count));
             std::iter::once((0.0, 0.0)).chain(shown).collect()
         }
         // Ranks become denser towards the slowest.
         Measure::TailSlowdown => {
-            let mut values = values(&flows, Finished::slowdown);
+            let mut values = values(&groups, Finished::slowdown);
             values.sort_unstable_by(f64::total_cmp);
             let n = values.len();
             let mut ranks: Vec<usize> = (0..POINTS)
@@ -120,16 +129,8 @@ fn curve(run: &RunResult, measure: Measure) -> Vec<(f64, f64)> {
             let share = |i: usize| (count - i as f64) / count;
             ranks.into_iter().filter(|&i| i < n).map(|i| (values[i], share(i).max(LEAST))).collect()
         }
-    }
-}
-
-/// Returns the number of flows in the foreground, and of those that did not finish.
-fn foreground(run: &RunResult) -> (u64, u64) {
-    let figures = run.figures();
-    let groups = figures.foreground();
-    let count = groups.iter().map(|group| group.count).sum::<u64>();
-    let finished = groups.iter().map(|group| group.finished.len() as u64).sum::<u64>();
-    (count, count - finished)
+    };
+    Curve { points, flows, open: flows - finished }
 }
 
 fn evenly(n: usize, points: usize) -> impl Iterator<Item = usize> {
@@ -160,11 +161,14 @@ mod tests {
     fn curves_count_what_has_arrived_or_what_is_slower() {
         let run = run(&[4, 1, 2, 3]);
         assert_eq!(
-            curve(&run, Measure::JobTime),
+            curve(&run, Measure::JobTime).points,
             [(0.0, 0.0), (1.0, 0.25), (2.0, 0.5), (3.0, 0.75), (4.0, 1.0)]
         );
         // All flows are at least as slow as the fastest, and a quarter is as slow as the slowest.
-        assert_eq!(curve(&run, Measure::TailSlowdown), [(1.0, 1.0), (2.0, 0.75), (3.0, 0.5), (4.0, 0.25)]);
+        assert_eq!(
+            curve(&run, Measure::TailSlowdown).points,
+            [(1.0, 1.0), (2.0, 0.75), (3.0, 0.5), (4.0, 0.25)]
+        );
     }
 
     #[test]
@@ -173,8 +177,9 @@ mod tests {
         for open in &mut run.flows[2..] {
             (open.finish_ps, open.status) = (None, FlowStatus::Unfinished);
         }
-        assert_eq!(curve(&run, Measure::TailSlowdown), [(1.0, 1.0), (2.0, 0.75)]);
-        assert_eq!(foreground(&run), (4, 2));
+        let drawn = curve(&run, Measure::TailSlowdown);
+        assert_eq!(drawn.points, [(1.0, 1.0), (2.0, 0.75)]);
+        assert_eq!((drawn.flows, drawn.open), (4, 2));
         let summary = Summary::from_run(&run);
         let svg = |flows: usize| {
             let mut run = run.clone();
