@@ -92,13 +92,15 @@ fn judged(diff: &Diff, pair: &Pair, measure: &Measure) -> Option<ResultDifferenc
     let mut rows = diff.results.iter().filter(|row| row.run == pair.name && row.label == measure.label);
     let all = rows.clone().find(|row| row.workload == ALL);
     let row = all.or_else(|| rows.next())?;
-    let names = (row.workload.as_str(), row.workload.as_str());
-    let in_both = pair.a.workloads.iter().any(|(name, _)| *name == row.workload);
-    let (of_a, of_b) = if in_both { names } else { row.workload.split_once(" to ").unwrap_or(names) };
-    let whole = |entry: &Entry, workload: &str, value: Option<f64>| {
-        value.filter(|_| measure.label == JOB_TIME.label || !entry.incomplete.contains(workload))
+    let whole = |entry: &Entry, value: Option<f64>| {
+        // A single workload may have another name in the other folder.
+        let is_open = match entry.workloads[..] {
+            [_] => !entry.incomplete.is_empty(),
+            _ => entry.incomplete.contains(&row.workload),
+        };
+        value.filter(|_| measure.label == JOB_TIME.label || !is_open)
     };
-    Some(ResultDifference { a: whole(&pair.a, of_a, row.a), b: whole(&pair.b, of_b, row.b), ..row.clone() })
+    Some(ResultDifference { a: whole(&pair.a, row.a), b: whole(&pair.b, row.b), ..row.clone() })
 }
 
 fn one(row: &ResultDifference, measure: &Measure) -> String {
