@@ -20,7 +20,7 @@ from .model import Fidelity
 class Comparison:
     """Runs of one scenario by name: the scheme, the fidelity, or both where there are several, as in "rps flow".
 
-    The first is the one others are compared with; printing shows the table.
+    Printing shows the verdict and a table, best first, as `pathweave compare` does.
     """
 
     def __init__(self, names: Sequence[str], runs: Sequence[RunResult]) -> None:
@@ -49,8 +49,12 @@ class Comparison:
         """Writes the folder that `pathweave compare` writes: a folder a run, and a report of all."""
         return _pathweave.write_comparison(list(self._runs.values()), folder)
 
-    def __str__(self) -> str:
+    def table(self) -> str:
+        """Every figure of the summaries beside each other, with ratios to the first run, as of `compare --all`."""
         return _pathweave.comparison_table(list(self._runs.values()))
+
+    def __str__(self) -> str:
+        return _pathweave.comparison_brief(list(self._runs.values()))
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self._runs)}>"

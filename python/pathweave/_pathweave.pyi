@@ -34,6 +34,7 @@ __all__ = [
     "__version__",
     "check_control",
     "check_picker",
+    "comparison_brief",
     "comparison_table",
     "diff",
     "presets",
@@ -179,6 +180,8 @@ class RunResult:
     @property
     def plot(self) -> Plot:
         """Pictures of this run; needs the extra `pathweave[plots]`."""
+    def table(self) -> str:
+        """Every figure of the summary, as `pathweave run --all` prints it."""
     def report_html(self) -> str:
         """The report: one page with everything in it."""
     def write(self, folder: str | os.PathLike[str]) -> pathlib.Path:
@@ -359,6 +362,7 @@ def sweep_run(
 ) -> dict[str, bytes] | None:
     """Makes a run of a sweep and returns its files by name; `None` if it was cancelled."""
 
+def comparison_brief(runs: list[RunResult]) -> str: ...
 def comparison_table(runs: list[RunResult]) -> str: ...
 def diff(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> tuple[dict[str, Any], str]:
     """Differences between two result folders, and their table for a terminal."""

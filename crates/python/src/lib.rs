@@ -33,7 +33,9 @@ mod _pathweave {
     #[pymodule_export]
     use crate::program::program;
     #[pymodule_export]
-    use crate::result::{RunResult, comparison_table, diff, scheme_colours, write_comparison};
+    use crate::result::{
+        RunResult, comparison_brief, comparison_table, diff, scheme_colours, write_comparison,
+    };
     #[pymodule_export]
     use crate::run::{Cancel, Progress, run};
     #[pymodule_export]

@@ -129,8 +129,13 @@ impl RunResult {
         .map_err(|e| output_error(&e))
     }
     /// Returns the tables that `pathweave run --all` prints.
-    fn __str__(&self) -> String {
+    fn table(&self) -> String {
         pathweave_report::summary_table(&self.summary)
+    }
+    /// Returns the sentences and the table that `pathweave run` prints.
+    fn __str__(&self) -> String {
+        let words = pathweave_report::run_in_words(&self.run, &self.summary);
+        format!("{words}\n{}", pathweave_report::brief_run(&self.summary))
     }
     fn __repr__(&self) -> String {
         let info = &self.run.info;
@@ -142,6 +147,15 @@ impl RunResult {
 #[pyfunction]
 pub(crate) fn comparison_table(runs: Vec<PyRef<'_, RunResult>>) -> String {
     pathweave_report::comparison_table(&runs.iter().map(|run| &run.summary).collect::<Vec<_>>())
+}
+
+/// Returns the verdict and the table that `pathweave compare` prints.
+#[pyfunction]
+pub(crate) fn comparison_brief(runs: Vec<PyRef<'_, RunResult>>) -> String {
+    let summaries: Vec<_> = runs.iter().map(|run| &run.summary).collect();
+    let infos: Vec<_> = runs.iter().map(|run| &run.run.info).collect();
+    let verdict = pathweave_report::Verdict::of(&summaries);
+    format!("{}\n{}", verdict.sentence, pathweave_report::brief_comparison(&summaries, &infos))
 }
 
 /// Returns the colours of curves as "#rrggbb". A scheme has the same colour as on pages.

@@ -1,5 +1,7 @@
 //! Colours of schemes, the same on every page.
 
+use std::collections::BTreeMap;
+
 /// Colours by number, as red, green and blue: `--c0` and up of `style.css` on a light page. They are distinguishable
 /// with any colour vision.
 pub const SCHEME_COLOURS: [(u8, u8, u8); 8] = [
@@ -39,16 +41,41 @@ const SCHEME_COLOUR_NUMBERS: [(&str, usize); 16] = [
 /// eight. The first word of a name is its scheme. A variant has the colour of the scheme that its name contains:
 /// `study-laps` and `laps-published` have that of `laps`.
 pub fn scheme_colours(names: &[&str]) -> Vec<usize> {
+    assign(names, |_, _| true)
+}
+
+/// Returns the number of the colour of each name on a page of several pictures, of which each shows some of the names.
+/// A name has one colour in all pictures. Colours are as of [`scheme_colours`], except that two names that no picture
+/// shows together may share one if the page has more than eight names.
+pub fn scheme_colours_in_pictures<'a>(pictures: &[Vec<&'a str>]) -> BTreeMap<&'a str, usize> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in pictures.iter().flatten() {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let together =
+        |one: &str, other: &str| pictures.iter().any(|shown| shown.contains(&one) && shown.contains(&other));
+    let colours = assign(&names, |one, other| together(names[one], names[other]));
+    names.into_iter().zip(colours).collect()
+}
+
+/// Gives each name the next colour from its preferred one that no other name has. If there is none, gives it the next
+/// one that no name `beside` it has.
+fn assign(names: &[&str], beside: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     let wishes: Vec<_> = names.iter().map(|name| preferred_colour(name)).collect();
-    let mut colours = vec![None; names.len()];
-    let mut taken = [false; COUNT];
+    let mut colours: Vec<Option<usize>> = vec![None; names.len()];
     // Names with a colour of their own choose first.
     for kin in [NameMatch::Scheme, NameMatch::Variant, NameMatch::None] {
         for (place, (_, wanted)) in wishes.iter().enumerate().filter(|(_, (of, _))| *of == kin) {
-            let free = (*wanted..*wanted + COUNT).map(|colour| colour % COUNT).find(|&colour| !taken[colour]);
-            let colour = free.unwrap_or(*wanted);
-            taken[colour] = true;
-            colours[place] = Some(colour);
+            let next = || (*wanted..*wanted + COUNT).map(|colour| colour % COUNT);
+            let is_taken = |colour, near: bool| {
+                let holders = colours.iter().enumerate().filter(|(_, held)| **held == Some(colour));
+                holders.into_iter().any(|(other, _)| !near || beside(place, other))
+            };
+            let unused = next().find(|&colour| !is_taken(colour, false));
+            let colour = unused.or_else(|| next().find(|&colour| !is_taken(colour, true)));
+            colours[place] = Some(colour.unwrap_or(*wanted));
         }
     }
     colours.into_iter().flatten().collect()
@@ -129,6 +156,24 @@ mod tests {
         colours.sort_unstable();
         assert_eq!(colours, [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(scheme_colours(&[&names[..], &["e"]].concat()).len(), 9);
+    }
+
+    #[test]
+    fn names_of_one_picture_differ_on_a_page_of_more_than_eight_names() {
+        let pictures = [
+            vec!["ecmp", "weave", "udmp", "laps"],
+            vec!["ecmp", "weave", "erd", "dlbf"],
+            vec!["ecmp", "timely", "swift", "reflex-timely", "reflex-swift", "weave"],
+        ];
+        let colours = scheme_colours_in_pictures(&pictures);
+        assert_eq!(colours.len(), 10);
+        for shown in &pictures {
+            let mut of_picture: Vec<usize> = shown.iter().map(|name| colours[name]).collect();
+            of_picture.sort_unstable();
+            of_picture.dedup();
+            assert_eq!(of_picture.len(), shown.len(), "{shown:?}: {colours:?}");
+        }
+        assert_eq!(["ecmp", "weave", "udmp", "laps", "dlbf"].map(|name| colours[name]), [7, 2, 0, 3, 5]);
     }
 
     /// Returns the source files in a folder and below.

@@ -33,7 +33,7 @@ mod waits;
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
 pub use arrivals::Arrivals;
 pub use collectives::{CollectiveRecord, collectives};
-pub use colours::{SCHEME_COLOURS, scheme_colours};
+pub use colours::{SCHEME_COLOURS, scheme_colours, scheme_colours_in_pictures};
 pub use columns::{ACTIVITIES, Column, EVENTS, FLOWS, Get, JOBS, LINKS, ROWS_A_GROUP, SERIES};
 pub use columns_of_jobs::{COLLECTIVES, CRITICAL, LAYERS};
 pub use columns_of_waits::WAITS;

@@ -238,6 +238,22 @@ fn chain(
     last
 }
 
+/// Returns the end of the longest chain of messages if each takes `latency`, whatever its size, and computations take no
+/// time. A host learns of a task that ended at another host after `notification`.
+pub fn latency_chain(graph: &MessageGraph, notification: Duration, latency: Duration) -> Time {
+    let time_of = |id: TaskId| match graph.task(id) {
+        Task::Compute(_) => Duration::ZERO,
+        Task::Message(_) => latency,
+    };
+    let mut last = Time::ZERO;
+    longest_chain_visit(graph, notification, time_of, |id, _, end| {
+        if graph.job(id).is_some() {
+            last = last.max(end);
+        }
+    });
+    last
+}
+
 /// Executes a graph on an ideal network: each message takes `time_of`, is delivered and completed at that
 /// instant, and every host learns of it at once. Computations of a core take turns. Visits each task as it
 /// ends, with its begin and end.
@@ -371,8 +387,11 @@ mod tests {
             repetitions: 2,
             compute: Duration::from_us(4),
         };
-        let bounds = Bounds::from_graph(&graph_of(4, Traffic::RingAllReduce(ring)), Duration::ZERO, rate);
+        let graph = graph_of(4, Traffic::RingAllReduce(ring));
+        let bounds = Bounds::from_graph(&graph, Duration::ZERO, rate);
         assert_eq!((bounds.links, bounds.chain), (Time::from_us(12), Time::from_us(20)));
+        // Twelve steps of two rounds.
+        assert_eq!(latency_chain(&graph, Duration::ZERO, Duration::from_us(3)), Time::from_us(36));
     }
 
     /// Two servers of four GPUs; each pair of GPUs shares a NIC of 100 Gb/s.

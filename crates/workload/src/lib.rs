@@ -55,7 +55,7 @@ mod training_outlook;
 
 pub use algorithm::Algorithm;
 pub use architecture::{Architecture, Attention, Embeddings, Experts, Window, parse_config_json, published};
-pub use bounds::{Awaited, Bounds, JobSpans};
+pub use bounds::{Awaited, Bounds, JobSpans, latency_chain};
 pub use builder::{Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};
 pub use collective::{Algorithms, Library, Operation};

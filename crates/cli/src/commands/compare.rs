@@ -223,8 +223,13 @@ pub(crate) fn run_comparisons(
     }
     let mut traces = open_traces(&planned, traces)?;
     let reporter = Reporter::new(talk);
-    for note in comparisons.iter().flat_map(|comparison| &comparison.runs[0].prepared.notes) {
-        reporter.print_line(&format!("note: {note}"));
+    for comparison in comparisons {
+        let of = if several { format!("{}: ", comparison.name) } else { String::new() };
+        comparison.runs[0]
+            .prepared
+            .notes
+            .iter()
+            .for_each(|note| reporter.print_line(&format!("note: {of}{note}")));
     }
     let interrupt = Interrupt::listen()?;
     let batch = several.then(|| {

@@ -1,5 +1,7 @@
 //! The page: first one tile a situation, then one card a situation.
 
+use std::collections::BTreeMap;
+
 use pathweave_records::RunResult;
 
 use super::situation::SchemeComparison;
@@ -8,7 +10,7 @@ use super::{curve, map};
 use crate::judge::{Judgement, Measure};
 use crate::saved::SavedPicture;
 use crate::template::{escape, fill, plain_page};
-use pathweave_records::scheme_colours;
+use pathweave_records::{scheme_colours, scheme_colours_in_pictures};
 
 const PAGE: &str = include_str!("page.html");
 /// Style that only this page has.
@@ -20,7 +22,8 @@ const STYLE: &str = include_str!("page.css");
 /// Panics if a situation has no runs.
 pub fn html(heading: &str, says: &str, situations: &[SchemeComparison<'_>]) -> String {
     let verdicts: Vec<ComparisonResult> = situations.iter().map(ComparisonResult::of).collect();
-    let names = names(situations);
+    let pictures: Vec<_> = situations.iter().map(SchemeComparison::names).collect();
+    let colours = scheme_colours_in_pictures(&pictures);
     let numbered = || situations.iter().zip(&verdicts).enumerate();
     let body = fill(
         PAGE,
@@ -30,22 +33,11 @@ pub fn html(heading: &str, says: &str, situations: &[SchemeComparison<'_>]) -> S
             ("tiles", numbered().map(|(i, (situation, verdict))| tile(i, situation, verdict)).collect()),
             (
                 "cards",
-                numbered().map(|(i, (situation, verdict))| card(i, situation, verdict, &names)).collect(),
+                numbered().map(|(i, (situation, verdict))| card(i, situation, verdict, &colours)).collect(),
             ),
         ],
     );
     plain_page("pathweave", STYLE, &body)
-}
-
-/// Returns the names of schemes in the order of their first appearance.
-fn names<'a>(situations: &[SchemeComparison<'a>]) -> Vec<&'a str> {
-    let mut names: Vec<&str> = Vec::new();
-    for (run, _) in situations.iter().flat_map(|situation| &situation.runs) {
-        if !names.contains(&run.info.name.as_str()) {
-            names.push(&run.info.name);
-        }
-    }
-    names
 }
 
 /// Draws a tile: the gain of the best scheme over the first.
@@ -74,11 +66,9 @@ fn card(
     number: usize,
     situation: &SchemeComparison<'_>,
     verdict: &ComparisonResult,
-    names: &[&str],
+    of_page: &BTreeMap<&str, usize>,
 ) -> String {
-    let of_page = scheme_colours(names);
-    let colour = |name: &str| names.iter().position(|known| *known == name).map_or(0, |at| of_page[at]);
-    let colours: Vec<usize> = situation.runs.iter().map(|(run, _)| colour(&run.info.name)).collect();
+    let colours: Vec<usize> = situation.names().iter().map(|name| of_page[name]).collect();
     // If the first scheme is best, it is compared with the last.
     let shown = verdict.judged.best().filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let (first, best) = (situation.runs[0].0, situation.runs[shown].0);
@@ -86,8 +76,7 @@ fn card(
         with_links(difference(first, best), &format!("{}: where traffic goes", situation.title), &[], || {
             map::csv(first, best)
         });
-    let legend: Vec<(&str, usize)> =
-        situation.runs.iter().map(|(run, _)| run.info.name.as_str()).zip(colours.iter().copied()).collect();
+    let legend: Vec<(&str, usize)> = situation.names().into_iter().zip(colours.iter().copied()).collect();
     let curve = curves(situation, verdict.judged.measure, &colours);
     let curve = with_links(
         curve,
@@ -148,8 +137,7 @@ fn with_links(figure: String, name: &str, legend: &[(&str, usize)], csv: impl Fn
 /// Panics if the situation has no runs.
 pub(crate) fn in_brief(situation: &SchemeComparison<'_>) -> (String, String) {
     let verdict = ComparisonResult::of(situation);
-    let names: Vec<&str> = situation.runs.iter().map(|(run, _)| run.info.name.as_str()).collect();
-    let colours = scheme_colours(&names);
+    let colours = scheme_colours(&situation.names());
     let shown = verdict.judged.best().filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let panes = format!(
         "<div>{}</div>\n{}\n{}",

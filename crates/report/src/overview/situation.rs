@@ -19,7 +19,12 @@ pub struct SchemeComparison<'a> {
     pub missing: Vec<String>,
 }
 
-impl SchemeComparison<'_> {
+impl<'a> SchemeComparison<'a> {
+    /// Returns the names of the runs, in their order.
+    pub fn names(&self) -> Vec<&'a str> {
+        self.runs.iter().map(|(run, _)| run.info.name.as_str()).collect()
+    }
+
     /// Returns a sentence on the schemes that did not run, with a space before it; empty if all did.
     pub fn missing_words(&self) -> String {
         if self.missing.is_empty() { String::new() } else { format!(" Not run: {}.", list(&self.missing)) }

@@ -109,6 +109,12 @@ fn a_job_that_hangs_on_latency_is_told_to() {
     let rules = |words: &str| words.starts_with("latency rules") && words.contains("`scale = 0.000002`");
     assert!(small.notes.iter().any(|note| rules(note)), "{:?}", small.notes);
     assert!(prepare("1.0").notes.iter().all(|note| !note.contains("latency")));
+    // Messages of 512 B that are sent at once occupy links for longer than one takes to arrive.
+    let many = "topology = { kind = \"leaf-spine\", leaves = 4, spines = 4, hosts_per_leaf = 16 }\n\
+                [[workload]]\nkind = \"all-to-all\"\nprocesses = 320\nsize = \"512B\"\n";
+    let loaded = Loaded::parse(many, "many.toml", "", &Changes::default());
+    let many = loaded.and_then(|loaded| loaded.prepare()).unwrap_or_else(|why| panic!("{why}"));
+    assert!(many.notes.iter().all(|note| !note.contains("latency")), "{:?}", many.notes);
     let run = pathweave_scenario::run(&small.spec, &mut NoMonitor).expect("it was tried");
     let summary = Summary::from_run(&run);
     assert!(summary.run.latency_ratio.is_some_and(|ratio| (0.5..=1.0).contains(&ratio)));
