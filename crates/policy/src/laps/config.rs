@@ -58,7 +58,7 @@ choice! {
 choice! {
     /// Limit of a queue pair.
     Limit {
-        /// The window alone in a fabric that pauses senders, which loses nothing by long queues. Rate and window if
+        /// "delay_window" in a fabric that pauses senders, which loses nothing by long queues. "rate_and_window" if
         /// switches drop, and on real hosts, which cannot know.
         #[default]
         Auto,
@@ -67,6 +67,10 @@ choice! {
         /// idle once the queue is empty, and takes several thresholds to recover. A window lets more data pass as the
         /// queue gets shorter.
         Window,
+        /// That window times the average of min(1, T / t), where t is the delay of the fastest path. A packet of n flows
+        /// that share all their paths, as in an incast, waits for sqrt(2 n) thresholds instead of 2 n. Flows that meet on
+        /// some of their paths keep the window.
+        DelayWindow,
         /// The rate (algorithm 2), by pacing, and that window.
         RateAndWindow,
         /// The rate and the window, with the window in proportion to the rate.
@@ -259,7 +263,8 @@ impl LapsConfig {
     /// Returns true if the window is computed from the fabric's threshold. With a rate limit it is not, because it
     /// would lengthen queues without making shares fairer.
     fn fabric_window(&self) -> bool {
-        self.window_of == WindowOf::Fabric && matches!(self.limit, Limit::Auto | Limit::Window)
+        self.window_of == WindowOf::Fabric
+            && matches!(self.limit, Limit::Auto | Limit::Window | Limit::DelayWindow)
     }
     /// Returns the smallest threshold by which the window is computed.
     pub(super) fn least_window_threshold(&self) -> Duration {

@@ -64,6 +64,9 @@ use table::PeerPaths;
 pub use config::{AlphaUnit, Arithmetic, LapsConfig, LapsVariant, Limit, Margin, RateCut, WindowOf};
 pub use table::{LapsHost, TableSizes};
 
+/// Weight of an acknowledgement in the average share.
+const SHARE_GAIN: f64 = 1.0 / 8.0;
+
 /// State of a flow: its rate. The state of paths belongs to the host.
 #[derive(Clone, Debug)]
 pub struct Laps {
@@ -80,6 +83,8 @@ pub struct Laps {
     draw: f64,
     probe_draw: f64,
     rate: RateControl,
+    /// Average of min(1, T / t), where t is the delay of the fastest path: the part of the window that may be in flight.
+    share: f64,
     /// Time before which no packet leaves.
     next_send: Time,
     line_rate: Rate,
@@ -106,6 +111,7 @@ impl Laps {
             draw: rng.unit_f64(),
             probe_draw: rng.unit_f64(),
             rate: RateControl::new(config, env.line_rate),
+            share: 1.0,
             next_send: Time::ZERO,
             line_rate: env.line_rate,
             mtu_wire_bytes: env.mtu_wire_bytes,
@@ -122,7 +128,11 @@ impl Laps {
     /// Returns the bytes that may be in flight: those that the line sends in two threshold delays, and a packet.
     #[inline]
     fn window_bytes(&self, threshold: Duration) -> u64 {
-        let rate = if self.limit == Limit::RateAndScaledWindow { self.rate.rate() } else { self.line_rate };
+        let rate = match self.limit {
+            Limit::RateAndScaledWindow => self.rate.rate(),
+            Limit::Auto | Limit::DelayWindow => self.line_rate.scale(self.share),
+            Limit::Window | Limit::RateAndWindow => self.line_rate,
+        };
         rate.bytes_in(threshold.max(self.window_threshold) * 2) + u64::from(self.mtu_wire_bytes)
     }
 
@@ -197,6 +207,7 @@ impl Policy for Laps {
                     && let Some(delays) = self.paths(cx).delays()
                 {
                     self.rate.on_ack(now, &delays);
+                    self.share += (delays.share(self.window_threshold) - self.share) * SHARE_GAIN;
                     self.paths(cx).update_alpha_unit(&delays);
                 }
             }

@@ -19,6 +19,14 @@ pub(super) struct Delays {
     pub threshold: Duration,
 }
 
+impl Delays {
+    /// Returns min(1, T / t), where T is at least `least`, and t the delay of the fastest path.
+    pub(super) fn share(&self, least: Duration) -> f64 {
+        let threshold = self.threshold.max(least).as_ps() as f64;
+        (threshold / self.fastest.as_ps().max(1) as f64).min(1.0)
+    }
+}
+
 /// Rate control of a flow. Rates are in bits per second.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateControl {

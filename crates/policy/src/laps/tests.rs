@@ -174,6 +174,35 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
     assert_eq!(window, LapsConfig::code_2025());
 }
 
+/// At 100 Gb/s two thresholds of 7,096 ns are 177,400 B. A queue pair may have one packet of 1,048 B more in flight.
+#[test]
+fn the_window_halves_where_the_fastest_path_takes_two_thresholds() {
+    let mut host = Host::new(&LapsConfig::default(), 1, 1);
+    let blocked_at = |host: &mut Host| {
+        let blocked = |packets: &u32| {
+            host.inflight = *packets;
+            host.poll(0) == Grant::Blocked
+        };
+        (1..400).find(blocked)
+    };
+    let after = |host: &mut Host, one_way_ps| {
+        for _ in 0..100 {
+            // Long enough for the hold-off of the rate, at which delays are read.
+            host.now += US(100);
+            host.ack(0, 0, one_way_ps);
+        }
+    };
+    after(&mut host, 6_000_000);
+    assert_eq!(blocked_at(&mut host), Some(170));
+    after(&mut host, 2 * 7_096_000);
+    assert_eq!(blocked_at(&mut host), Some(85));
+    after(&mut host, 7_096_000);
+    assert_eq!(blocked_at(&mut host), Some(170));
+    let mut fixed = Host::new(&LapsConfig { limit: Limit::Window, ..LapsConfig::default() }, 1, 1);
+    after(&mut fixed, 2 * 7_096_000);
+    assert_eq!(blocked_at(&mut fixed), Some(170));
+}
+
 #[test]
 fn a_data_packet_brings_one_probe_or_as_the_paper_has_it_one_a_silent_path() {
     // Data takes paths 1 and 3: 14 us more with alpha 2.5 and a unit of 7.096 us are a weight of exp(-4.9).

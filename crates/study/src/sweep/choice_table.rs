@@ -118,7 +118,7 @@ impl Choices {
         })
     }
 
-    /// Returns the columns of all choices.
+    /// Returns the columns in which a choice has something.
     pub(crate) fn columns(&self) -> Vec<Column> {
         let mut columns = vec![Column::Fabric];
         let tokens = self.have_tokens();
@@ -136,6 +136,10 @@ impl Choices {
             columns.push(Column::TokenCost);
         }
         columns.extend([Column::Switches, Column::Ports, Column::Optics, Column::Best]);
+        let is_filled = |column: &Column| {
+            *column == Column::Best || self.choices.iter().any(|choice| !column.cell(choice).is_empty())
+        };
+        columns.retain(is_filled);
         columns
     }
 
