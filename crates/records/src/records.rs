@@ -114,6 +114,8 @@ pub struct RunInfo {
     pub calibration: Option<Calibration>,
     /// Number of identical ranks that each recorded rank represents, if identical ranks were simulated once.
     pub ranks_represented: Option<u32>,
+    /// Recorded host that represents each host, if identical ranks were simulated once; otherwise empty.
+    pub representative_of_host: Vec<u32>,
     /// Servers, if hosts are GPUs of servers.
     pub servers: Option<ServersInfo>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
@@ -216,6 +218,14 @@ impl RunInfo {
                 format!("fidelity: flow, {calibrated}{}", folded.unwrap_or_default())
             }
         }
+    }
+    /// Returns the number of ranks, and thus of messages, that each recorded one represents, itself included.
+    pub fn times_recorded(&self) -> u64 {
+        u64::from(self.ranks_represented.unwrap_or(1))
+    }
+    /// Returns the recorded host that represents a host; the host itself if every rank is recorded.
+    pub fn representative_of(&self, host: u32) -> u32 {
+        self.representative_of_host.get(host as usize).copied().unwrap_or(host)
     }
     /// Returns the role of a group.
     pub fn role(&self, group: u16) -> Role {

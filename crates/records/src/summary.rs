@@ -363,12 +363,14 @@ impl FlowSummary {
     fn of(run: &RunResult, flows: &[&GroupStats]) -> Self {
         let of_packets = run.of_packets(()).is_some();
         let mut summary = FlowSummary::without_counts(of_packets);
+        // Each recorded message represents as many identical ones. Their number does not change distributions.
+        let times = run.info.times_recorded();
         for group in flows {
-            summary.count += group.count;
-            summary.finished += group.finished.len() as u64;
-            summary.unfinished += group.unfinished;
-            summary.failed += group.failed;
-            summary.finished_bytes += group.finished_bytes;
+            summary.count += times * group.count;
+            summary.finished += times * group.finished.len() as u64;
+            summary.unfinished += times * group.unfinished;
+            summary.failed += times * group.failed;
+            summary.finished_bytes += times * group.finished_bytes;
             if of_packets && group.count > 0 {
                 summary.add_counters(&group.counters);
             }

@@ -3,12 +3,18 @@
 use pathweave_records::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo, ServersInfo};
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::{HostId, Rate};
+use pathweave_workload::Folding;
 
 use crate::spec::SimSpec;
 
 impl SimSpec {
     /// Returns the name, version, seed and other identification of the run.
     pub fn run_info(&self) -> RunInfo {
+        let folding = self.graph.folding();
+        let hosts = || (0..self.topology.hosts()).map(HostId);
+        let representative_of_host = folding
+            .map(|folding| hosts().map(|host| folding.representative(host).0).collect())
+            .unwrap_or_default();
         RunInfo {
             name: self.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -19,6 +25,8 @@ impl SimSpec {
             fidelity: self.run.fidelity,
             roles: self.groups.iter().map(|group| group.role).collect(),
             servers: self.servers_info(),
+            ranks_represented: folding.map(Folding::order),
+            representative_of_host,
             ..RunInfo::default()
         }
     }

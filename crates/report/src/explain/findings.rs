@@ -32,6 +32,8 @@ pub(super) const EVENT_COLUMNS: &[&str] = &["time_ns", "kind", "reason", "link",
 const SHOWN: usize = 3;
 pub(super) struct Run {
     pub(super) flows: Table,
+    /// Number of flows that each row of `flows` represents.
+    pub(super) times_recorded: u64,
     pub(super) links: Table,
     pub(super) events: Table,
     pub(super) facts: Facts,
@@ -100,7 +102,7 @@ impl Run {
                 format!(
                     "{} flows finished, one in a hundred slower than {} times the time on an idle network; the slowest is flow {} \
                      (host {} to host {}, {}): {}, {} times",
-                    Quantity::Count.format(slowest.len() as f64),
+                    Quantity::Count.format((self.times_recorded * slowest.len() as u64) as f64),
                     plain(of("slowdown", tail)),
                     of("flow", row),
                     of("src_host", row),

@@ -130,7 +130,8 @@ fn curve(run: &RunResult, measure: Measure) -> Curve {
             ranks.into_iter().filter(|&i| i < n).map(|i| (values[i], share(i).max(LEAST))).collect()
         }
     };
-    Curve { points, flows, open: flows - finished }
+    let times = run.info.times_recorded();
+    Curve { points, flows: times * flows, open: times * (flows - finished) }
 }
 
 fn evenly(n: usize, points: usize) -> impl Iterator<Item = usize> {

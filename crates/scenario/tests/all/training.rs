@@ -1,8 +1,9 @@
 //! Training of transformers: figures of runs by hand, memory, and GPUs of servers that are alike.
 
-use pathweave_records::{RunResult, Summary};
+use pathweave_records::{RunResult, ScaleUpBytes, Summary, collectives, layers};
 use pathweave_scenario::{Changes, Loaded, Prepared, run};
 use pathweave_sim::NoMonitor;
+use serde_json::Value;
 
 fn prepared(text: &str, set: &[&str]) -> Prepared {
     let set = set.iter().map(|&text| text.to_owned()).collect();
@@ -35,6 +36,69 @@ fn gpus_of_servers_that_are_alike_run_once() {
         let time = |run: &RunResult| Summary::from_run(run).training[0].iteration_ns;
         let error = time(&folded) / time(&whole) - 1.0;
         assert!(error.abs() < 0.001, "{more}: {error}");
+    }
+}
+
+/// Collects the places of two summaries at which numbers differ by more than 1 %, or texts differ.
+fn differences(place: &str, whole: &Value, folded: &Value, found: &mut Vec<String>) {
+    match (whole, folded) {
+        (Value::Object(a), Value::Object(b)) => {
+            assert!(a.keys().eq(b.keys()), "{place}: {a:?} {b:?}");
+            a.keys().for_each(|key| differences(&format!("{place}/{key}"), &a[key], &b[key], found));
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let pairs = a.iter().zip(b).enumerate();
+            pairs.for_each(|(i, (a, b))| differences(&format!("{place}/{i}"), a, b, found));
+        }
+        (Value::Number(a), Value::Number(b)) => {
+            let [a, b] = [a, b].map(|number| number.as_f64().expect("a number"));
+            if (a - b).abs() > 0.01 * a.abs().max(1.0) {
+                found.push(format!("{place}: {a} and {b}"));
+            }
+        }
+        (a, b) if a != b => found.push(format!("{place}: {a} and {b}")),
+        _ => {}
+    }
+}
+
+/// One of eight ranks runs. Each figure of the summary is that of the whole job, apart from the effort of the simulation
+/// and the words of a critical path, which name one of several equal ones.
+#[test]
+fn figures_of_ranks_that_stand_for_others_are_of_the_whole_job() {
+    for more in ["workload[0].pp=2", "workload[0].cp=2"] {
+        let runs = ["never", "always"].map(|fold| result(SERVERS, &[&format!("run.fold={fold}"), more]));
+        let [whole, folded] = runs.each_ref();
+        let summaries = runs.each_ref().map(|run| {
+            let mut summary = serde_json::to_value(Summary::from_run(run)).expect("it serialises");
+            let of_run = summary["run"].as_object_mut().expect("an object");
+            of_run.retain(|key, _| matches!(key.as_str(), "simulated_ns" | "ended" | "warnings"));
+            for path in summary["critical_paths"].as_array_mut().expect("a list") {
+                let time_ns = path["time_ns"].take();
+                *path = time_ns;
+            }
+            summary
+        });
+        let mut found = Vec::new();
+        differences("", &summaries[0], &summaries[1], &mut found);
+        assert_eq!(found, [""; 0], "{more}");
+        let of_layers = |run| layers(run).iter().map(|l| (l.ranks, l.activities)).collect::<Vec<_>>();
+        assert_eq!(of_layers(whole), of_layers(folded), "{more}");
+        let of_collectives = |run| {
+            let all = collectives(run);
+            (all.iter().map(|c| u64::from(c.flows)).sum::<u64>(), all.iter().filter_map(|c| c.mean_ps).min())
+        };
+        let ((flows, fastest), (in_folded, fastest_in_folded)) =
+            (of_collectives(whole), of_collectives(folded));
+        assert_eq!((flows, fastest.is_some()), (in_folded, true), "{more}");
+        let [a, b] = [fastest, fastest_in_folded].map(|ps| ps.expect("all finished") as f64);
+        assert!((a / b - 1.0).abs() < 0.02, "{more}: {a} and {b}");
+        let sent = runs.each_ref().map(|run| {
+            let mut sums = ScaleUpBytes::new(run.info.servers.as_ref()).expect("GPUs have scale-up links");
+            run.flows.iter().for_each(|flow| sums.add(flow));
+            sums.sent_by_hosts(&run.info)
+        });
+        assert_eq!(sent[0], sent[1], "{more}");
+        assert!(sent[0].iter().all(|bytes| *bytes > 0), "{more}");
     }
 }
 
