@@ -118,6 +118,10 @@ pub struct RunInfo {
     pub representative_of_host: Vec<u32>,
     /// Servers, if hosts are GPUs of servers.
     pub servers: Option<ServersInfo>,
+    /// Faults of the scenario, in its order.
+    pub faults: Vec<FaultInfo>,
+    /// Warnings about the scenario that are known before the run, for people.
+    pub warnings: Vec<String>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -136,6 +140,15 @@ pub struct RunInfo {
     pub ended: EndReason,
     /// Details of that reason, for people; may be empty. For a PFC deadlock: the cycle of ports.
     pub ended_detail: String,
+}
+
+/// A fault of the scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultInfo {
+    /// Kind and place: "link-down on leaf0-spine0".
+    pub name: String,
+    /// Time at which it begins, picoseconds.
+    pub at_ps: u64,
 }
 
 /// Servers whose GPUs are the hosts of a run, all alike: GPU g of server s is host s * gpus + g.

@@ -17,6 +17,7 @@ use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
 use crate::training::{TrainingSummary, training};
+use crate::warnings;
 
 kinds! {
     "string": Fidelity;
@@ -273,7 +274,7 @@ impl Summary {
                 fidelity: info.fidelity,
                 label: info.label(),
                 outside: info.model_limits_exceeded.clone(),
-                warnings: latency::warning(run, latency_ratio).into_iter().collect(),
+                warnings: warnings::of_run(run, latency_ratio),
                 latency_ratio,
                 time_error: info.calibration.and_then(|calibration| calibration.time_error),
                 mean_error: info.calibration.map(|calibration| calibration.mean_error),

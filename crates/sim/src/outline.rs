@@ -1,11 +1,18 @@
 //! Records of a run that are known in advance, the same for a simulated and for a real network.
 
-use pathweave_records::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo, ServersInfo};
+use pathweave_fabric::config::FaultConfig;
+use pathweave_records::{
+    ActivityLabel, Direction, FaultInfo, LinkTotals, NodeInfo, NodeKind, RunInfo, ServersInfo,
+};
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::{HostId, Rate};
 use pathweave_workload::Folding;
 
 use crate::spec::SimSpec;
+
+fn fault_info(fault: &FaultConfig) -> FaultInfo {
+    FaultInfo { name: fault.name(), at_ps: fault.at().as_ps() }
+}
 
 impl SimSpec {
     /// Returns the name, version, seed and other identification of the run.
@@ -27,6 +34,7 @@ impl SimSpec {
             servers: self.servers_info(),
             ranks_represented: folding.map(Folding::order),
             representative_of_host,
+            faults: self.faults.iter().map(fault_info).collect(),
             ..RunInfo::default()
         }
     }

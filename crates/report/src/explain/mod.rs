@@ -116,7 +116,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let warning = |words: &String| Finding {
         about: "warning",
         words: words.trim_end_matches('.').to_owned(),
-        evidence: "summary.json: run.warnings; critical.parquet: kind, time_ns, lost_ns",
+        evidence: "summary.json: run.warnings",
     };
     found.splice(at..at, summary.run.warnings.iter().map(warning));
     Ok(found)

@@ -154,3 +154,28 @@ fn a_model_that_does_not_fit_is_said_so() {
     let (fits, total, _) = gpu_memory(&["workload[0].model=\"llama-3-405b\""]);
     assert!(!fits && total > 16 * 405_800_000_000 / 8, "{total}");
 }
+
+/// A fault after the end of the run had no effect. The end is known before the run if the scenario sets it.
+#[test]
+fn a_fault_after_the_end_is_named() {
+    let text = "topology = { kind = \"star\", hosts = 4 }\n[[workload]]\nkind = \"permutation\"\nsize = \"100KB\"\n\
+                [[fault]]\nkind = \"link-loss\"\nlink = \"host1-switch\"\nprobability = 0.001\n\
+                [[fault]]\nkind = \"link-down\"\nlink = \"host0-switch\"\nat = \"50ms\"\n";
+    let late =
+        |texts: &[String]| texts.iter().filter(|text| text.contains("fault ")).cloned().collect::<Vec<_>>();
+    let found = late(&Summary::from_run(&result(text, &[])).run.warnings);
+    let [words] = &found[..] else { panic!("{found:?}") };
+    let begin = "fault 2 of 2 had no effect: link-down on host0-switch was to begin at 50.00 ms, and the run ended at ";
+    assert!(words.starts_with(begin), "{words}");
+    assert_eq!(late(&prepared(text, &[]).notes), [""; 0]);
+    assert_eq!(
+        late(&prepared(text, &["run.until=1ms"]).notes),
+        [
+            "fault 2 of 2 has no effect: link-down on host0-switch begins at 50ms, and the run ends at run.until = 1ms"
+        ]
+    );
+    assert_eq!(
+        late(&Summary::from_run(&result(text, &["fault[1].at=1us", "fault[1].up_at=2us"])).run.warnings),
+        [""; 0]
+    );
+}
