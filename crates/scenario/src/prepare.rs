@@ -146,6 +146,7 @@ impl Loaded {
         notes.extend(recovery_windows::notes(scenario, &spec));
         let footprint = Footprint::of(&spec);
         notes.extend(latency::note(&spec));
+        notes.extend(spec.memory_warnings());
         notes.extend(late_faults(&spec));
         notes.extend(self.replaced_host_rate());
         Ok(Prepared { spec, notes, footprint })

@@ -2,13 +2,29 @@
 
 use pathweave_fabric::config::FaultConfig;
 use pathweave_records::{
-    ActivityLabel, Direction, FaultInfo, LinkTotals, NodeInfo, NodeKind, RunInfo, ServersInfo,
+    ActivityLabel, Direction, FaultInfo, LinkTotals, NodeInfo, NodeKind, Quantity, RunInfo, ServersInfo,
 };
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::{HostId, Rate};
-use pathweave_workload::Folding;
+use pathweave_workload::{Folding, TrainingMemory};
 
 use crate::spec::SimSpec;
+
+/// Describes the memory that training needs on its fullest GPU, with its parts.
+pub fn memory_in_words(memory: &TrainingMemory) -> String {
+    let size = |bytes: u64| Quantity::Bytes.format(bytes as f64);
+    format!(
+        "{} of {} ({}, stage {}): weights {}, gradients {}, optimizer {}, activations {}",
+        size(memory.total()),
+        size(memory.available),
+        memory.gpu,
+        memory.stage,
+        size(memory.weights),
+        size(memory.gradients),
+        size(memory.optimizer),
+        size(memory.activations)
+    )
+}
 
 fn fault_info(fault: &FaultConfig) -> FaultInfo {
     FaultInfo { name: fault.name(), at_ps: fault.at().as_ps() }
@@ -35,8 +51,22 @@ impl SimSpec {
             ranks_represented: folding.map(Folding::order),
             representative_of_host,
             faults: self.faults.iter().map(fault_info).collect(),
+            warnings: self.memory_warnings(),
             ..RunInfo::default()
         }
+    }
+
+    /// Returns a warning for each group whose training takes more memory than its GPUs have.
+    pub fn memory_warnings(&self) -> Vec<String> {
+        let short = self.graph.memory().iter().filter(|(_, memory)| !memory.fits());
+        let words = |(group, memory): &(String, TrainingMemory)| {
+            format!(
+                "workload \"{group}\" does not fit the memory of its GPUs: {}; its figures are those of GPUs with \
+                 enough of it",
+                memory_in_words(memory)
+            )
+        };
+        short.map(words).collect()
     }
 
     fn servers_info(&self) -> Option<ServersInfo> {

@@ -155,6 +155,32 @@ fn a_model_that_does_not_fit_is_said_so() {
     assert!(!fits && total > 16 * 405_800_000_000 / 8, "{total}");
 }
 
+/// A job that does not fit runs, with a note before and a warning after.
+#[test]
+fn a_job_without_enough_memory_says_so() {
+    let warnings = |set: &[&str]| {
+        let prepared = prepared(SERVERS, set);
+        let run = run(&prepared.spec, &mut NoMonitor).expect("it was tried");
+        let short = |texts: Vec<String>| -> Vec<String> {
+            texts.into_iter().filter(|text| text.contains("does not fit the memory of its GPUs")).collect()
+        };
+        (short(prepared.notes), short(Summary::from_run(&run).run.warnings))
+    };
+    assert_eq!(warnings(&[]), (Vec::new(), Vec::new()));
+    let (notes, after) = warnings(&["workload[0].microbatch=64"]);
+    assert_eq!(notes, after);
+    let [words] = &after[..] else { panic!("{after:?}") };
+    for part in [
+        "\"transformer\"",
+        " of 80.00 GB (h100, stage 0): weights ",
+        "gradients ",
+        "optimizer ",
+        "activations ",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}
+
 /// A fault after the end of the run had no effect. The end is known before the run if the scenario sets it.
 #[test]
 fn a_fault_after_the_end_is_named() {
