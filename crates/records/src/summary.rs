@@ -377,7 +377,7 @@ impl FlowSummary {
             }
         }
         // One list of values at a time, to bound the memory.
-        let of = |value| Distribution::from_values(&mut values(flows, value));
+        let of = |value| Distribution::from_values(&mut values(flows, value)).repeated(times);
         summary.fct_ns = of(Finished::fct_ns);
         summary.slowdown = of(Finished::slowdown);
         summary.acked_fct_ns = of(Finished::acked_fct_ns);
@@ -395,7 +395,7 @@ impl FlowSummary {
         {
             summary.aggregate_goodput_bps = summary.finished_bytes as f64 * 8.0 * 1e12 / span_ps as f64;
         }
-        summary.by_size = by_size(flows);
+        summary.by_size = by_size(flows, times);
         summary
     }
 }
@@ -417,13 +417,15 @@ fn bin_of(size_bytes: u64) -> (u64, u64) {
     (above, up_to)
 }
 
-fn by_size(groups: &[&GroupStats]) -> Vec<SizeBin> {
+/// Returns the finished flows by size, each of them `times` times.
+fn by_size(groups: &[&GroupStats], times: u64) -> Vec<SizeBin> {
     let of = |value: fn(&Finished) -> Option<f64>| {
         let mut bins: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
         for flow in groups.iter().flat_map(|group| &group.finished) {
             bins.entry(bin_of(flow.size_bytes)).or_default().extend(value(flow));
         }
-        bins.into_iter().map(|(edges, mut values)| (edges, Distribution::from_values(&mut values)))
+        bins.into_iter()
+            .map(|(edges, mut values)| (edges, Distribution::from_values(&mut values).repeated(times)))
     };
     let fcts: Vec<_> = of(Finished::fct_ns).collect();
     let bin = |(((above_bytes, up_to_bytes), fct_ns), (_, slowdown))| SizeBin {
