@@ -178,7 +178,7 @@ fn bars(verdict: &ComparisonResult, colours: &[usize]) -> String {
         let best = if verdict.judged.best() == Some(run) { " class=\"best\"" } else { "" };
         let (width, text) = match runs[run].value {
             Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), measure.show(figure)),
-            None => (0.0, runs[run].standing.without_value().to_owned()),
+            None => (0.0, runs[run].without_value().to_owned()),
         };
         out += &format!(
             "<tr{best}><th>{}</th><td><i style=\"width:{width:.1}%;background:var(--c{})\"></i></td>\
