@@ -95,7 +95,7 @@ export function chartNow(parent: HTMLElement, spec: Spec): uPlot {
         dash: dashes[dashOf(l)],
         // Where a line has no value there is nothing. Points of other lines (undefined) are no gaps.
         spanGaps: false,
-        points: { show: (l.points ?? false) && l.x.length <= 40, size: l.points ? 6 : 4, filter: (u, s, show) => (show || l.holds ? null : alone(u.data[s])) },
+        points: { show: (l.points ?? false) && l.x.length <= 40, size: l.points ? 6 : 4, fill: dashOf(l) ? css("--card") : undefined, filter: (u, s, show) => (show || l.holds ? null : alone(u.data[s])) },
         paths: l.loose ? () => null : l.holds === "after" ? uPlot.paths.stepped!({ align: 1 }) : l.holds === "before" ? intervals : undefined,
         value: (_, v: number | null, __, at) => (v == null ? "" : show(spec.y.quantity, v) + spreadAt(l, data[0][at ?? -1], spec.y.quantity)),
       })),

@@ -10,6 +10,7 @@ export interface Distribution { count: number; mean: number; min: number; p50: n
 export interface SizeBin { above_bytes: number; up_to_bytes: number; fct_ns: Distribution; slowdown: Distribution }
 export interface FlowSummary { count: number; finished: number; by_size: SizeBin[]; ooo_degree_packets: Distribution }
 export interface Summary {
+  run: { fidelity: "packet" | "flow" };
   overall: FlowSummary;
   foreground: FlowSummary | null;
   groups: (FlowSummary & { group: string })[];
@@ -89,12 +90,12 @@ export interface Job { job: number; name: string; group: number; start_ns: numbe
 /** What hosts did: a list a figure; `row` is a place in `host`, `label` one in `labels`. */
 export interface Hosts {
   of: number; host: number[]; name: string[];
-  labels: { activity: string; part: string | null; ranks: number | null; size_bytes: number | null }[];
+  labels: { activity: string; part: string | null; kind: string; ranks: number | null; size_bytes: number | null }[];
   bars: {
     row: number[]; label: number[]; communicates: number[]; job: (number | null)[]; start_ns: number[]; finish_ns: (number | null)[];
     flows: number[]; bytes: number[];
   };
-  left_out: number; left_out_up_to_ns: number;
+  times_recorded: number; left_out: number; left_out_up_to_ns: number;
 }
 
 /** Collectives, the most exposed first: a list a figure. */
@@ -116,7 +117,7 @@ export interface Run {
   jobs: { of: number; rows: Job[] };
   hosts: Hosts;
   collectives: Collectives;
-  critical: Step[];
+  critical_paths: { steps: Step[]; left_out: { job: number; steps: number; time_ns: number; longest_ns: number }[] };
   timeline: { interval_ns: number; rows: { kind: string; total: number; counts: number[] }[]; not_recorded: number };
   faults: Mark[];
 }

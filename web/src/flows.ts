@@ -43,7 +43,7 @@ export function flows(cards: HTMLElement, redraw: () => void): void {
 }
 
 function slowdown(cards: HTMLElement, shown: Set[]): void {
-  slowdownChart(card(cards, "Slowdown by size", "Completion time over that on an idle network; solid P99, dashed P50."), shown);
+  slowdownChart(card(cards, "Slowdown by size", "Completion time over that on an idle network; P99 is solid with full points, P50 dashed with hollow ones. A size is above the first bound, and at most the second."), shown);
 }
 
 export function slowdownChart(box: HTMLElement, shown: Set[], height?: number): void {

@@ -6,7 +6,8 @@ import { later } from "./chart";
 import { exported } from "./export";
 import { anchor, canvasAnchor, digits, instants, show } from "./format";
 import { run, select, state } from "./state";
-import { areaColour, css } from "./theme";
+import { activityColours } from "./colours";
+import { css } from "./theme";
 import { flowEnds } from "./topology/names";
 
 // Lanes of one host for what it exchanges at the same time; what does not fit is drawn over the last.
@@ -20,14 +21,15 @@ export function hostTimeline(cards: HTMLElement): void {
   const which = h.host.length < h.of
     ? `${h.host.length} of ${show("count", h.of)} hosts, evenly spaced, with the one that is busy last among them`
     : `all ${show("count", h.of)} hosts that did something the workload has a word for`;
-  const left = h.left_out ? ` ${show("count", h.left_out)} activities of at most ${show("time_ns", h.left_out_up_to_ns)} are left out.` : "";
-  const box = card(cards, "Timeline", `A row a host: ${which}. The upper half of a row is computation, the lower half communication; a bar of a collective is from the first message that the host posted or was sent to the last that arrived. Bars with a dashed edge did not end.${left} Choose a bar to see what it is and its flows; drag to zoom, double-click to see everything. activities.parquet has all hosts.`, true);
+  const stands = h.times_recorded > 1 ? ` Each stands for ${show("count", h.times_recorded)} that are alike.` : "";
+  const left = h.left_out ? ` ${show("count", h.left_out)} activities of at most ${show("time_ns", h.left_out_up_to_ns)} are left out, an even part of those of each host: where a row is empty, there may be some.` : "";
+  const box = card(cards, "Timeline", `A row a host: ${which}.${stands} The upper half of a row is computation, the lower half communication; a bar of a collective is from the first message that the host posted or was sent to the last that arrived. Bars with a dashed edge did not end.${left} Choose a bar to see what it is and its flows; drag to zoom, double-click to see everything. activities.parquet has all hosts.`, true);
   box.id = "timeline";
-  const names = [...new Set(h.labels.map((l) => l.activity))];
-  const hue = (bar: number) => areaColour(names.indexOf(h.labels[b.label[bar]].activity));
-  const keys = element("p", { class: "keys" }, ...names.map((name, i) => {
+  const names = [...new Set(h.labels.map((l) => l.kind))], colour = activityColours();
+  const hue = (bar: number) => colour(h.labels[b.label[bar]].kind);
+  const keys = element("p", { class: "keys" }, ...names.map((name) => {
     const square = element("i");
-    square.style.background = areaColour(i);
+    square.style.background = colour(name);
     return element("span", {}, square, name);
   }));
   const stage = element("div", { class: "hosts" }), details = element("div", { id: "activity", "aria-live": "polite" });
@@ -228,7 +230,7 @@ export function hostTimeline(cards: HTMLElement): void {
     pointerLine(stage, (at) => (at >= part()[0] && at <= part()[1] ? x(at) : undefined));
     draw();
     tell();
-    exported(stage, picture, { name: "Timeline of hosts", draw, legend: () => names.map((label, i) => ({ label, colour: areaColour(i) })), numbers: () => ({
+    exported(stage, picture, { name: "Timeline of hosts", draw, legend: () => names.map((label) => ({ label, colour: colour(label) })), numbers: () => ({
       head: ["host", "kind", "activity", "start (ns)", "finish (ns)", "sent and received (bytes)"],
       rows: b.row.map((row, bar) => [h.name[row], b.communicates[bar] ? "communication" : "computation", words(bar), b.start_ns[bar], b.finish_ns[bar], b.bytes[bar]]),
     }) });

@@ -5,6 +5,7 @@ import { canvas, card, choice, element, svg, table, tip } from "./dom";
 import { exported } from "./export";
 import { anchor, digits, instants, show, ticks, unitOf, wide } from "./format";
 import { run, select, state } from "./state";
+import { activityColours, kinds } from "./colours";
 import { areaColour, css } from "./theme";
 import { flowEnds, hostName } from "./topology/names";
 
@@ -13,14 +14,6 @@ const BAR = 20, GAP = 6;
 const MOST = 12;
 
 const summary = () => summaries[state.run];
-
-// Kinds of communication, in the order in which they have colours; computation and idle time are no kind.
-function kinds(): string[] {
-  const all = new Set<string>();
-  for (const iteration of summary().iterations) Object.keys(iteration.exposed_ns).forEach((kind) => all.add(kind));
-  run().collectives.kind.forEach((kind) => all.add(kind));
-  return [...all].sort();
-}
 
 // Opens the panel of a flow, if the page has it.
 function openFlow(flow: number): boolean {
@@ -39,7 +32,7 @@ export function waterfall(cards: HTMLElement): void {
   const box = card(cards, "Where the time of an iteration goes", `${which}, by start; means over ranks. Exposed communication is that during which a rank computed nothing for the job; where several kinds are under way they share it. Idle: neither, such as a stage of a pipeline that waits for its turn. layers.parquet has the same by layer.`, true);
   box.id = "iterations";
   const names = kinds(), parts = ["computation", ...names, "idle"];
-  const hue = (part: string) => (part === "computation" ? css("--soft") : part === "idle" ? css("--grid") : areaColour(names.indexOf(part)));
+  const hue = activityColours();
   box.append(element("p", { class: "keys" }, ...parts.map((part) => {
     const square = element("i");
     square.style.background = hue(part);
@@ -94,12 +87,12 @@ export function criticalPath(cards: HTMLElement): void {
   const longest = paths.reduce((best, path, i) => (path.time_ns > paths[best].time_ns ? i : best), 0);
   const body = element("div");
   const draw = (at: number) => {
-    const path = paths[at], steps = r.critical.filter((step) => step.job === path.job);
+    const path = paths[at], steps = r.critical_paths.steps.filter((step) => step.job === path.job);
     const words = element("p", { id: "critical-words" }, `${path.words}.`);
     body.replaceChildren(words);
     if (!steps.length) return;
     const names = [...new Set(steps.map((step) => step.activity))];
-    const hue = (activity: string) => (activity === "wait" ? css("--grid") : areaColour(names.indexOf(activity)));
+    const hue = activityColours(), left = r.critical_paths.left_out.find((of) => of.job === path.job);
     const from = steps[0].start_ns, to = Math.max(...steps.map((step) => step.finish_ns), from + 1);
     const width = Math.max(280, box.clientWidth - 30), x = (ns: number) => 4 + ((ns - from) / (to - from)) * (width - 8);
     const picture = svg("svg", { viewBox: `0 0 ${width} 84`, role: "img", "aria-label": "Critical path over time" });
@@ -124,7 +117,7 @@ export function criticalPath(cards: HTMLElement): void {
       const square = element("i");
       square.style.background = hue(name);
       return element("span", {}, square, name);
-    })), element("p", { class: "note" }, "Above: computations. Below: messages."), said);
+    })), element("p", { class: "note" }, `Above: computations. Below: messages.${left ? ` ${show("count", left.steps)} more steps of at most ${show("time_ns", left.longest_ns)}, ${show("time_ns", left.time_ns)} in all, are left out, evenly over time: where the picture is empty, there are some.` : ""}`), said);
     exported(body, picture, { name: "Critical path", legend: () => names.map((label) => ({ label, colour: hue(label) })), numbers: () => ({
       head: ["job", "kind", "activity", "host", "peer host", "flow", "start (ns)", "finish (ns)"],
       rows: steps.map((s) => [path.name, s.kind, s.activity, s.host, s.peer_host, s.flow, s.start_ns, s.finish_ns]),

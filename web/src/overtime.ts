@@ -1,5 +1,5 @@
 // Series: of the whole fabric, and of single links as a heat map.
-import { runs, type Chart, type Mark, type Run } from "./data";
+import { runs, summaries, type Chart, type Mark, type Run } from "./data";
 import { card, element } from "./dom";
 import { chart, later, overTime as along } from "./chart";
 import { column } from "./export";
@@ -27,7 +27,10 @@ export function overlays(cards: HTMLElement): void {
 export function overTime(cards: HTMLElement): void {
   const r = run();
   if (!r.charts.length) {
-    card(cards, "Over time", "No time series were sampled; the scenario sets what is sampled and how often.", true);
+    const why = summaries[state.run].run.fidelity === "flow"
+      ? "A run of flows has no time series: those of observe.interval are sampled from packets."
+      : "No time series were sampled: observe.interval is 0, or the run was over before it.";
+    card(cards, "Over time", why, true);
     return;
   }
   faultNote(cards);

@@ -50,9 +50,13 @@ export function paths(cards: HTMLElement): boolean {
 function shares(cards: HTMLElement, g: Fabric): boolean {
   const all = spreads(g);
   if (!all.length) return false;
+  if (all.every((s) => s.worst === 0)) {
+    card(cards, "Shares of links up", "No link from a switch to the tier above carried anything.");
+    return true;
+  }
   const most = [...all].sort((a, b) => b.worst - a.worst).slice(0, 64).sort((a, b) => a.node - b.node);
   const worst = all.reduce((a, b) => (b.worst > a.worst ? b : a));
-  const box = card(cards, "Shares of links up", `A row a switch${most.length < all.length ? ` (the ${most.length} least even of ${all.length})` : ""}, a column a link to the tier above; the colour is how busy it was beside the others, each for what it can carry, from idle to twice the mean. Least even: ${g.nodes[worst.node].name}, ${digits(worst.worst, 3)} times even.`);
+  const box = card(cards, "Shares of links up", `A row a switch${most.length < all.length ? ` (the ${most.length} least even of ${all.length})` : ""}, a column a link to the tier above; the colour is how busy it was beside the others, each for what it can carry, from idle to twice the mean. Least even: ${g.nodes[worst.node].name}, whose busiest link was ${digits(worst.worst, 3)} times as busy as the mean of its links.`);
   const columns = Math.max(...most.map((s) => s.links.length));
   later(() => {
     const left = 72, side = Math.max(3, Math.min(20, Math.floor((box.clientWidth - 40 - left) / columns)));

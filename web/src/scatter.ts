@@ -16,7 +16,9 @@ export function scatter(cards: HTMLElement): void {
   const part = f.flow.length < f.of
     ? `${show("count", f.flow.length)} of ${show("count", f.of)} flows: the ${show("count", f.slowest)} slowest, and others picked at random with a fixed seed.`
     : `All ${show("count", f.of)} flows.`;
-  const box = card(cards, "Single flows", `${part} Choose one to see it in detail.`);
+  const times = run().hosts.times_recorded;
+  const stands = times > 1 ? ` Each is of a rank that was simulated, and stands for ${show("count", times)} flows.` : "";
+  const box = card(cards, "Single flows", `${part}${stands} Choose one to see it in detail.`);
   box.append(finder());
   later(() => picture(box, shown));
   slowest(cards);

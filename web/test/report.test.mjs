@@ -296,6 +296,7 @@ test("the heat map of links shares cursor and zoom with the curves, and its choi
   const page = await open(t, "small");
   const canvas = page.locator("#over-time .strip canvas");
   await canvas.scrollIntoViewIfNeeded();
+  assert.ok(Number(await canvas.getAttribute("data-named")) > 5, "rows have names");
   const box = await canvas.boundingBox();
   await page.mouse.move(box.x + box.width / 2, box.y + 40);
   const pointer = page.locator("#over-time .pointer");
@@ -334,6 +335,12 @@ test("iterations, their critical path, and collectives are drawn from what the r
   assert.match(await page.locator("#tip").textContent(), /allreduce 0.*computation: /s);
   assert.equal(await page.locator("#critical-words").textContent(), `${summary.critical_paths[0].words}.`);
   assert.equal(await page.locator("#critical svg rect").count(), 4);
+  // An activity has one colour in the chart of iterations, on the critical path and in the timeline.
+  const colours = await page.evaluate(() => ["iterations", "critical", "timeline"].map((id) => Object.fromEntries(
+    [...document.querySelectorAll(`#${id} .keys span`)].map((key) => [key.textContent.replace("exposed ", ""), key.querySelector("i").style.background]))));
+  const names = new Set(colours.flatMap((of) => Object.keys(of)));
+  for (const name of names) assert.equal(new Set(colours.map((of) => of[name]).filter(Boolean)).size, 1, `${name}: ${JSON.stringify(colours)}`);
+  assert.ok(colours.every((of) => of["DP all-reduce"]), JSON.stringify(colours));
   await page.locator("#critical svg rect.choosable").click();
   assert.match(await chosen(page), /^flow 3$/);
   assert.match(await page.locator("#jobs").innerText(), /Bus bandwidth of collectives/);

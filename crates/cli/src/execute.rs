@@ -154,11 +154,18 @@ impl Finished {
             "" => String::new(),
             detail => format!(" ({detail})"),
         };
+        // A failed flow ended with an error. An unfinished one had not ended with the run.
+        let states: Vec<String> = [(flows.failed, "failed"), (flows.unfinished, "unfinished")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, state)| format!("{count} {state}"))
+            .collect();
         let mut text = format!(
-            "{}: {} of {} flows did not finish; the run ended because: {}{detail}",
+            "{}: {} of {} flows did not finish ({}); the run ended because: {}{detail}",
             run.info.name,
             open,
             flows.count,
+            states.join(", "),
             run.info.ended.meaning().trim_end_matches('.')
         );
         let host =

@@ -48,7 +48,7 @@ impl FlowStream {
         spec.graph.messages().iter().for_each(|message| counts[message.group.index()] += 1);
         let groups = (0u16..).zip(counts).map(|(group, flows)| (info.role(group), flows));
         let watched = BTreeSet::from_iter(pathweave_sim::followed(spec));
-        let figures = FlowStats::new(groups, watched, &labels).with_servers(info.servers.as_ref());
+        let figures = FlowStats::new(groups, watched, &labels).of_run(&info);
         let (records, written) = sync_channel::<Vec<FlowRecord>>(WAITING);
         let failed = Arc::new(AtomicBool::new(false));
         let fails = failed.clone();

@@ -316,6 +316,35 @@ impl SwitchConfig {
 }
 
 impl FaultConfig {
+    /// Returns the start of the fault.
+    pub fn at(&self) -> Duration {
+        match self {
+            FaultConfig::LinkDown { at, .. }
+            | FaultConfig::LinkFlap { at, .. }
+            | FaultConfig::LinkRate { at, .. }
+            | FaultConfig::LinkDelay { at, .. }
+            | FaultConfig::LinkLoss { at, .. }
+            | FaultConfig::LinkCorruption { at, .. }
+            | FaultConfig::SwitchDown { at, .. }
+            | FaultConfig::PauseStorm { at, .. } => *at,
+        }
+    }
+
+    /// Returns the kind of the fault and its place: "link-down on leaf0-spine0".
+    pub fn name(&self) -> String {
+        let (kind, on) = match self {
+            FaultConfig::LinkDown { link, .. } => ("link-down", link),
+            FaultConfig::LinkFlap { link, .. } => ("link-flap", link),
+            FaultConfig::LinkRate { link, .. } => ("link-rate", link),
+            FaultConfig::LinkDelay { link, .. } => ("link-delay", link),
+            FaultConfig::LinkLoss { link, .. } => ("link-loss", link),
+            FaultConfig::LinkCorruption { link, .. } => ("link-corruption", link),
+            FaultConfig::SwitchDown { switch, .. } => ("switch-down", switch),
+            FaultConfig::PauseStorm { host, .. } => ("pause-storm", host),
+        };
+        format!("{kind} on {on}")
+    }
+
     /// Checks probabilities, rates and the order of times.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let after = |field, at: Duration, end: Option<Duration>| match end {

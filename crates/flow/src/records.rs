@@ -3,7 +3,6 @@
 use pathweave_records::{EndReason, LinkTotals, RunInfo, RunResult};
 use pathweave_topo::LinkId;
 use pathweave_units::{Duration, Rate, Time, mix64};
-use pathweave_workload::Folding;
 
 use crate::engine::Engine;
 
@@ -40,7 +39,6 @@ impl Engine<'_> {
                 events: self.events,
                 ended,
                 model_limits_exceeded: outside,
-                ranks_represented: spec.graph.folding().map(Folding::order),
                 ..spec.run_info()
             },
             nodes: spec.node_infos(),

@@ -90,7 +90,8 @@ pub fn collectives(run: &RunResult) -> Vec<CollectiveRecord> {
     match &run.streamed {
         Some(figures) => records(run, figures.collectives()),
         None => {
-            let mut of_flows = CollectiveStats::new(&run.labels);
+            let mut of_flows =
+                CollectiveStats::new(&run.labels).with_representatives(&run.info.representative_of_host);
             run.flows.iter().for_each(|flow| of_flows.add(flow));
             records(run, &of_flows)
         }
@@ -121,6 +122,7 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
         let of = exposed.entry(key).or_default();
         *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
     }
+    let times = run.info.ranks_represented.unwrap_or(1);
     let record = |(&key, parts): (&Key, &CollectiveState)| {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
         let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
@@ -129,6 +131,7 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
             group,
             job,
             label,
+            flows: parts.flows.saturating_mul(times),
             exposed_ps: mean,
             most_exposed_ps,
             ..CollectiveRecord::of(parts)

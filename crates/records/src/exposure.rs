@@ -143,6 +143,7 @@ pub fn layers(run: &RunResult) -> Vec<LayerRecord> {
         sum.exposed_ps += u128::from(exposed_ps);
         *sum.of_rank.entry(activity.host).or_default() += exposed_ps;
     }
+    let times = run.info.ranks_represented.unwrap_or(1);
     let record = |((job, label, kind), sum): ((Option<u32>, u32, ActivityKind), Sums)| {
         let ranks = ranks[&job];
         let mean = |sum: u128| u64::try_from(sum / u128::from(ranks)).unwrap_or(u64::MAX);
@@ -150,8 +151,8 @@ pub fn layers(run: &RunResult) -> Vec<LayerRecord> {
             job,
             label,
             kind,
-            ranks,
-            activities: sum.activities,
+            ranks: ranks * times,
+            activities: sum.activities * u64::from(times),
             busy_ps: mean(sum.busy_ps),
             exposed_ps: mean(sum.exposed_ps),
             most_exposed_ps: sum.of_rank.into_values().max().unwrap_or(0),
@@ -173,7 +174,7 @@ described! {
         pub start_ns: f64,
         /// Duration, from its start or from the end of the iteration before it, whichever is later.
         pub time_ns: f64,
-        /// Number of hosts with activities in it.
+        /// Number of hosts with activities in it, those of ranks that recorded ones represent included.
         pub ranks: u32,
         /// Time in which a rank computed.
         pub computation_ns: f64,
@@ -314,7 +315,7 @@ impl Sums {
             name: job.name.clone(),
             start_ns: ns(job.start_ps),
             time_ns: ns(time_ps),
-            ranks: self.ranks,
+            ranks: self.ranks * run.info.ranks_represented.unwrap_or(1),
             computation_ns: mean_ns(self.computed_ps),
             longest_computation_ns: ns(self.longest.0),
             longest_computation_host: self.longest.1,

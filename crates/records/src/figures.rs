@@ -11,7 +11,7 @@ use crate::activities::ActivityLabel;
 use crate::arrivals::Arrivals;
 use crate::format::ns;
 use crate::late::{FlowTimes, LateFlows};
-use crate::records::{FlowRecord, FlowStatus, Role, RunResult, ServersInfo};
+use crate::records::{FlowRecord, FlowStatus, Role, RunInfo, RunResult, ServersInfo};
 
 /// Largest number of flows drawn at random for a report.
 pub const PICKED: usize = 3_000;
@@ -67,9 +67,11 @@ impl ScaleUpBytes {
         }
     }
 
-    /// Returns the bytes that each host sent.
-    pub fn of_hosts(&self) -> &[u64] {
-        &self.of_host
+    /// Returns the bytes that each host sent. A host whose rank is not recorded sent as much as the one that
+    /// represents it.
+    pub fn sent_by_hosts(&self, info: &RunInfo) -> Vec<u64> {
+        let of = |host: u32| self.of_host[info.representative_of(host) as usize];
+        (0..self.of_host.len() as u32).map(of).collect()
     }
 }
 
@@ -276,9 +278,10 @@ pub(crate) struct CollectiveState {
 }
 
 impl CollectiveState {
-    fn add(&mut self, flow: &FlowRecord) {
+    /// Adds a message. `receiver` is the recorded host that represents its destination.
+    fn add(&mut self, flow: &FlowRecord, receiver: u32) {
         self.flows += 1;
-        for (host, sends) in [(flow.src_host, true), (flow.dst_host, false)] {
+        for (host, sends) in [(flow.src_host, true), (receiver, false)] {
             let fresh = Rank { start_ps: flow.start_ps, sends, finish_ps: flow.finish_ps };
             self.ranks.entry(host).and_modify(|rank| rank.add(flow, sends)).or_insert(fresh);
         }
@@ -299,13 +302,22 @@ pub(crate) type Key = (u16, Option<u32>, u32);
 pub(crate) struct CollectiveStats {
     /// True for each label of a collective.
     is_collective: Vec<bool>,
+    /// Recorded host that represents each host; empty if every host is recorded.
+    representatives: Vec<u32>,
     pub(crate) parts: BTreeMap<Key, CollectiveState>,
 }
 
 impl CollectiveStats {
     pub(crate) fn new(labels: &[ActivityLabel]) -> Self {
         let is_collective = labels.iter().map(|label| label.collective.is_some()).collect();
-        CollectiveStats { is_collective, parts: BTreeMap::new() }
+        CollectiveStats { is_collective, ..CollectiveStats::default() }
+    }
+
+    /// Sets the recorded host that represents each host: a message to the latter ends at its representative, too.
+    #[must_use]
+    pub(crate) fn with_representatives(mut self, of_host: &[u32]) -> Self {
+        self.representatives = of_host.to_vec();
+        self
     }
 
     pub(crate) fn knows(&self, label: u32) -> bool {
@@ -314,7 +326,9 @@ impl CollectiveStats {
 
     pub(crate) fn add(&mut self, flow: &FlowRecord) {
         if let Some(label) = flow.label.filter(|&label| self.knows(label)) {
-            self.parts.entry((flow.group, flow.job, label)).or_default().add(flow);
+            let receiver = self.representatives.get(flow.dst_host as usize).copied();
+            let state = self.parts.entry((flow.group, flow.job, label)).or_default();
+            state.add(flow, receiver.unwrap_or(flow.dst_host));
         }
     }
 }
@@ -347,10 +361,12 @@ impl FlowStats {
         &self.late
     }
 
-    /// Also sums what is sent over the scale-up networks of these servers.
+    /// Adds what the run is known to have before its first flow: sums over the scale-up networks of its servers, and
+    /// the hosts that represent others.
     #[must_use]
-    pub fn with_servers(mut self, servers: Option<&ServersInfo>) -> Self {
-        self.scale_up = ScaleUpBytes::new(servers);
+    pub fn of_run(mut self, info: &RunInfo) -> Self {
+        self.scale_up = ScaleUpBytes::new(info.servers.as_ref());
+        self.collectives = self.collectives.with_representatives(&info.representative_of_host);
         self
     }
 

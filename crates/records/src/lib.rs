@@ -29,6 +29,7 @@ mod summary_schema;
 mod training;
 mod training_record;
 mod waits;
+mod warnings;
 
 pub use activities::{ActivityKind, ActivityLabel, ActivityRecord, CollectiveLabel, Parallelism};
 pub use arrivals::Arrivals;
@@ -49,8 +50,9 @@ pub use late::{FlowTimes, LATE_SLOWDOWN, LateFlows, MessageEnd};
 pub use latency::{LATENCY_DOMINANT_SHARE, idle_latency_ns, least_scale};
 pub use middlebox::MiddleboxTotals;
 pub use records::{
-    BalancingTotals, Calibration, Direction, EndReason, Fidelity, FlowRecord, FlowStatus, GroupTotals,
-    JobRecord, LinkTotals, NodeInfo, NodeKind, QueueRecords, Role, RunInfo, RunResult, ServersInfo,
+    BalancingTotals, Calibration, Direction, EndReason, FaultInfo, Fidelity, FlowRecord, FlowStatus,
+    GroupTotals, JobRecord, LinkTotals, NodeInfo, NodeKind, QueueRecords, Role, RunInfo, RunResult,
+    ServersInfo,
 };
 pub use series::{Missing, SeriesKind, SeriesSample, Span};
 pub use stats::{Distribution, jain_index, percentile};

@@ -114,8 +114,14 @@ pub struct RunInfo {
     pub calibration: Option<Calibration>,
     /// Number of identical ranks that each recorded rank represents, if identical ranks were simulated once.
     pub ranks_represented: Option<u32>,
+    /// Recorded host that represents each host, if identical ranks were simulated once; otherwise empty.
+    pub representative_of_host: Vec<u32>,
     /// Servers, if hosts are GPUs of servers.
     pub servers: Option<ServersInfo>,
+    /// Faults of the scenario, in its order.
+    pub faults: Vec<FaultInfo>,
+    /// Warnings about the scenario that are known before the run, for people.
+    pub warnings: Vec<String>,
     /// Digest of the event trace: equal for equal scenario and seed, on every machine.
     pub digest: u64,
     /// Simulated time at the end, picoseconds.
@@ -134,6 +140,15 @@ pub struct RunInfo {
     pub ended: EndReason,
     /// Details of that reason, for people; may be empty. For a PFC deadlock: the cycle of ports.
     pub ended_detail: String,
+}
+
+/// A fault of the scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultInfo {
+    /// Kind and place: "link-down on leaf0-spine0".
+    pub name: String,
+    /// Time at which it begins, picoseconds.
+    pub at_ps: u64,
 }
 
 /// Servers whose GPUs are the hosts of a run, all alike: GPU g of server s is host s * gpus + g.
@@ -216,6 +231,14 @@ impl RunInfo {
                 format!("fidelity: flow, {calibrated}{}", folded.unwrap_or_default())
             }
         }
+    }
+    /// Returns the number of ranks, and thus of messages, that each recorded one represents, itself included.
+    pub fn times_recorded(&self) -> u64 {
+        u64::from(self.ranks_represented.unwrap_or(1))
+    }
+    /// Returns the recorded host that represents a host; the host itself if every rank is recorded.
+    pub fn representative_of(&self, host: u32) -> u32 {
+        self.representative_of_host.get(host as usize).copied().unwrap_or(host)
     }
     /// Returns the role of a group.
     pub fn role(&self, group: u16) -> Role {

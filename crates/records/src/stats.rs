@@ -52,6 +52,13 @@ impl Distribution {
             max: values[values.len() - 1],
         }
     }
+
+    /// Returns the distribution of as many values, each of them `times` times. Nearest-rank percentiles stay as they
+    /// are.
+    #[must_use]
+    pub(crate) fn repeated(self, times: u64) -> Self {
+        Distribution { count: self.count * times, ..self }
+    }
 }
 
 /// Returns the nearest-rank percentile of sorted values: the smallest value that at least `per_mille`/1000 of the

@@ -17,6 +17,7 @@ use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
 use crate::training::{TrainingSummary, training};
+use crate::warnings;
 
 kinds! {
     "string": Fidelity;
@@ -273,7 +274,7 @@ impl Summary {
                 fidelity: info.fidelity,
                 label: info.label(),
                 outside: info.model_limits_exceeded.clone(),
-                warnings: latency::warning(run, latency_ratio).into_iter().collect(),
+                warnings: warnings::of_run(run, latency_ratio),
                 latency_ratio,
                 time_error: info.calibration.and_then(|calibration| calibration.time_error),
                 mean_error: info.calibration.map(|calibration| calibration.mean_error),
@@ -363,18 +364,20 @@ impl FlowSummary {
     fn of(run: &RunResult, flows: &[&GroupStats]) -> Self {
         let of_packets = run.of_packets(()).is_some();
         let mut summary = FlowSummary::without_counts(of_packets);
+        // Each recorded message represents as many identical ones. Their number does not change distributions.
+        let times = run.info.times_recorded();
         for group in flows {
-            summary.count += group.count;
-            summary.finished += group.finished.len() as u64;
-            summary.unfinished += group.unfinished;
-            summary.failed += group.failed;
-            summary.finished_bytes += group.finished_bytes;
+            summary.count += times * group.count;
+            summary.finished += times * group.finished.len() as u64;
+            summary.unfinished += times * group.unfinished;
+            summary.failed += times * group.failed;
+            summary.finished_bytes += times * group.finished_bytes;
             if of_packets && group.count > 0 {
                 summary.add_counters(&group.counters);
             }
         }
         // One list of values at a time, to bound the memory.
-        let of = |value| Distribution::from_values(&mut values(flows, value));
+        let of = |value| Distribution::from_values(&mut values(flows, value)).repeated(times);
         summary.fct_ns = of(Finished::fct_ns);
         summary.slowdown = of(Finished::slowdown);
         summary.acked_fct_ns = of(Finished::acked_fct_ns);
@@ -392,7 +395,7 @@ impl FlowSummary {
         {
             summary.aggregate_goodput_bps = summary.finished_bytes as f64 * 8.0 * 1e12 / span_ps as f64;
         }
-        summary.by_size = by_size(flows);
+        summary.by_size = by_size(flows, times);
         summary
     }
 }
@@ -414,13 +417,15 @@ fn bin_of(size_bytes: u64) -> (u64, u64) {
     (above, up_to)
 }
 
-fn by_size(groups: &[&GroupStats]) -> Vec<SizeBin> {
+/// Returns the finished flows by size, each of them `times` times.
+fn by_size(groups: &[&GroupStats], times: u64) -> Vec<SizeBin> {
     let of = |value: fn(&Finished) -> Option<f64>| {
         let mut bins: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
         for flow in groups.iter().flat_map(|group| &group.finished) {
             bins.entry(bin_of(flow.size_bytes)).or_default().extend(value(flow));
         }
-        bins.into_iter().map(|(edges, mut values)| (edges, Distribution::from_values(&mut values)))
+        bins.into_iter()
+            .map(|(edges, mut values)| (edges, Distribution::from_values(&mut values).repeated(times)))
     };
     let fcts: Vec<_> = of(Finished::fct_ns).collect();
     let bin = |(((above_bytes, up_to_bytes), fct_ns), (_, slowdown))| SizeBin {

@@ -4,7 +4,7 @@ use pathweave_records::{GroupJobs, Summary};
 use serde::Serialize;
 
 use crate::export::quoted;
-use crate::judge::{Judgement, Measure, Standing};
+use crate::judge::{Judgement, Measure};
 use crate::metrics::figures;
 use crate::overview;
 
@@ -30,7 +30,7 @@ pub struct Place {
     #[serde(skip)]
     index: usize,
     #[serde(skip)]
-    standing: Standing,
+    without_value: &'static str,
     /// Value of the measure: nanoseconds for the job time. `None` if a job, or for the slowdown a flow, did not finish.
     pub value: Option<f64>,
     /// Ratio of the value to the best one.
@@ -50,7 +50,7 @@ pub struct Place {
 impl Place {
     /// Returns the word in place of the value of a run that has none.
     pub(crate) fn without_value(&self) -> &'static str {
-        self.standing.without_value()
+        self.without_value
     }
 
     /// Returns the index of the run among those that were judged.
@@ -72,7 +72,7 @@ impl Verdict {
             Place {
                 run: judged.runs[index].name.clone(),
                 index,
-                standing: judged.runs[index].standing,
+                without_value: judged.runs[index].without_value(),
                 value: judged.runs[index].value,
                 over_best: judged.over_best(index),
                 jobs: runs[index].jobs.by_group.clone(),

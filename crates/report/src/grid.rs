@@ -237,7 +237,10 @@ fn row(
     for (i, &value) in values.iter().enumerate() {
         cells.push(Cell { text: value.map_or_else(dash, |v| quantity.format(v)), value, is_better: None });
         if let Some(better) = ratios.filter(|_| i > 0) {
-            let text = value.zip(base).map_or_else(dash, |(v, base)| ratio(v, base));
+            let of = |(v, base): (f64, f64)| {
+                if base == 0.0 && v > 0.0 { "from 0".to_owned() } else { ratio(v, base) }
+            };
+            let text = value.zip(base).map_or_else(dash, of);
             let better = value.zip(base).and_then(|(v, base)| compare(better, v, base));
             cells.push(Cell { text, value: None, is_better: better });
         }
@@ -324,5 +327,10 @@ mod tests {
             row("Drops", Quantity::Count, &[Some(4.0), Some(2.0), Some(4.0)], Some(Better::Lower)).unwrap();
         let moods: Vec<_> = row.cells.iter().map(|cell| cell.is_better).collect();
         assert_eq!(moods, [None, None, Some(true), None, None]);
+        let values = [Some(0.0), Some(2.0), Some(0.0), None];
+        let row = super::row("Drops", Quantity::Count, &values, Some(Better::Lower)).unwrap();
+        let found: Vec<_> = row.cells.iter().map(|cell| (cell.text.as_str(), cell.is_better)).collect();
+        let worse = ("from 0", Some(false));
+        assert_eq!(found[1..], [("2", None), worse, ("0", None), ("1x", None), ("-", None), ("-", None)]);
     }
 }

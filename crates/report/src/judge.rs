@@ -58,16 +58,6 @@ pub(crate) enum Standing {
     Estimate,
 }
 
-impl Standing {
-    /// Returns the word for a run without a value.
-    pub(crate) fn without_value(self) -> &'static str {
-        match self {
-            Standing::Stopped => "stopped",
-            Standing::Ranked | Standing::Estimate => "unfinished",
-        }
-    }
-}
-
 /// Figures of a run that decide its place.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
@@ -78,6 +68,19 @@ pub(crate) struct Figures {
     /// Mean slowdown, where the P99 is the measure.
     pub(crate) mean: Option<f64>,
     pub(crate) standing: Standing,
+    /// True if a flow ended with an error.
+    pub(crate) has_failed_flows: bool,
+}
+
+impl Figures {
+    /// Returns the word for a run without a value. A flow that failed is not unfinished: it ended, with an error.
+    pub(crate) fn without_value(&self) -> &'static str {
+        match self.standing {
+            Standing::Stopped => "stopped",
+            _ if self.has_failed_flows => "failed",
+            Standing::Ranked | Standing::Estimate => "unfinished",
+        }
+    }
 }
 
 /// Runs of a comparison with their order.
@@ -106,7 +109,8 @@ impl Judgement {
                 () => Standing::Ranked,
             };
             let value = value.filter(|_| standing != Standing::Stopped);
-            Figures { name: summary.run.name.clone(), value, mean, standing }
+            let has_failed_flows = summary.measured().failed > 0;
+            Figures { name: summary.run.name.clone(), value, mean, standing, has_failed_flows }
         };
         Judgement::from_figures(measure, summaries.iter().map(figures).collect())
     }
@@ -266,7 +270,12 @@ mod tests {
         let mut cut = run("cut", &[1, 1], &[]);
         cut.run.partial = true;
         cut.run.ended = EndReason::Interrupted;
-        assert_eq!(names(&judged(&[open, cut, run("a", &[4], &[])])), ["a", "open", "cut"]);
+        let mut failed = run("failed", &[1, 1], &[]);
+        failed.overall.failed = 1;
+        let found = judged(&[open, cut, run("a", &[4], &[]), failed]);
+        assert_eq!(names(&found), ["a", "open", "cut", "failed"]);
+        let words = [0, 1, 3].map(|run| found.runs[run].without_value());
+        assert_eq!(words, ["unfinished", "stopped", "failed"]);
     }
 
     #[test]

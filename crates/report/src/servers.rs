@@ -148,7 +148,9 @@ impl<'a> Servers<'a> {
     /// carried. `None` if there are no such links.
     pub(crate) fn scale_up_use(&self, run: &RunResult) -> Option<Vec<f64>> {
         let could = self.info.scale_up_bps as f64 / 8.0 * run.info.simulated_ps as f64 / 1e12;
-        let of = |sums: &ScaleUpBytes| sums.of_hosts().iter().map(|sent| *sent as f64 / could).collect();
+        let of = |sums: &ScaleUpBytes| {
+            sums.sent_by_hosts(&run.info).into_iter().map(|sent| sent as f64 / could).collect()
+        };
         if could <= 0.0 {
             return None;
         }
@@ -236,8 +238,7 @@ mod tests {
         assert_eq!(Servers::of(&run).unwrap().scale_up_use(&run), Some(vec![1.0, 0.0, 0.0, 0.5]));
         // The same where records were written as they became known.
         let groups = [(pathweave_records::Role::Foreground, 3)];
-        let mut sums = pathweave_records::FlowStats::new(groups, Default::default(), &[])
-            .with_servers(run.info.servers.as_ref());
+        let mut sums = pathweave_records::FlowStats::new(groups, Default::default(), &[]).of_run(&run.info);
         run.flows.iter().for_each(|flow| sums.add(flow));
         run.flows.clear();
         run.streamed = Some(Box::new(sums));

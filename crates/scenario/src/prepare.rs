@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
+use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Awaited;
 use pathweave_sim::{
     ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes, with_switch_latencies,
@@ -42,6 +43,21 @@ pub struct Prepared {
     pub notes: Vec<String>,
     /// Sizes of the run's data.
     pub footprint: Footprint,
+}
+
+/// Returns a note for each fault that begins when the run is over.
+fn late_faults(spec: &SimSpec) -> Vec<String> {
+    let Some(until) = spec.run.until else { return Vec::new() };
+    let late = (1..).zip(&spec.faults).filter(|(_, fault)| fault.at() > until);
+    let note = |(number, fault): (usize, &FaultConfig)| {
+        format!(
+            "fault {number} of {} has no effect: {} begins at {}, and the run ends at run.until = {until}",
+            spec.faults.len(),
+            fault.name(),
+            fault.at()
+        )
+    };
+    late.map(note).collect()
 }
 
 impl Loaded {
@@ -130,6 +146,8 @@ impl Loaded {
         notes.extend(recovery_windows::notes(scenario, &spec));
         let footprint = Footprint::of(&spec);
         notes.extend(latency::note(&spec));
+        notes.extend(spec.memory_warnings());
+        notes.extend(late_faults(&spec));
         notes.extend(self.replaced_host_rate());
         Ok(Prepared { spec, notes, footprint })
     }

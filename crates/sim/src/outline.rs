@@ -1,14 +1,43 @@
 //! Records of a run that are known in advance, the same for a simulated and for a real network.
 
-use pathweave_records::{ActivityLabel, Direction, LinkTotals, NodeInfo, NodeKind, RunInfo, ServersInfo};
+use pathweave_fabric::config::FaultConfig;
+use pathweave_records::{
+    ActivityLabel, Direction, FaultInfo, LinkTotals, NodeInfo, NodeKind, Quantity, RunInfo, ServersInfo,
+};
 use pathweave_topo::{NodeId, Switch};
 use pathweave_units::{HostId, Rate};
+use pathweave_workload::{Folding, TrainingMemory};
 
 use crate::spec::SimSpec;
+
+/// Describes the memory that training needs on its fullest GPU, with its parts.
+pub fn memory_in_words(memory: &TrainingMemory) -> String {
+    let size = |bytes: u64| Quantity::Bytes.format(bytes as f64);
+    format!(
+        "{} of {} ({}, stage {}): weights {}, gradients {}, optimizer {}, activations {}",
+        size(memory.total()),
+        size(memory.available),
+        memory.gpu,
+        memory.stage,
+        size(memory.weights),
+        size(memory.gradients),
+        size(memory.optimizer),
+        size(memory.activations)
+    )
+}
+
+fn fault_info(fault: &FaultConfig) -> FaultInfo {
+    FaultInfo { name: fault.name(), at_ps: fault.at().as_ps() }
+}
 
 impl SimSpec {
     /// Returns the name, version, seed and other identification of the run.
     pub fn run_info(&self) -> RunInfo {
+        let folding = self.graph.folding();
+        let hosts = || (0..self.topology.hosts()).map(HostId);
+        let representative_of_host = folding
+            .map(|folding| hosts().map(|host| folding.representative(host).0).collect())
+            .unwrap_or_default();
         RunInfo {
             name: self.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -19,8 +48,25 @@ impl SimSpec {
             fidelity: self.run.fidelity,
             roles: self.groups.iter().map(|group| group.role).collect(),
             servers: self.servers_info(),
+            ranks_represented: folding.map(Folding::order),
+            representative_of_host,
+            faults: self.faults.iter().map(fault_info).collect(),
+            warnings: self.memory_warnings(),
             ..RunInfo::default()
         }
+    }
+
+    /// Returns a warning for each group whose training takes more memory than its GPUs have.
+    pub fn memory_warnings(&self) -> Vec<String> {
+        let short = self.graph.memory().iter().filter(|(_, memory)| !memory.fits());
+        let words = |(group, memory): &(String, TrainingMemory)| {
+            format!(
+                "workload \"{group}\" does not fit the memory of its GPUs: {}; its figures are those of GPUs with \
+                 enough of it",
+                memory_in_words(memory)
+            )
+        };
+        short.map(words).collect()
     }
 
     fn servers_info(&self) -> Option<ServersInfo> {

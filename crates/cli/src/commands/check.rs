@@ -4,7 +4,7 @@ use clap::Args;
 use pathweave_heap::usage::available_bytes;
 use pathweave_records::Quantity;
 use pathweave_scenario::{GpuMemory, Inspection, Loaded, Memory, Records, ServerSize, Tier};
-use pathweave_sim::SimSpec;
+use pathweave_sim::{SimSpec, memory_in_words};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -123,7 +123,6 @@ fn describe_servers(servers: &ServerSize, lines: &mut Vec<String>) {
     ));
 }
 
-/// Describes the memory that training needs on a GPU, with its terms.
 /// Returns the oversubscription of a tier: that of all switches, or the range with the switch that has the most.
 fn oversubscription(tier: &Tier) -> String {
     match (tier.oversubscription, &tier.oversubscription_range) {
@@ -136,22 +135,10 @@ fn oversubscription(tier: &Tier) -> String {
     }
 }
 
+/// Describes the memory that training needs on a GPU, with its terms.
 fn describe_gpu_memory(of: &GpuMemory) -> String {
-    let memory = &of.memory;
-    let size = |bytes: u64| Quantity::Bytes.format(bytes as f64);
     let verdict = if of.fits { "fits" } else { "does not fit" };
-    format!(
-        "gpu memory {} {verdict}: {} of {} ({}, stage {}): weights {}, gradients {}, optimizer {}, activations {}",
-        of.group,
-        size(memory.total()),
-        size(memory.available),
-        memory.gpu,
-        memory.stage,
-        size(memory.weights),
-        size(memory.gradients),
-        size(memory.optimizer),
-        size(memory.activations)
-    )
+    format!("gpu memory {} {verdict}: {}", of.group, memory_in_words(&of.memory))
 }
 
 /// Returns the description that follows the resolved scenario. It consists of comments, so that the whole output is a

@@ -278,6 +278,11 @@ impl Facts {
         fault.meets(0.0, if self.run_ns > 0.0 { self.run_ns } else { f64::INFINITY })
     }
 
+    /// Returns true if a fault has begun before the end of the run.
+    pub(super) fn has_begun(&self, fault: &Fault) -> bool {
+        self.run_ns <= 0.0 || fault.at_ns <= self.run_ns
+    }
+
     /// Returns true if a fault concerns one of these links.
     pub(super) fn is_on_a_link(&self, fault: &Fault) -> bool {
         self.links.iter().any(|link| link.has(fault))

@@ -32,6 +32,8 @@ pub(super) const EVENT_COLUMNS: &[&str] = &["time_ns", "kind", "reason", "link",
 const SHOWN: usize = 3;
 pub(super) struct Run {
     pub(super) flows: Table,
+    /// Number of flows that each row of `flows` represents.
+    pub(super) times_recorded: u64,
     pub(super) links: Table,
     pub(super) events: Table,
     pub(super) facts: Facts,
@@ -100,7 +102,7 @@ impl Run {
                 format!(
                     "{} flows finished, one in a hundred slower than {} times the time on an idle network; the slowest is flow {} \
                      (host {} to host {}, {}): {}, {} times",
-                    Quantity::Count.format(slowest.len() as f64),
+                    Quantity::Count.format((self.times_recorded * slowest.len() as u64) as f64),
                     plain(of("slowdown", tail)),
                     of("flow", row),
                     of("src_host", row),
@@ -296,7 +298,15 @@ impl Run {
         rows.sort_by_key(begin);
         rows.dedup_by_key(|row| begin(row));
         rows.sort_by(|&a, &b| self.events.number("time_ns", a).total_cmp(&self.events.number("time_ns", b)));
-        let first = *rows.first()?;
+        let of = self.facts.faults.len();
+        let begun = self.facts.faults.iter().filter(|fault| self.facts.has_begun(fault)).count();
+        let Some(&first) = rows.first() else {
+            return (begun < of).then(|| Finding {
+                about: "faults",
+                words: format!("{begun} of {of} began"),
+                evidence: "scenario.toml: fault; summary.json: run.simulated_ns",
+            });
+        };
         let at = Quantity::TimeNs.format(self.events.number("time_ns", first));
         let mut names: Vec<String> = Vec::new();
         for name in rows.iter().filter_map(|&row| self.fault(row)) {
@@ -308,9 +318,10 @@ impl Run {
         names.truncate(SHOWN);
         let on = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let count = if begun < of { format!("{begun} of {of}") } else { rows.len().to_string() };
         Some(Finding {
             about: "faults",
-            words: format!("{} began, the first at {at}{on}{more}", rows.len()),
+            words: format!("{count} began, the first at {at}{on}{more}"),
             evidence: "events.parquet: kind = fault, link; scenario.toml: fault",
         })
     }

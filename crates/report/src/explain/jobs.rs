@@ -26,6 +26,8 @@ pub(super) struct Run {
     pub(super) label: String,
     pub(super) outside: Vec<String>,
     pub(super) warnings: Vec<String>,
+    /// Number of identical ranks that each recorded rank represents.
+    pub(super) stands_for: Option<u64>,
 }
 
 impl Summary {
@@ -96,7 +98,9 @@ fn of_training(training: &Training) -> Finding {
     ];
     parts.extend(training.mfu.map(|mfu| format!("MFU {}", Quantity::Percent.format(mfu))));
     parts.extend(
-        training.pipeline_bubble.map(|of| format!("pipeline bubble {}", Quantity::Percent.format(of))),
+        training
+            .pipeline_bubble
+            .map(|of| format!("pipeline bubble {} of the time of computation", Quantity::Percent.format(of))),
     );
     let mut exposed: Vec<_> = training.exposed_ns.iter().collect();
     exposed.sort_by(|a, b| b.1.total_cmp(a.1));
@@ -104,7 +108,7 @@ fn of_training(training: &Training) -> Finding {
     let exposed: Vec<String> =
         exposed.into_iter().map(|(kind, &ns)| format!("{kind} {}", share(ns))).collect();
     if !exposed.is_empty() {
-        parts.push(format!("exposed {}", exposed.join(", ")));
+        parts.push(format!("exposed, of the iteration: {}", exposed.join(", ")));
     }
     Finding {
         about: "training",
@@ -128,7 +132,7 @@ pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
     let share = |ns: f64| Quantity::Percent.format(ns / longest.time_ns.max(f64::MIN_POSITIVE));
     let mut parts = vec![(longest.computation_ns, "computation".to_owned())];
     parts.extend(longest.exposed_ns.iter().map(|(kind, &ns)| (ns, format!("exposed {kind}"))));
-    parts.push((longest.idle_ns, "neither".to_owned()));
+    parts.push((longest.idle_ns, "idle".to_owned()));
     parts.retain(|(ns, _)| *ns > 0.0);
     parts.sort_by(|a, b| b.0.total_cmp(&a.0));
     let parts: Vec<String> = parts.into_iter().map(|(ns, what)| format!("{} {what}", share(ns))).collect();
@@ -154,4 +158,38 @@ pub(super) fn findings(summary: &Summary) -> Vec<Finding> {
         evidence: "critical.parquet; summary.json: critical_paths",
     }));
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each share says of what it is one: the bubble of the time of computation, all others of the iteration. The rest of
+    /// an iteration is called idle, as in the report.
+    #[test]
+    fn shares_name_their_whole() {
+        let training = Training {
+            iteration_ns: 100.0,
+            pipeline_bubble: Some(0.25),
+            exposed_ns: [("TP all-gather".to_owned(), 10.0)].into(),
+            ..Training::default()
+        };
+        let iteration = Iteration {
+            time_ns: 100.0,
+            computation_ns: 72.0,
+            exposed_ns: training.exposed_ns.clone(),
+            idle_ns: 18.0,
+            ..Iteration::default()
+        };
+        let summary = Summary { training: vec![training], iterations: vec![iteration], ..Summary::default() };
+        let found = findings(&summary);
+        let training = &found[0].words;
+        assert!(training.contains("; pipeline bubble 25.00 % of the time of computation; "), "{training}");
+        assert!(training.ends_with("; exposed, of the iteration: TP all-gather 10.00 %"), "{training}");
+        let iteration = &found[1].words;
+        assert!(
+            iteration.ends_with("72.00 % computation, 18.00 % idle, 10.00 % exposed TP all-gather"),
+            "{iteration}"
+        );
+    }
 }

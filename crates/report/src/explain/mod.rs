@@ -68,6 +68,7 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
     let found = findings::Run {
         facts: Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml)),
         flows: Table::of_flows(&figures, run.of_packets(()).is_some()),
+        times_recorded: run.info.times_recorded(),
         late: figures.late().clone(),
         critical: Table::of(run, CRITICAL, &run.critical, CRITICAL_COLUMNS),
         activities: Table::of(run, ACTIVITIES, &run.activities, ACTIVITY_COLUMNS),
@@ -103,6 +104,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
         critical: read_if_there("critical.parquet", CRITICAL_COLUMNS)?,
         activities: read_if_there("activities.parquet", ACTIVITY_COLUMNS)?,
         flows,
+        times_recorded: summary.run.stands_for.unwrap_or(1),
         links,
         events,
     };
@@ -114,7 +116,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let warning = |words: &String| Finding {
         about: "warning",
         words: words.trim_end_matches('.').to_owned(),
-        evidence: "summary.json: run.warnings; critical.parquet: kind, time_ns, lost_ns",
+        evidence: "summary.json: run.warnings",
     };
     found.splice(at..at, summary.run.warnings.iter().map(warning));
     Ok(found)

@@ -33,6 +33,8 @@ impl Run {
         let name = self.facts.host_name(host);
         let place = match (end, shared.flows) {
             (_, 1) => String::new(),
+            // Senders are those that represent others.
+            _ if self.times_recorded > 1 => String::new(),
             (MessageEnd::Receiver, flows) => format!(": {flows} of {} end at {name}", inside.flows),
             (MessageEnd::Sender, flows) => format!(": {flows} of {} begin at {name}", inside.flows),
         };

@@ -27,6 +27,7 @@ impl Run {
         let tail =
             slowest.get(slowest.len() / 100).map_or(f64::NAN, |&row| self.flows.number("slowdown", row));
         let open = self.measured().filter(|&row| self.flows.text("status", row) != "finished").count();
+        let open = self.times_recorded * open as u64;
         let paths = Paths::new(&self.critical);
         let of_jobs = paths.all_ns();
         // One late message in a hundred delays no computation by itself; one in a thousand may delay the job.

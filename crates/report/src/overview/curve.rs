@@ -15,13 +15,48 @@ const POINTS: usize = 160;
 /// Smallest share of flows that is drawn.
 const LEAST: f64 = 1e-4;
 
+/// Extent of pictures, at least; 0 if they have only their own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    /// Largest value of a bar.
+    pub(super) value: f64,
+    /// Largest value on the horizontal axis of curves.
+    pub(super) right: f64,
+    /// Smallest share of flows in curves; 0 if unknown.
+    pub(super) least: f64,
+}
+
+impl Extent {
+    /// Returns an extent in which both fit.
+    pub(super) fn with(self, other: Extent) -> Extent {
+        let least = if self.least > 0.0 { self.least.min(other.least) } else { other.least };
+        Extent { value: self.value.max(other.value), right: self.right.max(other.right), least }
+    }
+}
+
+/// Returns the extent of the curves of a situation.
+pub(super) fn extent(situation: &SchemeComparison<'_>, measure: Measure) -> Extent {
+    let points = || situation.runs.iter().flat_map(|(run, _)| curve(run, measure).points);
+    Extent {
+        value: 0.0,
+        right: points().map(|p| p.0).fold(0.0, f64::max),
+        least: points().map(|p| p.1).fold(1.0, f64::min),
+    }
+}
+
 /// Draws the curves with colours by run, or returns `None` if no flow of any run finished.
-pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize]) -> Option<String> {
+pub(super) fn svg(
+    situation: &SchemeComparison<'_>,
+    measure: Measure,
+    colours: &[usize],
+    extent: Extent,
+) -> Option<String> {
     let mut curves: Vec<Curve> = situation.runs.iter().map(|(run, _)| curve(run, measure)).collect();
-    let most = curves.iter().flat_map(|curve| &curve.points).map(|p| p.0).fold(0.0, f64::max);
-    if most <= 0.0 {
+    let own = curves.iter().flat_map(|curve| &curve.points).map(|p| p.0).fold(0.0, f64::max);
+    if own <= 0.0 {
         return None;
     }
+    let most = own.max(extent.right);
     if measure == Measure::TailSlowdown {
         // Flows that did not finish are slower than whatever is drawn.
         for Curve { points, flows, open } in &mut curves {
@@ -36,7 +71,8 @@ pub(super) fn svg(situation: &SchemeComparison<'_>, measure: Measure, colours: &
             (Axis::linear(0.0, most), Axis::linear(0.0, 1.0), "Flows that have arrived", "time")
         }
         Measure::TailSlowdown => {
-            let least = all().map(|p| p.1).fold(1.0, f64::min).clamp(LEAST, 0.1);
+            let others = if extent.least > 0.0 { extent.least } else { 1.0 };
+            let least = all().map(|p| p.1).fold(others, f64::min).clamp(LEAST, 0.1);
             let words = "slowdown: time over that on an idle network";
             (Axis::log(1.0, most.max(2.0)), Axis::log(least, 1.0), "Flows that are slower", words)
         }
@@ -130,7 +166,8 @@ fn curve(run: &RunResult, measure: Measure) -> Curve {
             ranks.into_iter().filter(|&i| i < n).map(|i| (values[i], share(i).max(LEAST))).collect()
         }
     };
-    Curve { points, flows, open: flows - finished }
+    let times = run.info.times_recorded();
+    Curve { points, flows: times * flows, open: times * (flows - finished) }
 }
 
 fn evenly(n: usize, points: usize) -> impl Iterator<Item = usize> {
@@ -192,7 +229,7 @@ mod tests {
                 runs: vec![(&run, &summary)],
                 missing: Vec::new(),
             };
-            svg(&situation, Measure::TailSlowdown, &[0]).unwrap()
+            svg(&situation, Measure::TailSlowdown, &[0], Extent::default()).unwrap()
         };
         // The last point is at the right edge: half of four flows.
         assert!(svg(4).contains("[&quot;&quot;,2.0,0.5]"), "{}", svg(4));

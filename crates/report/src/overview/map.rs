@@ -14,6 +14,8 @@ const ROW: f64 = 104.0;
 const TOP: f64 = 24.0;
 /// Largest number of links with a line each. With more links, all links between two blocks are one line.
 const MOST: usize = 1_500;
+/// Part of the bytes of the busiest link from which a difference has the full colour: one in as many.
+const FAINT: u64 = 10;
 /// Number of lines with a tooltip.
 const EXPLAINED: usize = 60;
 
@@ -24,7 +26,10 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     }
     let sketch = Sketch::of(base);
     let differences = differences(base, other, &sketch);
-    let scale = differences.first().map(|d| d.1.unsigned_abs()).filter(|&most| most > 0)?;
+    let largest = differences.first().map(|d| d.1.unsigned_abs()).filter(|&most| most > 0)?;
+    // Differences that are small beside what links carry are pale.
+    let carried_most = [base, other].into_iter().flat_map(|run| &run.links).map(|link| link.tx_bytes).max();
+    let scale = largest.max(carried_most.unwrap_or(0) / FAINT);
     let places = places(&sketch);
     let names = (&base.info.name, &other.info.name);
     let mut out = opened(&places, &format!("What links carry under {} and under {}", names.0, names.1));
@@ -328,6 +333,17 @@ mod tests {
         assert_eq!(svg.matches("<path").count(), 2, "the link of the host is left out");
         assert!(svg.contains("<title>n2 to n1: 5.000 KB under a, 1.000 KB under &lt;b&gt;</title>"), "{svg}");
         assert!(svg.contains("4.000 KB less") && svg.contains("class=\"more\"") && !svg.contains("<b>"));
+    }
+
+    /// 4 KB more on a link that carries 9 MB are hardly seen.
+    #[test]
+    fn differences_without_weight_are_pale() {
+        let (a, b) = (run("a", [9_000_000, 9_000_000, 0]), run("b", [9_000_000, 9_000_000, 4_000]));
+        let svg = svg(&a, &b).unwrap();
+        let opacity =
+            |svg: &str| svg.split("class=\"more\" style=\"stroke-opacity:").nth(1).unwrap()[..4].to_owned();
+        assert_eq!(opacity(&svg), "0.14", "{svg}");
+        assert!(svg.contains("900.0 KB more"), "{svg}");
     }
 
     #[test]

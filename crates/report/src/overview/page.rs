@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use pathweave_records::RunResult;
 
+use super::curve::{self, Extent};
+use super::map;
 use super::situation::SchemeComparison;
 use super::verdict::ComparisonResult;
-use super::{curve, map};
 use crate::judge::{Judgement, Measure};
 use crate::saved::SavedPicture;
 use crate::template::{escape, fill, plain_page};
@@ -24,6 +25,7 @@ pub fn html(heading: &str, says: &str, situations: &[SchemeComparison<'_>]) -> S
     let verdicts: Vec<ComparisonResult> = situations.iter().map(ComparisonResult::of).collect();
     let pictures: Vec<_> = situations.iter().map(SchemeComparison::names).collect();
     let colours = scheme_colours_in_pictures(&pictures);
+    let extent = common_extent(situations, &verdicts);
     let numbered = || situations.iter().zip(&verdicts).enumerate();
     let body = fill(
         PAGE,
@@ -33,11 +35,31 @@ pub fn html(heading: &str, says: &str, situations: &[SchemeComparison<'_>]) -> S
             ("tiles", numbered().map(|(i, (situation, verdict))| tile(i, situation, verdict)).collect()),
             (
                 "cards",
-                numbered().map(|(i, (situation, verdict))| card(i, situation, verdict, &colours)).collect(),
+                numbered()
+                    .map(|(i, (situation, verdict))| card(i, situation, verdict, (&colours, extent)))
+                    .collect(),
             ),
         ],
     );
     plain_page("pathweave", STYLE, &body)
+}
+
+/// Returns the extent that the pictures of all situations share: they have the same schemes and the same measure, as
+/// fabrics do that are compared. Otherwise each situation has its own.
+fn common_extent(situations: &[SchemeComparison<'_>], verdicts: &[ComparisonResult]) -> Extent {
+    let first = situations.first().zip(verdicts.first());
+    let same = first.is_some_and(|(situation, verdict)| {
+        situations.iter().all(|other| other.names() == situation.names())
+            && verdicts.iter().all(|other| other.judged.measure == verdict.judged.measure)
+    });
+    if !same {
+        return Extent::default();
+    }
+    let all = situations.iter().zip(verdicts);
+    all.fold(Extent::default(), |extent, (situation, verdict)| {
+        let value = verdict.judged.runs.iter().filter_map(|run| run.value).fold(0.0, f64::max);
+        extent.with(Extent { value, ..curve::extent(situation, verdict.judged.measure) })
+    })
 }
 
 /// Draws a tile: the gain of the best scheme over the first.
@@ -53,7 +75,12 @@ fn tile(number: usize, situation: &SchemeComparison<'_>, verdict: &ComparisonRes
         (Some(best), _) if best == base => ("1x".to_owned(), format!("{} is not beaten", name(base))),
         (Some(best), Some(gain)) => {
             let digits = if gain < 1.95 { 2 } else { 1 };
-            (format!("{gain:.digits$}x"), format!("{} over {}", name(best), name(base)))
+            let (best, base, gain) = (name(best), name(base), format!("{gain:.digits$}"));
+            let words = match verdict.judged.measure {
+                Measure::JobTime => format!("{best} is {gain} times as fast as {base}"),
+                Measure::TailSlowdown => format!("{base} has {gain} times the P99 slowdown of {best}"),
+            };
+            (format!("{gain}x"), words)
         }
     };
     format!(
@@ -66,7 +93,7 @@ fn card(
     number: usize,
     situation: &SchemeComparison<'_>,
     verdict: &ComparisonResult,
-    of_page: &BTreeMap<&str, usize>,
+    (of_page, extent): (&BTreeMap<&str, usize>, Extent),
 ) -> String {
     let colours: Vec<usize> = situation.names().iter().map(|name| of_page[name]).collect();
     // If the first scheme is best, it is compared with the last.
@@ -77,7 +104,7 @@ fn card(
             map::csv(first, best)
         });
     let legend: Vec<(&str, usize)> = situation.names().into_iter().zip(colours.iter().copied()).collect();
-    let curve = curves(situation, verdict.judged.measure, &colours);
+    let curve = curves(situation, verdict.judged.measure, &colours, extent);
     let curve = with_links(
         curve,
         &format!("{}: {}", situation.title, title_of_curves(verdict.judged.measure)),
@@ -93,7 +120,7 @@ fn card(
         words = escape(&verdict.words()),
         missing = escape(&situation.missing_words()),
         says = escape(situation.description),
-        bars = bars(verdict, &colours),
+        bars = bars(verdict, &colours, extent),
         report = escape(&situation.report),
     )
 }
@@ -106,9 +133,9 @@ fn difference(base: &RunResult, other: &RunResult) -> String {
     })
 }
 
-fn curves(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize]) -> String {
+fn curves(situation: &SchemeComparison<'_>, measure: Measure, colours: &[usize], extent: Extent) -> String {
     let title = title_of_curves(measure);
-    let svg = curve::svg(situation, measure, colours);
+    let svg = curve::svg(situation, measure, colours, extent);
     let svg = svg.unwrap_or_else(|| "<p class=\"note\">No flow has arrived.</p>".to_owned());
     format!("<figure><figcaption>{title}</figcaption>{svg}</figure>")
 }
@@ -141,8 +168,8 @@ pub(crate) fn in_brief(situation: &SchemeComparison<'_>) -> (String, String) {
     let shown = verdict.judged.best().filter(|&best| best > 0).unwrap_or(situation.runs.len() - 1);
     let panes = format!(
         "<div>{}</div>\n{}\n{}",
-        bars(&verdict, &colours),
-        curves(situation, verdict.judged.measure, &colours),
+        bars(&verdict, &colours, Extent::default()),
+        curves(situation, verdict.judged.measure, &colours, Extent::default()),
         difference(situation.runs[0].0, situation.runs[shown].0)
     );
     (format!("{}.", escape(&verdict.words())), panes)
@@ -161,7 +188,7 @@ pub(crate) fn of_run(situation: &SchemeComparison<'_>) -> String {
     let run = situation.runs[0].0;
     let mut out = String::new();
     if situation.runs[0].1.measured().finished > 0 {
-        out += &curves(situation, Measure::TailSlowdown, &[colour_of_run(run)]);
+        out += &curves(situation, Measure::TailSlowdown, &[colour_of_run(run)], Extent::default());
     }
     if let Some(svg) = map::of_one(run) {
         out += &format!("<figure><figcaption>How busy links were</figcaption>{svg}</figure>");
@@ -170,15 +197,15 @@ pub(crate) fn of_run(situation: &SchemeComparison<'_>) -> String {
 }
 
 /// Draws one bar a scheme, best first, which also serves as legend of the curves.
-fn bars(verdict: &ComparisonResult, colours: &[usize]) -> String {
+fn bars(verdict: &ComparisonResult, colours: &[usize], extent: Extent) -> String {
     let Judgement { measure, runs, order } = &verdict.judged;
-    let most = runs.iter().filter_map(|run| run.value).fold(0.0, f64::max);
+    let most = runs.iter().filter_map(|run| run.value).fold(extent.value, f64::max);
     let mut out = format!("<table class=\"bars\"><caption>{}, less is better</caption>\n", title(*measure));
     for &run in order {
         let best = if verdict.judged.best() == Some(run) { " class=\"best\"" } else { "" };
         let (width, text) = match runs[run].value {
             Some(figure) => (100.0 * figure / most.max(f64::MIN_POSITIVE), measure.show(figure)),
-            None => (0.0, runs[run].standing.without_value().to_owned()),
+            None => (0.0, runs[run].without_value().to_owned()),
         };
         out += &format!(
             "<tr{best}><th>{}</th><td><i style=\"width:{width:.1}%;background:var(--c{})\"></i></td>\
@@ -230,7 +257,8 @@ mod tests {
             missing: vec!["c".to_owned(), "<d>".to_owned()],
         };
         let page = html("<h>", "", &[situation]);
-        assert!(page.contains("<b>3.0x</b><span>&lt;b&gt; over ecmp</span>"), "{page}");
+        let tile = "<b>3.0x</b><span>ecmp has 3.0 times the P99 slowdown of &lt;b&gt;</span>";
+        assert!(page.contains(tile), "{page}");
         assert!(page.contains("href=\"a&quot;b/report.html\"") && page.contains("1 &lt; 2"));
         assert!(page.contains("&lt;b&gt; has the lowest P99 slowdown, 2, and the lowest mean, 2;"));
         assert!(page.contains("ecmp has 3.0 times as much (6). Not run: c and &lt;d&gt;."));
@@ -244,5 +272,32 @@ mod tests {
                     scheme_colours(&["ecmp", "<b>"])[1]
                 ))
         );
+    }
+
+    /// Two fabrics under the same schemes have bars and axes of one scale; under other schemes, each has its own.
+    #[test]
+    fn fabrics_that_are_compared_have_one_scale() {
+        let (thin, fat) = ([run("ecmp", 40), run("weave", 20)], [run("ecmp", 10), run("weave", 4)]);
+        let other = [run("ecmp", 10), run("udmp", 4)];
+        let situation = |title, runs: &'static [(RunResult, Summary); 2]| SchemeComparison {
+            title,
+            description: "",
+            report: String::new(),
+            runs: runs.iter().map(|(run, summary)| (run, summary)).collect(),
+            missing: Vec::new(),
+        };
+        let [thin, fat, other] = [thin, fat, other].map(|runs| -> &'static _ { Box::leak(Box::new(runs)) });
+        let widths = |page: &str| -> Vec<String> {
+            let of = |rest: &str| rest.split('%').next().unwrap_or("").to_owned();
+            page.split("<i style=\"width:").skip(1).map(of).collect()
+        };
+        let compared = html("", "", &[situation("thin", thin), situation("fat", fat)]);
+        assert_eq!(widths(&compared), ["50.0", "100.0", "10.0", "25.0"]);
+        let unlike = html("", "", &[situation("thin", thin), situation("other", other)]);
+        assert_eq!(widths(&unlike), ["50.0", "100.0", "40.0", "100.0"]);
+        // The axes of both curves have the ticks of the larger one.
+        let tick = |page: &str| page.matches("text-anchor=\"middle\">20</text>").count();
+        let [of_thin, of_fat] = [thin, fat].map(|runs| tick(&html("", "", &[situation("", runs)])));
+        assert_eq!((tick(&compared), of_thin, of_fat), (2, 1, 0));
     }
 }

@@ -63,11 +63,15 @@ impl ComparisonResult {
         if let Some(base) = base.filter(|_| best != first) {
             parts.push(self.beside_base(base, figure));
         }
-        let (mut even, mut follow, mut level, mut lose, mut open) = (vec![], vec![], vec![], vec![], vec![]);
+        let (mut even, mut follow, mut level, mut lose) = (vec![], vec![], vec![], vec![]);
+        let (mut open, mut failed) = (vec![], vec![]);
         let ranked = runs.iter().enumerate().filter(|(_, run)| run.standing == Standing::Ranked);
         for (i, run) in ranked.filter(|&(i, _)| i != best) {
             let name = &run.name;
             match (run.value, base) {
+                (None, _) if *measure == Measure::TailSlowdown && run.has_failed_flows => {
+                    failed.push(name.clone());
+                }
                 (None, _) => open.push(name.clone()),
                 _ if i == first => {}
                 (Some(value), _) if best != first && value / figure - 1.0 < LEVEL => even.push(name.clone()),
@@ -102,6 +106,9 @@ impl ComparisonResult {
                 }
             };
             parts.push(format!("{} {left}", list(&open)));
+        }
+        if !failed.is_empty() {
+            parts.push(format!("flows of {} fail", list(&failed)));
         }
         if !stopped.is_empty() {
             parts.push(Self::were_stopped(&stopped));
@@ -346,6 +353,9 @@ mod tests {
             "x has the lowest P99 slowdown, 2000; ecmp leaves flows unfinished"
         );
         assert_eq!(words(Measure::TailSlowdown, &standing[..1]), "no scheme finishes all flows");
+        let mut failed = result(Measure::TailSlowdown, &standing[..2]);
+        failed.judged.runs[0].has_failed_flows = true;
+        assert_eq!(failed.words(), "x has the lowest P99 slowdown, 2000; flows of ecmp fail");
     }
 
     #[test]
@@ -354,8 +364,8 @@ mod tests {
             let figures = |(name, (value, standing)): (&str, (Option<f64>, Standing))| Figures {
                 name: name.to_owned(),
                 value,
-                mean: None,
                 standing,
+                ..Figures::default()
             };
             let runs = ["a", "b", "c"].into_iter().zip(standings).map(figures).collect();
             ComparisonResult::from_judgement(Judgement::from_figures(Measure::TailSlowdown, runs)).words()

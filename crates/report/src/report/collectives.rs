@@ -1,10 +1,12 @@
 //! Collectives, and the critical paths of the longest jobs.
 
 use pathweave_records::{
-    ActivityLabel, CollectiveRecord, IterationSummary, RunResult, StepKind, collectives, ns, steps_of,
+    ActivityLabel, CollectiveRecord, CriticalStep, IterationSummary, RunResult, StepKind, collectives, ns,
+    steps_of,
 };
 use serde::Serialize;
 
+use super::thin::thin;
 use super::{Budget, rounded};
 
 /// Collectives with the longest exposure, one list a figure.
@@ -75,17 +77,44 @@ pub(super) struct Step {
     finish_ns: f64,
 }
 
+/// Critical paths of jobs.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct CriticalPaths {
+    steps: Vec<Step>,
+    /// Steps that are not among these, for each job that has any.
+    left_out: Vec<LeftOut>,
+}
+
+/// Steps of a critical path that are left out: short ones, an even part over time.
+#[derive(Debug, PartialEq, Serialize)]
+struct LeftOut {
+    job: u32,
+    steps: usize,
+    /// Sum of their times.
+    time_ns: f64,
+    longest_ns: f64,
+}
+
 /// Returns the critical paths of the jobs of `iterations`: the longest steps of each within the budget, in their
 /// order.
-pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget: &Budget) -> Vec<Step> {
+pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget: &Budget) -> CriticalPaths {
     let each = budget.steps / iterations.len().max(1);
-    let mut out = Vec::new();
+    let mut out = CriticalPaths::default();
     for iteration in iterations {
-        let mut steps: Vec<_> = steps_of(run, iteration.job).iter().collect();
-        steps.sort_by_key(|step| (std::cmp::Reverse(step.time_ps()), step.step));
-        steps.truncate(each);
-        steps.sort_by_key(|step| step.step);
-        out.extend(steps.into_iter().map(|step| {
+        let all = steps_of(run, iteration.job);
+        let lengths: Vec<u64> = all.iter().map(CriticalStep::time_ps).collect();
+        let kept = thin(&lengths, each);
+        let mut others = lengths.clone();
+        kept.iter().for_each(|&step| others[step] = 0);
+        if kept.len() < all.len() {
+            out.left_out.push(LeftOut {
+                job: iteration.job,
+                steps: all.len() - kept.len(),
+                time_ns: rounded(ns(others.iter().sum())),
+                longest_ns: rounded(ns(others.iter().copied().max().unwrap_or(0))),
+            });
+        }
+        out.steps.extend(kept.into_iter().map(|step| &all[step]).map(|step| {
             let label = step.label.and_then(|label| run.labels.get(label as usize));
             Step {
                 job: step.job,
@@ -101,4 +130,31 @@ pub(super) fn critical(run: &RunResult, iterations: &[IterationSummary], budget:
         }));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A long computation, and messages of equal length before and behind it.
+    #[test]
+    fn steps_are_left_out_evenly_and_counted() {
+        let step = |step: u32| CriticalStep {
+            job: 3,
+            step,
+            kind: if step == 500 { StepKind::Computation } else { StepKind::Message },
+            start_ps: u64::from(step) * 10_000 + if step > 500 { 1_000_000 } else { 0 },
+            finish_ps: u64::from(step + 1) * 10_000 + if step >= 500 { 1_000_000 } else { 0 },
+            ..CriticalStep::default()
+        };
+        let run = RunResult { critical: (0..1_001).map(step).collect(), ..RunResult::default() };
+        let iterations = [IterationSummary { job: 3, ..IterationSummary::default() }];
+        let budget = Budget { steps: 101, ..Budget::for_runs(1) };
+        let found = critical(&run, &iterations, &budget);
+        assert_eq!(found.steps.iter().filter(|step| step.kind == StepKind::Computation).count(), 1);
+        let starts: Vec<f64> = found.steps.iter().map(|step| step.start_ns).collect();
+        assert!(starts.windows(2).all(|pair| pair[1] - pair[0] <= 1_200.0), "{starts:?}");
+        assert_eq!(found.left_out, [LeftOut { job: 3, steps: 900, time_ns: 9_000.0, longest_ns: 10.0 }]);
+        assert_eq!(critical(&run, &iterations, &Budget { steps: 2_000, ..budget }).left_out, []);
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_records::{ActivityKind, ActivityRecord, RunResult, ns};
 use serde::Serialize;
 
+use super::thin::thin;
 use super::{Budget, rounded};
 
 /// The timeline of hosts.
@@ -17,8 +18,10 @@ pub(super) struct Hosts {
     name: Vec<String>,
     labels: Vec<Label>,
     bars: Bars,
-    /// Number of activities of these hosts that were omitted because they are short, and the length of the longest
-    /// omitted one.
+    /// Number of ranks that each host represents, itself included; 1 if every rank is recorded.
+    times_recorded: u64,
+    /// Number of activities of these hosts that were omitted, and the length of the longest omitted one. They are short
+    /// ones, an even part of those of each host.
     left_out: usize,
     left_out_up_to_ns: f64,
 }
@@ -27,6 +30,8 @@ pub(super) struct Hosts {
 struct Label {
     activity: String,
     part: Option<String>,
+    /// Operation and ranks, which determine the colour: "DP all-reduce".
+    kind: String,
     /// Number of ranks, for a collective.
     ranks: Option<u32>,
     size_bytes: Option<u64>,
@@ -51,19 +56,31 @@ struct Bars {
 
 /// Builds the timeline of a run. Also returns the index in the timeline of each label of the run that it shows.
 pub(super) fn hosts(run: &RunResult, budget: &Budget) -> (Hosts, BTreeMap<u32, u32>) {
-    let all: BTreeSet<u32> = run.activities.iter().map(|a| a.host).collect();
-    let shown = sample(run, &all, budget.hosts);
     let length = |a: &ActivityRecord| a.finish_ps.map_or(u64::MAX, |finish| finish - a.start_ps);
-    let mut bars: Vec<&ActivityRecord> = run.activities.iter().filter(|a| shown.contains(&a.host)).collect();
-    let mut out = Hosts { of: all.len(), ..Hosts::default() };
-    if bars.len() > budget.bars {
-        bars.sort_by_key(|a| (std::cmp::Reverse(length(a)), a.host, a.start_ps));
-        out.left_out = bars.len() - budget.bars;
-        out.left_out_up_to_ns =
-            bars.get(budget.bars).map_or(0.0, |a| rounded(ns(length(a).min(run.info.simulated_ps))));
-        bars.truncate(budget.bars);
-        bars.sort_by_key(|a| (a.host, a.start_ps, a.finish_ps, a.label));
+    let mut of_host: BTreeMap<u32, Vec<&ActivityRecord>> = BTreeMap::new();
+    run.activities.iter().for_each(|a| of_host.entry(a.host).or_default().push(a));
+    let all: BTreeSet<u32> = of_host.keys().copied().collect();
+    let shown = shown(run, &of_host, &all, budget);
+    let times_recorded = run.info.times_recorded();
+    let mut out = Hosts { of: all.len(), times_recorded, ..Hosts::default() };
+    of_host.retain(|host, _| shown.contains(host));
+    let each = if count(&of_host) > budget.bars { budget.bars / of_host.len().max(1) } else { usize::MAX };
+    let mut longest_ps = 0;
+    let mut bars = Vec::new();
+    for mut activities in of_host.into_values() {
+        activities.sort_by_key(|a| (a.start_ps, a.finish_ps, a.label));
+        let lengths: Vec<u64> = activities.iter().map(|a| length(a)).collect();
+        let mut kept = thin(&lengths, each).into_iter().peekable();
+        for (index, activity) in activities.into_iter().enumerate() {
+            if kept.next_if_eq(&index).is_some() {
+                bars.push(activity);
+            } else {
+                out.left_out += 1;
+                longest_ps = longest_ps.max(lengths[index].min(run.info.simulated_ps));
+            }
+        }
     }
+    out.left_out_up_to_ns = rounded(ns(longest_ps));
     let mut places: BTreeMap<u32, u32> = BTreeMap::new();
     for bar in bars {
         let next = places.len() as u32;
@@ -88,6 +105,32 @@ pub(super) fn hosts(run: &RunResult, budget: &Budget) -> (Hosts, BTreeMap<u32, u
     (out, places)
 }
 
+fn count(of_host: &BTreeMap<u32, Vec<&ActivityRecord>>) -> usize {
+    of_host.values().map(Vec::len).sum()
+}
+
+/// Smallest number of hosts for which activities are left out. Of more hosts, whole ones are left out first, so that a
+/// host that is shown has no gaps.
+const FEWEST_HOSTS: usize = 4;
+
+/// Selects hosts whose activities are within the budget together, or else the fewest.
+fn shown(
+    run: &RunResult,
+    of_host: &BTreeMap<u32, Vec<&ActivityRecord>>,
+    all: &BTreeSet<u32>,
+    budget: &Budget,
+) -> BTreeSet<u32> {
+    let mut most = budget.hosts;
+    loop {
+        let shown = sample(run, all, most);
+        let bars: usize = shown.iter().map(|host| of_host[host].len()).sum();
+        if bars <= budget.bars || shown.len() <= FEWEST_HOSTS {
+            return shown;
+        }
+        most = (shown.len() * budget.bars / bars).clamp(FEWEST_HOSTS, shown.len() - 1);
+    }
+}
+
 /// Rounds to whole nanoseconds. The rounding to five digits used elsewhere could make successive bars overlap.
 fn exact(ps: u64) -> f64 {
     ns(ps).round()
@@ -96,6 +139,7 @@ fn exact(ps: u64) -> f64 {
 fn label_of(run: &RunResult, label: u32) -> Label {
     let label = run.labels.get(label as usize).cloned().unwrap_or_default();
     Label {
+        kind: label.kind(),
         activity: label.activity,
         part: label.object,
         ranks: label.collective.map(|c| c.ranks),
@@ -171,8 +215,29 @@ mod tests {
         let (hosts, _) = hosts(&run(100, 3), &budget);
         // Host 7 ends a picosecond later than all others, and replaces host 0. The others are 25 apart.
         assert_eq!((hosts.of, hosts.host.as_slice()), (100, [7, 25, 50, 75].as_slice()));
-        // The two longest of the three bars of each host: 6 of 12 bars, of 3 ns and 2 ns, remain.
-        assert_eq!((hosts.left_out, hosts.left_out_up_to_ns), (6, 2.0));
-        assert_eq!(hosts.bars.row.len(), 6);
+        // One of the three bars of each host: 4 of 12 bars, of 3 ns, remain.
+        assert_eq!((hosts.left_out, hosts.left_out_up_to_ns), (8, 2.001));
+        assert_eq!(hosts.bars.row, [0, 1, 2, 3]);
+    }
+
+    /// Hosts that do the same have bars to the end, whatever their number.
+    #[test]
+    fn bars_are_left_out_evenly() {
+        let budget = Budget { hosts: 64, bars: 1_000, ..Budget::for_runs(1) };
+        let (few, _) = hosts(&run(32, 100), &budget);
+        assert_eq!((few.host.len(), few.left_out, few.bars.row.len()), (10, 0, 1_000));
+        assert!(few.host.windows(2).all(|pair| (2..=4).contains(&(pair[1] - pair[0]))), "{:?}", few.host);
+        let mut alike = run(32, 1_000);
+        alike.activities.iter_mut().for_each(|a| a.finish_ps = Some(a.start_ps + 5_000));
+        let (thinned, _) = hosts(&alike, &budget);
+        assert_eq!((thinned.host.len(), thinned.left_out), (4, 3_000));
+        for row in 0..4 {
+            for tenth in 0..10 {
+                let bars = thinned.bars.row.iter().zip(&thinned.bars.start_ns);
+                let inside =
+                    bars.filter(|(of, start)| **of == row && (**start / 1_000.0) as u32 == tenth).count();
+                assert_eq!(inside, 25, "row {row}, tenth {tenth}");
+            }
+        }
     }
 }

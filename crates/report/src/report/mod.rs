@@ -22,6 +22,7 @@ mod plane;
 mod series;
 mod server_grid;
 mod tables;
+mod thin;
 mod timeline;
 
 use pathweave_records::figures::PICKED;

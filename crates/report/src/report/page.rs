@@ -6,7 +6,7 @@ use pathweave_records::{CollectiveRecord, FlowStats, RunResult, Summary};
 use serde::Serialize;
 
 use super::Budget;
-use super::collectives::{self, Collectives, Step};
+use super::collectives::{self, Collectives, CriticalPaths};
 use super::curves::{Cdf, cdfs};
 use super::fabric::{Fabric, fabric};
 use super::faults::{Mark, marks};
@@ -49,7 +49,7 @@ pub(super) struct RunPictures<'a> {
     jobs: Jobs,
     hosts: Hosts,
     collectives: Collectives,
-    critical: Vec<Step>,
+    critical_paths: CriticalPaths,
     timeline: Timeline,
     faults: Vec<Mark>,
 }
@@ -135,7 +135,7 @@ pub(super) fn pictures<'a>(
         jobs: jobs(run, budget),
         hosts,
         collectives: collectives::of_run(run, collectives, budget),
-        critical: collectives::critical(run, &summary.iterations, budget),
+        critical_paths: collectives::critical(run, &summary.iterations, budget),
         timeline: timeline(run),
         faults: marks(run),
     }

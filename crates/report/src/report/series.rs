@@ -88,7 +88,6 @@ fn chart_style(kind: SeriesKind) -> Option<ChartStyle> {
 fn population(run: &RunResult, kind: SeriesKind, sampled: usize) -> usize {
     let known = match kind {
         SeriesKind::QueueBytes | SeriesKind::LinkUtilisation => run.links.len(),
-        SeriesKind::HostRateBps => run.nodes.iter().filter(|node| node.kind == NodeKind::Host).count(),
         _ => 0,
     };
     known.max(sampled)
@@ -156,6 +155,13 @@ fn chart(run: &RunResult, kind: SeriesKind, intervals: &Intervals, budget: &Budg
         (Merge::Max, _) => format!("largest of {population} {noun}"),
         (Merge::Sum, _) => format!("sum of {population} {noun}"),
         (Merge::Mean, Missing::Nothing) => format!("mean of those under way, of {population} {noun}"),
+        (Merge::Mean, _) if kind == SeriesKind::HostRateBps => {
+            let all = run.nodes.iter().filter(|node| node.kind == NodeKind::Host).count();
+            match population < all {
+                true => format!("mean of the {population} hosts that receive, of {all}"),
+                false => format!("mean of {population} {noun}"),
+            }
+        }
         (Merge::Mean, _) => format!("mean of {population} {noun}"),
     }];
     labels.resize(shown.len() + 1, String::new());
@@ -267,14 +273,15 @@ mod tests {
             (curve.label.as_str(), curve.value.clone())
         };
         assert_eq!(of(SeriesKind::HostRateBps).time_ns, [1.0, 2.0, 3.0, 4.0]);
-        // 13.9 Gb/s / 320 = 43.4375 Mb/s.
-        let mean = Some(43.438e6);
-        assert_eq!(
-            curve(SeriesKind::HostRateBps, 0),
-            ("mean of 320 hosts", vec![mean, Some(0.0), Some(0.0), mean])
-        );
+        // The others never receive.
         let alone = Some(13.9e9);
-        assert_eq!(curve(SeriesKind::HostRateBps, 1), ("h17", vec![alone, Some(0.0), Some(0.0), alone]));
+        assert_eq!(curve(SeriesKind::HostRateBps, 0), ("h17", vec![alone, Some(0.0), Some(0.0), alone]));
+        let mut two = mostly_idle();
+        two.series.push(sample(1_000, SeriesKind::HostRateBps, 18, 4e9));
+        let two = super::charts(&two, &Budget::for_runs(1));
+        let of_hosts = two.iter().find(|c| c.kind == SeriesKind::HostRateBps.name()).unwrap();
+        assert_eq!(of_hosts.curves[0].label, "mean of the 2 hosts that receive, of 320");
+        assert_eq!(of_hosts.curves[0].value, [Some(8.95e9), Some(0.0), Some(0.0), Some(6.95e9)]);
         let busy = Some(0.00078125);
         assert_eq!(
             curve(SeriesKind::LinkUtilisation, 0),
@@ -293,7 +300,7 @@ mod tests {
         let charts = charts(&mostly_idle(), &budget);
         let of = |kind: SeriesKind| charts.iter().find(|c| c.kind == kind.name()).unwrap();
         assert_eq!(of(SeriesKind::HostRateBps).time_ns, [2.0, 4.0]);
-        assert_eq!(of(SeriesKind::HostRateBps).curves[1].value, [Some(6.95e9), Some(6.95e9)]);
+        assert_eq!(of(SeriesKind::HostRateBps).curves[0].value, [Some(6.95e9), Some(6.95e9)]);
         assert_eq!(of(SeriesKind::QueueBytes).curves[1].value, [Some(0.0), Some(9_000.0)]);
         assert_eq!(of(SeriesKind::InflightBytes).curves[0].value, [Some(3_000.0), None]);
     }

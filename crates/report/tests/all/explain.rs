@@ -1,8 +1,8 @@
 //! Explanations of the limits of runs, from their result folders.
 
 use pathweave_records::{
-    Direction, DropReason, EventKind, EventRecord, FlowRecord, FlowStatus, LinkTotals, NodeInfo, NodeKind,
-    Role, RunResult, Summary, WaitKind, WaitRecord,
+    Direction, DropReason, EventKind, EventRecord, FaultInfo, FlowRecord, FlowStatus, LinkTotals, NodeInfo,
+    NodeKind, Role, RunResult, Summary, WaitKind, WaitRecord,
 };
 use pathweave_report::{Finding, ResultFolder, explain};
 
@@ -123,6 +123,27 @@ fn a_run_is_explained_by_its_tables() {
     }
     assert_eq!(words(&found, "losses"), None, "none were lost");
     assert!(found.iter().all(|finding| finding.evidence.contains(".parquet: ")));
+}
+
+/// The run ends at some nanoseconds. A fault at 5 ns has begun, one at 50 ms has not.
+#[test]
+fn faults_after_the_end_are_not_among_those_that_began() {
+    let mut run = run();
+    let fault = |at: &str| format!("[[fault]]\nkind = \"link-down\"\nlink = \"tor-up0\"\nat = \"{at}\"\n");
+    run.info.scenario_toml = fault("5ns") + &fault("50ms");
+    let late = FaultInfo { name: "link-down on tor-up0".to_owned(), at_ps: 50_000_000_000 };
+    run.info.faults = vec![FaultInfo { at_ps: 5_000, ..late.clone() }, late];
+    let found = explained(&run);
+    let began = words(&found, "faults").unwrap();
+    assert!(began.starts_with("1 of 2 began, the first at 5.000 ns: "), "{began}");
+    let warning = words(&found, "warning").unwrap();
+    assert!(
+        warning.starts_with("fault 2 of 2 had no effect: link-down on tor-up0 was to begin at 50.00 ms"),
+        "{warning}"
+    );
+    run.events.retain(|event| event.kind != EventKind::Fault);
+    run.info.scenario_toml = fault("50ms");
+    assert_eq!(words(&explained(&run), "faults"), Some("0 of 1 began"));
 }
 
 /// The same run, but the uplink that carries a third has a third of the rate. Both are equally busy, so there is no

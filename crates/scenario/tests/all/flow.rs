@@ -361,7 +361,7 @@ fn alike_ranks_that_are_run_once_take_as_long_and_load_all_links() {
         assert_eq!((whole.info.ranks_represented, folded.info.ranks_represented), (None, Some(8)));
         assert_eq!(whole.flows.len(), 8 * folded.flows.len());
         let ranks = |result: &RunResult| Summary::from_run(result).iterations[0].ranks;
-        assert_eq!((ranks(&whole), ranks(&folded)), (64, 8));
+        assert_eq!((ranks(&whole), ranks(&folded)), (64, 64));
         let time = |result: &RunResult| {
             assert_eq!(result.info.ended, EndReason::Completed);
             result.jobs[0].finish_ps.expect("it ended") as f64

@@ -1,8 +1,9 @@
 //! Training of transformers: figures of runs by hand, memory, and GPUs of servers that are alike.
 
-use pathweave_records::{RunResult, Summary};
+use pathweave_records::{RunResult, ScaleUpBytes, Summary, collectives, layers};
 use pathweave_scenario::{Changes, Loaded, Prepared, run};
 use pathweave_sim::NoMonitor;
+use serde_json::Value;
 
 fn prepared(text: &str, set: &[&str]) -> Prepared {
     let set = set.iter().map(|&text| text.to_owned()).collect();
@@ -35,6 +36,69 @@ fn gpus_of_servers_that_are_alike_run_once() {
         let time = |run: &RunResult| Summary::from_run(run).training[0].iteration_ns;
         let error = time(&folded) / time(&whole) - 1.0;
         assert!(error.abs() < 0.001, "{more}: {error}");
+    }
+}
+
+/// Collects the places of two summaries at which numbers differ by more than 3 %, or texts differ.
+fn differences(place: &str, whole: &Value, folded: &Value, found: &mut Vec<String>) {
+    match (whole, folded) {
+        (Value::Object(a), Value::Object(b)) => {
+            assert!(a.keys().eq(b.keys()), "{place}: {a:?} {b:?}");
+            a.keys().for_each(|key| differences(&format!("{place}/{key}"), &a[key], &b[key], found));
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            let pairs = a.iter().zip(b).enumerate();
+            pairs.for_each(|(i, (a, b))| differences(&format!("{place}/{i}"), a, b, found));
+        }
+        (Value::Number(a), Value::Number(b)) => {
+            let [a, b] = [a, b].map(|number| number.as_f64().expect("a number"));
+            if (a - b).abs() > 0.03 * a.abs().max(1.0) {
+                found.push(format!("{place}: {a} and {b}"));
+            }
+        }
+        (a, b) if a != b => found.push(format!("{place}: {a} and {b}")),
+        _ => {}
+    }
+}
+
+/// One of eight ranks runs. Each figure of the summary is that of the whole job, apart from the effort of the simulation
+/// and the words of a critical path, which name one of several equal ones.
+#[test]
+fn figures_of_ranks_that_stand_for_others_are_of_the_whole_job() {
+    for more in ["workload[0].pp=2", "workload[0].cp=2"] {
+        let runs = ["never", "always"].map(|fold| result(SERVERS, &[&format!("run.fold={fold}"), more]));
+        let [whole, folded] = runs.each_ref();
+        let summaries = runs.each_ref().map(|run| {
+            let mut summary = serde_json::to_value(Summary::from_run(run)).expect("it serialises");
+            let of_run = summary["run"].as_object_mut().expect("an object");
+            of_run.retain(|key, _| matches!(key.as_str(), "simulated_ns" | "ended" | "warnings"));
+            for path in summary["critical_paths"].as_array_mut().expect("a list") {
+                let time_ns = path["time_ns"].take();
+                *path = time_ns;
+            }
+            summary
+        });
+        let mut found = Vec::new();
+        differences("", &summaries[0], &summaries[1], &mut found);
+        assert_eq!(found, [""; 0], "{more}");
+        let of_layers = |run| layers(run).iter().map(|l| (l.ranks, l.activities)).collect::<Vec<_>>();
+        assert_eq!(of_layers(whole), of_layers(folded), "{more}");
+        let of_collectives = |run| {
+            let all = collectives(run);
+            (all.iter().map(|c| u64::from(c.flows)).sum::<u64>(), all.iter().filter_map(|c| c.mean_ps).min())
+        };
+        let ((flows, fastest), (in_folded, fastest_in_folded)) =
+            (of_collectives(whole), of_collectives(folded));
+        assert_eq!((flows, fastest.is_some()), (in_folded, true), "{more}");
+        let [a, b] = [fastest, fastest_in_folded].map(|ps| ps.expect("all finished") as f64);
+        assert!((a / b - 1.0).abs() < 0.02, "{more}: {a} and {b}");
+        let sent = runs.each_ref().map(|run| {
+            let mut sums = ScaleUpBytes::new(run.info.servers.as_ref()).expect("GPUs have scale-up links");
+            run.flows.iter().for_each(|flow| sums.add(flow));
+            sums.sent_by_hosts(&run.info)
+        });
+        assert_eq!(sent[0], sent[1], "{more}");
+        assert!(sent[0].iter().all(|bytes| *bytes > 0), "{more}");
     }
 }
 
@@ -89,4 +153,55 @@ fn a_model_that_does_not_fit_is_said_so() {
     assert!(fits && weights == 2_007_498_752, "{weights}");
     let (fits, total, _) = gpu_memory(&["workload[0].model=\"llama-3-405b\""]);
     assert!(!fits && total > 16 * 405_800_000_000 / 8, "{total}");
+}
+
+/// A job that does not fit runs, with a note before and a warning after.
+#[test]
+fn a_job_without_enough_memory_says_so() {
+    let warnings = |set: &[&str]| {
+        let prepared = prepared(SERVERS, set);
+        let run = run(&prepared.spec, &mut NoMonitor).expect("it was tried");
+        let short = |texts: Vec<String>| -> Vec<String> {
+            texts.into_iter().filter(|text| text.contains("does not fit the memory of its GPUs")).collect()
+        };
+        (short(prepared.notes), short(Summary::from_run(&run).run.warnings))
+    };
+    assert_eq!(warnings(&[]), (Vec::new(), Vec::new()));
+    let (notes, after) = warnings(&["workload[0].micro_batch=4096"]);
+    assert_eq!(notes, after);
+    let [words] = &after[..] else { panic!("{after:?}") };
+    for part in [
+        "\"transformer\"",
+        " of 80.00 GB (h100, stage 0): weights ",
+        "gradients ",
+        "optimizer ",
+        "activations ",
+    ] {
+        assert!(words.contains(part), "{part}: {words}");
+    }
+}
+
+/// A fault after the end of the run had no effect. The end is known before the run if the scenario sets it.
+#[test]
+fn a_fault_after_the_end_is_named() {
+    let text = "topology = { kind = \"star\", hosts = 4 }\n[[workload]]\nkind = \"permutation\"\nsize = \"100KB\"\n\
+                [[fault]]\nkind = \"link-loss\"\nlink = \"host1-switch0\"\nprobability = 0.001\n\
+                [[fault]]\nkind = \"link-down\"\nlink = \"host0-switch0\"\nat = \"50ms\"\n";
+    let late =
+        |texts: &[String]| texts.iter().filter(|text| text.contains("fault ")).cloned().collect::<Vec<_>>();
+    let found = late(&Summary::from_run(&result(text, &[])).run.warnings);
+    let [words] = &found[..] else { panic!("{found:?}") };
+    let begin = "fault 2 of 2 had no effect: link-down on host0-switch0 was to begin at 50.00 ms, and the run ended at ";
+    assert!(words.starts_with(begin), "{words}");
+    assert_eq!(late(&prepared(text, &[]).notes), [""; 0]);
+    assert_eq!(
+        late(&prepared(text, &["run.until=1ms"]).notes),
+        [
+            "fault 2 of 2 has no effect: link-down on host0-switch0 begins at 50ms, and the run ends at run.until = 1ms"
+        ]
+    );
+    assert_eq!(
+        late(&Summary::from_run(&result(text, &["fault[1].at=1us", "fault[1].up_at=2us"])).run.warnings),
+        [""; 0]
+    );
 }

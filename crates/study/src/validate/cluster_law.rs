@@ -60,7 +60,7 @@ impl Confined {
 fn in_scale_up_networks(run: &RunResult) -> u64 {
     let Some(mut bytes) = ScaleUpBytes::new(run.info.servers.as_ref()) else { return 0 };
     run.flows.iter().for_each(|flow| bytes.add(flow));
-    bytes.of_hosts().iter().sum()
+    bytes.sent_by_hosts(&run.info).iter().sum()
 }
 
 impl LostUnaware {
