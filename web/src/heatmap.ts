@@ -26,7 +26,7 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
   const { times, rows } = spec, n = times.length;
   const side = Math.max(1, Math.min(14, Math.floor(360 / rows.length)));
   // Where rows are lower than a name, only some of them have one.
-  const every = Math.ceil(11 / side), bottom = 26, height = rows.length * side;
+  const every = Math.ceil(11 / side), named = (row: number) => row % every === Math.floor(every / 2), bottom = 26, height = rows.length * side;
   const picture = element("canvas", { tabindex: 0, role: "application", "aria-label": `${spec.label}. Arrow keys up and down choose a row, plus and minus zoom.` });
   const ratio = Math.min(devicePixelRatio || 1, 2);
   [picture.width, picture.height] = [width * ratio, (height + bottom) * ratio];
@@ -39,7 +39,7 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
   const left = Math.min(Math.max(60, longest + 8), width * 0.4), inner = Math.max(50, width - left - 12);
   const names = rows.map((row) => shortened(g, row.name, left - 6));
   // Names that there are to see, for tests: canvases tell nothing.
-  picture.dataset.named = String(Math.ceil(rows.length / every));
+  picture.dataset.named = String(rows.filter((_, row) => named(row)).length);
   const part = (): [number, number] => zoom.part ?? [0, times[n - 1]];
   const x = (ns: number) => left + ((ns - part()[0]) / (part()[1] - part()[0])) * inner;
   const time = (px: number) => part()[0] + ((px - left) / inner) * (part()[1] - part()[0]);
@@ -82,7 +82,7 @@ export function heatmap(parent: HTMLElement, width: number, spec: Spec): () => v
     g.font = FONT;
     g.fillStyle = css("--soft");
     g.textBaseline = "middle";
-    names.forEach((name, r) => { if (r % every === 0) g.fillText(name, 0, (r + 0.5) * side); });
+    names.forEach((name, r) => { if (named(r)) g.fillText(name, 0, (r + 0.5) * side); });
     for (const { at, label } of instants(from, to, inner / 90)) {
       g.textAlign = canvasAnchor(anchor(x(at), g.measureText(label).width, left, width));
       g.fillText(label, x(at), height + 14);
