@@ -180,7 +180,10 @@ impl ValidityChecks {
                 "flows of single paths share a link that could carry less than half of them, for more than 1 ms",
             ),
             (self.divided, "messages over 8 queue pairs or more come at random under DCQCN or TIMELY"),
-            (full, "links between switches are more than 97 % full under a scheme that avoids full ones"),
+            (
+                full,
+                "messages meet links between switches that are more than 97 % full while they are sent, under a scheme that avoids full ones",
+            ),
             (
                 self.each_counts && (self.slowed || self.marked > MIN_COUNTED_SHARE * self.at_random),
                 "rates cut by notifications recover by timers, so dependent messages are late",

@@ -26,6 +26,7 @@ mod differences;
 mod estimate;
 mod explain;
 mod export;
+mod few_flows;
 mod flow_file;
 mod folder;
 mod frame;
@@ -48,6 +49,7 @@ pub use diff::{Diff, DiffError, ResultDifference, SettingDifference, Side, diff}
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
+pub use few_flows::{Unsure, few_flows};
 pub use flow_file::FlowFile;
 pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{DataFrame, Series};

@@ -1,6 +1,7 @@
 //! Rows of every table: label, unit, and access to the figure in the summary. The terminal and the report show these
 //! rows and no others.
 
+use crate::few_flows::FEWEST_FLOWS;
 use pathweave_records::{Direction, FlowSummary, Quantity, Summary, TrainingSummary};
 
 /// A figure of a set of flows.
@@ -107,6 +108,11 @@ impl RunMetric {
     }
 }
 
+/// Returns a figure of the slowest thousandth of flows, or `None` if that is less than one flow.
+fn if_many(flows: &FlowSummary, value: f64) -> Option<f64> {
+    (flows.finished >= FEWEST_FLOWS).then_some(value)
+}
+
 /// Returns a figure that has no meaning unless a flow finished.
 fn if_finished(flows: &FlowSummary, value: f64) -> Option<f64> {
     (flows.finished > 0).then_some(value)
@@ -133,13 +139,13 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("FCT median", TimeNs, |f| if_finished(f, f.fct_ns.p50)),
     flow("FCT P95", TimeNs, |f| if_finished(f, f.fct_ns.p95)),
     flow("FCT P99", TimeNs, |f| if_finished(f, f.fct_ns.p99)),
-    flow("FCT P99.9", TimeNs, |f| if_finished(f, f.fct_ns.p999)),
+    flow("FCT P99.9", TimeNs, |f| if_many(f, f.fct_ns.p999)),
     flow("FCT max", TimeNs, |f| if_finished(f, f.fct_ns.max)),
     flow("Slowdown mean", Plain, |f| if_finished(f, f.slowdown.mean)),
     flow("Slowdown median", Plain, |f| if_finished(f, f.slowdown.p50)),
     flow("Slowdown P95", Plain, |f| if_finished(f, f.slowdown.p95)),
     flow("Slowdown P99", Plain, |f| if_finished(f, f.slowdown.p99)),
-    flow("Slowdown P99.9", Plain, |f| if_finished(f, f.slowdown.p999)),
+    flow("Slowdown P99.9", Plain, |f| if_many(f, f.slowdown.p999)),
     flow("Slowdown max", Plain, |f| if_finished(f, f.slowdown.max)),
     flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).higher(),
     flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).higher(),
@@ -238,6 +244,16 @@ fn tier_mean(summary: &Summary, of_hosts: bool) -> Option<f64> {
 mod tests {
     use super::*;
     use pathweave_records::RunResult;
+
+    #[test]
+    fn the_slowest_thousandth_needs_a_thousand_flows() {
+        let has = |flows: u64| {
+            let flows = FlowSummary { finished: flows, ..FlowSummary::default() };
+            ["FCT P99.9", "Slowdown P99.9", "FCT P99"]
+                .map(|label| (flow_metric(label).unwrap().get)(&flows).is_some())
+        };
+        assert_eq!([has(999), has(1_000)], [[false, false, true], [true, true, true]]);
+    }
 
     #[test]
     fn names_are_of_columns_and_unique() {

@@ -10,7 +10,7 @@ use pathweave_policy::{PolicyConfig, Scheme, Service, SplitConfig};
 use pathweave_sim::nic::{NicConfig, SideRoute};
 use pathweave_sim::{place_of, switch_classes};
 use pathweave_topo::{RoutingConfig, Topology};
-use pathweave_units::{Bytes, Rate};
+use pathweave_units::{Bytes, Forwarding, Rate};
 use pathweave_workload::{MessageConnections, MessageGraph};
 use serde::Serialize;
 
@@ -43,6 +43,7 @@ pub(crate) fn notes(scenario: &Scenario, topology: &Topology, graph: &MessageGra
         for (field, why) in ineffective(&named.scheme, sources_choose) {
             notes.add(&path.to_string(), &[field], why);
         }
+        notes.of_order(&path.to_string(), &named.scheme, &scenario.switch);
         notes.of_trimming(&path.to_string(), &named.scheme, &scenario.switch, topology);
         if has_edges
             && scenario.switch.external.nsf.is_none()
@@ -215,6 +216,29 @@ impl Notes {
                 self.add(&format!("switch.for[{index}].{part}"), &fields, &why);
             }
         }
+    }
+
+    /// Reports packets of a message on several paths together with receivers that drop packets out of order.
+    fn of_order(&mut self, path: &str, scheme: &Scheme, switch: &SwitchConfig) {
+        if !scheme.recovery.goes_back() || matches!(scheme.service, Service::Datagram(_)) {
+            return;
+        }
+        let by_host = scheme.paths > 1 && scheme.as_fluid().spread.is_some_and(|spread| !spread.is_single());
+        let forwarding = switch.forwarding.kind.or(scheme.forwarding);
+        let by_switch = forwarding.filter(|kind| {
+            use Forwarding::{Drill, Rps, Ugal, WeightedRps};
+            matches!(kind, Rps | WeightedRps | Drill | Ugal)
+        });
+        let who = match (by_host, by_switch) {
+            (true, _) => format!("{path}.policy"),
+            (false, Some(kind)) => format!("forwarding by \"{}\"", kind.name()),
+            (false, None) => return,
+        };
+        self.0.push(format!(
+            "{path}.recovery is \"{}\", and {who} sends packets of a message over several paths: receivers drop those that \
+             overtake others, and they are sent again; for several paths recovery.kind is \"selective_repeat\"",
+            value_of(&scheme.recovery).get("kind").and_then(toml::Value::as_str).unwrap_or("go_back_n")
+        ));
     }
 
     /// Reports switches that trim together with schemes that are not made for trimming.
@@ -444,6 +468,24 @@ mod tests {
         assert_eq!(notes("ecmp", &low), [goes_back]);
         let nothing_trims = ["switch.pfc.enabled=false"];
         assert_eq!(notes("ecmp", &nothing_trims), [""; 0]);
+    }
+
+    /// A NIC that goes back takes a packet that overtook another for a loss.
+    #[test]
+    fn receivers_that_keep_no_order_are_named_where_packets_take_several_paths() {
+        let goes_back = "scheme.recovery={kind=\"go_back_n\"}";
+        let told = |scheme: &str, set: &[&str]| {
+            notes(scheme, set).iter().any(|note| note.contains("receivers drop those that overtake others"))
+        };
+        for scheme in ["rps", "weave", "switch-rps", "drill"] {
+            assert!(told(scheme, &[goes_back]), "{scheme}");
+            assert!(!told(scheme, &[]), "{scheme}");
+        }
+        assert!(told("ecmp", &["switch.forwarding.kind=drill"]));
+        assert!(!told("rps", &[goes_back, "scheme.paths=1"]));
+        for scheme in ["ecmp", "per-message", "letflow"] {
+            assert!(!told(scheme, &[goes_back]), "{scheme}");
+        }
     }
 
     #[test]

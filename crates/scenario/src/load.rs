@@ -148,6 +148,7 @@ impl Loaded {
             table.entry("name".to_owned()).or_insert_with(|| Node::without_location(Value::Text(name)));
         }
         expand(&mut tree, &mut found);
+        SCENARIO.open_names(&mut tree);
         // An unknown name leaves a value behind whose shape would be reported a second time.
         let reported: Vec<String> = found.iter().map(|finding| finding.field.to_string()).collect();
         let shape = SCENARIO.check(&tree);

@@ -60,8 +60,9 @@ pub(crate) fn run(spec: &SimSpec, monitor: &mut dyn Monitor) -> Result<RunResult
         return Ok(result);
     }
     let Some(measured) = Measured::of(&result, &packets) else {
-        let why = "packets of the beginning, on which it was to be measured, end too few messages".to_owned();
-        result.info.model_limits_exceeded.push(why);
+        let why = "the size of the error is unknown: too few messages end in the beginning that is compared with packets; \
+                   a shorter run with run.fidelity = \"packet\" measures it";
+        result.info.model_limits_exceeded.push(why.to_owned());
         return Ok(result);
     };
     result.info.calibration = Some(measured.calibration);

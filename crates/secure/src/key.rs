@@ -45,7 +45,7 @@ enum Origin {
 pub enum KeyError {
     /// The file does not exist.
     #[error(
-        "cluster key file {path} does not exist; make one with 64 hexadecimal digits, the same on every host"
+        "cluster key file {path} does not exist; `pathweave key {path}` makes one, which every host needs a copy of"
     )]
     Missing {
         /// Path of the file.

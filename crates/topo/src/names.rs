@@ -49,13 +49,14 @@ impl Topology {
         self.find_link(name, "-").map(|(link, _)| link)
     }
 
-    /// Returns the link with this name and the directions that it means: one with "->" in place of the dash, such as
-    /// "tor0->agg0.1", otherwise both.
+    /// Returns the link with this name and the directions that it means: one with "->", or ">" as in results, in place of
+    /// the dash, such as "tor0->agg0.1", otherwise both.
     pub fn ways_by_name(&self, name: &str) -> Result<(LinkId, Ways), TopoError> {
         match self.find_link(name, "-") {
             Ok((link, _)) => Ok((link, Ways::Both)),
-            Err(_) if name.contains("->") => {
-                let (link, from) = self.find_link(name, "->")?;
+            Err(_) if name.contains('>') => {
+                let arrow = if name.contains("->") { "->" } else { ">" };
+                let (link, from) = self.find_link(name, arrow)?;
                 Ok((link, if self.link(link).a == from { Ways::FromA } else { Ways::FromB }))
             }
             Err(why) => Err(why),
@@ -72,9 +73,10 @@ impl Topology {
             }
         };
         let unknown = |nearest: Option<String>| {
-            let known = match self.links().len() {
-                0 => String::new(),
-                _ => format!("links of nodes, such as \"{}\"", self.link_name(LinkId(0))),
+            let known = match (self.find_node(name), self.links().len()) {
+                (Some(node), _) => self.links_of(node),
+                (None, 0) => String::new(),
+                (None, _) => format!("links of nodes, such as \"{}\"", self.link_name(LinkId(0))),
             };
             TopoError::UnknownName { kind: "link", name: name.to_owned(), nearest, known }
         };
@@ -103,6 +105,19 @@ impl Topology {
             }
         }
         Err(unknown(almost))
+    }
+
+    /// Returns the names of the links of a node, shortened.
+    fn links_of(&self, node: NodeId) -> String {
+        /// Largest number of links that are named.
+        const SHOWN: usize = 8;
+        let ports = self.ports(node);
+        let names: Vec<_> = ports.iter().take(SHOWN).map(|port| self.link_name(port.link)).collect();
+        let more = match ports.len().saturating_sub(SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("links of {}: {}{more}", self.node_name(node), names.join(", "))
     }
 
     /// Returns the link between the routers of two GPUs that forward, if there is one.
@@ -298,6 +313,16 @@ mod tests {
         assert_eq!(topology.link_name(second), "leaf1-spine0#1");
         assert_eq!(topology.link_by_name("spine0-leaf1#1"), Ok(second));
         assert_eq!(topology.link_name(LinkId(second.0 - 1)), "leaf1-spine0");
+    }
+
+    #[test]
+    fn a_direction_has_the_name_of_results_too_and_a_node_the_names_of_its_links() {
+        let topology = leaf_spine();
+        let arrow = topology.ways_by_name("spine0->leaf1").unwrap();
+        assert_eq!(topology.ways_by_name("spine0>leaf1"), Ok(arrow));
+        assert!(matches!(arrow.1, Ways::FromA | Ways::FromB));
+        let error = topology.ways_by_name("host0").unwrap_err().to_string();
+        assert_eq!(error, "no link is named \"host0\"; there are links of host0: host0-leaf0");
     }
 
     #[test]

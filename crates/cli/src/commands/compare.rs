@@ -158,8 +158,9 @@ impl Comparison {
             let loaded = load(scheme)?;
             let mut prepared = loaded.draft()?;
             // In a comparison, runs are named after their scheme.
-            comparison.name = std::mem::replace(&mut prepared.spec.name, scheme.clone());
-            comparison.runs.push(Planned { scheme: scheme.clone(), loaded, prepared });
+            let name = run_name(scheme, &loaded.scenario.scheme.name);
+            comparison.name = std::mem::replace(&mut prepared.spec.name, name.clone());
+            comparison.runs.push(Planned { scheme: name, loaded, prepared });
         }
         comparison.title.clone_from(&comparison.name);
         Ok(comparison)
@@ -179,6 +180,16 @@ impl Comparison {
             run.loaded.try_out(&spec)?;
         }
         Ok(())
+    }
+}
+
+/// Returns the name of the run of a variant, whose scenario has this scheme. A scheme that settings change has a star,
+/// as in single runs.
+fn run_name(variant: &str, scheme: &str) -> String {
+    let rest = scheme.strip_suffix('*').and_then(|base| variant.strip_prefix(base));
+    match rest {
+        Some(rest) if rest.is_empty() || rest.starts_with(' ') => format!("{scheme}{rest}"),
+        _ => variant.to_owned(),
     }
 }
 
@@ -225,11 +236,7 @@ pub(crate) fn run_comparisons(
     let reporter = Reporter::new(talk);
     for comparison in comparisons {
         let of = if several { format!("{}: ", comparison.name) } else { String::new() };
-        comparison.runs[0]
-            .prepared
-            .notes
-            .iter()
-            .for_each(|note| reporter.print_line(&format!("note: {of}{note}")));
+        notes(comparison).iter().for_each(|note| reporter.print_line(&format!("note: {of}{note}")));
     }
     let interrupt = Interrupt::listen()?;
     let batch = several.then(|| {
@@ -304,6 +311,27 @@ pub(crate) fn run_comparisons(
         terminal::note(&complaint);
     }
     Ok(outcome)
+}
+
+/// Returns the notes of the runs. A note that not all runs have names those that do.
+fn notes(comparison: &Comparison) -> Vec<String> {
+    let mut all: Vec<(&String, Vec<&str>)> = Vec::new();
+    for run in &comparison.runs {
+        for note in &run.prepared.notes {
+            match all.iter_mut().find(|(known, _)| *known == note) {
+                Some((_, runs)) => runs.push(run.scheme.as_str()),
+                None => all.push((note, vec![run.scheme.as_str()])),
+            }
+        }
+    }
+    let words = |(note, runs): (&String, Vec<&str>)| {
+        if runs.len() == comparison.runs.len() {
+            note.clone()
+        } else {
+            format!("{}: {note}", runs.join(", "))
+        }
+    };
+    all.into_iter().map(words).collect()
 }
 
 /// Returns for each run its progress file and its number there.
@@ -463,4 +491,21 @@ fn run_all(
         execute(&run.loaded, &spec, progress(index), interrupt, seers).map(Some)
     })?;
     Ok(order.iter().map(|index| finished.remove(index)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scheme_that_settings_change_has_a_star() {
+        let name = |variant: &str, scheme: &str| run_name(variant, scheme);
+        assert_eq!(name("rps", "rps"), "rps");
+        assert_eq!(name("rps", "rps*"), "rps*");
+        assert_eq!(name("rps flow", "rps*"), "rps* flow");
+        // Without --schemes, runs are named after their fidelity.
+        assert_eq!(name("flow", "rps*"), "flow");
+        assert_eq!(name("rps-nocc", "rps*"), "rps-nocc");
+        assert_eq!(name("mine", "mine"), "mine");
+    }
 }

@@ -93,7 +93,8 @@ impl TypedValueParser for Names {
         arg: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<String, clap::Error> {
-        StringValueParser::new().parse_ref(command, arg, value)
+        // Names in a list may have a space after the comma.
+        StringValueParser::new().parse_ref(command, arg, value).map(|name| name.trim().to_owned())
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
@@ -130,7 +131,11 @@ pub(crate) fn list(args: &ListArgs) -> Result<Outcome, Failure> {
         (_, true) => sections.iter().map(|one| section(one, entry)).collect(),
         _ => {
             let all: String = sections.iter().map(|one| section(one, line)).collect();
-            all + "`pathweave show NAME` has the settings of one, --long of all.\n"
+            let kind = what.to_possible_value().expect("every kind has a name");
+            all + &format!(
+                "`pathweave show NAME` has the settings of one, `list {} --long` of all.\n",
+                kind.get_name()
+            )
         }
     });
     Ok(Outcome::Done)

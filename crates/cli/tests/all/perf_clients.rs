@@ -90,6 +90,19 @@ fn two_clients_at_once_are_told_of_when_both_are_done() {
     assert!(one["address"].as_str().unwrap().starts_with("127.0.0.1:") && one["address"] != two["address"]);
 }
 
+/// A survey lasts until its client closes the connection, which is no failure.
+#[test]
+fn a_survey_that_ends_is_done() {
+    let lab = Lab::new();
+    let (server, address) = server(&lab, &["1"]);
+    let done = lab.run(&["ping", &address, "--insecure", "--count", "2", "--interval", "0.05"]);
+    assert_eq!(done.code, 0, "{}", done.err);
+    let (code, text) = server.end();
+    assert_eq!(code, 0);
+    let measurement = &json(&text)["clients"][0]["measurements"][0];
+    assert_eq!((&measurement["kind"], &measurement["ended"]), (&"survey".into(), &"done".into()), "{text}");
+}
+
 #[test]
 fn one_more_than_it_takes_is_refused_and_the_table_tells_of_the_others() {
     let lab = Lab::new();

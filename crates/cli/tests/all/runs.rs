@@ -287,6 +287,20 @@ fn a_comparison_has_the_same_traffic_and_does_not_depend_on_jobs() {
 }
 
 #[test]
+fn a_changed_scheme_has_a_star_its_notes_name_it_and_a_single_run_wins_nothing() {
+    let lab = Lab::with_small();
+    let args = ["--set", "scheme.recovery={kind=\"go_back_n\"}", "--out", "r"];
+    // Names in a list may have a space after the comma.
+    let both = lab.run(&[&["compare", "small.toml", "--schemes", "ecmp, rps"], &args[..]].concat());
+    assert_eq!(both.code, 0, "{}", both.err);
+    assert!(both.out.contains("rps* "), "{}", both.out);
+    assert!(both.err.contains("note: rps*: scheme.recovery is \"go_back_n\""), "{}", both.err);
+    assert_eq!(lab.json("r/summary.json")["runs"][1]["run"]["name"], "rps*");
+    let one = lab.run(&["compare", "small.toml", "--schemes", "rps", "--out", "one"]);
+    assert!(one.out.contains("rps has a job time of ") && !one.out.contains("shortest"), "{}", one.out);
+}
+
+#[test]
 fn several_scenarios_are_compared_side_by_side() {
     let lab = Lab::with_small().file("other.toml", SMALL.replace("100KB", "50KB"));
     let args = ["compare", "small.toml", "other.toml", "--schemes", "ecmp,rps", "--out", "r", "--json"];

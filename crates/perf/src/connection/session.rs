@@ -131,6 +131,8 @@ impl Session {
             Part::Refused(_) => (Ended::Refused, Transferred::default()),
             Part::Test(running) => match running.moved() {
                 Some(moved) => (Ended::Done, moved),
+                // A survey lasts until its client closes the connection.
+                None if running.end.tally().test.kind == Kind::Survey => (Ended::Done, running.moved_now()),
                 None => (Ended::Broken, running.moved_now()),
             },
         }

@@ -19,6 +19,9 @@ pub(super) const ALL: &str = "all";
 /// Largest number of result folders that an error names.
 const NAMED: usize = 6;
 
+/// Name of the number of finished flows among the figures.
+pub(super) const FINISHED: &str = "finished";
+
 /// Values by name of the figure.
 pub(super) type Figures = BTreeMap<String, f64>;
 
@@ -238,7 +241,12 @@ fn figures(flows: &Value, job_time: Option<&Value>) -> Figures {
         "Retransmissions" => flows["retransmitted_packets"].as_f64(),
         _ => None,
     };
-    FIGURES.iter().filter_map(|label| Some((name(label, format_of(label).0), of(label)?))).collect()
+    let finished = flows["finished"].as_f64().map(|flows| (FINISHED.to_owned(), flows));
+    FIGURES
+        .iter()
+        .filter_map(|label| Some((name(label, format_of(label).0), of(label)?)))
+        .chain(finished)
+        .collect()
 }
 
 /// Returns the cells of a sweep, with the means over seeds.
@@ -251,7 +259,10 @@ fn of_sweep(folder: &Path, summary: &Value) -> Vec<Entry> {
             let mean = cell["metrics"][&figure]["mean"].as_f64()?;
             Some((figure, mean))
         };
-        let figures: Figures = FIGURES.iter().filter_map(mean).collect();
+        let mut figures: Figures = FIGURES.iter().filter_map(mean).collect();
+        if let Some(flows) = cell["metrics"]["flows"]["mean"].as_f64().filter(|_| !figures.is_empty()) {
+            figures.insert(FINISHED.to_owned(), flows);
+        }
         let run = cell["runs"][0].as_str().unwrap_or_default();
         let scenario = scenario(&folder.join("runs").join(format!("run={run}")));
         let seeds = cell["finished_seeds"].as_array().map(Vec::len);

@@ -101,6 +101,8 @@ pub fn diff(a: &Path, b: &Path) -> Result<Diff, DiffError> {
         words::shortened(&contents.entries.iter().map(|entry| entry.name.clone()).collect::<Vec<_>>())
     };
     let (all_a, all_b) = (names(&first), names(&second));
+    // Cells of sweeps are means over seeds.
+    let one_seed = first.kind != Kind::Sweep && second.kind != Kind::Sweep;
     let (pairs, only_in_a, only_in_b) = pair(first, second);
     if pairs.is_empty() {
         return Err(DiffError::NothingInCommon { a: all_a, b: all_b });
@@ -109,7 +111,7 @@ pub fn diff(a: &Path, b: &Path) -> Result<Diff, DiffError> {
     let settings = settings::of_pairs(&pairs);
     let mut diff =
         Diff { a: side_a, b: side_b, sentence: String::new(), settings, results, only_in_a, only_in_b };
-    diff.sentence = words::sentence(&diff, &pairs);
+    diff.sentence = words::sentence(&diff, &pairs, one_seed);
     Ok(diff)
 }
 
@@ -140,10 +142,18 @@ fn pair(a: Contents, b: Contents) -> (Vec<Pair>, Vec<String>, Vec<String>) {
         return (pair.into_iter().collect(), Vec::new(), Vec::new());
     }
     let (mut pairs, mut only_in_a) = (Vec::new(), Vec::new());
+    let all_a = keys_a.clone();
     let mut left: Vec<(String, Option<Entry>)> =
         keys_b.into_iter().zip(b.entries.into_iter().map(Some)).collect();
     for (name, entry) in keys_a.into_iter().zip(a.entries) {
-        let same = left.iter_mut().find(|(other, entry)| *other == name && entry.is_some());
+        // A scheme with other settings has a star. It pairs with the scheme itself if that is nowhere else.
+        let plain = name.trim_end_matches('*').to_owned();
+        let exact = left.iter().any(|(other, entry)| *other == name && entry.is_some());
+        let is_same = |other: &String| match exact {
+            true => *other == name,
+            false => other.trim_end_matches('*') == plain && !all_a.contains(other),
+        };
+        let same = left.iter_mut().find(|(other, entry)| entry.is_some() && is_same(other));
         match same.and_then(|(_, entry)| entry.take()) {
             Some(b) => pairs.push(Pair { name, a: entry, b }),
             None => only_in_a.push(name),

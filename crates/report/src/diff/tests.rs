@@ -46,7 +46,11 @@ fn two_runs_differ_as_computed_by_hand() {
     write(&b, "x", Some(6.0), 3.0, 5, "16MB");
     let found = diff(&a, &b).unwrap();
     // From 8 us to 6 us is -25 %.
-    assert_eq!(found.sentence, "B has a shorter job time: 6 us, A has 8 us (-25 %). One setting differs.");
+    assert_eq!(
+        found.sentence,
+        "B has a shorter job time: 6.000 us, A has 8.000 us (-25 %). Each run is of one seed, and `pathweave sweep` shows the \
+         spread over seeds. One setting differs."
+    );
     let setting = &found.settings[0];
     assert_eq!(
         (setting.field.as_str(), setting.a.as_deref(), setting.b.as_deref()),
@@ -87,7 +91,11 @@ fn without_jobs_the_slowdown_decides() {
     write(&a, "x", None, 2.0, 0, "8MB");
     write(&b, "y", None, 5.0, 0, "8MB");
     let found = diff(&a, &b).unwrap();
-    assert_eq!(found.sentence, "B has a higher P99 slowdown: 5, A has 2 (2.5x). No setting differs.");
+    assert_eq!(
+        found.sentence,
+        "B has a higher P99 slowdown: 5.000, A has 2.000 (2.5x). A P99 of 2 flows rests on the slowest, so another seed may \
+         turn the order. No setting differs."
+    );
     assert_eq!(found.results[0].run, "x to y");
 }
 
@@ -125,7 +133,8 @@ fn comparisons_pair_by_name() {
     assert_eq!(
         found.sentence,
         "B has a shorter job time in 1 of 3 runs (ecmp -10 %); B has a longer job time in 1 of 3 runs (weave +25 %); \
-         1 of 3 is level (rps). One setting differs. Only A has old."
+         1 of 3 is level (rps). Each run is of one seed, and `pathweave sweep` shows the spread over seeds. \
+         One setting differs. Only A has old."
     );
     assert!(found.settings[0].runs.is_empty());
     // One of two runs is of the scheme of a single run.
@@ -134,8 +143,25 @@ fn comparisons_pair_by_name() {
     let found = diff(&single, &a).unwrap();
     assert_eq!(
         found.sentence,
-        "B has a shorter job time: 5 us, A has 10 us (-50 %). No setting differs. Only B has ecmp, weave, old."
+        "B has a shorter job time: 5.000 us, A has 10.00 us (-50 %). Each run is of one seed, and `pathweave sweep` shows the \
+         spread over seeds. No setting differs. Only B has ecmp, weave, old."
     );
+}
+
+/// A comparison with --set has `rps*` where the other one has `rps`.
+#[test]
+fn a_scheme_with_other_settings_pairs_with_itself() {
+    let home = tempfile::tempdir().unwrap();
+    let (a, b) = (home.path().join("a"), home.path().join("b"));
+    comparison(&a, &[("ecmp", 10.0), ("rps", 5.0)], "8MB");
+    comparison(&b, &[("ecmp*", 10.0), ("rps*", 6.0), ("rps", 4.0)], "8MB");
+    let found = diff(&a, &b).unwrap();
+    let time = |run: &str| {
+        let row = found.results.iter().find(|row| row.run == run && row.label == "Job time").unwrap();
+        (row.a.unwrap(), row.b.unwrap())
+    };
+    assert_eq!((time("ecmp"), time("rps")), ((10e3, 10e3), (5e3, 4e3)));
+    assert_eq!(found.only_in_b, ["rps*"]);
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn settings(settings: &[SettingDifference]) -> String {
     let heads = ["setting", "A", "B", "runs"];
     table.set_header(&heads[..if in_each { 3 } else { 4 }]);
     for setting in settings {
-        let value = |value: &Option<String>| value.as_deref().map_or("-".to_owned(), shortened);
+        let value = |value: &Option<String>| value.as_deref().map_or("not set".to_owned(), shortened);
         let mut cells = vec![setting.field.clone(), value(&setting.a), value(&setting.b)];
         if !in_each {
             let runs = if setting.runs.is_empty() { "all".to_owned() } else { setting.runs.join(", ") };

@@ -1,15 +1,17 @@
 //! Differences between two folders in sentences.
 
-use super::folder::ALL;
-use super::folder::Entry;
+use super::folder::{ALL, Entry, FINISHED};
 use super::{Diff, Pair, ResultDifference};
+use crate::few_flows::{Unsure, few_flows};
 
 /// Largest number of runs that a sentence names for one outcome.
 const NAMED: usize = 4;
 
-/// Returns the sentences: who is better by how much, then settings and versions.
-pub(super) fn sentence(diff: &Diff, pairs: &[Pair]) -> String {
+/// Returns the sentences: who is better by how much and how sure that is, then settings and versions. Each result is of
+/// `one_seed`, or a mean over seeds.
+pub(super) fn sentence(diff: &Diff, pairs: &[Pair], one_seed: bool) -> String {
     let mut sentences = vec![outcome(diff, pairs)];
+    sentences.extend(caution(diff, pairs, one_seed));
     sentences.push(match diff.settings.len() {
         0 => "No setting differs".to_owned(),
         1 => "One setting differs".to_owned(),
@@ -39,6 +41,35 @@ const JOB_TIME: Measure = Measure { label: "Job time", name: "job time", lower: 
 const SLOWDOWN: Measure =
     Measure { label: "Slowdown P99", name: "P99 slowdown", lower: "lower", higher: "higher" };
 
+fn measure(diff: &Diff) -> Measure {
+    let has_jobs = diff.results.iter().any(|row| row.label == JOB_TIME.label);
+    if has_jobs { JOB_TIME } else { SLOWDOWN }
+}
+
+/// Returns a sentence on the part of chance in the differences of the figure that decides; `None` if no run differs.
+fn caution(diff: &Diff, pairs: &[Pair], one_seed: bool) -> Option<String> {
+    let measure = measure(diff);
+    let judged: Vec<_> =
+        pairs.iter().filter_map(|pair| Some((pair, judged(diff, pair, &measure)?))).collect();
+    let both = |row: &ResultDifference| row.a.is_some() && row.b.is_some();
+    if !judged.iter().any(|(_, row)| both(row) && row.differs()) {
+        return None;
+    }
+    let flows = |(pair, row): &(&Pair, ResultDifference)| {
+        let of = |entry: &Entry| {
+            let same = entry.workloads.iter().find(|(name, _)| *name == row.workload);
+            same.or(entry.workloads.first())?.1.get(FINISHED).copied()
+        };
+        of(&pair.a).into_iter().chain(of(&pair.b)).reduce(f64::min)
+    };
+    let fewest = judged.iter().filter_map(flows).reduce(f64::min).unwrap_or(0.0);
+    let few = few_flows(fewest as u64, Unsure::Order).filter(|_| measure.label == SLOWDOWN.label);
+    few.map(|words| words.replacen("a P99", "A P99", 1)).or_else(|| {
+        one_seed
+            .then(|| "Each run is of one seed, and `pathweave sweep` shows the spread over seeds".to_owned())
+    })
+}
+
 fn outcome(diff: &Diff, pairs: &[Pair]) -> String {
     let digests = pairs.iter().all(|pair| !pair.a.digest.is_empty() && pair.a.digest == pair.b.digest);
     if digests && !diff.results.iter().any(ResultDifference::differs) {
@@ -47,8 +78,7 @@ fn outcome(diff: &Diff, pairs: &[Pair]) -> String {
     if diff.results.is_empty() {
         return "The runs have no workload in common, so no result is compared".to_owned();
     }
-    let has_jobs = diff.results.iter().any(|row| row.label == JOB_TIME.label);
-    let measure = if has_jobs { JOB_TIME } else { SLOWDOWN };
+    let measure = measure(diff);
     let judged: Vec<ResultDifference> =
         pairs.iter().filter_map(|pair| judged(diff, pair, &measure)).collect();
     let (mut lower, mut higher, mut level, mut open) = (vec![], vec![], vec![], vec![]);
@@ -104,7 +134,7 @@ fn judged(diff: &Diff, pair: &Pair, measure: &Measure) -> Option<ResultDifferenc
 }
 
 fn one(row: &ResultDifference, measure: &Measure) -> String {
-    let show = |value: f64| row.quantity.format_short(value);
+    let show = |value: f64| row.quantity.format(value);
     match (row.a, row.b) {
         (Some(a), Some(b)) if !row.differs() => {
             format!("A and B have the same {}: {} and {}", measure.name, show(a), show(b))

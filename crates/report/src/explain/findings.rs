@@ -98,12 +98,18 @@ impl Run {
             None => "no flow finished".to_owned(),
             Some(&row) => {
                 let of = |column: &str, row: usize| self.flows.number(column, row);
-                let tail = slowest[slowest.len() / 100];
+                // Of fewer flows than a hundred, none stands for one in a hundred.
+                let tail = match slowest.len() {
+                    ..100 => String::new(),
+                    flows => format!(
+                        ", one in a hundred slower than {} times the time on an idle network",
+                        plain(of("slowdown", slowest[flows / 100]))
+                    ),
+                };
+                let idle = if tail.is_empty() { " the time on an idle network" } else { "" };
                 format!(
-                    "{} flows finished, one in a hundred slower than {} times the time on an idle network; the slowest is flow {} \
-                     (host {} to host {}, {}): {}, {} times",
-                    Quantity::Count.format((self.times_recorded * slowest.len() as u64) as f64),
-                    plain(of("slowdown", tail)),
+                    "{} finished{tail}; the slowest is flow {} (host {} to host {}, {}): {}, {} times{idle}",
+                    counted((self.times_recorded * slowest.len() as u64) as usize),
                     of("flow", row),
                     of("src_host", row),
                     of("dst_host", row),
@@ -264,20 +270,25 @@ impl Run {
         ] {
             let share = self.share_with_counter(late, column);
             if share > 0.0 {
-                parts.push(format!(
-                    "{} {what} ({} of all)",
-                    percent(share),
-                    percent(self.share_with_counter(&slowest, column))
-                ));
+                let of_all = percent(self.share_with_counter(&slowest, column));
+                // A share of one flow is no share.
+                let own = if late.len() == 1 { String::new() } else { format!("{} ", percent(share)) };
+                parts.push(format!("{own}{what} ({of_all} of all)"));
             }
         }
         if parts.is_empty() {
-            parts
-                .push("none waited for a timeout, retransmitted or had a congestion notification".to_owned());
+            parts.push(match late.len() {
+                1 => "had no timeout, retransmission or congestion notification".to_owned(),
+                _ => "none waited for a timeout, retransmitted or had a congestion notification".to_owned(),
+            });
         }
+        let words = match late.len() {
+            1 => format!("the slowest {}", parts.join(", ")),
+            several => format!("of the {several} slowest, {}", parts.join(", ")),
+        };
         Some(Finding {
             about: "late flows",
-            words: format!("of the slowest {}, {}", late.len(), parts.join(", ")),
+            words,
             evidence: "flows.parquet: slowdown, timeouts, retransmitted_packets, cnp_packets, ooo_packets",
         })
     }
@@ -349,4 +360,8 @@ pub(super) fn percent(share: f64) -> String {
 
 fn plain(value: f64) -> String {
     format!("{value:.2}")
+}
+/// Formats a number of flows.
+fn counted(flows: usize) -> String {
+    if flows == 1 { "1 flow".to_owned() } else { format!("{} flows", Quantity::Count.format(flows as f64)) }
 }

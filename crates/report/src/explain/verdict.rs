@@ -18,6 +18,10 @@ const LOST_SHARE: f64 = 0.1;
 const LATENCY_SHARE: f64 = 0.5;
 /// Factor over the median link's time in transit from which a link counts as far longer than others.
 const FAR_FACTOR: f64 = 5.0;
+/// Share of the time of slow flows from which a cause is listed.
+const LEAST_SHARE: f64 = 0.01;
+/// Share of a cause's time from which one link stands for all.
+const ALMOST_ALL: f64 = 0.9;
 /// Largest number of places listed.
 const MAX_PLACES: usize = 5;
 
@@ -205,31 +209,48 @@ impl Run {
         causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)
     }
 
-    /// Returns the time of the slowest flows by place.
+    /// Describes the links of a cause: the only one, or the one with the most time and its share of `all`.
+    fn at(&self, places: &BTreeMap<Option<usize>, f64>, all: f64) -> String {
+        let links = places.iter().filter_map(|(link, time)| Some(((*link)?, *time)));
+        let Some((link, most)) = links.clone().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+            return String::new();
+        };
+        let name = self.facts.links[link].name();
+        let sum: f64 = links.clone().map(|(_, time)| time).sum();
+        if most >= ALMOST_ALL * sum {
+            return format!(" at {name}");
+        }
+        format!(" at {} ports ({} at {name})", links.count(), percent(most / all))
+    }
+
+    /// Returns the time of the slowest flows by cause.
     pub(super) fn spent(&self) -> Option<Finding> {
         let flows = &self.facts.flows;
         let some = &flows[..flows.len().min(flows.len().div_ceil(10).max(16))];
-        let mut by: BTreeMap<(WaitKind, Option<usize>), f64> = BTreeMap::new();
+        let mut by: BTreeMap<WaitKind, BTreeMap<Option<usize>, f64>> = BTreeMap::new();
         for flow in some {
             for part in &flow.parts {
                 let link = part.link.filter(|_| part.kind != WaitKind::Travel);
-                *by.entry((part.kind, link)).or_default() += part.time_ns / flow.took_ns.max(1.0);
+                let of_kind = by.entry(part.kind).or_default();
+                *of_kind.entry(link).or_default() += part.time_ns / flow.took_ns.max(1.0);
             }
         }
-        let all: f64 = by.values().sum();
-        let mut by: Vec<_> = by.into_iter().collect();
-        by.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let total = |places: &BTreeMap<Option<usize>, f64>| places.values().sum::<f64>();
+        let all: f64 = by.values().map(total).sum();
+        let mut by: Vec<_> = by.iter().map(|(kind, places)| (*kind, places, total(places) / all)).collect();
+        by.sort_by(|a, b| b.2.total_cmp(&a.2));
         let told: Vec<String> = by
             .iter()
-            .take(MAX_PLACES)
-            .map(|((kind, link), sum)| {
-                let at = link.map_or(String::new(), |link| format!(" at {}", self.facts.links[link].name()));
-                format!("{} {}{at}", percent(sum / all), words(*kind))
+            .filter(|(.., share)| *share >= LEAST_SHARE)
+            .map(|(kind, places, share)| {
+                format!("{} {}{}", percent(*share), words(*kind), self.at(places, all))
             })
             .collect();
+        let flows =
+            if some.len() == 1 { "the slowest".to_owned() } else { format!("the {} slowest", some.len()) };
         (!told.is_empty()).then(|| Finding {
             about: "time of slow flows",
-            words: format!("of the {} slowest: {}", some.len(), told.join(", ")),
+            words: format!("of {flows}: {}", told.join(", ")),
             evidence: "waits.parquet: kind, link, time_ns",
         })
     }

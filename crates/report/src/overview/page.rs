@@ -261,7 +261,8 @@ mod tests {
         assert!(page.contains(tile), "{page}");
         assert!(page.contains("href=\"a&quot;b/report.html\"") && page.contains("1 &lt; 2"));
         assert!(page.contains("&lt;b&gt; has the lowest P99 slowdown, 2, and the lowest mean, 2;"));
-        assert!(page.contains("ecmp has 3.0 times as much (6). Not run: c and &lt;d&gt;."));
+        assert!(page.contains("ecmp has 3.0 times as much (6); a P99 of 1 flow rests on the slowest"));
+        assert!(page.contains("turn the order. Not run: c and &lt;d&gt;."));
         // Numbers of curves are lists of lists; placeholders begin with a letter.
         let unfilled = page.split("[[").skip(1).any(|rest| rest.starts_with(char::is_alphabetic));
         assert!(!unfilled && page.contains("<title>pathweave</title>"));

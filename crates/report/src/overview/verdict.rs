@@ -4,6 +4,7 @@ use pathweave_records::figures::values;
 use pathweave_records::{RunResult, Summary};
 
 use super::situation::SchemeComparison;
+use crate::few_flows::{Unsure, few_flows};
 use crate::judge::{Judgement, Measure, Standing};
 
 /// Relative difference below which figures are level.
@@ -17,6 +18,8 @@ pub(super) struct ComparisonResult {
     groups: Vec<String>,
     /// Runs whose slowdowns are relative to longer idle times than those of others.
     slower_idle: Vec<String>,
+    /// Smallest number of finished flows of a run.
+    flows: u64,
 }
 
 impl ComparisonResult {
@@ -33,11 +36,12 @@ impl ComparisonResult {
             .filter(|_| judged.measure == Measure::JobTime)
             .map(|first| &first.jobs.by_group);
         let groups = jobs.filter(|jobs| jobs.len() > 1).into_iter().flatten().map(|jobs| jobs.group.clone());
-        ComparisonResult { groups: groups.collect(), ..ComparisonResult::from_judgement(judged) }
+        let flows = summaries.iter().map(|summary| summary.measured().finished).min().unwrap_or(0);
+        ComparisonResult { groups: groups.collect(), flows, ..ComparisonResult::from_judgement(judged) }
     }
 
     fn from_judgement(judged: Judgement) -> ComparisonResult {
-        ComparisonResult { judged, groups: Vec::new(), slower_idle: Vec::new() }
+        ComparisonResult { judged, groups: Vec::new(), slower_idle: Vec::new(), flows: 0 }
     }
 
     /// Returns the ratio of the figure of the run that others are compared with to the best one.
@@ -55,6 +59,10 @@ impl ComparisonResult {
         let Some((best, figure)) = self.judged.best().and_then(|i| Some((i, runs[i].value?))) else {
             return match measure {
                 _ if !stopped.is_empty() => format!("{}, so none is judged", Self::were_stopped(&stopped)),
+                Measure::JobTime if runs.len() == 1 => {
+                    format!("{base_name} does not finish its jobs, so it has no job time")
+                }
+                Measure::TailSlowdown if runs.len() == 1 => format!("{base_name} leaves flows unfinished"),
                 Measure::JobTime => "no scheme finishes its jobs, so none has a job time".to_owned(),
                 Measure::TailSlowdown => "no scheme finishes all flows".to_owned(),
             };
@@ -125,7 +133,14 @@ impl ComparisonResult {
         if *measure == Measure::TailSlowdown && !self.slower_idle.is_empty() {
             parts.push(idle_times(&self.slower_idle));
         }
+        let unsure = if self.has_rivals() { Unsure::Order } else { Unsure::Value };
+        parts.extend(few_flows(self.flows, unsure).filter(|_| *measure == Measure::TailSlowdown));
         parts.join("; ")
+    }
+
+    /// Returns true if several runs compete. A single one wins nothing.
+    fn has_rivals(&self) -> bool {
+        self.judged.runs.iter().filter(|run| run.standing == Standing::Ranked).count() > 1
     }
 
     /// Returns true if a run was stopped before its end.
@@ -143,14 +158,19 @@ impl ComparisonResult {
         let Judgement { measure, runs, .. } = &self.judged;
         let (name, shown) = (&runs[best].name, measure.show(figure));
         let mean = self.judged.lowest_mean().map(|(run, mean)| (run, measure.show(mean)));
+        let groups = match &self.groups[..] {
+            [] => String::new(),
+            groups => format!(", the geometric mean of {}", list(groups)),
+        };
         match (measure, mean) {
-            (Measure::JobTime, _) if self.groups.is_empty() => {
-                vec![format!("{name} has the shortest job time, {shown}")]
+            (Measure::JobTime, _) if !self.has_rivals() => {
+                vec![format!("{name} has a job time of {shown}{groups}")]
             }
-            (Measure::JobTime, _) => {
-                let groups = list(&self.groups);
-                vec![format!("{name} has the shortest job time, {shown}, the geometric mean of {groups}")]
+            (Measure::TailSlowdown, mean) if !self.has_rivals() => {
+                let mean = mean.map_or(String::new(), |(_, mean)| format!(" and a mean of {mean}"));
+                vec![format!("{name} has a P99 slowdown of {shown}{mean}")]
             }
+            (Measure::JobTime, _) => vec![format!("{name} has the shortest job time, {shown}{groups}")],
             (Measure::TailSlowdown, None) => vec![format!("{name} has the lowest P99 slowdown, {shown}")],
             (Measure::TailSlowdown, Some((run, mean))) if run == best => {
                 vec![format!("{name} has the lowest P99 slowdown, {shown}, and the lowest mean, {mean}")]
@@ -346,16 +366,50 @@ mod tests {
         );
         assert_eq!(
             words(Measure::JobTime, &[("ecmp", None)]),
+            "ecmp does not finish its jobs, so it has no job time"
+        );
+        assert_eq!(
+            words(Measure::JobTime, &[("ecmp", None), ("x", None)]),
             "no scheme finishes its jobs, so none has a job time"
         );
         assert_eq!(
             words(Measure::TailSlowdown, &standing[..2]),
             "x has the lowest P99 slowdown, 2000; ecmp leaves flows unfinished"
         );
-        assert_eq!(words(Measure::TailSlowdown, &standing[..1]), "no scheme finishes all flows");
+        assert_eq!(words(Measure::TailSlowdown, &standing[..1]), "ecmp leaves flows unfinished");
         let mut failed = result(Measure::TailSlowdown, &standing[..2]);
         failed.judged.runs[0].has_failed_flows = true;
         assert_eq!(failed.words(), "x has the lowest P99 slowdown, 2000; flows of ecmp fail");
+    }
+
+    #[test]
+    fn a_single_run_wins_nothing() {
+        assert_eq!(words(Measure::JobTime, &[("rps", Some(2e3))]), "rps has a job time of 2 us");
+        let figures =
+            Figures { name: "rps".to_owned(), value: Some(4.0), mean: Some(2.0), ..Figures::default() };
+        let estimate =
+            Figures { name: "rps flow".to_owned(), standing: Standing::Estimate, ..figures.clone() };
+        let of = |runs| {
+            ComparisonResult::from_judgement(Judgement::from_figures(Measure::TailSlowdown, runs)).words()
+        };
+        let alone = "rps has a P99 slowdown of 4 and a mean of 2";
+        assert_eq!(of(vec![figures.clone()]), alone);
+        assert_eq!(
+            of(vec![figures, estimate]),
+            format!("{alone}; rps flow is an estimate of flows and not ranked")
+        );
+    }
+
+    #[test]
+    fn a_p99_of_few_flows_is_said_to_be_one_where_it_decides() {
+        let of = |measure, flows| {
+            let standing = [("a", Some(2.0)), ("b", Some(3.0))];
+            ComparisonResult { flows, ..result(measure, &standing) }.words()
+        };
+        let caution = "; a P99 of 133 flows rests on the 2 slowest, so another seed may turn the order";
+        assert!(of(Measure::TailSlowdown, 133).ends_with(caution), "{}", of(Measure::TailSlowdown, 133));
+        assert!(!of(Measure::TailSlowdown, 1_000).contains("seed"));
+        assert!(!of(Measure::JobTime, 133).contains("seed"));
     }
 
     #[test]

@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(of("colour"), [7, 2], "as on every page");
         // From 4 us to 2 us is half.
         assert!(
-            page.contains("B has a lower P99 slowdown: 2, A has 4 (-50 %). One setting differs."),
+            page.contains("B has a lower P99 slowdown: 2.000, A has 4.000 (-50 %). A P99 of 1 flow rests"),
             "{page}"
         );
         assert!(page.contains("scheme.name: ecmp to weave."));

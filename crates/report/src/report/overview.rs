@@ -4,6 +4,7 @@ use pathweave_records::{Fidelity, Quantity, RunResult, Summary};
 
 use super::Budget;
 use crate::explain;
+use crate::few_flows::{Unsure, few_flows};
 use crate::overview::{self, SchemeComparison};
 use crate::template::escape;
 use crate::text;
@@ -112,6 +113,10 @@ pub fn run_in_words(run: &RunResult, summary: &Summary) -> String {
             Quantity::Plain.format(flows.slowdown.p99)
         ),
     };
+    // Where jobs decide, the P99 does not.
+    if let Some(words) = few_flows(flows.finished, Unsure::Value).filter(|_| summary.jobs.count == 0) {
+        out += &format!(" {}.", words.replacen("a P99", "A P99", 1));
+    }
     if flows.count > 0 {
         for finding in explain::in_brief(run) {
             let about = if finding.about == "limited by" { "What limited the run" } else { "Faults" };

@@ -41,8 +41,11 @@ impl Document {
 
     /// Deserialises the document as `T`. Every value that does not fit the schema of `T` is reported.
     pub fn to<T: DeserializeOwned + JsonSchema>(&self) -> Result<T, Diagnostics> {
-        Diagnostics::check(SchemaCheck::for_type::<T>().check(&self.tree))?;
-        serde_path_to_error::deserialize(self.tree.to_toml()).map_err(|error| {
+        let shape = SchemaCheck::for_type::<T>();
+        let mut tree = self.tree.clone();
+        shape.open_names(&mut tree);
+        Diagnostics::check(shape.check(&tree))?;
+        serde_path_to_error::deserialize(tree.to_toml()).map_err(|error| {
             let field = FieldPath::from(error.path());
             let message = error.into_inner().message().trim().to_owned();
             self.place(Diagnostic::new(field, message)).into()

@@ -23,27 +23,61 @@ pub struct Best {
     pub tied: Vec<usize>,
 }
 
-/// Finds the best values. `figure` returns the figures of a cell by name, one per seed.
-pub(crate) fn best(
-    plan: &Plan,
-    metrics: &[Metric],
-    figure: impl Fn(usize, &str) -> Vec<Option<f64>>,
-) -> Vec<Best> {
+/// Returns the cells of each setting of the other axes, by the index of the value on each axis.
+fn rivals(plan: &Plan) -> BTreeMap<Vec<Option<usize>>, Vec<usize>> {
     // The axes of a hypercube are set together, so a value of one of them has no rivals.
     let mut groups: BTreeMap<Vec<Option<usize>>, Vec<usize>> = BTreeMap::new();
     for (number, cell) in plan.cells.iter().enumerate() {
         let without = |(a, &at): (usize, &usize)| (a != plan.compare).then_some(at);
         groups.entry(cell.value_indices.iter().enumerate().map(without).collect()).or_default().push(number);
     }
+    groups
+}
+
+/// Returns for each cell its relative change from the cell with the first value of the compared axis. `figure` returns
+/// the figure of a cell, one per seed.
+pub(crate) fn change(plan: &Plan, figure: impl Fn(usize) -> Vec<Option<f64>>) -> Vec<(usize, Estimate)> {
+    let mut found = Vec::new();
+    for cells in rivals(plan).values() {
+        let is_first = |cell: &&usize| plan.cells[**cell].value_indices[plan.compare] == 0;
+        let Some(first) = cells.iter().find(is_first) else { continue };
+        let base = figure(*first);
+        let others = cells.iter().filter(|cell| *cell != first);
+        found.extend(others.filter_map(|&cell| Some((cell, relative_change(&base, &figure(cell))?))));
+    }
+    found
+}
+
+/// Returns the mean difference of two values over the mean of the first, with its interval. `None` without a common
+/// seed, or from zero.
+fn relative_change(from: &[Option<f64>], to: &[Option<f64>]) -> Option<Estimate> {
+    let pairs = || from.iter().zip(to).filter_map(|(from, to)| Some(((*from)?, (*to)?)));
+    let base = Estimate::from_values(&pairs().map(|(from, _)| from).collect::<Vec<_>>())?.mean;
+    let difference = Estimate::from_values(&pairs().map(|(from, to)| to - from).collect::<Vec<_>>())?;
+    let over = |value: f64| value / base.abs();
+    (base != 0.0).then(|| Estimate {
+        mean: over(difference.mean),
+        ci95: difference.ci95.map(over),
+        n: difference.n,
+    })
+}
+
+/// Finds the best values. `figure` returns the figures of a cell by name, one per seed.
+pub(crate) fn best(
+    plan: &Plan,
+    metrics: &[Metric],
+    figure: impl Fn(usize, &str) -> Vec<Option<f64>>,
+) -> Vec<Best> {
+    let groups = rivals(plan);
     let mut found = Vec::new();
     for metric in metrics.iter().filter(|metric| metric.better != Better::Neither) {
-        for (at, rivals) in &groups {
+        for (at, cells) in &groups {
             let of = |&cell: &usize| {
                 let values = figure(cell, &metric.name);
                 let mean = Estimate::from_values(&values.iter().flatten().copied().collect::<Vec<_>>())?.mean;
                 Some((plan.cells[cell].value_indices[plan.compare], mean, values))
             };
-            let figures: Vec<_> = rivals.iter().filter_map(of).collect();
+            let figures: Vec<_> = cells.iter().filter_map(of).collect();
             let sign = if metric.better == Better::Higher { -1.0 } else { 1.0 };
             let first = figures.iter().min_by(|(_, a, _), (_, b, _)| (sign * a).total_cmp(&(sign * b)));
             let Some((value, _, of_best)) = first.filter(|_| figures.len() > 1) else { continue };
@@ -69,6 +103,17 @@ fn is_tied(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_change_is_of_the_seeds_that_both_have() {
+        // Differences 4 and 2 from 10 and 20: mean 3 over mean 15; deviation sqrt(2), half width 12.706 * 1.
+        let found =
+            relative_change(&[Some(10.0), Some(20.0), None], &[Some(14.0), Some(22.0), Some(9.0)]).unwrap();
+        assert_eq!((found.mean, found.n), (0.2, 2));
+        assert!((found.ci95.unwrap() - 12.706 / 15.0).abs() < 1e-9);
+        assert_eq!(relative_change(&[Some(0.0)], &[Some(1.0)]), None);
+        assert_eq!(relative_change(&[Some(1.0)], &[None]), None);
+    }
 
     #[test]
     fn differences_of_seeds_decide() {

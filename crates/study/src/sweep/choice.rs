@@ -415,6 +415,7 @@ pub(crate) mod tests {
             open_flows: 0,
             failed: Vec::new(),
             left_out: None,
+            change: None,
             metrics: BTreeMap::new(),
         };
         let endings = [&[][..], &[1, 2], &[1, 2, 3]].map(|seeds| ChoiceOutcome::of(&cell(seeds), None));

@@ -176,7 +176,7 @@ impl ClusterPlan {
             latin_hypercube: None,
             tables: vec![TableName::Jobs],
             report: ReportConfig {
-                metric: TIME.to_owned(),
+                metric: Some(TIME.to_owned()),
                 compare: (file.schemes.len() > 1).then(|| SCHEME.to_owned()),
                 runs: StoredOutput::Figures,
             },

@@ -208,11 +208,12 @@ impl TableName {
 }
 
 /// Initial view of the report. Everything else can be selected in it.
-#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReportConfig {
-    /// Figure: a name from the summary's `metrics`. Default: "slowdown_p99".
-    pub metric: String,
+    /// Figure by which cells are judged: a name from the summary's `metrics`. Default: "job_time_ns" if every run has
+    /// jobs, otherwise "slowdown_p99".
+    pub metric: Option<String>,
     /// Axis whose values are compared, to find the best one. Default: "scheme" if it is an axis, otherwise the first
     /// axis.
     pub compare: Option<String>,
@@ -230,12 +231,6 @@ pub enum StoredOutput {
     Figures,
     /// Everything that `pathweave run` writes, including its report.
     Kept,
-}
-
-impl Default for ReportConfig {
-    fn default() -> Self {
-        ReportConfig { metric: "slowdown_p99".to_owned(), compare: None, runs: StoredOutput::default() }
-    }
 }
 
 fn one() -> u64 {

@@ -56,8 +56,8 @@ pub struct Plan {
     pub runs: Vec<Run>,
     /// Data stored for each run.
     pub keep: StoredFiles,
-    /// Figure of the report's initial view.
-    pub metric: String,
+    /// Figure by which cells are judged, if the file names one.
+    pub metric: Option<String>,
     /// Index of the axis whose values are compared.
     pub compare: usize,
 }
@@ -199,17 +199,17 @@ fn scenario(file: &SweepFile, document: &Document, settings: &[Setting]) -> Resu
     }
 }
 
-/// Returns the name of the report's figure, and an error if there is no such figure.
-fn metric(file: &SweepFile, document: &Document) -> Result<String, Diagnostics> {
+/// Returns the name of the report's figure, if the file has one, and an error if there is no such figure.
+fn metric(file: &SweepFile, document: &Document) -> Result<Option<String>, Diagnostics> {
     let known = known_figures();
-    if known.contains(&file.report.metric) {
+    let Some(metric) = file.report.metric.as_ref().filter(|metric| !known.contains(metric)) else {
         return Ok(file.report.metric.clone());
-    }
+    };
     let names = || known.iter().map(String::as_str);
-    let message = format!("no figure is named \"{}\"", file.report.metric);
+    let message = format!("no figure is named \"{metric}\"");
     let finding = Diagnostic::new(FieldPath::root().key("report").key("metric"), message)
         .allowed(format!("allowed: {}", names().collect::<Vec<_>>().join(", ")))
-        .suggest(closest_name(&file.report.metric, names()));
+        .suggest(closest_name(metric, names()));
     Err(document.place(finding).into())
 }
 

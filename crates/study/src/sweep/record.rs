@@ -21,6 +21,9 @@ const SCHEMA: &str = "pathweave.sweep-run";
 const SCHEMA_VERSION: u32 = 1;
 /// File whose presence marks a run as finished.
 pub(crate) const MARK: &str = "run.json";
+/// Figure by which runs with jobs are judged, and that of other runs.
+pub(crate) const JOB_TIME: &str = "job_time_ns";
+pub(crate) const TAIL_SLOWDOWN: &str = "slowdown_p99";
 /// File with the complete scenario of a run.
 const SCENARIO: &str = "scenario.toml";
 
@@ -72,6 +75,18 @@ impl Record {
             cpu_s: run.info.cpu_s,
             metrics: figures(summary).into_iter().filter_map(value).collect(),
         }
+    }
+
+    /// Returns true if the run has jobs, finished or not.
+    pub(crate) fn has_jobs(&self) -> bool {
+        self.metrics.contains_key(JOB_TIME) || self.metrics.contains_key("unfinished_jobs")
+    }
+
+    /// Returns a figure that may decide. A run with unfinished flows has no completion times and slowdowns of all of
+    /// them, and those of the others do not stand for it.
+    pub(crate) fn comparable(&self, figure: &str) -> Option<f64> {
+        let of_finished = figure.starts_with("fct_") || figure.starts_with("slowdown_");
+        self.metrics.get(figure).copied().filter(|_| !of_finished || self.open_flows == 0)
     }
 
     /// Parses a `run.json`. Returns `None` if it is invalid, incomplete, or of another run.

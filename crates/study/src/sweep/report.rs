@@ -8,7 +8,7 @@ use crate::sweep::model::StoredOutput;
 use crate::sweep::plan::Plan;
 use crate::sweep::record::StoredFiles;
 use crate::sweep::summary::SweepSummary;
-use crate::sweep::table::best_counts;
+use crate::sweep::table::verdict;
 
 /// Viewer, built from `web/`. Built pages are part of the source, so that building the program does not need Node.
 const VIEWER: &str = include_str!("../../viewer/sweep.html");
@@ -42,7 +42,7 @@ pub(crate) fn html(plan: &Plan, summary: &SweepSummary) -> String {
         StoredFiles::Whole => StoredOutput::Kept,
     };
     let opening =
-        InitialView { metric: &plan.metric, compare: plan.compare, runs, colours: colours(summary) };
+        InitialView { metric: &summary.metric, compare: plan.compare, runs, colours: colours(summary) };
     let texts = [
         ("title", escape(&format!("{} (sweep)", summary.name))),
         ("header", header(plan, summary)),
@@ -69,8 +69,8 @@ fn header(plan: &Plan, summary: &SweepSummary) -> String {
         ("with unfinished flows", summary.open_runs.to_string()),
     ];
     let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
-    let verdict = best_counts(plan, summary)
-        .map_or(String::new(), |words| format!("<p class=\"verdict\">{}.</p>", escape(&words)));
+    let verdict = verdict(plan, summary)
+        .map_or(String::new(), |words| format!("<p class=\"verdict\">{}</p>", escape(&words)));
     format!(
         "<h1>{} <span class=\"badge {mood}\">{text}</span></h1>{verdict}<dl class=\"facts\">{}</dl>",
         escape(&summary.name),

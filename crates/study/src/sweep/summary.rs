@@ -7,10 +7,10 @@ use pathweave_report::{Better, DataFrame, Estimate, Figure, Series, figures};
 use serde::Serialize;
 
 use crate::sweep::ENGINE;
-use crate::sweep::best::{Best, best};
+use crate::sweep::best::{Best, best, change};
 use crate::sweep::cells::{Axis, AxisKind};
 use crate::sweep::plan::Plan;
-use crate::sweep::record::{Record, digest};
+use crate::sweep::record::{JOB_TIME, Record, TAIL_SLOWDOWN, digest};
 
 /// Format identifier of a sweep's `summary.json`.
 pub(crate) const SCHEMA: &str = "pathweave.sweep";
@@ -58,6 +58,9 @@ pub struct SweepSummary {
     pub seeds: Vec<u64>,
     /// Axes of the sweep.
     pub axes: Vec<Axis>,
+    /// Name of the figure by which cells are judged: that of the file, or the job time if every run has jobs, or else the
+    /// P99 of the slowdown.
+    pub metric: String,
     /// Figures of cells: name, label, and quantity.
     pub metrics: Vec<Metric>,
     /// Cells in the order of the file.
@@ -101,6 +104,11 @@ pub struct CellSummary {
     pub left_out: Option<String>,
     /// Figures by name, without those for which no seed has a value.
     pub metrics: BTreeMap<String, Figures>,
+    /// Relative change of the figure by which cells are judged, from the cell with the first value of the compared axis,
+    /// seed by seed. Cells of one seed have the same traffic, so a change varies less than its figures. The half width of
+    /// its interval is that of the differences over the mean of the first value.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change: Option<Estimate>,
 }
 
 /// Statistics of a figure over the seeds of a cell.
@@ -128,16 +136,23 @@ impl SweepSummary {
     pub fn from_outcomes(plan: &Plan, outcomes: BTreeMap<usize, Outcome>) -> Self {
         let metrics: Vec<Metric> =
             figures(&Summary::from_run(&Default::default())).into_iter().map(metric).collect();
-        let cells: Vec<CellSummary> =
+        let mut cells: Vec<CellSummary> =
             (0..plan.cells.len()).map(|cell| summarise(plan, cell, &outcomes)).collect();
         let by_seed = |cell: usize, name: &str| {
             let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
-            let value = |run: &usize| match outcomes.get(run)? {
-                Outcome::Finished(record) => record.metrics.get(name).copied(),
-                Outcome::Failed(_) | Outcome::LeftOut(_) => None,
+            let record = |run: &usize| match outcomes.get(run) {
+                Some(Outcome::Finished(record)) => Some(record),
+                Some(Outcome::Failed(_) | Outcome::LeftOut(_)) | None => None,
             };
-            runs.iter().map(value).collect()
+            let value = |run: &usize| record(run)?.comparable(name);
+            // A cell that leaves work unfinished under one seed is not judged by its other seeds.
+            let whole = runs.iter().all(|run| record(run).is_none() || value(run).is_some());
+            if whole { runs.iter().map(value).collect() } else { Vec::new() }
         };
+        let metric = plan.metric.clone().unwrap_or_else(|| deciding_figure(&outcomes).to_owned());
+        for (cell, change) in change(plan, |cell| by_seed(cell, &metric)) {
+            cells[cell].change = Some(change);
+        }
         let count = |of: fn(&Outcome) -> bool| outcomes.values().filter(|outcome| of(outcome)).count();
         SweepSummary {
             schema: SCHEMA,
@@ -154,6 +169,7 @@ impl SweepSummary {
             seeds: plan.seeds.clone(),
             axes: plan.axes.clone(),
             best: best(plan, &metrics, by_seed),
+            metric,
             metrics,
             cells,
             outcomes,
@@ -285,7 +301,20 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
             .into_iter()
             .filter_map(|(name, values)| Some((name, Figures::from_values(&values)?)))
             .collect(),
+        change: None,
     }
+}
+
+/// Returns the figure by which runs are judged, as comparisons of schemes are.
+fn deciding_figure(outcomes: &BTreeMap<usize, Outcome>) -> &'static str {
+    let records = || {
+        outcomes.values().filter_map(|outcome| match outcome {
+            Outcome::Finished(record) => Some(record),
+            Outcome::Failed(_) | Outcome::LeftOut(_) => None,
+        })
+    };
+    let jobs = records().next().is_some() && records().all(Record::has_jobs);
+    if jobs { JOB_TIME } else { TAIL_SLOWDOWN }
 }
 
 fn dataset_digest(plan: &Plan, outcomes: &BTreeMap<usize, Outcome>) -> String {

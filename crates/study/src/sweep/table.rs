@@ -2,31 +2,53 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use pathweave_records::Quantity;
+use pathweave_report::{Estimate, Unsure, few_flows};
 
+use crate::sweep::best::Best;
 use crate::sweep::plan::Plan;
+use crate::sweep::record::TAIL_SLOWDOWN;
 use crate::sweep::summary::{CellSummary, Metric, SweepSummary};
 
 /// Largest number of rows and failures shown. `summary.json` has all of them.
 const MAX_ROWS: usize = 60;
-/// Figures shown beside that of the report.
-const DEFAULT_FIGURES: [&str; 4] = ["fct_mean_ns", "fct_p99_ns", "slowdown_p99", "goodput_aggregate_bps"];
+/// Width up to which figures get a column.
+const WIDTH: usize = 100;
+/// Largest number of characters of a value in a heading.
+const MAX_HEADING: usize = 24;
+/// Figures shown beside the one that decides, if a cell has a value.
+const DEFAULT_FIGURES: [&str; 4] = ["slowdown_p99", "slowdown_mean", "fct_mean_ns", "goodput_aggregate_bps"];
 
-/// Returns the cells with their main figures, the count of best values, and the failures.
+/// Returns the cells with their main figures, the values that are best, and a caution if the figure rests on few flows.
+/// The first figure is the one that decides, with its change from the first value of the compared axis.
 pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
-    let mut names = vec![plan.metric.as_str()];
-    names.extend(DEFAULT_FIGURES.iter().filter(|name| **name != plan.metric));
+    let has_value = |name: &&str| summary.cells.iter().any(|cell| cell.metrics.contains_key(*name));
+    let others = DEFAULT_FIGURES.into_iter().filter(|name| *name != summary.metric).filter(has_value);
+    let find = |name: &str| summary.metrics.iter().find(|metric| metric.name == name);
     let metrics: Vec<&Metric> =
-        names.iter().filter_map(|name| summary.metrics.iter().find(|metric| metric.name == *name)).collect();
+        [summary.metric.as_str()].into_iter().chain(others).filter_map(find).collect();
+    let rows = || summary.cells.iter().take(MAX_ROWS);
+    let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+    for (a, axis) in summary.axes.iter().enumerate() {
+        columns.push((axis.key.clone(), rows().map(|cell| axis.values[cell.at[a]].clone()).collect()));
+    }
+    for (number, metric) in metrics.iter().enumerate() {
+        let column = (metric.label.to_owned(), rows().map(|cell| figure(cell, metric)).collect());
+        let width = 1 + columns.iter().chain([&column]).map(width).sum::<usize>();
+        if number > 0 && width > WIDTH {
+            break;
+        }
+        columns.push(column);
+        if number == 0 && summary.cells.iter().any(|cell| cell.change.is_some()) {
+            let first = shortened(&summary.axes[plan.compare].values[0]);
+            let change = |cell: &CellSummary| cell.change.as_ref().map_or("-".to_owned(), percent);
+            columns.push((format!("from {first}"), rows().map(change).collect()));
+        }
+    }
     let mut out = Table::new();
     out.load_style(presets::UTF8_BORDERS_ONLY);
-    let mut heading: Vec<&str> = summary.axes.iter().map(|axis| axis.key.as_str()).collect();
-    heading.extend(metrics.iter().map(|metric| metric.label));
-    out.set_header(heading);
-    for cell in summary.cells.iter().take(MAX_ROWS) {
-        let mut row: Vec<String> =
-            summary.axes.iter().zip(&cell.at).map(|(axis, &at)| axis.values[at].clone()).collect();
-        row.extend(metrics.iter().map(|metric| figure(cell, metric)));
-        out.add_row(row);
+    out.set_header(columns.iter().map(|(heading, _)| heading));
+    for row in 0..rows().count() {
+        out.add_row(columns.iter().map(|(_, cells)| &cells[row]));
     }
     for column in out.column_iter_mut().skip(summary.axes.len()) {
         column.set_cell_alignment(CellAlignment::Right);
@@ -35,10 +57,16 @@ pub fn table(plan: &Plan, summary: &SweepSummary) -> String {
     if summary.cells.len() > MAX_ROWS {
         text.push_str(&format!("and {} more cells: see summary.json\n", summary.cells.len() - MAX_ROWS));
     }
-    match best_counts(plan, summary) {
+    match verdict(plan, summary) {
         Some(words) => text + &words + "\n",
         None => text,
     }
+}
+
+/// Returns the width of a column with the space around its texts.
+fn width((heading, cells): &(String, Vec<String>)) -> usize {
+    let texts = cells.iter().chain([heading]);
+    3 + texts.map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
 /// Formats a figure, for instance "192.1 us +- 3.2 us".
@@ -55,30 +83,65 @@ fn figure(cell: &CellSummary, metric: &Metric) -> String {
     }
 }
 
-/// Returns how often each value of the compared axis is best by the report's figure. `None` if there is no best
-/// value.
-pub(crate) fn best_counts(plan: &Plan, summary: &SweepSummary) -> Option<String> {
-    let of_metric: Vec<_> = summary.best.iter().filter(|best| best.metric == plan.metric).collect();
-    let axis = &summary.axes[plan.compare];
-    let label =
-        summary.metrics.iter().find(|metric| metric.name == plan.metric).map_or("", |metric| metric.label);
-    if of_metric.is_empty() {
+/// Formats a relative change, for instance "+4.0 % +- 1.2 %".
+fn percent(change: &Estimate) -> String {
+    let mean = format!("{:+.1} %", change.mean * 100.0);
+    match change.ci95 {
+        Some(half) => format!("{mean} \u{b1} {:.1} %", half * 100.0),
+        None => mean,
+    }
+}
+
+fn shortened(value: &str) -> String {
+    if value.chars().count() <= MAX_HEADING {
+        return value.to_owned();
+    }
+    value.chars().take(MAX_HEADING - 3).chain("...".chars()).collect()
+}
+
+/// Returns the best values of the compared axis by the figure that decides, and for the P99 of the slowdown also by its
+/// mean. `None` if no value has a rival.
+pub(crate) fn verdict(plan: &Plan, summary: &SweepSummary) -> Option<String> {
+    let tail = summary.metric == TAIL_SLOWDOWN;
+    let figures = [Some(summary.metric.as_str()), tail.then_some("slowdown_mean")];
+    let mut sentences: Vec<String> =
+        figures.into_iter().flatten().filter_map(|figure| best_values(plan, summary, figure)).collect();
+    if sentences.is_empty() {
         return None;
     }
-    let mut text = format!("Best {} by {label}, of {} settings:", axis.key, of_metric.len());
-    for (number, value) in axis.values.iter().enumerate() {
-        let alone = of_metric.iter().filter(|best| best.value == number && best.tied.is_empty()).count();
-        let shared = of_metric
-            .iter()
-            .filter(|best| !best.tied.is_empty() && (best.value == number || best.tied.contains(&number)))
-            .count();
-        text.push_str(&match (alone, shared) {
-            (_, 0) => format!(" {value} {alone}"),
-            _ => format!(" {value} {alone} (and {shared} undecided)"),
-        });
-        if number + 1 < axis.values.len() {
-            text.push(',');
-        }
+    let flows = summary.cells.iter().filter_map(|cell| Some(cell.metrics.get("flows")?.min));
+    let few = flows.reduce(f64::min).and_then(|flows| few_flows(flows as u64, Unsure::Order));
+    if let Some(words) =
+        few.filter(|_| summary.metric.ends_with("_p99") || summary.metric.ends_with("_p99_ns"))
+    {
+        sentences.push(format!("{}.", words.replacen("a P99", "A P99", 1)));
     }
-    Some(text)
+    Some(sentences.join(" "))
+}
+
+/// Returns a sentence on how often each value of the compared axis is best by a figure.
+fn best_values(plan: &Plan, summary: &SweepSummary, figure: &str) -> Option<String> {
+    let of_figure: Vec<&Best> = summary.best.iter().filter(|best| best.metric == figure).collect();
+    let label = summary.metrics.iter().find(|metric| metric.name == figure)?.label;
+    let values = &summary.axes[plan.compare].values;
+    if let [only] = &of_figure[..] {
+        let best = &values[only.value];
+        let tied: Vec<&str> = only.tied.iter().map(|&value| values[value].as_str()).collect();
+        let undecided =
+            if summary.seeds.len() > 1 { "the seeds do not distinguish it from" } else { "equal to" };
+        return Some(match &tied[..] {
+            [] => format!("{label}: {best} is best."),
+            _ => format!("{label}: {best} is best; {undecided} {}.", tied.join(", ")),
+        });
+    }
+    let wins =
+        |value: usize| of_figure.iter().filter(|best| best.value == value && best.tied.is_empty()).count();
+    let alone = values.iter().enumerate().filter(|(value, _)| wins(*value) > 0);
+    let mut parts: Vec<String> = alone.map(|(value, name)| format!("{name} in {}", wins(value))).collect();
+    let undecided = of_figure.iter().filter(|best| !best.tied.is_empty()).count();
+    if undecided > 0 {
+        parts.push(format!("undecided in {undecided}"));
+    }
+    (!of_figure.is_empty())
+        .then(|| format!("{label}, best of {} settings: {}.", of_figure.len(), parts.join(", ")))
 }

@@ -26,10 +26,12 @@ pub(super) fn tag<'a>(branches: &[&'a Json], resolve: impl Fn(&'a Json) -> &'a J
     properties.keys().map(String::as_str).find(|name| tells_apart(name))
 }
 
-/// Returns the first sentence of a field's documentation, or the first line if that is shorter.
-fn summary(schema: &Json) -> Option<&str> {
+/// Returns the first sentence of a field's documentation, or the first line if that is shorter, without the marks of
+/// links in the code's documentation.
+pub(super) fn summary(schema: &Json) -> Option<String> {
     let text = schema["description"].as_str()?.lines().next()?;
-    Some(text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.'))
+    let first = text.split_once(". ").map_or(text, |(first, _)| first).trim_end_matches('.');
+    Some(first.replace("[`", "`").replace("`]", "`"))
 }
 
 impl<'a> SchemaChecker<'a> {

@@ -6,6 +6,7 @@
 //! the schema does not express.
 
 mod fields;
+mod open;
 mod scalar;
 
 use std::collections::BTreeMap;
@@ -29,6 +30,11 @@ impl SchemaCheck {
     #[cfg(test)]
     pub(crate) fn from_schema(root: Json) -> Self {
         SchemaCheck { root }
+    }
+    /// Replaces the names of tables whose fields all have defaults by these tables: `picker = "plb"` becomes
+    /// `picker = { plb = {} }`.
+    pub(crate) fn open_names(&self, node: &mut Node) {
+        open::names(&self.root, &self.root, node);
     }
     /// Returns all mismatches in `node`.
     pub(crate) fn check(&self, node: &Node) -> Vec<Diagnostic> {
@@ -111,6 +117,8 @@ impl<'a> SchemaChecker<'a> {
             return self.value(only, node, path);
         }
         let names: Vec<&str> = branches.iter().flat_map(|(_, branch)| fields::names(branch)).collect();
+        let named_tables: Vec<&str> =
+            branches.iter().filter_map(|(_, branch)| open::only_key(branch)).collect();
         match &node.value {
             Value::Text(text) if names.contains(&text.as_str()) => return,
             Value::Table(table) => {
@@ -126,13 +134,27 @@ impl<'a> SchemaChecker<'a> {
                 if let Some(branch) = resolved.iter().find(|b| by_key(b)) {
                     return self.object(branch, node, path);
                 }
+                let tables = resolved.iter().filter(|branch| allowed_types(branch) == ["object"]).count();
+                if named_tables.len() > 1 && tables == named_tables.len() {
+                    return self.no_name(&names, &resolved, table, path);
+                }
             }
             _ => {}
         }
         let fitting: Vec<_> =
             branches.iter().filter(|(_, b)| fields::names(b).is_empty() && fits(b, node)).collect();
         match fitting.as_slice() {
-            [(only, _)] => self.value(only, node, path),
+            [(only, _)] => {
+                let before = self.found.len();
+                self.value(only, node, path);
+                let tables = self.tables(branches.iter().map(|(_, branch)| *branch));
+                // A text that is none of the names may be meant for a table beside them.
+                for finding in self.found[before..].iter_mut().filter(|finding| finding.field == *path) {
+                    if let Some(allowed) = finding.allowed.as_mut().filter(|_| !tables.is_empty()) {
+                        *allowed += &format!(", {}", tables.join(", "));
+                    }
+                }
+            }
             [] => self.no_alternative(&names, &branches, node, path),
             several => {
                 // The alternatives differ only in their content. The value is valid if one accepts it; otherwise the
@@ -152,11 +174,49 @@ impl<'a> SchemaChecker<'a> {
         }
     }
 
-    fn no_alternative(&mut self, names: &[&str], branches: &[(&Json, &Json)], node: &Node, path: &FieldPath) {
+    /// Reports a table whose key is none of the names.
+    fn no_name(&mut self, names: &[&str], branches: &[&'a Json], table: &super::Table, path: &FieldPath) {
+        let all: Vec<String> = names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .chain(self.tables(branches.iter().copied()))
+            .collect();
+        let keys = table.keys().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
+        let message = format!(
+            "`{path}` needs a name, not a table of {}",
+            if keys.is_empty() { "nothing" } else { keys.as_str() }
+        );
+        self.report(Diagnostic::new(path.clone(), message).allowed(format!("allowed: {}", all.join(", "))));
+    }
+
+    /// Returns the alternatives that are tables of one key: the name where a text is enough, otherwise the table.
+    fn tables(&self, branches: impl Iterator<Item = &'a Json>) -> Vec<String> {
+        let of = |branch: &'a Json| {
+            let key = open::only_key(branch)?;
+            let content = self.resolve(&branch["properties"][key]);
+            Some(match content["type"].as_str() {
+                _ if open::has_defaults(content) => key.to_owned(),
+                Some("string") => format!("{{ {key} = \"...\" }}"),
+                Some("integer" | "number") => format!("{{ {key} = 1 }}"),
+                _ => format!("{{ {key} = ... }}"),
+            })
+        };
+        branches.filter_map(of).collect()
+    }
+
+    fn no_alternative(
+        &mut self,
+        names: &[&str],
+        branches: &[(&'a Json, &'a Json)],
+        node: &Node,
+        path: &FieldPath,
+    ) {
+        let tables = self.tables(branches.iter().map(|(_, branch)| *branch));
         if let (Value::Text(text), false) = (&node.value, names.is_empty()) {
+            let all = || names.iter().copied().chain(tables.iter().map(String::as_str));
             let finding = Diagnostic::new(path.clone(), format!("unknown name \"{text}\" for `{path}`"))
-                .allowed(format!("allowed: {}", names.join(", ")))
-                .suggest(closest_name(text, names.iter().copied()));
+                .allowed(format!("allowed: {}", all().collect::<Vec<_>>().join(", ")))
+                .suggest(closest_name(text, all()));
             return self.report(finding);
         }
         let mut allowed: Vec<String> = branches

@@ -21,6 +21,7 @@ struct Document {
     choice: Option<Choice>,
     either: Option<Either>,
     limits: Option<BTreeMap<String, Bytes>>,
+    picker: Option<Picker>,
     share: Option<f32>,
 }
 
@@ -71,6 +72,25 @@ enum Choice {
 
 #[allow(dead_code)]
 #[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Picker {
+    Plain,
+    Tuned(Tuned),
+    Many(Tuned),
+    Fixed(u32),
+}
+
+/// Parameters of [`Picker::Tuned`]. All have defaults.
+#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[derive(Default)]
+struct Tuned {
+    rounds: u32,
+}
+
+#[allow(dead_code)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(untagged)]
 enum Either {
     Count(u32),
@@ -78,8 +98,9 @@ enum Either {
 }
 
 fn findings(text: &str) -> Vec<String> {
-    let tree = parse_document(&Source::new("a.toml", text)).unwrap();
+    let mut tree = parse_document(&Source::new("a.toml", text)).unwrap();
     let shape = SchemaCheck::for_type::<Document>();
+    shape.open_names(&mut tree);
     let found = shape.check(&tree);
     // The shape accepts exactly the documents that serde accepts.
     assert_eq!(found.is_empty(), tree.to_toml().try_into::<Document>().is_ok(), "{found:?}");
@@ -110,6 +131,10 @@ fn good_documents_pass() {
         "limits = { a = \"1B\" }",
         "[[work]]\nkind = \"fat-tree\"\npods = 2\ngroup = \"x\"",
         "share = 1",
+        "picker = \"plain\"",
+        "picker = \"tuned\"",
+        "picker = { tuned = { rounds = 3 } }",
+        "picker = { fixed = 3 }",
     ];
     for text in good {
         assert_eq!(with_topology(text), [""; 0], "{text}");
@@ -150,6 +175,81 @@ fn unknown_names() {
         with_topology("[[work]]\nkind = \"sta\"")[0].split(" | ").last(),
         Some("did you mean `star`?")
     );
+}
+
+#[test]
+fn names_of_tables_are_listed_with_the_others() {
+    let allowed = "allowed: plain, tuned, many, { fixed = 1 }";
+    assert_eq!(
+        with_topology("picker = \"tunes\""),
+        [format!("3:10 unknown name \"tunes\" for `picker` | {allowed} | did you mean `tuned`?")]
+    );
+    assert_eq!(
+        with_topology("picker = { kind = \"tuned\" }"),
+        [format!("3:10 `picker` needs a name, not a table of `kind` | {allowed}")]
+    );
+}
+
+/// Every choice of the scenario that a text can name is accepted by its name, and an unknown name is answered with all.
+#[test]
+fn every_named_choice_of_a_scenario_is_accepted_as_a_text() {
+    let root = schemars::schema_for!(crate::model::Scenario).to_value();
+    let mut tables = 0;
+    for (name, definition) in root["$defs"].as_object().unwrap() {
+        let choices = branches(definition);
+        let keys: Vec<&str> = choices.iter().filter_map(|choice| open::only_key(choice)).collect();
+        let plain: Vec<&str> = choices.iter().flat_map(|choice| fields::names(choice)).collect();
+        if plain.is_empty() {
+            continue;
+        }
+        let mut of_one = root.clone();
+        of_one["properties"] = serde_json::json!({ "x": { "$ref": format!("#/$defs/{name}") } });
+        of_one["required"] = serde_json::json!([]);
+        let shape = SchemaCheck::from_schema(of_one);
+        let found = |text: &str| {
+            let mut tree = parse_document(&Source::new("a.toml", format!("x = \"{text}\""))).unwrap();
+            shape.open_names(&mut tree);
+            shape.check(&tree)
+        };
+        let unknown = found("no such name");
+        let listed = unknown.first().and_then(|finding| finding.allowed.clone()).unwrap_or_default();
+        for text in plain.iter().chain(&keys) {
+            assert!(unknown.is_empty() || listed.contains(text), "{name}: {text} is not in {listed}");
+        }
+        for text in &plain {
+            assert_eq!(found(text), [], "{name}: {text}");
+        }
+        for key in keys {
+            let content = &choices.iter().find(|choice| open::only_key(choice) == Some(key)).unwrap()["properties"]
+                [key];
+            let content = content["$ref"]
+                .as_str()
+                .map_or(content, |path| &root["$defs"][path.trim_start_matches("#/$defs/")]);
+            if open::has_defaults(content) {
+                tables += 1;
+                assert_eq!(found(key), [], "{name}: {key}");
+            }
+        }
+    }
+    assert!(tables >= 4, "{tables} names of tables");
+}
+
+/// Links of the code's documentation have no meaning in a message.
+#[test]
+fn messages_have_no_marks_of_links() {
+    fn visit(node: &Json, found: &mut Vec<String>) {
+        if let Some(text) = fields::summary(node).filter(|text| text.contains("[`") || text.contains("`]")) {
+            found.push(text);
+        }
+        match node {
+            Json::Object(map) => map.values().for_each(|value| visit(value, found)),
+            Json::Array(items) => items.iter().for_each(|value| visit(value, found)),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    visit(&schemars::schema_for!(crate::model::Scenario).to_value(), &mut found);
+    assert_eq!(found, [""; 0]);
 }
 
 #[test]

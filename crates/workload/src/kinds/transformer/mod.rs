@@ -34,6 +34,10 @@ use crate::error::WorkloadError;
 use crate::hosts::HostList;
 use crate::sink::{Generate, NamedFile, WorkloadBuilder};
 
+/// Values of a number that no model gives.
+const NUMBER_OR_MODEL: &str =
+    "a number of 1 or more, or model = \"llama-3-8b\" or model = { file = \"config.json\" }, which have it";
+
 /// Training of a transformer with tensor, context, expert, data and pipeline parallelism. Each iteration is a job.
 ///
 /// A published model, its `config.json` or the fields give the model's parameters. Each layer has an attention and a
@@ -299,13 +303,11 @@ impl Transformer {
             .or(model.as_ref().map(of_model))
         {
             Some(0) if own.is_none() => {
-                out.field_error(field, "nothing", "say it; the file of the model does not")
+                out.field_error(field, "missing", "a number of 1 or more, which the file of the model lacks")
             }
             Some(0) => out.field_error(field, 0, "expected 1 or more"),
             Some(number) => Ok(number),
-            None => {
-                out.field_error(field, "nothing", "say it, or name a published model: model = \"llama-3-8b\"")
-            }
+            None => out.field_error(field, "missing", NUMBER_OR_MODEL),
         };
         let hidden = number("hidden", self.hidden, |m| m.hidden)?;
         let of_experts = model.as_ref().and_then(|model| model.experts);
@@ -386,11 +388,7 @@ impl Transformer {
             None => (None, None),
         };
         let Some(heads) = self.heads.or(of_model.map(|(heads, _)| heads)) else {
-            return out.field_error(
-                "heads",
-                "nothing",
-                "say it, or name a published model: model = \"llama-3-8b\"",
-            );
+            return out.field_error("heads", "missing", NUMBER_OR_MODEL);
         };
         let kv_heads = self.kv_heads.or(of_model.map(|(_, kv_heads)| kv_heads)).unwrap_or(heads);
         let head_dim = match self.head_dim.or(dim_of_model.filter(|_| self.heads.is_none())) {

@@ -195,7 +195,10 @@ fn a_file_gives_the_model() {
     assert_eq!(config.architecture(&out).unwrap().parameters(), 5 * layer + 2 * 128_000);
     config.sequence = None;
     let error = config.architecture(&out).unwrap_err().to_string();
-    assert!(error.contains("sequence = nothing: say it; the file of the model does not"), "{error}");
+    assert!(
+        error.contains("sequence = missing: a number of 1 or more, which the file of the model lacks"),
+        "{error}"
+    );
     assert_eq!(config.files()[0].0, "model");
 }
 

@@ -122,7 +122,10 @@ fn gradients_are_reduced_once_whatever_the_microbatches() {
 #[test]
 fn fields_out_of_range_are_named() {
     let error = |config: Transformer| error_of(8, Traffic::Transformer(config));
-    assert!(error(Transformer { hidden: None, ..tiny() }).contains("name a published model"));
+    assert!(
+        error(Transformer { hidden: None, ..tiny() })
+            .contains("hidden = missing: a number of 1 or more, or model = ")
+    );
     assert!(error(Transformer { layers: Some(0), ..tiny() }).contains("layers = 0: expected 1 or more"));
     let layers = error(Transformer { layers: Some(126), pp: 4, ..tiny() });
     assert!(layers.contains("pp = 4: expected a divisor of the 126 layers, such as 3"), "{layers}");
