@@ -67,9 +67,9 @@ choice! {
         /// idle once the queue is empty, and takes several thresholds to recover. A window lets more data pass as the
         /// queue gets shorter.
         Window,
-        /// That window times the average of min(1, T / t), where t is the delay of the fastest path. A packet of n flows
-        /// that share all their paths, as in an incast, waits for sqrt(2 n) thresholds instead of 2 n. Flows that meet on
-        /// some of their paths keep the window.
+        /// The window of "window" times the average of min(1, T / t), where t is the delay of the fastest path. A packet of
+        /// n flows that share all their paths, as in an incast, waits for sqrt(2 n) thresholds instead of 2 n. Flows that
+        /// meet on some of their paths keep the window.
         DelayWindow,
         /// The rate (algorithm 2), by pacing, and that window.
         RateAndWindow,

@@ -36,7 +36,7 @@ pub(super) fn names(root: &Json, schema: &Json, node: &mut Node) {
     let free = |branch: &&Json| allowed_types(branch) == ["string"] && fields::names(branch).is_empty();
     if let Value::Text(text) = &node.value {
         // Where any text is allowed, none is a name.
-        if choices.iter().any(|branch| free(branch)) {
+        if choices.iter().any(free) {
             return;
         }
         if let Some(branch) = choices.iter().find(|branch| only_key(branch) == Some(text.as_str()))
