@@ -58,7 +58,7 @@ choice! {
 choice! {
     /// Limit of a queue pair.
     Limit {
-        /// "delay_window" in a fabric that pauses senders, which loses nothing by long queues. "rate_and_window" if
+        /// The window alone in a fabric that pauses senders, which loses nothing by long queues. Rate and window if
         /// switches drop, and on real hosts, which cannot know.
         #[default]
         Auto,
@@ -69,7 +69,8 @@ choice! {
         Window,
         /// The window of "window" times the average of min(1, T / t), where t is the delay of the fastest path. A packet of
         /// n flows that share all their paths, as in an incast, waits for sqrt(2 n) thresholds instead of 2 n. Flows that
-        /// meet on some of their paths keep the window.
+        /// meet on some of their paths keep the window. WebSearch has half of the P99; an incast over paths of unequal
+        /// lengths ends a fifth later, since near flows get less.
         DelayWindow,
         /// The rate (algorithm 2), by pacing, and that window.
         RateAndWindow,

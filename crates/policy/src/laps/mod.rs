@@ -130,8 +130,8 @@ impl Laps {
     fn window_bytes(&self, threshold: Duration) -> u64 {
         let rate = match self.limit {
             Limit::RateAndScaledWindow => self.rate.rate(),
-            Limit::Auto | Limit::DelayWindow => self.line_rate.scale(self.share),
-            Limit::Window | Limit::RateAndWindow => self.line_rate,
+            Limit::DelayWindow => self.line_rate.scale(self.share),
+            Limit::Auto | Limit::Window | Limit::RateAndWindow => self.line_rate,
         };
         rate.bytes_in(threshold.max(self.window_threshold) * 2) + u64::from(self.mtu_wire_bytes)
     }

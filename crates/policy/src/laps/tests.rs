@@ -177,7 +177,7 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
 /// At 100 Gb/s two thresholds of 7,096 ns are 177,400 B. A queue pair may have one packet of 1,048 B more in flight.
 #[test]
 fn the_window_halves_where_the_fastest_path_takes_two_thresholds() {
-    let mut host = Host::new(&LapsConfig::default(), 1, 1);
+    let mut host = Host::new(&LapsConfig { limit: Limit::DelayWindow, ..LapsConfig::default() }, 1, 1);
     let blocked_at = |host: &mut Host| {
         let blocked = |packets: &u32| {
             host.inflight = *packets;
@@ -198,7 +198,7 @@ fn the_window_halves_where_the_fastest_path_takes_two_thresholds() {
     assert_eq!(blocked_at(&mut host), Some(85));
     after(&mut host, 7_096_000);
     assert_eq!(blocked_at(&mut host), Some(170));
-    let mut fixed = Host::new(&LapsConfig { limit: Limit::Window, ..LapsConfig::default() }, 1, 1);
+    let mut fixed = Host::new(&LapsConfig::default(), 1, 1);
     after(&mut fixed, 2 * 7_096_000);
     assert_eq!(blocked_at(&mut fixed), Some(170));
 }
