@@ -33,9 +33,9 @@ test("the first screen says who is best how often", async (t) => {
   const page = await open(t, "sweep-grid");
   const { axes, best } = summary("sweep-grid");
   const verdict = await page.locator(".verdict").textContent();
-  assert.match(verdict, /^Best scheme by FCT max, of 12 settings: ecmp \d+.*, qp16 \d+.*, rps \d+.*\.$/);
+  assert.match(verdict, /^FCT max, best of 12 settings: .+\.$/);
   const alone = (name) => best.filter((b) => b.metric === "fct_max_ns" && axes[0].values[b.value] === name && !b.tied.length).length;
-  for (const name of axes[0].values) assert.match(verdict, new RegExp(`${name} ${alone(name)}\\b`));
+  for (const name of axes[0].values) assert.equal(verdict.match(new RegExp(`${name} in (\\d+)`))?.[1] ?? "0", String(alone(name)), name);
 });
 
 test("the heat map has the means of the summary, of the other axes' chosen place", async (t) => {
