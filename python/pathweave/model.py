@@ -4552,8 +4552,8 @@ Library: TypeAlias = Literal["blocks", "nccl"]
 #   the queue is empty, and takes several thresholds to recover. A window lets more data pass as the queue gets shorter.
 # "delay_window": The window of "window" times the average of min(1, T / t), where t is the delay of the fastest path. A
 #   packet of n flows that share all their paths, as in an incast, waits for sqrt(2 n) thresholds instead of 2 n. Flows
-#   that meet on some of their paths keep the window. WebSearch has half of the P99; an incast over paths of unequal
-#   lengths ends a fifth later, since near flows get less.
+#   that meet on some of their paths keep the window. WebSearch on the fabric of UDMP has half of the P99; an incast
+#   over rails ends a fifth later.
 # "rate_and_window": The rate (algorithm 2), by pacing, and that window.
 # "rate_and_scaled_window": The rate and the window, with the window in proportion to the rate.
 Limit: TypeAlias = Literal["auto", "window", "delay_window", "rate_and_window", "rate_and_scaled_window"]

@@ -122,7 +122,7 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
         let of = exposed.entry(key).or_default();
         *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
     }
-    let times = run.info.ranks_represented.unwrap_or(1);
+    let times = run.info.times_recorded();
     let record = |(&key, parts): (&Key, &CollectiveState)| {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
         let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);

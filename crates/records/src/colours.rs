@@ -69,12 +69,11 @@ fn assign(names: &[&str], beside: impl Fn(usize, usize) -> bool) -> Vec<usize> {
     for kin in [NameMatch::Scheme, NameMatch::Variant, NameMatch::None] {
         for (place, (_, wanted)) in wishes.iter().enumerate().filter(|(_, (of, _))| *of == kin) {
             let next = || (*wanted..*wanted + COUNT).map(|colour| colour % COUNT);
-            let is_taken = |colour, near: bool| {
-                let holders = colours.iter().enumerate().filter(|(_, held)| **held == Some(colour));
-                holders.into_iter().any(|(other, _)| !near || beside(place, other))
-            };
-            let unused = next().find(|&colour| !is_taken(colour, false));
-            let colour = unused.or_else(|| next().find(|&colour| !is_taken(colour, true)));
+            let unused = next().find(|&colour| !colours.contains(&Some(colour)));
+            let holds = |other: usize, colour| colours[other] == Some(colour);
+            let is_free =
+                |colour| !(0..names.len()).any(|other| holds(other, colour) && beside(place, other));
+            let colour = unused.or_else(|| next().find(|&colour| is_free(colour)));
             colours[place] = Some(colour.unwrap_or(*wanted));
         }
     }

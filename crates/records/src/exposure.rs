@@ -143,7 +143,7 @@ pub fn layers(run: &RunResult) -> Vec<LayerRecord> {
         sum.exposed_ps += u128::from(exposed_ps);
         *sum.of_rank.entry(activity.host).or_default() += exposed_ps;
     }
-    let times = run.info.ranks_represented.unwrap_or(1);
+    let times = run.info.times_recorded();
     let record = |((job, label, kind), sum): ((Option<u32>, u32, ActivityKind), Sums)| {
         let ranks = ranks[&job];
         let mean = |sum: u128| u64::try_from(sum / u128::from(ranks)).unwrap_or(u64::MAX);
@@ -315,7 +315,7 @@ impl Sums {
             name: job.name.clone(),
             start_ns: ns(job.start_ps),
             time_ns: ns(time_ps),
-            ranks: self.ranks * run.info.ranks_represented.unwrap_or(1),
+            ranks: self.ranks * run.info.times_recorded(),
             computation_ns: mean_ns(self.computed_ps),
             longest_computation_ns: ns(self.longest.0),
             longest_computation_host: self.longest.1,

@@ -233,8 +233,8 @@ impl RunInfo {
         }
     }
     /// Returns the number of ranks, and thus of messages, that each recorded one represents, itself included.
-    pub fn times_recorded(&self) -> u64 {
-        u64::from(self.ranks_represented.unwrap_or(1))
+    pub fn times_recorded(&self) -> u32 {
+        self.ranks_represented.unwrap_or(1)
     }
     /// Returns the recorded host that represents a host; the host itself if every rank is recorded.
     pub fn representative_of(&self, host: u32) -> u32 {

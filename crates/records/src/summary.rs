@@ -365,7 +365,7 @@ impl FlowSummary {
         let of_packets = run.of_packets(()).is_some();
         let mut summary = FlowSummary::without_counts(of_packets);
         // Each recorded message represents as many identical ones. Their number does not change distributions.
-        let times = run.info.times_recorded();
+        let times = u64::from(run.info.times_recorded());
         for group in flows {
             summary.count += times * group.count;
             summary.finished += times * group.finished.len() as u64;

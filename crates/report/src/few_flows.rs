@@ -14,8 +14,8 @@ pub enum Unsure {
     Order,
 }
 
-/// Returns a sentence without a full stop if a P99 of so many flows rests on a few of them.
-pub fn few_flows(flows: u64, unsure: Unsure) -> Option<String> {
+/// Returns a clause if a P99 of so many flows rests on a few of them.
+pub(crate) fn few_flows(flows: u64, unsure: Unsure) -> Option<String> {
     if flows == 0 || flows >= FEWEST_FLOWS {
         return None;
     }
@@ -28,6 +28,11 @@ pub fn few_flows(flows: u64, unsure: Unsure) -> Option<String> {
         Unsure::Order => "turn the order",
     };
     Some(format!("a P99 of {of} rests on {rests}, so another seed may {change}"))
+}
+
+/// Returns the words of [`few_flows`] with a capital letter.
+pub fn few_flows_sentence(flows: u64, unsure: Unsure) -> Option<String> {
+    few_flows(flows, unsure).map(|words| words.replacen('a', "A", 1))
 }
 
 #[cfg(test)]

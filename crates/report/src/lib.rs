@@ -49,7 +49,7 @@ pub use diff::{Diff, DiffError, ResultDifference, SettingDifference, Side, diff}
 pub use estimate::Estimate;
 pub use explain::{ExplainError, Finding, explain};
 pub use export::{FctEnd, FctFormat, fct, flows_csv, perfetto};
-pub use few_flows::{Unsure, few_flows};
+pub use few_flows::{Unsure, few_flows_sentence};
 pub use flow_file::FlowFile;
 pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{DataFrame, Series};

@@ -229,13 +229,7 @@ fn chain(
         Task::Compute(compute) => compute.duration,
         Task::Message(m) => rate(m.src, m.dst).time_for(m.size.get()),
     };
-    let mut last = Time::ZERO;
-    longest_chain_visit(graph, notification, time_of, |id, _, end| {
-        if awaited.has(graph, id) {
-            last = last.max(end);
-        }
-    });
-    last
+    end_of_chain(graph, notification, time_of, |id| awaited.has(graph, id))
 }
 
 /// Returns the end of the longest chain of messages if each takes `latency`, whatever its size, and computations take no
@@ -245,9 +239,19 @@ pub fn latency_chain(graph: &MessageGraph, notification: Duration, latency: Dura
         Task::Compute(_) => Duration::ZERO,
         Task::Message(_) => latency,
     };
+    end_of_chain(graph, notification, time_of, |id| graph.job(id).is_some())
+}
+
+/// Returns the end of the longest chain up to a task that counts, if each task takes `time_of`.
+fn end_of_chain(
+    graph: &MessageGraph,
+    notification: Duration,
+    time_of: impl Fn(TaskId) -> Duration,
+    counts: impl Fn(TaskId) -> bool,
+) -> Time {
     let mut last = Time::ZERO;
     longest_chain_visit(graph, notification, time_of, |id, _, end| {
-        if graph.job(id).is_some() {
+        if counts(id) {
             last = last.max(end);
         }
     });

@@ -69,8 +69,8 @@ choice! {
         Window,
         /// The window of "window" times the average of min(1, T / t), where t is the delay of the fastest path. A packet of
         /// n flows that share all their paths, as in an incast, waits for sqrt(2 n) thresholds instead of 2 n. Flows that
-        /// meet on some of their paths keep the window. WebSearch has half of the P99; an incast over paths of unequal
-        /// lengths ends a fifth later, since near flows get less.
+        /// meet on some of their paths keep the window. WebSearch on the fabric of UDMP has half of the P99; an incast over
+        /// rails ends a fifth later.
         DelayWindow,
         /// The rate (algorithm 2), by pacing, and that window.
         RateAndWindow,

@@ -207,7 +207,9 @@ impl Policy for Laps {
                     && let Some(delays) = self.paths(cx).delays()
                 {
                     self.rate.on_ack(now, &delays);
-                    self.share += (delays.share(self.window_threshold) - self.share) * SHARE_GAIN;
+                    if self.limit == Limit::DelayWindow {
+                        self.share += (delays.share(self.window_threshold) - self.share) * SHARE_GAIN;
+                    }
                     self.paths(cx).update_alpha_unit(&delays);
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::folder::{ALL, Entry, FINISHED};
 use super::{Diff, Pair, ResultDifference};
-use crate::few_flows::{Unsure, few_flows};
+use crate::few_flows::{Unsure, few_flows_sentence};
 
 /// Largest number of runs that a sentence names for one outcome.
 const NAMED: usize = 4;
@@ -63,8 +63,8 @@ fn caution(diff: &Diff, pairs: &[Pair], one_seed: bool) -> Option<String> {
         of(&pair.a).into_iter().chain(of(&pair.b)).reduce(f64::min)
     };
     let fewest = judged.iter().filter_map(flows).reduce(f64::min).unwrap_or(0.0);
-    let few = few_flows(fewest as u64, Unsure::Order).filter(|_| measure.label == SLOWDOWN.label);
-    few.map(|words| words.replacen("a P99", "A P99", 1)).or_else(|| {
+    let few = few_flows_sentence(fewest as u64, Unsure::Order).filter(|_| measure.label == SLOWDOWN.label);
+    few.or_else(|| {
         one_seed
             .then(|| "Each run is of one seed, and `pathweave sweep` shows the spread over seeds".to_owned())
     })

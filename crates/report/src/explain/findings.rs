@@ -109,7 +109,7 @@ impl Run {
                 let idle = if tail.is_empty() { " the time on an idle network" } else { "" };
                 format!(
                     "{} finished{tail}; the slowest is flow {} (host {} to host {}, {}): {}, {} times{idle}",
-                    counted((self.times_recorded * slowest.len() as u64) as usize),
+                    counted(self.times_recorded * slowest.len() as u64),
                     of("flow", row),
                     of("src_host", row),
                     of("dst_host", row),
@@ -362,6 +362,6 @@ fn plain(value: f64) -> String {
     format!("{value:.2}")
 }
 /// Formats a number of flows.
-fn counted(flows: usize) -> String {
+fn counted(flows: u64) -> String {
     if flows == 1 { "1 flow".to_owned() } else { format!("{} flows", Quantity::Count.format(flows as f64)) }
 }

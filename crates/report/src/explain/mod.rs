@@ -68,7 +68,7 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
     let found = findings::Run {
         facts: Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml)),
         flows: Table::of_flows(&figures, run.of_packets(()).is_some()),
-        times_recorded: run.info.times_recorded(),
+        times_recorded: u64::from(run.info.times_recorded()),
         late: figures.late().clone(),
         critical: Table::of(run, CRITICAL, &run.critical, CRITICAL_COLUMNS),
         activities: Table::of(run, ACTIVITIES, &run.activities, ACTIVITY_COLUMNS),

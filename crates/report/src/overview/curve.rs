@@ -166,7 +166,7 @@ fn curve(run: &RunResult, measure: Measure) -> Curve {
             ranks.into_iter().filter(|&i| i < n).map(|i| (values[i], share(i).max(LEAST))).collect()
         }
     };
-    let times = run.info.times_recorded();
+    let times = u64::from(run.info.times_recorded());
     Curve { points, flows: times * flows, open: times * (flows - finished) }
 }
 

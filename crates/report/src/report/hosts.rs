@@ -19,7 +19,7 @@ pub(super) struct Hosts {
     labels: Vec<Label>,
     bars: Bars,
     /// Number of ranks that each host represents, itself included; 1 if every rank is recorded.
-    times_recorded: u64,
+    times_recorded: u32,
     /// Number of activities of these hosts that were omitted, and the length of the longest omitted one. They are short
     /// ones, an even part of those of each host.
     left_out: usize,

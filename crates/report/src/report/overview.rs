@@ -4,7 +4,7 @@ use pathweave_records::{Fidelity, Quantity, RunResult, Summary};
 
 use super::Budget;
 use crate::explain;
-use crate::few_flows::{Unsure, few_flows};
+use crate::few_flows::{Unsure, few_flows_sentence};
 use crate::overview::{self, SchemeComparison};
 use crate::template::escape;
 use crate::text;
@@ -114,8 +114,9 @@ pub fn run_in_words(run: &RunResult, summary: &Summary) -> String {
         ),
     };
     // Where jobs decide, the P99 does not.
-    if let Some(words) = few_flows(flows.finished, Unsure::Value).filter(|_| summary.jobs.count == 0) {
-        out += &format!(" {}.", words.replacen("a P99", "A P99", 1));
+    if let Some(words) = few_flows_sentence(flows.finished, Unsure::Value).filter(|_| summary.jobs.count == 0)
+    {
+        out += &format!(" {words}.");
     }
     if flows.count > 0 {
         for finding in explain::in_brief(run) {

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 use pathweave_records::Quantity;
-use pathweave_report::{Estimate, Unsure, few_flows};
+use pathweave_report::{Estimate, Unsure, few_flows_sentence};
 
 use crate::sweep::best::Best;
 use crate::sweep::plan::Plan;
@@ -110,11 +110,11 @@ pub(crate) fn verdict(plan: &Plan, summary: &SweepSummary) -> Option<String> {
         return None;
     }
     let flows = summary.cells.iter().filter_map(|cell| Some(cell.metrics.get("flows")?.min));
-    let few = flows.reduce(f64::min).and_then(|flows| few_flows(flows as u64, Unsure::Order));
+    let few = flows.reduce(f64::min).and_then(|flows| few_flows_sentence(flows as u64, Unsure::Order));
     if let Some(words) =
         few.filter(|_| summary.metric.ends_with("_p99") || summary.metric.ends_with("_p99_ns"))
     {
-        sentences.push(format!("{}.", words.replacen("a P99", "A P99", 1)));
+        sentences.push(format!("{words}."));
     }
     Some(sentences.join(" "))
 }

@@ -50,13 +50,17 @@ struct SchemaChecker<'a> {
     found: Vec<Diagnostic>,
 }
 
+/// Follows references.
+fn resolve<'a>(root: &'a Json, mut schema: &'a Json) -> &'a Json {
+    while let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+        schema = &root["$defs"][name];
+    }
+    schema
+}
+
 impl<'a> SchemaChecker<'a> {
-    /// Follows references.
-    fn resolve(&self, mut schema: &'a Json) -> &'a Json {
-        while let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
-            schema = &self.root["$defs"][name];
-        }
-        schema
+    fn resolve(&self, schema: &'a Json) -> &'a Json {
+        resolve(self.root, schema)
     }
     fn report(&mut self, finding: Diagnostic) {
         self.found.push(self.tree.place(finding));

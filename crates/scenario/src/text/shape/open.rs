@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::super::{Node, Table, Value};
-use super::{allowed_types, branches, fields};
+use super::{allowed_types, branches, fields, resolve};
 
 /// Returns the key of a table that is one of several choices, distinguished by its only key.
 pub(super) fn only_key(branch: &Json) -> Option<&str> {
@@ -20,13 +20,6 @@ pub(super) fn has_defaults(content: &Json) -> bool {
     content["type"] == "object"
         && content.get("properties").is_some()
         && content["required"].as_array().is_none_or(Vec::is_empty)
-}
-
-fn resolve<'a>(root: &'a Json, mut schema: &'a Json) -> &'a Json {
-    while let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
-        schema = &root["$defs"][name];
-    }
-    schema
 }
 
 /// Replaces names by tables in `node` and everything in it.
