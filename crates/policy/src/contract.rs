@@ -339,6 +339,19 @@ impl MeasuredSection {
 }
 
 impl PolicyEnv {
+    /// Returns a network without a replying edge whose full packets have 4,096 bytes of payload and 82 of headers and
+    /// gaps, and whose links are not counted.
+    pub const fn new(line_rate: Rate, base_rtt: Duration, paths: u16) -> Self {
+        PolicyEnv {
+            line_rate,
+            base_rtt,
+            mtu_wire_bytes: 4_178,
+            mtu_payload_bytes: 4_096,
+            paths,
+            measured: MeasuredSection::with_rtt(base_rtt),
+            edge: None,
+        }
+    }
     /// Returns the bytes in flight that keep the line busy when the fabric is idle.
     pub const fn bdp_bytes(&self) -> u64 {
         self.line_rate.bytes_in(self.base_rtt)

@@ -16,19 +16,11 @@
 //! - `testing` (feature `testing`) runs policies without a network.
 //!
 //! ```
-//! use pathweave_policy::{Egress, Grant, MeasuredSection, Policy, PolicyCx, PolicyEnv, Shared, SendRequest, find_scheme};
+//! use pathweave_policy::{Egress, Grant, Policy, PolicyCx, PolicyEnv, Shared, SendRequest, find_scheme};
 //! use pathweave_units::{Duration, PathId, Rate, Rng, Time};
 //!
 //! let scheme = (find_scheme("rps").unwrap().make)();
-//! let env = PolicyEnv {
-//!     line_rate: Rate::from_gbps(100),
-//!     base_rtt: Duration::from_us(12),
-//!     mtu_wire_bytes: 4_178,
-//!     mtu_payload_bytes: 4_096,
-//!     paths: 16,
-//!     measured: MeasuredSection { base_rtt: Duration::from_us(12), links: 4 },
-//!     edge: None,
-//! };
+//! let env = PolicyEnv::new(Rate::from_gbps(100), Duration::from_us(12), 16);
 //! let (mut rng, mut shared) = (Rng::for_component(1, "qp", 0), Shared::new());
 //! let mut policy = scheme.policy.build(&env, &mut rng);
 //! let want = SendRequest {

@@ -10,7 +10,7 @@ use std::path::Path;
 use allocation_counter::measure;
 use pathweave_fabric::config::{SwitchClasses, SwitchConfig};
 use pathweave_fabric::{Cable, Divisor, Fabric, Header, IntervalRoutes, PortMap, Span, SwitchRoutes};
-use pathweave_policy::{AnyPolicy, MeasuredSection, PolicyEnv};
+use pathweave_policy::{AnyPolicy, PolicyEnv};
 use pathweave_sim::{NoMonitor, run};
 use pathweave_topo::{Build, Star};
 use pathweave_transport::{Buffer, Endpoint, EndpointConfig, FreePorts, Op, QpConfig, WorkRequest};
@@ -81,15 +81,7 @@ fn an_idle_host_with_its_ports_is_at_most_a_kilobyte() {
 }
 
 fn env() -> PolicyEnv {
-    PolicyEnv {
-        line_rate: Rate::from_gbps(100),
-        base_rtt: Duration::from_us(8),
-        mtu_wire_bytes: 4_178,
-        mtu_payload_bytes: 4_096,
-        paths: 256,
-        measured: MeasuredSection { base_rtt: Duration::from_us(8), links: 4 },
-        edge: None,
-    }
+    PolicyEnv::new(Rate::from_gbps(100), Duration::from_us(8), 256)
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! each path. There is no socket, no clock and no thread: the loop below is the network, and time is a number.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
-use pathweave_policy::{MeasuredSection, PolicyEnv, find_scheme};
+use pathweave_policy::{PolicyEnv, find_scheme};
 use pathweave_transport::{
     Buffer, Endpoint, EndpointConfig, Event, FreePorts, Op, QpConfig, RecvRequest, Transport, WorkRequest,
 };
@@ -24,19 +24,11 @@ pub(crate) fn line(scheme: &str) -> Result<String, Box<dyn std::error::Error>> {
 
 /// Returns the time of the message, and the packets of each path.
 pub(crate) fn send(scheme: &str) -> Result<(Time, [u64; 4]), Box<dyn std::error::Error>> {
-    let (nic, delay, mark_after) = (Rate::from_gbps(100), Duration::from_us(4), Duration::from_us(8));
+    let (delay, mark_after) = (Duration::from_us(4), Duration::from_us(8));
     let rates = [25, 25, 5, 25].map(Rate::from_gbps);
     // A scheme is congestion control, path picker, loss recovery and acknowledgements.
     let scheme = (find_scheme(scheme).ok_or("there is no such scheme")?.make)();
-    let env = PolicyEnv {
-        line_rate: nic,
-        base_rtt: delay + delay,
-        mtu_wire_bytes: 4_178,
-        mtu_payload_bytes: 4_096,
-        paths: 4,
-        measured: MeasuredSection { base_rtt: delay + delay, links: 2 },
-        edge: None,
-    };
+    let env = PolicyEnv::new(Rate::from_gbps(100), delay + delay, 4);
     let mut ends = [0, 1].map(|host| Endpoint::new(EndpointConfig::new(HostId(host))));
     let qps = [0, 1].map(|host: usize| {
         let policy = scheme.policy.build(&env, &mut Rng::for_component(1, "qp", host as u64));
@@ -49,20 +41,20 @@ pub(crate) fn send(scheme: &str) -> Result<(Time, [u64; 4]), Box<dyn std::error:
     ends[1].post_recv(qps[1], RecvRequest { wr_id: 2, buffer: Buffer(0), len })?;
     ends[0].post(Time::ZERO, qps[0], WorkRequest { wr_id: 1, op: Op::Send, local: Buffer(0), len })?;
 
-    let (mut now, mut port_free, mut link_free) = (Time::ZERO, [Time::ZERO; 2], [[Time::ZERO; 4]; 2]);
-    let (mut on_the_way, mut packets) = (Vec::new(), [0; 4]);
+    let (mut now, mut nics, mut links) = (Time::ZERO, [Time::ZERO; 2], [[Time::ZERO; 4]; 2]);
+    let (mut flying, mut packets) = (Vec::new(), [0; 4]);
     loop {
         for (from, end) in ends.iter_mut().enumerate() {
-            while port_free[from] <= now
+            while nics[from] <= now
                 && let Some(packet) = end.poll_transmit(now, FreePorts::OPEN)
             {
                 let (path, bytes) = (packet.segment.path.index(), u64::from(packet.wire_bytes));
-                port_free[from] = now + nic.time_for(bytes);
-                let link = &mut link_free[from][path];
+                let link = &mut links[from][path];
                 let marked = *link > now + mark_after;
-                *link = port_free[from].max(*link) + rates[path].time_for(bytes);
+                nics[from] = now + env.line_rate.time_for(bytes);
+                *link = nics[from].max(*link) + rates[path].time_for(bytes);
                 packets[path] += u64::from(from == 0);
-                on_the_way.push((*link + delay, from, packet.segment, marked));
+                flying.push((*link + delay, from, packet.segment, marked));
             }
             while let Some(event) = end.poll_event() {
                 if matches!(event, Event::Completion(done) if done.wr_id == 1) {
@@ -70,16 +62,13 @@ pub(crate) fn send(scheme: &str) -> Result<(Time, [u64; 4]), Box<dyn std::error:
                 }
             }
         }
-        let ready = (0..2).filter(|&end| ends[end].has_ready_data() || ends[end].has_control());
-        let ports = ready.map(|end| port_free[end]).filter(|free| *free > now);
-        let timers = ends.iter().filter_map(Transport::poll_timer);
-        let next = ports.chain(timers).chain(on_the_way.iter().map(|packet| packet.0)).min();
-        now = now.max(next.ok_or("the message stays unfinished")?);
+        let arrivals = flying.iter().map(|packet| packet.0);
+        let wakes = nics.into_iter().chain(ends.iter().filter_map(Transport::poll_timer)).chain(arrivals);
+        now = wakes.filter(|time| *time > now).min().ok_or("the message stays unfinished")?;
         ends.iter_mut().for_each(|end| end.on_timer(now));
-        let (mut due, later): (Vec<_>, Vec<_>) = on_the_way.into_iter().partition(|packet| packet.0 <= now);
-        on_the_way = later;
-        due.sort_by_key(|packet| packet.0);
-        for (_, from, segment, marked) in due {
+        flying.sort_by_key(|packet| packet.0);
+        let due = flying.partition_point(|packet| packet.0 <= now);
+        for (_, from, segment, marked) in flying.drain(..due) {
             // A driver with memory copies the payload to where the answer says.
             let _place = ends[1 - from].on_packet(now, HostId(from as u32), &segment, marked);
         }

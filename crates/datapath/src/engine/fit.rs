@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use pathweave_policy::{AnyPolicy, CreditParams, MeasuredSection, PolicyEnv, Scheme};
+use pathweave_policy::{AnyPolicy, CreditParams, PolicyEnv, Scheme};
 use pathweave_units::{Duration, Rng};
 
 use crate::config::AROUND_PAYLOAD_BYTES;
@@ -47,13 +47,9 @@ impl PolicyInputs {
         let scheme = scheme::for_hosts(scheme.clone(), config, *paths, *receive_buffer_bytes, round_trip);
         let rtts = scheme::rtts(&scheme, config, round_trip);
         let env = PolicyEnv {
-            line_rate: config.line_rate,
-            base_rtt: rtts.base,
             mtu_wire_bytes: u32::from(*mtu_payload) + AROUND_PAYLOAD_BYTES,
             mtu_payload_bytes: u32::from(*mtu_payload),
-            paths: *paths,
-            measured: MeasuredSection::with_rtt(rtts.base),
-            edge: None,
+            ..PolicyEnv::new(config.line_rate, rtts.base, *paths)
         };
         let policy = scheme.policy.build(&env, rng);
         let credit = scheme.credit_terms(&env, config.line_rate);

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
-use pathweave_policy::{MeasuredSection, PolicyEnv};
+use pathweave_policy::PolicyEnv;
 use pathweave_transport::{
     Access, Buffer, Class, Endpoint, EndpointConfig, Event, FreePorts, MemoryRegion, Op, QpConfig, Scope,
     Status, WorkRequest,
@@ -119,13 +119,9 @@ fn host(id: usize, seed: u64, traffic: Traffic) -> Host {
     let scheme = scheme::for_hosts(found, &config, traffic.ports, Some(8 << 20), None);
     let rtts = scheme::rtts(&scheme, &config, None);
     let env = PolicyEnv {
-        line_rate,
-        base_rtt: rtts.base,
         mtu_wire_bytes: u32::from(PAYLOAD) + 130,
         mtu_payload_bytes: PAYLOAD.into(),
-        paths: traffic.ports,
-        measured: MeasuredSection::with_rtt(rtts.base),
-        edge: None,
+        ..PolicyEnv::new(line_rate, rtts.base, traffic.ports)
     };
     let mut rng = Rng::for_component(seed, "policy", id as u64);
     let deaths = Deaths::default();

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use pathweave_datapath::backend::{Arrival, FaultCounters, FaultModel};
 use pathweave_datapath::secure::Session;
-use pathweave_policy::{Adapt, HostEnv, MeasuredSection, PolicyEnv, Recovery, Scheme};
+use pathweave_policy::{Adapt, HostEnv, PolicyEnv, Recovery, Scheme};
 use pathweave_transport::rd::SideMessage;
 use pathweave_transport::{FreePorts, PayloadRef, Transmit, Transport};
 use pathweave_units::{Duration, HostId, PathId, Rate, Rng, Time};
@@ -149,13 +149,9 @@ pub(crate) fn scheme(setup: &Setup, otherwise: &str, base_rtt: Duration) -> Sche
 /// Returns the network parameters for policies.
 pub(crate) fn environment(base_rtt: Duration) -> PolicyEnv {
     PolicyEnv {
-        line_rate: LINE_RATE,
-        base_rtt,
         mtu_wire_bytes: MTU as u32 + HEADERS,
         mtu_payload_bytes: MTU as u32,
-        paths: PATHS,
-        measured: MeasuredSection::with_rtt(base_rtt),
-        edge: None,
+        ..PolicyEnv::new(LINE_RATE, base_rtt, PATHS)
     }
 }
 

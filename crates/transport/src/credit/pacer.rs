@@ -270,20 +270,16 @@ mod tests {
     use super::*;
     use alloc::vec::Vec;
     use pathweave_policy::credit::FabricPace;
-    use pathweave_policy::{CreditConfig, MeasuredSection, PolicyEnv};
+    use pathweave_policy::{CreditConfig, PolicyEnv};
     use pathweave_units::{Rate, TrimmedAt};
     use proptest::prelude::*;
 
     fn terms(config: CreditConfig, packet: u32) -> CreditParams {
         let base_rtt = Duration::from_us(12);
         let env = PolicyEnv {
-            line_rate: Rate::from_gbps(100),
-            base_rtt,
             mtu_wire_bytes: packet,
             mtu_payload_bytes: packet - 64,
-            paths: 64,
-            measured: MeasuredSection::with_rtt(base_rtt),
-            edge: None,
+            ..PolicyEnv::new(Rate::from_gbps(100), base_rtt, 64)
         };
         config.terms(&env, env.line_rate)
     }

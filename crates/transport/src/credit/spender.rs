@@ -160,20 +160,16 @@ impl CreditSender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_policy::{CreditConfig, MeasuredSection, PolicyEnv};
+    use pathweave_policy::{CreditConfig, PolicyEnv};
     use pathweave_units::Rate;
 
     /// 100 Gb/s with a round trip of 12 us: a window of 225,000 bytes; packets of 4,150.
     fn spender(config: CreditConfig) -> CreditSender {
         let base_rtt = Duration::from_us(12);
         let env = PolicyEnv {
-            line_rate: Rate::from_gbps(100),
-            base_rtt,
             mtu_wire_bytes: 4_150,
             mtu_payload_bytes: 4_086,
-            paths: 64,
-            measured: MeasuredSection::with_rtt(base_rtt),
-            edge: None,
+            ..PolicyEnv::new(Rate::from_gbps(100), base_rtt, 64)
         };
         CreditSender::new(Time::ZERO, config.terms(&env, env.line_rate))
     }
