@@ -25,8 +25,8 @@ for (const name of ["sweep-grid", "sweep-cube", "sweep-named"]) {
 
 test("sections, and what failed", async (t) => {
   const titles = async (name) => (await open(t, name)).locator("nav a").allTextContents();
-  assert.deepEqual(await titles("sweep-grid"), ["Heat map", "Lines", "Best", "Cells"]);
-  assert.deepEqual(await titles("sweep-named"), ["Failed", "Heat map", "Lines", "Best", "Cells"]);
+  assert.deepEqual(await titles("sweep-grid"), ["Heat map", "Lines", "Best", "Changes", "Cells"]);
+  assert.deepEqual(await titles("sweep-named"), ["Failed", "Heat map", "Lines", "Best", "Changes", "Cells"]);
 });
 
 test("the first screen says who is best how often", async (t) => {
@@ -62,6 +62,24 @@ test("the best is whom the summary names, pale where seeds do not decide", async
   // By another axis the means decide: more spines are never worse for the longest flow of all.
   await page.getByLabel("Compare").selectOption("2");
   assert.match(await page.locator("#best").textContent(), /By means alone/);
+});
+
+test("changes are those of the summary, seed by seed, pale where they may be none", async (t) => {
+  const page = await open(t, "sweep-grid");
+  const { axes, cells, seeds } = summary("sweep-grid");
+  const of = (scheme, size) => cells.find((c) => c.at[0] === scheme && c.at[1] === size && c.at[2] === 0);
+  const words = (ratio) => `${ratio < 0 ? "\u2212" : "+"}${Math.abs(100 * ratio).toFixed(1)} %`;
+  const expected = axes[0].values.map((_, scheme) => axes[1].values.map((_, size) => (scheme ? words(of(scheme, size).change.mean) : "0 %")));
+  assert.deepEqual(await texts(page, "#changes"), expected);
+  // Without the summary's help: the mean of the differences over the mean of the first.
+  const ratio = of(2, 3).metrics.fct_max_ns.mean / of(0, 3).metrics.fct_max_ns.mean - 1;
+  assert.equal(expected[2][3], words(ratio));
+  assert.equal(of(2, 3).change.n, seeds.length);
+  const column = await page.locator("#cells .card:last-child thead th").nth(1).textContent();
+  assert.equal(column, `from ${axes[0].values[0]}`);
+  // Of another figure there are none.
+  await page.getByLabel("Figure").selectOption("slowdown_p99");
+  assert.equal(await page.locator("#changes").count(), 0);
 });
 
 test("a place can be chosen with the pointer and with keys, and tells its figures", async (t) => {

@@ -1,5 +1,6 @@
 // Cells one by one: those of a chosen place with all their figures, and a table of all.
 import { button, card, element, table } from "../dom";
+import { changeHead, toldChange } from "./changes";
 import { opening, sweep, type Cell } from "./data";
 import { metric, show, state } from "./places";
 
@@ -69,10 +70,11 @@ function list(box: HTMLElement, cells: Cell[], choose: Choose): void {
   const m = metric(), sign = m.better === "higher" ? -1 : 1;
   const rank = (c: Cell) => (c.metrics[m.name] ? sign * c.metrics[m.name]!.mean : Infinity);
   const sorted = [...cells].sort((a, b) => rank(a) - rank(b) || 0);
-  box.append(table(["Cell", m.label, "\u00b1", "Least", "Largest", "Seeds", "Unfinished flows", ...(opens ? ["Reports"] : [])], sorted.slice(0, MOST).map((c) => {
+  const head = changeHead();
+  box.append(table(["Cell", ...(head ? [head] : []), m.label, "\u00b1", "Least", "Largest", "Seeds", "Unfinished flows", ...(opens ? ["Reports"] : [])], sorted.slice(0, MOST).map((c) => {
     const f = c.metrics[m.name];
     return {
-      cells: [c.label, show(m, f?.mean), show(m, f?.ci95), show(m, f?.min), show(m, f?.max),
+      cells: [c.label, ...(head ? [toldChange(c.change)] : []), show(m, f?.mean), show(m, f?.ci95), show(m, f?.min), show(m, f?.max),
         c.failed.length ? `${f?.n ?? 0}, ${c.failed.length} failed` : String(f?.n ?? 0), String(c.open_flows), ...(opens ? [reports(c)] : [])],
       choose: () => choose(c.label, [c]),
     };

@@ -1,9 +1,10 @@
-// The report of a sweep: choices on top, then a heat map, lines with bands, who is best where, and the cells.
+// The report of a sweep: choices on top, then a heat map, lines with bands, who is best where and by how much, and the cells.
 import { remember, toSection } from "../address";
 import { choice, element } from "../dom";
 import { drawnBy, root, section } from "../page";
 import { bestOf } from "./best";
 import { allCells, chosenCells } from "./cells";
+import { changesOf } from "./changes";
 import { sweep, type Cell } from "./data";
 import { heatOf } from "./heat";
 import { linesOf } from "./lines";
@@ -43,6 +44,7 @@ const draw = drawnBy(() => {
   section("Heat map", (cards) => heatOf(cards, chooseAt));
   section("Lines", linesOf);
   section("Best", (cards) => bestOf(cards, chooseAt));
+  section("Changes", (cards) => changesOf(cards, chooseAt));
   section("Cells", (cards) => {
     tell = chosenCells(cards, choose);
     allCells(cards, choose);

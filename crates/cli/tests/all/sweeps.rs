@@ -277,7 +277,7 @@ fn the_report_is_drawn() {
         .file("cube.toml", format!("{SMALL}{cube}"))
         .file("alone.toml", alone);
     // A single axis allows no comparison along another.
-    for (sweep, cards) in [("small", 5), ("cube", 5), ("alone", 4)] {
+    for (sweep, cards) in [("small", 6), ("cube", 6), ("alone", 4)] {
         assert_eq!(lab.run(&["sweep", &format!("{sweep}.toml"), "--out", sweep, "--quiet"]).code, 0);
         let page = lab.path(sweep).join("report.html").display().to_string();
         let done = Command::new(browser)
