@@ -11,8 +11,6 @@ use super::settings::Fault;
 const WORTH: f64 = 0.12;
 const FAULT_WORTH: f64 = 0.03;
 const MOST: usize = 4;
-/// Share of the rate of similar links below which a link is slow.
-pub(super) const SLOW: f64 = 0.75;
 /// Factor by which parallel links must be less busy, in the mean, to count as having room.
 const SPARE: f64 = 0.75;
 /// Share of the run up to which a host's link had room while its flows waited for it.
@@ -110,7 +108,8 @@ fn others(facts: &Facts, cause: &Cause) -> String {
     format!("; also {}", list(&named))
 }
 
-fn list(words: &[String]) -> String {
+/// Joins words in a sentence.
+pub(super) fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),
@@ -135,6 +134,7 @@ impl CauseBuilder<'_> {
                 Some(fault) => self.fault(fault, Some(link)),
                 None => (Class::Fault, link, Some(link), format!("{} was down", self.name(link))),
             },
+            DelayCause::Outage => self.outage(),
             DelayCause::Travel(link) => self.distance(link),
             DelayCause::Loss => self.loss(),
             DelayCause::Control => self.control(),
@@ -179,9 +179,7 @@ impl CauseBuilder<'_> {
 
     pub(super) fn fault(&self, fault: &Fault, link: Option<usize>) -> NamedCause {
         let place = self.facts.faults.iter().position(|other| other == fault).unwrap_or(0);
-        let until =
-            fault.until_ns.map_or(String::new(), |ns| format!(" until {}", Quantity::TimeNs.format(ns)));
-        let when = format!("from {} on{until}", Quantity::TimeNs.format(fault.at_ns));
+        let when = fault.when();
         let at = link.map_or(String::new(), |link| format!("; {} was {}", self.name(link), self.state(link)));
         let lost = match self.facts.lost_on(fault) {
             0 => String::new(),
@@ -236,15 +234,13 @@ impl CauseBuilder<'_> {
             .collect();
         let mean = others.iter().sum::<f64>() / others.len() as f64;
         let has_room = !others.is_empty() && mean < SPARE * at.busy;
-        let usual = self.facts.usual_rate_bps(link);
-        let is_slow = at.rate_bps < SLOW * usual && !self.facts.is_slow_by_design(link);
-        if is_slow && (others.is_empty() || has_room || at.is_of_host()) {
+        if self.facts.is_slow(link) && (others.is_empty() || has_room || at.is_of_host()) {
             let what = if at.is_of_host() { "slow NIC" } else { "slow link" };
             let words = format!(
                 "{what}: {} has {} where similar links have {}; {}",
                 at.name(),
                 Quantity::RateBps.format(at.rate_bps),
-                Quantity::RateBps.format(usual),
+                Quantity::RateBps.format(self.facts.usual_rate_bps(link)),
                 self.state(link)
             );
             return (Class::SlowLink, link, Some(link), words + &self.thresholds(link));
@@ -262,8 +258,8 @@ impl CauseBuilder<'_> {
             return nic;
         }
         if at.is_from_host() {
-            let words =
-                format!("the sender's own link {}, which its flows share: {}", at.name(), self.state(link));
+            let shared = if self.facts.flows_at_once(link) > 1 { ", which its flows share" } else { "" };
+            let words = format!("the sender's own link {}{shared}: {}", at.name(), self.state(link));
             return (Class::Sender, 0, Some(link), words);
         }
         self.between_switches(link, &beside, has_room.then_some(mean))
@@ -274,7 +270,7 @@ impl CauseBuilder<'_> {
         let (_, group, group_share) = self.account.at.get(&link)?;
         let workloads = self.facts.settings.workloads();
         let place = workloads.iter().position(|workload| workload.group == *group)?;
-        let here = |flow: &&usize| self.facts.flows[**flow].parts.iter().any(|part| part.link == Some(link));
+        let here = |flow: &&usize| self.facts.flows[**flow].crosses(link);
         let victim = &self.facts.flows[*self.account.flows.iter().find(here)?].group;
         if victim == group || *group_share < 0.5 {
             return None;
@@ -338,10 +334,10 @@ impl CauseBuilder<'_> {
         Some((Class::Sender, 1, Some(link), words))
     }
 
-    /// Returns the number of hosts that send over a host's link.
+    /// Returns the largest number of hosts that sent over a host's link at once.
     pub(super) fn senders(&self, link: usize) -> f64 {
         let waited = self.account.at.get(&link).map_or(f64::NAN, |(senders, ..)| *senders);
-        waited.max(self.facts.senders_to(self.facts.links[link].to_node) as f64)
+        waited.max(self.facts.senders_at_once(link) as f64)
     }
 
     fn receiver(&self, link: usize) -> NamedCause {
@@ -366,7 +362,9 @@ impl CauseBuilder<'_> {
             Direction::Down => (at.to_node, &at.to, "into"),
             _ => (at.from_node, &at.from, "from"),
         };
-        if let Some(mean) = mean {
+        // One flow does not collide. Without records of waits no flow is known.
+        let collides = self.facts.flows.is_empty() || self.facts.flows_at_once(link) > 1;
+        if let Some(mean) = mean.filter(|_| collides) {
             let busy = format!("{:.0} % busy", mean * 100.0);
             let others = match beside.len() - 1 {
                 1 => format!("the link beside it {side} {name} was {busy}"),
@@ -419,7 +417,7 @@ impl CauseBuilder<'_> {
 
     /// Returns the slowest flow that lost time at a link.
     fn late_at(&self, link: usize) -> Option<&Flow> {
-        let here = |flow: &&Flow| flow.parts.iter().any(|part| part.link == Some(link));
+        let here = |flow: &&Flow| flow.crosses(link);
         self.account.flows.iter().map(|&flow| &self.facts.flows[flow]).find(here)
     }
 

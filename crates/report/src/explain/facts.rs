@@ -1,10 +1,11 @@
 //! Links and slow flows of a run, read from its tables.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use pathweave_records::{Direction, WaitKind, idle_latency_ns};
 
+use super::paths::Neighbours;
 use super::settings::{Fault, Settings};
 use super::table::Table;
 
@@ -16,6 +17,7 @@ pub(super) const LINK_COLUMNS: &[&str] = &[
     "tier",
     "direction",
     "rate_bps",
+    "delay_ns",
     "tx_bytes",
     "busy_ns",
     "utilisation_ratio",
@@ -48,6 +50,11 @@ pub(super) const WAIT_COLUMNS: &[&str] = &[
     "link_group_share",
 ];
 
+/// Share of the rate of similar links below which a link is slow.
+const SLOW: f64 = 0.75;
+/// Ratio of rates up to which ports of a host belong together.
+const ALIKE: f64 = 4.0;
+
 /// A directed link and its totals. Unknown values are NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Link {
@@ -61,6 +68,8 @@ pub(super) struct Link {
     pub(super) direction: Direction,
     /// Rate without faults.
     pub(super) rate_bps: f64,
+    /// Propagation delay without faults.
+    pub(super) delay_ns: f64,
     /// Share of the run during which the link was sending.
     pub(super) busy: f64,
     pub(super) tx_bytes: f64,
@@ -94,7 +103,8 @@ impl Link {
         self.is_of_host().then_some(end)
     }
 
-    fn has(&self, fault: &Fault) -> bool {
+    /// Returns true if a fault concerns the link.
+    pub(super) fn has(&self, fault: &Fault) -> bool {
         fault.is_on(&self.from, &self.to, self.number)
     }
 }
@@ -133,7 +143,17 @@ pub(super) struct Flow {
 impl Flow {
     /// Returns true if a fault was in force while the flow was on its way.
     pub(super) fn meets(&self, fault: &Fault) -> bool {
-        fault.meets(self.start_ns, self.start_ns + self.took_ns)
+        fault.meets(self.start_ns, self.end_ns())
+    }
+
+    /// Returns the time at which the flow was over, or the run if the flow did not finish.
+    pub(super) fn end_ns(&self) -> f64 {
+        self.start_ns + self.took_ns
+    }
+
+    /// Returns true if packets of the flow were seen at a link.
+    pub(super) fn crosses(&self, link: usize) -> bool {
+        self.parts.iter().any(|part| part.link == Some(link))
     }
 
     pub(super) fn slowdown(&self) -> f64 {
@@ -151,7 +171,9 @@ pub(super) struct Facts {
     /// Number of dropped packets by reason and link.
     pub(super) drops: BTreeMap<(String, usize), u64>,
     pub(super) run_ns: f64,
-    neighbours: OnceCell<Neighbours>,
+    pub(super) neighbours: OnceCell<Neighbours>,
+    /// Links that each fault takes down, as indices into `links`.
+    pub(super) links_down: OnceCell<Vec<Vec<usize>>>,
 }
 
 fn direction(name: &str) -> Direction {
@@ -170,6 +192,7 @@ fn links(table: &Table) -> Vec<Link> {
             tier: number("tier") as u32,
             direction: direction(table.text("direction", row)),
             rate_bps: number("rate_bps"),
+            delay_ns: number("delay_ns"),
             busy: number("utilisation_ratio"),
             tx_bytes: number("tx_bytes"),
             tx_packets: number("tx_packets"),
@@ -256,6 +279,7 @@ impl Facts {
             drops,
             links,
             neighbours: OnceCell::new(),
+            links_down: OnceCell::new(),
         }
     }
 
@@ -295,56 +319,13 @@ impl Facts {
         on.filter(|((reason, _), _)| by_fault(reason)).map(|(_, count)| count).sum()
     }
 
-    /// Returns the links beside a link: for a link up or level all links of its switch, for a link down all links into
-    /// its switch, of the same tier and direction. The link itself is included.
-    fn links_beside(&self, link: usize) -> Vec<usize> {
-        let at = &self.links[link];
-        let alike = |other: &Link| {
-            let shares_end = match at.direction {
-                Direction::Down => other.to_node == at.to_node,
-                _ => other.from_node == at.from_node,
-            };
-            other.tier == at.tier && other.direction == at.direction && shares_end
-        };
-        (0..self.links.len()).filter(|&other| alike(&self.links[other])).collect()
-    }
-
-    fn hops_from(&self, host: u32) -> Vec<Option<u32>> {
-        self.neighbours.get_or_init(|| Neighbours::new(&self.links)).hops_from(host)
-    }
-
-    /// Returns the links beside a link over which this flow has paths of the same length. The link itself is included.
-    pub(super) fn parallel_links(&self, link: usize, flow: Option<&Flow>) -> Vec<usize> {
-        let mut beside = self.links_beside(link);
-        let Some(flow) = flow.filter(|_| beside.len() > 1) else { return beside };
-        let (end, host): (fn(&Link) -> u32, u32) = match self.links[link].direction {
-            Direction::Down => (|link| link.from_node, flow.src_host),
-            _ => (|link| link.to_node, flow.dst_host),
-        };
-        // Every cable has two directions, so it is as far back.
-        let hops = self.hops_from(host);
-        let own = hops[end(&self.links[link]) as usize];
-        beside.retain(|&other| hops[end(&self.links[other]) as usize] == own);
-        beside
-    }
-
-    /// Returns the links of the shortest paths of a flow by their distance from its sender, as if none was down.
-    pub(super) fn layers_of_paths(&self, flow: &Flow) -> Vec<Vec<usize>> {
-        let (from, to) = (self.hops_from(flow.src_host), self.hops_from(flow.dst_host));
-        let all = from.get(flow.dst_host as usize).copied().flatten().unwrap_or(0);
-        let mut layers = vec![Vec::new(); all as usize];
-        for (index, link) in self.links.iter().enumerate() {
-            if let (Some(before), Some(after)) = (from[link.from_node as usize], to[link.to_node as usize])
-                && before + 1 + after == all
-            {
-                layers[before as usize].push(index);
-            }
-        }
-        layers
+    /// Returns true if a link is slower than similar ones, and the fabric is not built like this.
+    pub(super) fn is_slow(&self, link: usize) -> bool {
+        self.links[link].rate_bps < SLOW * self.usual_rate_bps(link) && !self.is_slow_by_design(link)
     }
 
     /// Returns true if a link is slower than similar ones as the fabric is built, by a fault of nobody.
-    pub(super) fn is_slow_by_design(&self, link: usize) -> bool {
+    fn is_slow_by_design(&self, link: usize) -> bool {
         let at = &self.links[link];
         if at.is_of_host() {
             // A port is no bottleneck of a host that has at least the rate of others over all its ports.
@@ -357,6 +338,12 @@ impl Facts {
             let own = at.host().and_then(|host| totals.get(&host).copied());
             let usual = median(totals.into_values().collect());
             return at.rate_bps < usual && own.is_some_and(|own| own >= usual);
+        }
+        let ends = (at.from_node, at.to_node);
+        let is_faster =
+            |other: &Link| (other.from_node, other.to_node) == ends && other.rate_bps > at.rate_bps;
+        if self.links.iter().any(is_faster) {
+            return false;
         }
         // Links of groups to each other may be slower than those within a group: most switches have both.
         let level = |other: &&Link| other.tier == at.tier && other.direction == Direction::Level;
@@ -372,6 +359,17 @@ impl Facts {
         let at = &self.links[link];
         let alike = |other: &&Link| other.tier == at.tier && other.direction == at.direction;
         median(self.links.iter().filter(alike).map(|other| other.rate_bps).collect())
+    }
+
+    /// Returns the rate of the ports of a link's sender that belong together with this one. Links of scale-up networks are
+    /// far faster.
+    pub(super) fn rate_of_ports_bps(&self, link: usize) -> f64 {
+        let at = &self.links[link];
+        let alike = |other: &&Link| {
+            let ratio = other.rate_bps / at.rate_bps;
+            other.from_node == at.from_node && (1.0 / ALIKE..=ALIKE).contains(&ratio)
+        };
+        self.links.iter().filter(alike).map(|other| other.rate_bps).sum()
     }
 
     /// Returns the median rate of the hosts' links.
@@ -405,12 +403,6 @@ impl Facts {
     pub(super) fn bytes_in_flight(&self) -> f64 {
         0.5 * self.round_trip_ns() * self.host_rate_bps() / 8e9
     }
-
-    /// Returns the number of hosts that send to a host among the slow flows.
-    pub(super) fn senders_to(&self, host: u32) -> usize {
-        let of = self.flows.iter().filter(|flow| flow.dst_host == host);
-        of.map(|flow| flow.src_host).collect::<BTreeSet<u32>>().len()
-    }
 }
 
 /// Adds the drops of links that no event records, because only so many are kept: for the reason of most recorded ones, or
@@ -440,47 +432,6 @@ fn count_unrecorded(drops: &mut BTreeMap<(String, usize), u64>, links: &[Link], 
                 known.map_or_else(|| by_fault().unwrap_or("buffer_full").to_owned(), |(.., most)| most);
             *drops.entry((reason, index)).or_default() += missing;
         }
-    }
-}
-
-/// Nodes next to each node, over links away from it. Hosts forward nothing, so that only those that begin a path have any
-/// use.
-struct Neighbours {
-    next: Vec<Vec<u32>>,
-    is_host: Vec<bool>,
-}
-
-impl Neighbours {
-    fn new(links: &[Link]) -> Self {
-        let nodes = links.iter().map(|link| link.from_node.max(link.to_node) + 1).max().unwrap_or(0);
-        let (mut next, mut is_host) = (vec![Vec::new(); nodes as usize], vec![false; nodes as usize]);
-        for link in links {
-            next[link.from_node as usize].push(link.to_node);
-            is_host[link.from_node as usize] |= link.is_from_host();
-        }
-        Neighbours { next, is_host }
-    }
-
-    /// Returns the number of links from a host to each node, or `None` where it reaches none.
-    fn hops_from(&self, host: u32) -> Vec<Option<u32>> {
-        let mut hops = vec![None; self.next.len()];
-        let mut queue = VecDeque::new();
-        if let Some(own) = hops.get_mut(host as usize) {
-            *own = Some(0);
-            queue.push_back((host, 0));
-        }
-        while let Some((node, far)) = queue.pop_front() {
-            if node != host && self.is_host[node as usize] {
-                continue;
-            }
-            for &to in &self.next[node as usize] {
-                if hops[to as usize].is_none() {
-                    hops[to as usize] = Some(far + 1);
-                    queue.push_back((to, far + 1));
-                }
-            }
-        }
-        hops
     }
 }
 

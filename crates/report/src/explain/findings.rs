@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use pathweave_records::{Direction, LATE_SLOWDOWN, LateFlows, Quantity};
 
 use super::Finding;
-use super::facts::Facts;
+use super::facts::{Facts, Link};
+use super::outage::Trip;
 use super::table::Table;
 
 pub(super) const FLOW_COLUMNS: &[&str] = &[
@@ -14,6 +15,7 @@ pub(super) const FLOW_COLUMNS: &[&str] = &[
     "src_host",
     "dst_host",
     "size_bytes",
+    "start_ns",
     "fct_ns",
     "ideal_fct_ns",
     "ideal_acked_fct_ns",
@@ -38,6 +40,8 @@ pub(super) struct Run {
     pub(super) events: Table,
     pub(super) facts: Facts,
     pub(super) late: LateFlows,
+    /// The first flows that did not finish, and the slowest one that did.
+    pub(super) trips: Vec<Trip>,
     pub(super) critical: Table,
     pub(super) activities: Table,
 }
@@ -80,7 +84,7 @@ impl Run {
     }
 
     fn link(&self, row: usize) -> String {
-        format!("{} to {}", self.links.text("from", row), self.links.text("to", row))
+        self.facts.links.get(row).map_or_else(String::new, Link::name)
     }
 
     /// Returns the rows of the measured flows, the slowest first.
@@ -362,6 +366,6 @@ fn plain(value: f64) -> String {
     format!("{value:.2}")
 }
 /// Formats a number of flows.
-fn counted(flows: u64) -> String {
+pub(super) fn counted(flows: u64) -> String {
     if flows == 1 { "1 flow".to_owned() } else { format!("{} flows", Quantity::Count.format(flows as f64)) }
 }

@@ -4,9 +4,12 @@ use pathweave_records::Quantity;
 
 use super::causes::{CauseBuilder, Class, NamedCause, share};
 use super::facts::Link;
+use super::settings::Fault;
 
 /// Fraction of the bytes in flight in a round trip below which a threshold is low.
 const LOW_RTTS: f64 = 0.25;
+/// Number of the slowest flows whose paths are searched for a fault.
+const LATE: usize = 32;
 
 impl CauseBuilder<'_> {
     pub(super) fn loss(&self) -> NamedCause {
@@ -31,15 +34,7 @@ impl CauseBuilder<'_> {
             return (Class::Loss, link, Some(link), words);
         }
         if most == down {
-            return match self.fault_that_takes_down(link) {
-                Some(fault) => self.fault(fault, Some(link)),
-                None => (
-                    Class::Loss,
-                    link,
-                    Some(link),
-                    format!("{lost} packets lost on {}, which was down", self.name(link)),
-                ),
-            };
+            return self.down(link, &lost);
         }
         let at = &facts.links[link];
         let buffer = settings.text("switch.buffer").unwrap_or("unknown").to_owned();
@@ -64,6 +59,28 @@ impl CauseBuilder<'_> {
             )
         };
         (Class::Loss, at.from_node as usize, Some(link), words)
+    }
+
+    /// Names the cause of packets that were lost where a link was down or no path led on. Those without a path are
+    /// recorded at the link back to where they came from.
+    fn down(&self, link: usize, lost: &str) -> NamedCause {
+        if let Some(fault) = self.fault_that_takes_down(link).or_else(|| self.fault_on_paths()) {
+            return self.fault(fault, Some(link));
+        }
+        let count = |reason: &str| self.facts.drops.get(&(reason.to_owned(), link)).copied().unwrap_or(0);
+        let words = if count("no_route") > count("link_down") {
+            format!("{lost} packets lost at {}, where no path led on", self.facts.links[link].from)
+        } else {
+            format!("{lost} packets lost on {}, which was down", self.name(link))
+        };
+        (Class::Loss, link, Some(link), words)
+    }
+
+    /// Returns a fault that takes down a link on the shortest paths of a late flow.
+    fn fault_on_paths(&self) -> Option<&Fault> {
+        let late = self.account.flows.iter().take(LATE).map(|&flow| &self.facts.flows[flow]);
+        late.flat_map(|flow| self.facts.layers_of_paths(flow).concat())
+            .find_map(|link| self.fault_that_takes_down(link))
     }
 
     /// Names the cause of a queue whose switch trimmed packets.
@@ -98,7 +115,6 @@ impl CauseBuilder<'_> {
     /// Names the cause of retransmissions without losses.
     fn no_loss(&self) -> NamedCause {
         let flows = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
-        let again: f64 = flows().map(|flow| flow.sent_again).sum();
         let timeouts: f64 = flows().map(|flow| flow.timeouts).sum();
         let settings = &self.facts.settings;
         let words = if timeouts > 0.0 {
@@ -107,7 +123,7 @@ impl CauseBuilder<'_> {
                 Quantity::Count.format(timeouts),
                 self.timer()
             )
-        } else if again > 0.0 {
+        } else if flows().any(|flow| flow.sent_again > 0.0) {
             let limit = settings.number("scheme.recovery.reorder_packets").filter(|limit| *limit > 0.0);
             let limit = match limit {
                 Some(limit) => format!("scheme.recovery.reorder_packets = {limit} takes"),
@@ -117,8 +133,7 @@ impl CauseBuilder<'_> {
                 ),
             };
             format!(
-                "packets out of order taken for lost: {} sent again though none was lost, {limit} reordering for loss",
-                Quantity::Count.format(again)
+                "packets out of order taken for lost and sent again though none was lost: {limit} reordering for loss"
             )
         } else {
             "nothing in flight: senders waited for answers although nothing was lost".to_owned()

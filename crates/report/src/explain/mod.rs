@@ -2,13 +2,17 @@
 //! that support it.
 
 mod accounting;
+mod at_once;
 mod causes;
 mod facts;
 mod findings;
 mod jobs;
 mod losses;
+mod outage;
+mod paths;
 mod scale_up;
 mod settings;
+mod slow_nic;
 mod table;
 mod verdict;
 mod work;
@@ -21,6 +25,7 @@ use pathweave_records::{ACTIVITIES, CRITICAL, EVENTS, LINKS, RunResult, WAITS};
 use facts::{Facts, LINK_COLUMNS, WAIT_COLUMNS};
 use findings::{EVENT_COLUMNS, FLOW_COLUMNS};
 use jobs::Summary;
+use outage::Trip;
 use scale_up::late_flows;
 use settings::Settings;
 use table::Table;
@@ -70,6 +75,7 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
         flows: Table::of_flows(&figures, run.of_packets(()).is_some()),
         times_recorded: u64::from(run.info.times_recorded()),
         late: figures.late().clone(),
+        trips: Trip::of_run(run, &figures),
         critical: Table::of(run, CRITICAL, &run.critical, CRITICAL_COLUMNS),
         activities: Table::of(run, ACTIVITIES, &run.activities, ACTIVITY_COLUMNS),
         links,
@@ -101,6 +107,7 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let run = findings::Run {
         facts: Facts::new(&links, &waits, &events, Settings::new(&scenario)),
         late: late_flows(&flows),
+        trips: Trip::of_table(&flows),
         critical: read_if_there("critical.parquet", CRITICAL_COLUMNS)?,
         activities: read_if_there("activities.parquet", ACTIVITY_COLUMNS)?,
         flows,

@@ -1,5 +1,6 @@
 //! Settings of a scenario that can be causes: faults, and limits of switches, schemes and hosts.
 
+use pathweave_records::Quantity;
 use pathweave_units::{Bytes, Duration, Rate};
 use toml::{Table, Value};
 
@@ -43,6 +44,18 @@ impl Fault {
     /// Returns true if the fault was in force at some time of this span, which ends with the run or before.
     pub(super) fn meets(&self, from_ns: f64, to_ns: f64) -> bool {
         self.at_ns < to_ns && self.until_ns.is_none_or(|until_ns| until_ns > from_ns)
+    }
+
+    /// Returns true if the fault is in force at a time.
+    pub(super) fn is_in_force(&self, at_ns: f64) -> bool {
+        self.at_ns <= at_ns && self.until_ns.is_none_or(|until_ns| until_ns > at_ns)
+    }
+
+    /// Returns the times of the fault in words.
+    pub(super) fn when(&self) -> String {
+        let until =
+            self.until_ns.map_or(String::new(), |ns| format!(" until {}", Quantity::TimeNs.format(ns)));
+        format!("from {} on{until}", Quantity::TimeNs.format(self.at_ns))
     }
 
     /// Returns a word for the effect of the fault on its link.

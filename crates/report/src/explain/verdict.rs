@@ -6,9 +6,10 @@ use pathweave_records::{LATE_SLOWDOWN, Quantity, WaitKind, idle_latency_ns};
 
 use super::Finding;
 use super::accounting::LostTime;
-use super::causes::{SLOW, causes};
+use super::causes::causes;
 use super::facts::{Facts, median};
-use super::findings::{Run, percent};
+use super::findings::{Run, counted, percent};
+use super::outage::Ending;
 use super::settings::{Fault, time_ns};
 use super::work::{self, Paths};
 
@@ -37,14 +38,19 @@ impl Run {
         // One late message in a hundred delays no computation by itself; one in a thousand may delay the job.
         let delays_jobs = of_jobs > 0.0 && paths.lost_ns >= LOST_SHARE * of_jobs;
         let matters = delays_jobs || (paths.computation_ns == 0.0 && tail >= LATE_SLOWDOWN);
+        let unreachable = self.trips.iter().find(|trip| trip.ending == Ending::Unreachable);
         // Flows that are young when the run ends are not late. Without records of waits nothing is known of them.
-        let stuck = open > 0 && self.facts.flows.first().is_none_or(|flow| flow.slowdown() >= LATE_SLOWDOWN);
+        let held_up = match self.facts.flows.first() {
+            Some(flow) => open > 0 && flow.slowdown() >= LATE_SLOWDOWN,
+            None => open > 0 && unreachable.is_none(),
+        };
+        let stuck = held_up || unreachable.is_some();
         let mut found: Vec<(f64, String)> = Vec::new();
-        if stuck || (matters && !tail.is_nan()) {
+        if held_up || (matters && !tail.is_nan()) {
             let lost = if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 };
             let inside = self.in_scale_up().filter(|(share, _)| *share >= LOST_SHARE);
             let outside = 1.0 - inside.as_ref().map_or(0.0, |(share, _)| *share);
-            if stuck || outside >= LOST_SHARE {
+            if held_up || outside >= LOST_SHARE {
                 found.extend(self.of_network(tail, lost * outside));
             }
             found.extend(inside.map(|(share, words)| (lost * share, words)));
@@ -53,7 +59,13 @@ impl Run {
         let slow = work::slow(&self.activities, &self.critical, &paths, name);
         found.extend(slow.into_iter().map(|slow| (slow.share, slow.words)));
         found.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let mut said: Vec<String> = found.into_iter().map(|(_, words)| words).collect();
+        let unreachable = unreachable.map(|trip| self.facts.unreachable(trip));
+        let mut said: Vec<String> =
+            unreachable.into_iter().chain(found.into_iter().map(|(_, words)| words)).collect();
+        if open == 0 {
+            let nic = self.facts.slow_nic_at_end(&said, self.measured().count());
+            said.splice(0..0, nic);
+        }
         let latency = self.latency(&paths);
         if let Some((words, Some((link, share)))) = &latency {
             let at = format!("{} of it on the way from {}", percent(*share), self.facts.links[*link].name());
@@ -67,11 +79,10 @@ impl Run {
         causes += &self.faults_besides(&causes);
         let words = match open {
             0 => causes,
-            _ if stuck => format!("{} flows did not finish: {causes}", Quantity::Count.format(open as f64)),
-            _ => format!(
-                "the end of the run, at which {} flows had not finished; otherwise {causes}",
-                Quantity::Count.format(open as f64)
-            ),
+            _ if stuck => format!("{} did not finish: {causes}", counted(open)),
+            _ => {
+                format!("the end of the run, at which {} had not finished; otherwise {causes}", counted(open))
+            }
         };
         Finding {
             about: "limited by",
@@ -89,9 +100,22 @@ impl Run {
             .map(|cause| (cause.share * share, cause.words))
             .collect();
         if causes.is_empty() {
-            causes.push((share, self.by_links()));
+            let outage = self.by_outage();
+            let rest = 1.0 - outage.as_ref().map_or(0.0, |(part, _)| *part);
+            causes.extend(outage.map(|(part, words)| (part * share, words)));
+            if rest >= LOST_SHARE {
+                causes.push((rest * share, self.by_links()));
+            }
         }
         causes
+    }
+
+    /// Describes the outage that a flow met, with its part of the delay, for runs without records of waits.
+    fn by_outage(&self) -> Option<(f64, String)> {
+        let mut posted = self.trips.iter().filter(|trip| trip.ending != Ending::Unreachable);
+        let (part, outage) = posted.find_map(|trip| self.facts.outage_of_trip(trip))?;
+        let cause = causes(&self.facts, &LostTime::of_outage(outage)).into_iter().next()?;
+        Some((part, cause.words))
     }
 
     /// Describes faults that were in force and are not mentioned in `said`.
@@ -202,9 +226,7 @@ impl Run {
     fn slow_by_build(&self) -> Option<String> {
         let links = &self.facts.links;
         let link = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy))?;
-        let slow = links[link].rate_bps < SLOW * self.facts.usual_rate_bps(link)
-            && !self.facts.is_slow_by_design(link)
-            && links[link].busy >= LATENCY_SHARE;
+        let slow = self.facts.is_slow(link) && links[link].busy >= LATENCY_SHARE;
         let causes = causes(&self.facts, &LostTime::of_link(link));
         causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)
     }

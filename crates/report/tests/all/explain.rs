@@ -260,7 +260,7 @@ fn losses_and_fast_runs_are_explained() {
     assert_eq!((words(&found, "late flows"), words(&found, "faults")), (None, None));
     well.flows[0].status = FlowStatus::Unfinished;
     well.flows[0].finish_ps = None;
-    assert!(words(&explained(&well), "limited by").unwrap().starts_with("1 flows did not finish"));
+    assert!(words(&explained(&well), "limited by").unwrap().starts_with("1 flow did not finish"));
     well.flows.clear();
     assert_eq!(words(&explained(&well), "result"), Some("no flow finished"));
 }
