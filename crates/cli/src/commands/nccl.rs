@@ -245,7 +245,11 @@ fn answer(args: &NcclArgs) -> Result<Answer, Failure> {
     let network = match (args.model_only, loaded) {
         (true, _) => None,
         (false, Some(loaded)) => Some(loaded),
-        (false, None) => Some(Loaded::of_system(&system)?),
+        (false, None) => {
+            let servers = Loaded::of_system(&system)?;
+            servers.topology()?;
+            Some(servers)
+        }
     };
     if args.model_only && tuner.is_none() {
         let why = "--model-only with --collective all-to-all: NCCL has no cost model for sends; leave --model-only out";

@@ -74,7 +74,7 @@ impl Loaded {
     /// # Errors
     /// The servers are no valid cluster.
     pub fn of_system(system: &System) -> Result<Loaded, Diagnostics> {
-        Loaded::parse(&text(system), "servers.toml", PathBuf::new(), &Changes::default())
+        Loaded::parse(&text(system), "servers of the command line", PathBuf::new(), &Changes::default())
     }
 }
 

@@ -21,7 +21,7 @@ impl Fitted {
     /// Returns the numbers of a generation.
     pub const fn of(generation: Generation) -> Self {
         match generation {
-            Generation::Hopper => Fitted { latency: 2.498, bandwidth: 0.959 },
+            Generation::Hopper => Fitted { latency: 2.344, bandwidth: 0.958 },
             Generation::Blackwell => Fitted { latency: 1.0, bandwidth: 0.99 },
             Generation::Ampere => Fitted { latency: 1.0, bandwidth: 1.026 },
             Generation::Volta | Generation::Cdna3 => Fitted::NONE,

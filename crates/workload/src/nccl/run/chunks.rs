@@ -109,7 +109,7 @@ impl Chunks<'_> {
     /// Returns the slots of a connection, in messages.
     pub(super) fn slots(&self) -> usize {
         match (self.method, self.protocol) {
-            (Method::Ring | Method::Chain, Protocol::Simple) => 4,
+            (Method::Ring, Protocol::Simple) => 4,
             _ => 8,
         }
     }
@@ -129,7 +129,6 @@ impl Chunks<'_> {
             (_, Protocol::Ll) => LL_SLOT,
             (_, Protocol::Ll128) => LL128_SLOT,
             (Method::Ring, Protocol::Simple) => 2_048 * KIB,
-            (Method::Chain, Protocol::Simple) => 1_024 * KIB,
             (_, Protocol::Simple) => 512 * KIB,
         }
     }

@@ -34,7 +34,7 @@ struct Tally {
     counts: Counts,
 }
 
-fn duration(us: f64) -> Duration {
+pub(super) fn duration(us: f64) -> Duration {
     Duration::from_ps((us * 1e6).round() as u64)
 }
 
@@ -86,11 +86,11 @@ impl GraphWires<'_, '_> {
     /// Makes a message wait. The latency of the hop counts from the arrival of its content only.
     fn wait(&mut self, message: Draft, hop: &Hop, waits: Waits<'_, Draft>) -> Result<(), WorkloadError> {
         let latency = duration(self.plan.hop_us(hop));
-        if waits.number == 0 {
+        if waits.for_begin() {
             self.out.after(message, self.begun[hop.src])?;
         }
         waits.slots.iter().try_for_each(|&before| self.out.after(message, before))?;
-        if waits.data.is_empty() && waits.number == 0 {
+        if waits.data.is_empty() && waits.for_begin() {
             self.out.delay(message, latency);
         }
         let mut content = message;
@@ -129,8 +129,8 @@ impl Wires for Tally {
         let latency = u64::from(!waits.data.is_empty() && !waits.slots.is_empty());
         self.counts.messages += 1;
         self.counts.computations += latency;
-        let ready = u64::from(waits.number == 0);
-        self.counts.dependencies += ready + latency + (waits.data.len() + waits.slots.len()) as u64;
+        let begin = u64::from(waits.for_begin());
+        self.counts.dependencies += begin + latency + (waits.data.len() + waits.slots.len()) as u64;
         Ok(())
     }
 }

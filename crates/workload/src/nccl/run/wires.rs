@@ -78,8 +78,16 @@ pub(crate) struct Waits<'a, S> {
     pub(crate) data: &'a [S],
     /// Messages that free its connection and its slot.
     pub(crate) slots: &'a [S],
-    /// Number of messages before it on its connection. The first one waits until its sender takes part.
+    /// Number of messages before it on its connection.
     pub(crate) number: u64,
+}
+
+impl<S> Waits<'_, S> {
+    /// Returns true if the message waits by itself until its sender takes part. Each message of `slots` is one of the
+    /// sender or has used the content of one, so it came after that. Data may come from a rank that took part earlier.
+    pub(crate) const fn for_begin(&self) -> bool {
+        self.number == 0 || self.slots.is_empty()
+    }
 }
 
 /// Target on which an algorithm declares its messages.

@@ -255,3 +255,25 @@ fn too_many_messages_are_refused() {
     // 16 channels up and down 2,047 links, in the two loops that the library has.
     assert_eq!((tree.messages(), tree.merged()), (131_008.0, 1.0));
 }
+
+/// A broadcast and a reduction have chunks of one slot of 512 KiB, of which a connection has eight; a gather has chunks
+/// of four slots, in two slices each.
+#[test]
+fn chunks_of_chains_are_slots() {
+    let one = Wanted { channels: Some(1), protocol: NcclProtocol::Simple, ..wanted(NcclAlgorithm::Ring) };
+    let team = team(4, 1, Joined::Nothing);
+    let of = |operation, size| record(&plan(&team, operation, size, &one));
+    for operation in [Operation::Broadcast, Operation::Reduce] {
+        let all = of(operation, 12 * (512 << 10));
+        assert_eq!(all.len(), 3 * 12, "{operation:?}");
+        assert!(all.iter().all(|one| one.hop.bytes == 512 << 10), "{operation:?}");
+        // The ninth message of the first connection waits for what was made of the first one.
+        let (src, dst) = (all[0].hop.src, all[0].hop.dst);
+        let first: Vec<&Declared> = all.iter().filter(|one| one.hop.src == src).collect();
+        assert!(first[..8].iter().all(|one| one.slots.is_empty()), "{operation:?}");
+        assert_eq!(all[first[8].slots[0]].hop.src, dst, "{operation:?}");
+        assert_eq!(all[first[8].slots[0]].number, 0, "{operation:?}");
+    }
+    let all = of(Operation::AllGather, 4 * (2 << 20));
+    assert!(all.iter().all(|one| one.hop.bytes == 1 << 20));
+}

@@ -1,5 +1,6 @@
 //! Executed collectives as sets of contributions, and their bytes against closed forms.
 
+mod begun;
 mod bytes;
 mod contributions;
 
