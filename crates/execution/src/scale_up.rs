@@ -1,8 +1,14 @@
-//! Messages over scale-up networks, as fluid that all messages of a domain share by max-min fairness.
+//! Messages over scale-up networks, as fluid that the connections of a domain share by max-min fairness.
 //!
-//! A message begins to move one latency after it is posted ([`ScaleUp::delay`]). From then on its rate is its max-min
-//! fair share of the links of its domain. It arrives with its last byte, which its sender knows at the same time.
-//! Faults of links and chips change the links of a domain at times that are known from the start.
+//! A message is ready to move one latency after it is posted ([`ScaleUp::delay`]). The messages of a connection move
+//! one after the other, in the order in which they were posted. Those posted at the same time move by their numbers.
+//! The latency of a message passes while earlier ones move. The rate of the message that moves is its connection's
+//! max-min fair share of the links of its domain. The message arrives with its last byte, which its sender knows at
+//! the same time. Faults of links and chips change the links of a domain at times that are known from the start.
+
+mod queues;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
@@ -12,8 +18,10 @@ use pathweave_topo::{LinkShare, PartState, ScaleUp, ScaleUpPart, ScaleUpPartKind
 use pathweave_transport::Status;
 use pathweave_units::{Duration, HostId, Rate, Time};
 
+use crate::connections::ConnId;
 use crate::execution::{Execution, PartCompletion};
 use crate::max_min::{FlowId, Solver, Use, bytes_per_ps};
+use crate::scale_up::queues::Queues;
 use crate::tally::{ReceiverCounters, SenderCounters};
 
 /// Part of a byte that counts as nothing: the error of rates and times in floating point.
@@ -30,6 +38,8 @@ pub struct ScaleUpMessage {
     pub dst: HostId,
     /// Payload.
     pub bytes: u64,
+    /// Connection, whose messages move one after the other.
+    pub connection: ConnId,
 }
 
 /// Arrival of a message, which its sender knows at the same time.
@@ -85,9 +95,11 @@ struct Domain {
     /// Parts that are not as configured, and the network with them.
     impaired: Option<Box<Impaired>>,
     solver: Solver,
-    /// Messages that have been posted and have not begun to move, by the time at which they do.
+    /// Messages that have been posted and are not ready to move, by the time at which they are.
     starts: BinaryHeap<Reverse<(Time, ScaleUpMessage)>>,
-    /// Messages that move, by flow of the solver.
+    /// Messages that are ready and wait for earlier ones of their connections.
+    queues: Queues,
+    /// Messages that move, at most one of each connection, by flow of the solver.
     moving: Vec<Option<Moving>>,
     /// Time to which `Moving::left_bytes` refers.
     updated: Time,
@@ -108,6 +120,13 @@ struct Moving {
     ends: Time,
 }
 
+impl Moving {
+    /// Creates the state of a message of which nothing has moved.
+    fn new(message: ScaleUpMessage) -> Self {
+        Moving { message, left_bytes: message.bytes as f64, ends: Time::MAX }
+    }
+}
+
 impl ScaleUpCarrier {
     /// Creates the carrier without messages. `changes` are ordered by time.
     pub fn new(network: ScaleUp, changes: &[ScaleUpChange]) -> Self {
@@ -119,7 +138,7 @@ impl ScaleUpCarrier {
         ScaleUpCarrier { network, changes: of_domains, domains, due, events: 0 }
     }
 
-    /// Returns the latency between the posting of a message and its first byte.
+    /// Returns the latency between the posting of a message and its first byte, if no earlier message holds it up.
     pub fn delay(&self) -> Duration {
         self.network.delay()
     }
@@ -192,7 +211,8 @@ impl<Q> Execution<Q> {
             1,
         );
         self.expected(flow, 1);
-        carrier.post(now, ScaleUpMessage { flow, src, dst, bytes });
+        let connection = self.connections.of(flow);
+        carrier.post(now, ScaleUpMessage { flow, src, dst, bytes, connection });
         true
     }
 
@@ -220,6 +240,7 @@ impl Domain {
             impaired: None,
             solver: solver_of(network),
             starts: BinaryHeap::new(),
+            queues: Queues::default(),
             moving: Vec::new(),
             updated: Time::ZERO,
             due: Time::MAX,
@@ -236,8 +257,10 @@ impl Domain {
             && start <= now
         {
             self.starts.pop();
-            self.begin(Moving { message, left_bytes: message.bytes as f64, ends: Time::MAX }, network);
-            events += 1;
+            if self.queues.append(message) {
+                self.begin(Moving::new(message), network);
+                events += 1;
+            }
         }
         self.solver.solve();
         self.due = self.starts.peek().map_or(Time::MAX, |Reverse((start, _))| *start);
@@ -254,7 +277,8 @@ impl Domain {
         events
     }
 
-    /// Moves all messages until `now`. Returns the number of those that arrive.
+    /// Moves all messages until `now`. The next message of a connection takes the place and the rate of one that
+    /// arrives. Returns the number of messages that arrive or begin.
     fn pass_until(&mut self, now: Time, arrivals: &mut Vec<ScaleUpArrival>) -> u64 {
         let mut events = 0;
         let passed = now.saturating_since(self.updated).as_ps() as f64;
@@ -264,9 +288,11 @@ impl Domain {
             moving.left_bytes -= self.solver.rate(id) * passed;
             if moving.ends <= now {
                 arrivals.push(ScaleUpArrival { at: now, message: moving.message });
-                *slot = None;
-                self.solver.remove(id);
-                events += 1;
+                *slot = self.queues.advance(moving.message.connection).map(Moving::new);
+                if slot.is_none() {
+                    self.solver.remove(id);
+                }
+                events += 1 + u64::from(slot.is_some());
             }
         }
         events
@@ -344,144 +370,4 @@ fn end_of(now: Time, left_bytes: f64, bytes_per_ps: f64) -> Time {
     }
     let ps = (left_bytes / bytes_per_ps).ceil();
     if ps.is_finite() { now.saturating_add(Duration::from_ps(ps as u64)) } else { Time::MAX }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use pathweave_topo::{
-        Build, Cluster, EqualLinks, ScaleUpConfig, Server, Star, SwitchLinks, TopologyConfig,
-    };
-    use pathweave_units::Rate;
-
-    use super::*;
-
-    fn carrier(gpus: u32, scale_up: ScaleUpConfig) -> ScaleUpCarrier {
-        carrier_with(gpus, scale_up, &[])
-    }
-
-    fn carrier_with(gpus: u32, scale_up: ScaleUpConfig, changes: &[ScaleUpChange]) -> ScaleUpCarrier {
-        let server =
-            Server { gpus: Some(gpus), nics: Some(1), scale_up: Some(scale_up), ..Server::default() };
-        let cluster = Cluster::new(2, server, TopologyConfig::Star(Star::new(2)));
-        let topology = cluster.build(Path::new("")).expect("two servers");
-        ScaleUpCarrier::new(topology.scale_up().expect("given").clone(), changes)
-    }
-
-    fn message(flow: u32, src: u32, dst: u32, bytes: u64) -> ScaleUpMessage {
-        ScaleUpMessage { flow, src: HostId(src), dst: HostId(dst), bytes }
-    }
-
-    /// Returns the arrival time of each message in nanoseconds, by number.
-    fn play(mut carrier: ScaleUpCarrier, posts: &[(u64, ScaleUpMessage)]) -> Vec<u64> {
-        let mut arrivals = Vec::new();
-        for &(ns, message) in posts {
-            let now = Time::ZERO + Duration::from_ns(ns);
-            carrier.advance(now + carrier.delay(), &mut arrivals);
-            carrier.post(now, message);
-        }
-        carrier.advance(Time::MAX, &mut arrivals);
-        let mut times: Vec<(u32, u64)> =
-            arrivals.iter().map(|arrival| (arrival.message.flow, arrival.at.as_ps() / 1_000)).collect();
-        times.sort_unstable();
-        times.into_iter().map(|(_, at)| at).collect()
-    }
-
-    fn h100() -> ScaleUpConfig {
-        ScaleUpConfig::Switch(SwitchLinks {
-            efficiency: 0.82,
-            chips: 4,
-            ..SwitchLinks::new(Rate::from_gbps(3_600))
-        })
-    }
-
-    /// Seven GPUs send 1 GB each to the eighth, whose ingress has 450 x 0.82 = 369 GB/s: 7 GB take 18.970 ms.
-    #[test]
-    fn seven_to_one() {
-        let posts: Vec<_> = (0..7).map(|src| (0, message(src, src, 7, 1_000_000_000))).collect();
-        let times = play(carrier(8, h100()), &posts);
-        assert!(times.iter().all(|at| at.abs_diff(18_970_190 + 250) < 20), "{times:?}");
-    }
-
-    /// A pair of MI300X: 1 GB over a link of which 48 GB/s are usable takes 20.833 ms. Another pair does not disturb
-    /// it.
-    #[test]
-    fn a_pair_of_a_full_mesh() {
-        let mesh =
-            ScaleUpConfig::FullMesh(EqualLinks { efficiency: 0.75, ..EqualLinks::new(Rate::from_gbps(512)) });
-        let posts = [(0, message(0, 0, 5, 1_000_000_000)), (0, message(1, 0, 6, 1_000_000_000))];
-        let times = play(carrier(8, mesh), &posts);
-        assert_eq!(times, [20_833_583, 20_833_583]);
-    }
-
-    /// Egress of 100 Gb/s, 12.5 bytes a nanosecond. The first message of 125 kB is alone for 5 us (62.5 kB), then both
-    /// have half: it ends after 10 us more, when the second has 62.5 kB left, which take 5 us alone.
-    #[test]
-    fn messages_share_as_long_as_both_move() {
-        let network = ScaleUpConfig::Switch(SwitchLinks::new(Rate::from_gbps(100)));
-        let posts = [(0, message(0, 0, 1, 125_000)), (5_000, message(1, 0, 2, 125_000))];
-        assert_eq!(play(carrier(4, network), &posts), [15_250, 20_250]);
-    }
-
-    fn change(us: u64, domain: u32, kind: ScaleUpPartKind, action: ScaleUpAction) -> ScaleUpChange {
-        ScaleUpChange { at: Time::ZERO + Duration::from_us(us), part: ScaleUpPart { domain, kind }, action }
-    }
-
-    /// With one of four chips down from the start, seven to one take 4/3 of 18.970 ms. If the chip fails after 10 ms,
-    /// the rest takes 4/3 of 8.970 ms; if it is repaired 3 ms later, in which 2.25 ms of the work are done, the rest
-    /// takes its usual time.
-    #[test]
-    fn a_chip_takes_a_quarter_of_the_rest() {
-        use ScaleUpAction::{Down, Up};
-        let chip = ScaleUpPartKind::Chip(1);
-        let posts: Vec<_> = (0..7).map(|src| (0, message(src, src, 7, 1_000_000_000))).collect();
-        let usual_ns = 18_970_190.0;
-        for (changes, ends_ns) in [
-            (vec![change(0, 0, chip, Down)], usual_ns * 4.0 / 3.0),
-            (vec![change(10_000, 0, chip, Down)], 1e7 + (usual_ns + 250.0 - 1e7) * 4.0 / 3.0 - 250.0),
-            (vec![change(10_000, 0, chip, Down), change(13_000, 0, chip, Up)], usual_ns + 750_000.0),
-            (vec![change(0, 1, chip, Down)], usual_ns),
-            (vec![change(30_000, 0, chip, Down)], usual_ns),
-        ] {
-            let times = play(carrier_with(8, h100(), &changes), &posts);
-            let near = |at: &u64| (*at as f64 - ends_ns - 250.0).abs() < 100.0;
-            assert!(times.iter().all(near), "{changes:?}: {times:?}, not {ends_ns}");
-        }
-    }
-
-    /// Three GPUs in a mesh of 100 Gb/s, 12.5 kB a microsecond. The link from 0 to 1 fails after 4.25 us: of 100 kB,
-    /// 50 kB have passed, and the rest goes over GPU 2, where it shares the link to GPU 1 with another message of
-    /// 100 kB that has 50 kB left. Both end 8 us later. Without any path a message waits for the repair.
-    #[test]
-    fn a_message_goes_around_a_link_that_fails() {
-        use ScaleUpAction::{Down, Up};
-        let mesh = || ScaleUpConfig::FullMesh(EqualLinks::new(Rate::from_gbps(100)));
-        let link = ScaleUpPartKind::Link;
-        let at = |ns, kind, action| ScaleUpChange {
-            at: Time::ZERO + Duration::from_ns(ns),
-            ..change(0, 0, kind, action)
-        };
-        let posts = [(0, message(0, 0, 1, 100_000)), (0, message(1, 2, 1, 100_000))];
-        let fails = [at(4_250, link(0, 1), Down)];
-        assert_eq!(play(carrier_with(3, mesh(), &fails), &posts), [12_250, 12_250]);
-        let isolated =
-            [at(4_250, link(0, 1), Down), at(4_250, link(0, 2), Down), at(100_000, link(0, 1), Up)];
-        assert_eq!(play(carrier_with(3, mesh(), &isolated), &posts), [104_000, 8_250]);
-        // Of four, the detour has two paths of 100 Gb/s each, but the message had 100 Gb/s.
-        let alone = [(0, message(0, 0, 1, 100_000))];
-        assert_eq!(play(carrier_with(4, mesh(), &fails), &alone), [8_250]);
-        let slow = [at(4_250, link(0, 1), ScaleUpAction::Rate(Some(Rate::from_gbps(50))))];
-        assert_eq!(play(carrier_with(3, mesh(), &slow), &posts), [12_250, 8_250]);
-    }
-
-    /// Domains do not share anything, and the ideal time is that of a message alone.
-    #[test]
-    fn domains_are_apart() {
-        let carrier = carrier(8, h100());
-        let ideal = carrier.ideal(HostId(0), HostId(1), 1_000_000);
-        let posts = [(0, message(0, 0, 1, 1_000_000)), (0, message(1, 8, 9, 1_000_000))];
-        let times = play(carrier, &posts);
-        assert_eq!(times, [ideal.as_ps() / 1_000; 2]);
-    }
 }

@@ -26,7 +26,7 @@ pub struct Servers {
 /// Form of the messages in a scale-up network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScaleUpCarriage {
-    /// All messages of a domain share its links by max-min fairness.
+    /// The connections of a domain share its links by max-min fairness, each with one message at a time.
     Fluid,
     /// The links are links of the network.
     Packets,
