@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::activities::{ActivityLabel, Parallelism};
 use crate::described::described;
 use crate::exposure::IterationSummary;
 use crate::format::ns;
@@ -37,7 +38,7 @@ described! {
         /// Model FLOP utilisation: the same over the peak rate of the GPU; null if the workload names none.
         pub mfu: Option<f64>,
         /// Pipeline bubble: time in which a GPU would wait if messages took no time, over the time in which it
-        /// computes; null if nothing computes.
+        /// computes; null if nothing computes, or with one stage.
         pub pipeline_bubble: Option<f64>,
         /// Time in which a rank communicated and did not compute, by kind: "DP all-gather", "PP send"; of those
         /// iterations whose activities are known.
@@ -95,9 +96,21 @@ fn of_group(
         tokens_per_s_per_gpu: tokens_per_s / gpus,
         tflops_per_gpu: gigaflops_per_gpu / 1e3,
         mfu: work.peak_gigaflops.filter(|peak| *peak > 0).map(|peak| gigaflops_per_gpu / peak as f64),
-        pipeline_bubble: (busy > 0.0).then(|| (span / busy - 1.0).max(0.0)),
+        pipeline_bubble: (busy > 0.0 && has_stages(run, &jobs)).then(|| (span / busy - 1.0).max(0.0)),
         exposed_ns: exposed(&jobs, iterations),
     }
+}
+
+/// Returns true if ranks of neighbouring stages communicate: in the first of these jobs, or in any if activities are not
+/// kept.
+fn has_stages(run: &RunResult, jobs: &[(&JobRecord, TrainingRecord)]) -> bool {
+    let between = |label: &ActivityLabel| label.parallelism == Some(Parallelism::Pipeline);
+    let of_first = |job: Option<u32>| job == jobs.first().map(|(job, _)| job.job);
+    let mut kept = run.activities.iter().filter(|activity| of_first(activity.job)).peekable();
+    if kept.peek().is_none() {
+        return run.labels.iter().any(between);
+    }
+    kept.any(|activity| run.labels.get(activity.label as usize).is_some_and(between))
 }
 
 fn exposed(jobs: &[(&JobRecord, TrainingRecord)], iterations: &[IterationSummary]) -> BTreeMap<String, f64> {
@@ -113,6 +126,7 @@ fn exposed(jobs: &[(&JobRecord, TrainingRecord)], iterations: &[IterationSummary
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::activities::ActivityRecord;
 
     const MS: u64 = 1_000_000_000;
 
@@ -151,6 +165,9 @@ mod tests {
             ..RunResult::default()
         };
         run.info.groups = vec!["training".to_owned()];
+        let label =
+            |parallelism| ActivityLabel { parallelism: Some(parallelism), ..ActivityLabel::default() };
+        run.labels = vec![label(Parallelism::Data), label(Parallelism::Pipeline)];
         let exposed = |of: u32, ns: f64| IterationSummary {
             job: of,
             exposed_ns: [("DP all-gather".to_owned(), ns)].into(),
@@ -167,6 +184,15 @@ mod tests {
         assert!(near(of.tflops_per_gpu, 500.0) && near(of.mfu.unwrap(), 0.5), "{of:?}");
         assert!(near(of.pipeline_bubble.unwrap(), 0.125), "{of:?}");
         assert!(near(of.all_exposed_ns(), 30.0), "{of:?}");
+        // Of one stage, no other waits: slow ranks are no bubble.
+        let activity = |label| ActivityRecord { job: Some(1), label, ..ActivityRecord::default() };
+        run.activities = vec![activity(0)];
+        assert_eq!(training(&run, &iterations)[0].pipeline_bubble, None);
+        run.activities.push(activity(1));
+        assert!(training(&run, &iterations)[0].pipeline_bubble.is_some());
+        run.activities.clear();
+        run.labels.truncate(1);
+        assert_eq!(training(&run, &iterations)[0].pipeline_bubble, None);
         // A single iteration counts from its start.
         run.jobs.truncate(1);
         assert_eq!(training(&run, &[])[0].iteration_ns, 1.5e8);

@@ -19,12 +19,33 @@ pub struct TrainingMemory {
     pub optimizer: u64,
     /// Activations that the backward pass needs.
     pub activations: u64,
+    /// Weights that are gathered at once if ranks share them: those of two layers.
+    pub gathered_weights: u64,
+    /// Gradients of a layer that ranks share, before they are scattered.
+    pub layer_gradients: u64,
+    /// Activations of the layer that the backward pass computes again.
+    pub recomputed: u64,
+    /// Logits and their gradients, in 32 bits.
+    pub logits: u64,
 }
 
 impl TrainingMemory {
     /// Returns the sum of all parts.
     pub fn total(&self) -> u64 {
-        self.weights + self.gradients + self.optimizer + self.activations
+        self.parts().into_iter().map(|(_, bytes)| bytes).sum()
+    }
+    /// Returns all parts with their names.
+    pub fn parts(&self) -> [(&'static str, u64); 8] {
+        [
+            ("weights", self.weights),
+            ("gradients", self.gradients),
+            ("optimizer", self.optimizer),
+            ("activations", self.activations),
+            ("gathered weights", self.gathered_weights),
+            ("gradients of a layer", self.layer_gradients),
+            ("recomputed layer", self.recomputed),
+            ("logits", self.logits),
+        ]
     }
     /// Returns true if the GPU has enough memory.
     pub fn fits(&self) -> bool {

@@ -72,9 +72,9 @@ fn stages_of_a_transformer_overlap_and_its_iteration_is_the_period() {
     );
     let result = result(&text);
     // Multiplications and additions for one token: four attention and three feed-forward matrices of a layer, attention
-    // to the whole sequence, and a quarter of the logits. The backward pass takes twice as many.
+    // to half of the sequence in the mean, since it is causal, and a quarter of the logits. The backward pass takes twice as many.
     let (hidden, feed, sequence, vocabulary) = (1024.0, 4096.0, 1024.0, 32_000.0);
-    let layer = 2.0 * (4.0 * hidden * hidden + 3.0 * hidden * feed) + 4.0 * hidden * sequence;
+    let layer = 2.0 * (4.0 * hidden * hidden + 3.0 * hidden * feed) + 2.0 * hidden * sequence;
     let each_ns = 3.0 * sequence * (layer + 2.0 * vocabulary * hidden / 4.0) / 20e12 * 1e9;
     has_the_period_of_a_pipeline(&result, (4.0, 8.0), each_ns, "transformer");
     let overlaps = result.jobs.iter().filter(|job| job.from_ps() > job.start_ps).count();

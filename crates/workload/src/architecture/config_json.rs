@@ -41,6 +41,13 @@ const FAMILIES: &[(&str, Family)] = &[
     ("kimi_k2", Family::Latent),
 ];
 
+/// Models whose layers with a window alternate with others unless the file says otherwise: every so many layers, the
+/// last one attends to the whole sequence.
+const FULL_EVERY: [(&str, u32); 3] = [("gemma2", 2), ("gemma3_text", 6), ("gpt_oss", 2)];
+
+/// Number of first layers of Qwen without a window, where layers have one, unless the file says otherwise.
+const QWEN_FULL_FIRST: u32 = 28;
+
 /// Models in which input and output share a matrix unless the file says otherwise.
 const TIED: [&str; 3] = ["gemma", "gemma2", "gemma3_text"];
 
@@ -88,6 +95,24 @@ impl Fields<'_> {
                 self.wrong(format!("it has no field {}{}", fields.join(" or "), suggestion(near)))
             }
         }
+    }
+
+    /// Returns a list of numbers, empty if the field is absent or null.
+    fn numbers(&self, field: &str) -> Result<Vec<u32>, FileError> {
+        let number = |value: &Value| value.as_u64().and_then(|number| u32::try_from(number).ok());
+        let found = match self.map.get(field) {
+            None | Some(Value::Null) => Some(Vec::new()),
+            Some(value) => value.as_array().and_then(|list| list.iter().map(number).collect()),
+        };
+        match found {
+            Some(numbers) => Ok(numbers),
+            None => self.wrong(format!("{field} = {}: expected a list of whole numbers", self.shown(field))),
+        }
+    }
+
+    /// Returns the text of a field for an error.
+    fn shown(&self, field: &str) -> String {
+        shorten(&self.map.get(field).map_or(String::new(), Value::to_string)).to_string()
     }
 
     fn flag(&self, field: &str) -> Option<bool> {
@@ -149,7 +174,7 @@ fn architecture(fields: &Fields<'_>, name: &str, family: Family) -> Result<Archi
         vocabulary: fields.required(&["vocab_size"])?,
         embeddings: if tied { Embeddings::Tied } else { Embeddings::Separate },
         sequence: 0,
-        window: window(fields, layers)?,
+        window: window(fields, name, layers)?,
         mtp_layers: fields.first(&["num_nextn_predict_layers"])?.unwrap_or(0),
     })
 }
@@ -197,43 +222,81 @@ fn experts(
     };
     let every =
         fields.first(&["interleave_moe_layer_step", "decoder_sparse_step", "moe_layer_freq"])?.unwrap_or(1);
-    Ok(Some(Experts {
+    let experts = Experts {
         count,
         top_k: fields.required(&["num_experts_per_tok", "num_experts_per_token"])?,
         hidden,
         shared_hidden,
         dense_layers: fields.number("first_k_dense_replace")?.unwrap_or(0).min(layers),
         every,
-    }))
+    };
+    without_dense(fields, experts, layers).map(Some)
+}
+
+/// Returns the experts of a model without those of the layers that `mlp_only_layers` makes dense. These have to be such
+/// that layers with experts follow the dense ones regularly.
+fn without_dense(fields: &Fields<'_>, experts: Experts, layers: u32) -> Result<Experts, FileError> {
+    let dense = fields.numbers("mlp_only_layers")?;
+    // A later check refuses more layers, and experts in every 0-th of them.
+    let layers = layers.min(1 << 10);
+    if dense.is_empty() || experts.every == 0 {
+        return Ok(experts);
+    }
+    let wanted = |layer: u32| experts.are_at(layer) && !dense.contains(&layer);
+    let before = |first: u32| (first + 1).saturating_sub(experts.every);
+    let dense_layers = (0..layers).find(|&layer| wanted(layer)).map_or(layers, before);
+    let found = Experts { dense_layers, ..experts };
+    match (0..layers).all(|layer| found.are_at(layer) == wanted(layer)) {
+        true => Ok(found),
+        false => fields.wrong(format!(
+            "mlp_only_layers = {}: expected the first layers only, with experts in every n-th layer after them",
+            fields.shown("mlp_only_layers")
+        )),
+    }
 }
 
 /// Returns the window of layers that have one.
-fn window(fields: &Fields<'_>, layers: u32) -> Result<Option<Window>, FileError> {
-    let tokens = match (fields.number("sliding_window")?, fields.flag("use_sliding_window")) {
-        (None | Some(0), _) | (_, Some(false)) => return Ok(None),
-        (Some(tokens), _) => tokens,
-    };
+fn window(fields: &Fields<'_>, name: &str, layers: u32) -> Result<Option<Window>, FileError> {
     let listed = fields.map.get("layer_types").and_then(Value::as_array);
-    let full_every = match listed {
-        Some(types) => {
-            let full = |kind: &&Value| kind.as_str() == Some("full_attention");
-            match types.iter().position(|kind| full(&kind)) {
-                None => 0,
-                Some(first) => {
-                    let every = first + 1;
-                    let regular = (0..)
-                        .zip(types)
-                        .all(|(place, kind): (usize, _)| full(&kind) == (place % every == every - 1));
-                    if !regular {
-                        return fields.wrong(
-                            "layer_types: expected full attention in every n-th layer, counted from the first",
-                        );
-                    }
-                    u32::try_from(every).unwrap_or(layers)
-                }
-            }
-        }
-        None => fields.number("sliding_window_pattern")?.unwrap_or(0),
+    let is_qwen = name.starts_with("qwen");
+    // Files of Qwen have the size of a window that they do not use.
+    let used = fields.flag("use_sliding_window").unwrap_or(!is_qwen || listed.is_some());
+    let tokens = match fields.number("sliding_window")? {
+        Some(tokens) if tokens > 0 && used => tokens,
+        _ => return Ok(None),
     };
-    Ok((full_every != 1).then_some(Window { tokens, full_every }))
+    let usual = FULL_EVERY.iter().find(|(model, _)| *model == name).map_or(0, |(_, every)| *every);
+    let (full_every, full_first) = match listed {
+        Some(types) => full_layers(fields, types)?,
+        None if is_qwen => (0, fields.number("max_window_layers")?.unwrap_or(QWEN_FULL_FIRST)),
+        None => {
+            let pattern = fields.first(&["sliding_window_pattern", "_sliding_window_pattern"])?;
+            (pattern.unwrap_or(usual), 0)
+        }
+    };
+    let any = full_every != 1 && full_first < layers;
+    Ok(any.then_some(Window { tokens, full_every, full_first }))
+}
+
+/// Returns every which of the listed layers attends to the whole sequence, 0 if none does, and how many at the begin do.
+fn full_layers(fields: &Fields<'_>, types: &[Value]) -> Result<(u32, u32), FileError> {
+    let kinds: Vec<&str> = types.iter().map(|kind| kind.as_str().unwrap_or_default()).collect();
+    if let Some(other) = kinds.iter().find(|kind| !["full_attention", "sliding_attention"].contains(kind)) {
+        return fields
+            .wrong(format!("layer_types: {}: expected full_attention or sliding_attention", shorten(other)));
+    }
+    let full: Vec<bool> = kinds.iter().map(|kind| *kind == "full_attention").collect();
+    let at_begin = full.iter().take_while(|&&full| full).count();
+    let every = full.iter().position(|&full| full).map_or(0, |first| first + 1);
+    let regular = |place: usize| every > 0 && place % every == every - 1;
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    if (0..).zip(&full).all(|(place, &full)| full == regular(place)) {
+        return Ok((number(every), 0));
+    }
+    if full[at_begin..].contains(&true) {
+        return fields.wrong(
+            "layer_types: expected full attention in every n-th layer, counted from the first, or in the first ones only",
+        );
+    }
+    Ok((0, number(at_begin)))
 }

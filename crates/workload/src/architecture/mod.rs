@@ -35,7 +35,7 @@ pub struct Architecture {
     pub sequence: u32,
     /// Window of the attention of some layers.
     pub window: Option<Window>,
-    /// Number of further layers at the end that predict a further token each (MTP).
+    /// Number of further layers at the end that predict a further token each while the model is trained (MTP).
     pub mtp_layers: u32,
 }
 
@@ -101,6 +101,22 @@ pub struct Window {
     pub tokens: u32,
     /// Every so many layers, the last one attends to the whole sequence; 0 if none does.
     pub full_every: u32,
+    /// Number of layers at the begin that attend to the whole sequence, too.
+    pub full_first: u32,
+}
+
+impl Window {
+    /// Returns true if a layer has the window.
+    const fn is_at(&self, layer: u32) -> bool {
+        layer >= self.full_first && (self.full_every == 0 || layer % self.full_every != self.full_every - 1)
+    }
+}
+
+impl Experts {
+    /// Returns true if a layer has experts.
+    fn are_at(&self, layer: u32) -> bool {
+        layer.checked_sub(self.dense_layers).is_some_and(|place| place % self.every == self.every - 1)
+    }
 }
 
 impl Attention {
@@ -161,15 +177,13 @@ impl Attention {
 impl Architecture {
     /// Returns the experts of a layer; `None` if it is dense.
     pub fn experts_of(&self, layer: u32) -> Option<Experts> {
-        self.experts.filter(|experts| {
-            layer
-                .checked_sub(experts.dense_layers)
-                .is_some_and(|place| place % experts.every == experts.every - 1)
-        })
+        self.experts.filter(|experts| experts.are_at(layer))
     }
     /// Returns the number of layers with experts.
     pub fn expert_layers(&self) -> u32 {
-        self.experts.map_or(0, |experts| self.layers.saturating_sub(experts.dense_layers) / experts.every)
+        let experts =
+            |experts: Experts| self.layers.saturating_sub(experts.dense_layers).checked_div(experts.every);
+        self.experts.and_then(experts).unwrap_or(0)
     }
     /// Returns the parameters of the attention of a layer.
     pub const fn attention_parameters(&self) -> u64 {
@@ -202,33 +216,42 @@ impl Architecture {
         }
     }
 
-    /// Returns the parameters of all layers; of an expert layer, those of `experts` experts.
-    fn of_layers(&self, experts: impl Fn(Experts) -> u32) -> u64 {
+    /// Returns the parameters of the matrix with which a further layer (MTP) joins its input and the next token.
+    pub fn mtp_projection(&self) -> u64 {
+        2 * u64::from(self.hidden) * u64::from(self.hidden)
+    }
+    /// Returns the number of tokens that are predicted from a token while the model is trained.
+    pub fn predictions(&self) -> u64 {
+        1 + u64::from(self.mtp_layers)
+    }
+
+    /// Returns the parameters of layers; of an expert layer, those of `experts` experts.
+    fn of_layers(&self, layers: u32, experts: impl Fn(Experts) -> u32) -> u64 {
         let of = |layer| {
             let (dense, expert) = self.feed_forward_of(layer);
             let each = self.experts_of(layer).map_or(0, &experts);
             self.attention_parameters() + dense + u64::from(each) * expert
         };
-        (0..self.layers).map(of).sum()
+        (0..layers).map(of).sum()
     }
-    /// Returns the number of parameters.
+    /// Returns the number of parameters, without those of further layers (MTP).
     pub fn parameters(&self) -> u64 {
-        self.of_layers(|experts| experts.count) + self.ends() * self.embedding()
+        self.of_layers(self.layers, |experts| experts.count) + self.ends() * self.embedding()
     }
-    /// Returns the number of parameters that take part for a token.
+    /// Returns the number of parameters that take part for a token, without those of further layers (MTP).
     pub fn active_parameters(&self) -> u64 {
-        self.of_layers(|experts| experts.top_k) + self.ends() * self.embedding()
+        self.of_layers(self.layers, |experts| experts.top_k) + self.ends() * self.embedding()
     }
-    /// Returns the tokens that a token of a layer attends to, on average over a sequence.
+    /// Returns the tokens that a token of a layer attends to, on average over a sequence. The first tokens of a window
+    /// of w tokens attend to fewer: w - w^2 / 2 s remain.
     pub fn context(&self, layer: u32, sequence: u32) -> f64 {
-        let whole = f64::from(sequence) / 2.0;
-        match self.window {
-            Some(Window { tokens, full_every })
-                if full_every == 0 || layer % full_every != full_every - 1 =>
-            {
-                whole.min(f64::from(tokens))
+        let all = f64::from(sequence);
+        match self.window.filter(|window| window.is_at(layer) && window.tokens < sequence) {
+            Some(window) => {
+                let tokens = f64::from(window.tokens);
+                tokens - tokens * tokens / (2.0 * all)
             }
-            _ => whole,
+            None => all / 2.0,
         }
     }
     /// Returns the operations of the scores of a layer per token, forward.
@@ -236,10 +259,14 @@ impl Architecture {
         2.0 * self.attention.products() as f64 * self.context(layer, sequence)
     }
     /// Returns the operations of an iteration per token, forward and backward, without recomputation. Backward
-    /// takes twice as many as forward. Looking up a token's vector takes none.
+    /// takes twice as many as forward. Looking up a token's vector takes none. Each further layer (MTP) has a product
+    /// with the vocabulary's matrix, too.
     pub fn training_flops(&self, sequence: u32) -> f64 {
-        let matrices = self.of_layers(|experts| experts.top_k) + self.embedding();
-        let scores: f64 = (0..self.layers).map(|layer| self.score_flops(layer, sequence)).sum();
+        let layers = self.layers + self.mtp_layers;
+        let matrices = self.of_layers(layers, |experts| experts.top_k)
+            + u64::from(self.mtp_layers) * self.mtp_projection()
+            + self.predictions() * self.embedding();
+        let scores: f64 = (0..layers).map(|layer| self.score_flops(layer, sequence)).sum();
         6.0 * matrices as f64 + 3.0 * scores
     }
     /// Returns the number of values of keys and values of a token over all layers.
@@ -310,6 +337,7 @@ impl Architecture {
             ("heads", a, 1 << 12),
             ("head_dim", b.max(d).max(e), 1 << 12),
             ("kv_rank", c, 1 << 16),
+            ("mtp_layers", self.mtp_layers, 1 << 6),
         ];
         all.into_iter()
             .find(|(_, value, most)| value > most)

@@ -79,7 +79,11 @@ impl Row {
                 TableEmbeddings::Separate => Embeddings::Separate,
             },
             sequence: self.sequence,
-            window: (self.window > 0).then_some(Window { tokens: self.window, full_every: self.full_every }),
+            window: (self.window > 0).then_some(Window {
+                tokens: self.window,
+                full_every: self.full_every,
+                full_first: 0,
+            }),
             mtp_layers: self.mtp_layers,
         }
     }

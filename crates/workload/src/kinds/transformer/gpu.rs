@@ -54,7 +54,7 @@ pub(super) enum Products {
 pub struct GpuData {
     /// Peak rate in 16 bits, 10^12 operations per second.
     pub bf16_tflops: f64,
-    /// Peak rate in 8 bits; `None` if products of 8 bits are not faster.
+    /// Peak rate in 8 bits; `None` if it has no such products of floating-point numbers.
     pub fp8_tflops: Option<f64>,
     /// Rate of the memory, 10^12 bytes per second.
     pub memory_tbps: f64,
@@ -63,6 +63,27 @@ pub struct GpuData {
 }
 
 impl GpuModel {
+    /// All GPUs.
+    pub(super) const ALL: [GpuModel; 9] = [
+        GpuModel::A100,
+        GpuModel::H100,
+        GpuModel::H200,
+        GpuModel::H800,
+        GpuModel::H20,
+        GpuModel::B200,
+        GpuModel::Gb200,
+        GpuModel::Gb300,
+        GpuModel::Mi300x,
+    ];
+
+    /// Returns true if the GPU has matrix products of a precision.
+    pub(super) const fn has(self, precision: Precision) -> bool {
+        match precision {
+            Precision::Bf16 => true,
+            Precision::Fp8 => self.data().fp8_tflops.is_some(),
+        }
+    }
+
     /// Returns the numbers of the data sheet.
     pub const fn data(self) -> GpuData {
         let (bf16_tflops, fp8, memory_tbps, memory_gb) = match self {
@@ -165,5 +186,13 @@ mod tests {
         assert_eq!(fp8.time(Products::Scores, 49.45e12, 0.0).as_ps(), 100_005_000_000);
         assert_eq!(Speed::Achieved(400.0).time(Products::Dense, 4e12, 1e9).as_ps(), 10_000_000_000);
         assert_eq!(GpuModel::A100.data().peak_tflops(Precision::Fp8), 312.0);
+    }
+
+    /// The A100 is older than products of 8 bits.
+    #[test]
+    fn all_gpus_but_one_have_products_of_8_bits() {
+        let without = |precision| GpuModel::ALL.into_iter().filter(move |gpu| !gpu.has(precision));
+        assert_eq!(without(Precision::Fp8).collect::<Vec<_>>(), [GpuModel::A100]);
+        assert_eq!(without(Precision::Bf16).count(), 0);
     }
 }

@@ -7,7 +7,7 @@ use pathweave_units::Duration;
 use super::axes::{Axes, Span};
 use super::gpu::{Precision, Products, Speed};
 use super::{ContextParallelism, Optimizer, Recomputation};
-use crate::architecture::{Architecture, Attention};
+use crate::architecture::{Architecture, Attention, Embeddings};
 use crate::collective::Operation;
 
 /// Collective of all groups of a stage.
@@ -31,6 +31,18 @@ pub(super) enum Step {
     Await { slot: u32 },
     /// A collective that the end of the iteration waits for.
     Beside(Comm),
+    /// The same, but only after the last microbatch.
+    Last(Comm),
+}
+
+impl Step {
+    /// Returns the collective of the step.
+    pub(super) const fn comm(&self) -> Option<Comm> {
+        match *self {
+            Step::Start { comm, .. } | Step::Beside(comm) | Step::Last(comm) => Some(comm),
+            Step::Compute { .. } | Step::Await { .. } => None,
+        }
+    }
 }
 
 /// Bytes of the optimizer's state for a parameter: a copy of it, and Adam's two moments, in 32 bits each.
@@ -39,8 +51,8 @@ pub(super) const STATE_BYTES: f64 = 12.0;
 const AT_ONCE: u32 = 0;
 /// Slot of a collective that passes beside a computation.
 const BESIDE: u32 = 1;
-/// Slots of gathered weights of layers, which take turns.
-const LAYER_WEIGHTS: [u32; 2] = [2, 3];
+/// Slots of gathered weights of layers and of the vocabulary's matrices, which take turns.
+const UNIT_WEIGHTS: [u32; 2] = [2, 3];
 
 /// Work of a chunk for a microbatch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +61,13 @@ pub(super) struct ChunkWork {
     /// Backward, with gradients of weights unless the schedule has them apart.
     pub(super) backward: Vec<Step>,
     pub(super) weights: Vec<Step>,
+}
+
+impl ChunkWork {
+    /// Iterates over the steps of all passes.
+    pub(super) fn steps(&self) -> impl Iterator<Item = &Step> {
+        self.forward.iter().chain(&self.backward).chain(&self.weights)
+    }
 }
 
 /// Parameters of a GPU in a chunk.
@@ -116,9 +135,31 @@ impl Layers {
             let (shared, expert) = self.architecture.feed_forward_of(layer);
             let count = self.architecture.experts_of(layer).map_or(0, |experts| u64::from(experts.count));
             dense += (self.architecture.attention_parameters() + shared) / self.tp();
+            dense += self.projection(layer) / self.tp();
             experts += count / self.axes.ep as u64 * expert / self.axes.etp as u64;
         }
         ChunkParameters { dense, experts }
+    }
+
+    /// Returns the parameters of the matrix before a layer that predicts a further token; 0 before others.
+    fn projection(&self, layer: u32) -> u64 {
+        match layer < self.architecture.layers {
+            true => 0,
+            false => self.architecture.mtp_projection(),
+        }
+    }
+
+    /// Returns the parameters of a GPU in one of the vocabulary's matrices.
+    pub(super) fn embedding(&self) -> ChunkParameters {
+        ChunkParameters { dense: self.architecture.embedding() / self.tp(), experts: 0 }
+    }
+
+    /// Returns the parameters of a chunk in the order of its forward pass, by what is gathered at once: a layer, or one
+    /// of the vocabulary's matrices.
+    pub(super) fn units(&self, layers: impl Iterator<Item = u32>, ends: Ends) -> Vec<ChunkParameters> {
+        let end = |has: bool| has.then(|| self.embedding());
+        let of_layers = layers.map(|layer| self.parameters(layer..layer + 1));
+        end(ends.input).into_iter().chain(of_layers).chain(end(ends.output)).collect()
     }
 
     /// Returns true if gradients are added up after each microbatch, since no rank keeps all of them.
@@ -160,11 +201,16 @@ impl Layers {
 
     /// Returns the parts of a layer in forward order.
     fn parts(&self, layer: u32) -> Vec<Part> {
-        let mut parts = vec![self.attention(layer)];
         let architecture = &self.architecture;
         let tp = self.axes.tp as f64;
         let (shared, expert) = architecture.feed_forward_of(layer);
         let tokens = self.tokens() as f64;
+        let mut parts = Vec::new();
+        if self.projection(layer) > 0 {
+            let time = self.products(Products::Dense, self.projection(layer) as f64 / tp, tokens);
+            parts.push(self.tensor_parallel(["MTP input", "MTP projection", "MTP output"], time));
+        }
+        parts.push(self.attention(layer));
         let Some(experts) = architecture.experts_of(layer) else {
             let time = self.products(Products::Dense, shared as f64 / tp, tokens);
             parts.push(
@@ -258,79 +304,93 @@ impl Layers {
     /// Returns the work of a chunk. `ends` says which of the model's ends it has.
     pub(super) fn chunk(&self, layers: Range<u32>, ends: Ends) -> ChunkWork {
         let mut work = ChunkWork::default();
-        let sharded = self.optimizer == Optimizer::ShardedWeights;
-        let all: Vec<u32> = layers.collect();
+        self.forward_pass(layers.clone(), ends, &mut work.forward);
+        self.backward_pass(layers, ends, &mut work);
+        work
+    }
+
+    fn forward_pass(&self, layers: Range<u32>, ends: Ends, out: &mut Vec<Step>) {
+        let units = self.units(layers.clone(), ends);
+        self.gather(&units, 0, out);
         if ends.input {
+            self.gather_ahead(&units, 0, out);
             let looked_up =
                 self.comm(Operation::ReduceScatter, Span::Tensor, self.activations(), "embedding");
-            at_once(looked_up, &mut work.forward);
+            at_once(looked_up, out);
         }
-        for (place, &layer) in all.iter().enumerate() {
-            if sharded {
-                self.gather_ahead(&all, place, &mut work.forward);
-            }
-            self.parts(layer).iter().for_each(|part| forward(part, "forward", &mut work.forward));
+        let first = usize::from(ends.input);
+        for (place, layer) in (first..).zip(layers) {
+            self.gather_ahead(&units, place, out);
+            self.parts(layer).iter().for_each(|part| forward(part, "forward", out));
         }
         if ends.output {
-            self.logits(&mut work);
+            self.gather_ahead(&units, units.len() - 1, out);
+            forward(&self.logits(), "forward", out);
         }
-        let reversed: Vec<u32> = all.iter().rev().copied().collect();
-        for (place, &layer) in reversed.iter().enumerate() {
-            if sharded {
-                self.gather_ahead(&reversed, place, &mut work.backward);
+    }
+
+    /// Adds the backward pass. The vocabulary's product, which it begins with, has the weights of the forward pass.
+    fn backward_pass(&self, layers: Range<u32>, ends: Ends, work: &mut ChunkWork) {
+        let units = self.units(layers.clone().rev(), Ends { input: false, output: false });
+        self.gather(&units, 0, &mut work.backward);
+        // Gradients of a matrix that both ends use are complete at the end only.
+        let is_tied = ends.input && self.architecture.embeddings == Embeddings::Tied;
+        if ends.output {
+            self.backward(&self.logits(), work);
+            if !is_tied {
+                self.reduce(self.embedding(), Step::Last, work);
             }
+        }
+        let each = if self.reduces_each_microbatch() { Step::Beside } else { Step::Last };
+        for (place, layer) in layers.rev().enumerate() {
+            self.gather_ahead(&units, place, &mut work.backward);
             let parts = self.parts(layer);
             if self.recompute == Recomputation::Full {
                 parts.iter().for_each(|part| forward(part, "recompute", &mut work.backward));
             }
             for part in parts.iter().rev() {
-                self.backward(part, &mut work);
+                self.backward(part, work);
             }
-            if self.reduces_each_microbatch() {
-                work.backward.extend(self.reductions(self.parameters(layer..layer + 1)));
-            }
+            self.reduce(self.parameters(layer..layer + 1), each, work);
         }
         if ends.input {
             let gathered = self.comm(Operation::AllGather, Span::Tensor, self.activations(), "embedding");
             at_once(gathered, &mut work.backward);
+            self.reduce(self.embedding(), Step::Last, work);
         }
-        work
     }
 
-    /// Adds the vocabulary's product at the end of the model.
-    fn logits(&self, work: &mut ChunkWork) {
-        let input = self.comm(Operation::AllGather, Span::Tensor, self.activations(), "logits");
-        at_once(input, &mut work.forward);
+    /// Returns the vocabulary's product at the end of the model, once for each token that is predicted.
+    fn logits(&self) -> Part {
+        let predictions = self.architecture.predictions();
         let parameters = self.architecture.embedding() as f64 / self.axes.tp as f64;
-        let time = self.products(Products::Dense, parameters, self.tokens() as f64);
-        let part = Part { name: "logits", time, ..Part::default() };
-        forward(&part, "forward", &mut work.forward);
-        self.backward(&part, work);
-        let output = self.comm(Operation::ReduceScatter, Span::Tensor, self.activations(), "logits");
-        at_once(output, &mut work.backward);
-    }
-
-    /// Awaits the weights of a layer, and begins to gather those of the next.
-    fn gather_ahead(&self, layers: &[u32], place: usize, out: &mut Vec<Step>) {
-        let gather = |place: usize, out: &mut Vec<Step>| {
-            let Some(&layer) = layers.get(place) else { return };
-            let ChunkParameters { dense, experts } = self.parameters(layer..layer + 1);
-            let bytes = self.weight_bytes();
-            let slot = LAYER_WEIGHTS[place % 2];
-            let all = self.comm(Operation::AllGather, Span::Data, dense * bytes, "weights");
-            let of_experts =
-                self.comm(Operation::AllGather, Span::ExpertData, experts * bytes, "expert weights");
-            out.extend([all, of_experts].into_iter().flatten().map(|comm| Step::Start { slot, comm }));
-        };
-        if place == 0 {
-            gather(0, out);
+        let bytes = predictions * self.activations();
+        Part {
+            before: self.comm(Operation::AllGather, Span::Tensor, bytes, "logits").into_iter().collect(),
+            name: "logits",
+            time: self.products(Products::Dense, parameters, (predictions * self.tokens()) as f64),
+            ..Part::default()
         }
-        out.push(Step::Await { slot: LAYER_WEIGHTS[place % 2] });
-        gather(place + 1, out);
     }
 
-    /// Returns the collectives that add up gradients of so many parameters of a GPU.
-    pub(super) fn reductions(&self, parameters: ChunkParameters) -> Vec<Step> {
+    /// Begins to gather the weights of a unit, if ranks share weights and there is such a unit.
+    fn gather(&self, units: &[ChunkParameters], place: usize, out: &mut Vec<Step>) {
+        let unit = units.get(place).filter(|_| self.optimizer == Optimizer::ShardedWeights);
+        let slot = UNIT_WEIGHTS[place % 2];
+        let comms = unit.map_or_else(Vec::new, |unit| self.gathers_of(*unit));
+        out.extend(comms.into_iter().map(|comm| Step::Start { slot, comm }));
+    }
+
+    /// Awaits the weights of a unit, and begins to gather those of the next.
+    fn gather_ahead(&self, units: &[ChunkParameters], place: usize, out: &mut Vec<Step>) {
+        if self.optimizer == Optimizer::ShardedWeights {
+            out.push(Step::Await { slot: UNIT_WEIGHTS[place % 2] });
+            self.gather(units, place + 1, out);
+        }
+    }
+
+    /// Adds the collectives that add up gradients of so many parameters of a GPU, once it has them.
+    fn reduce(&self, parameters: ChunkParameters, step: fn(Comm) -> Step, work: &mut ChunkWork) {
         let operation = match self.optimizer {
             Optimizer::Replicated => Operation::AllReduce,
             _ => Operation::ReduceScatter,
@@ -338,7 +398,8 @@ impl Layers {
         let bytes = u64::from(self.bytes_per_gradient);
         let dense = self.comm(operation, Span::Data, parameters.dense * bytes, "gradients");
         let experts = self.comm(operation, Span::ExpertData, parameters.experts * bytes, "expert gradients");
-        [dense, experts].into_iter().flatten().map(Step::Beside).collect()
+        let out = if self.splits_backward { &mut work.weights } else { &mut work.backward };
+        out.extend([dense, experts].into_iter().flatten().map(step));
     }
 
     /// Returns the collectives that distribute updated weights before the first microbatch.
@@ -346,6 +407,10 @@ impl Layers {
         if !matches!(self.optimizer, Optimizer::Distributed | Optimizer::ShardedGradients) {
             return Vec::new();
         }
+        self.gathers_of(parameters)
+    }
+
+    fn gathers_of(&self, parameters: ChunkParameters) -> Vec<Comm> {
         let bytes = self.weight_bytes();
         let dense = self.comm(Operation::AllGather, Span::Data, parameters.dense * bytes, "weights");
         let experts =
@@ -366,10 +431,9 @@ impl Layers {
         let input = part.time + part.scores + again;
         let weights = part.time.saturating_sub(part.scores);
         let compute = |activity, time| Step::Compute { activity, part: part.name, time };
-        if let Some(comm) = part.beside {
-            let back = opposite(comm);
-            work.backward.push(Step::Start { slot: BESIDE, comm: back });
-        }
+        // Keys and values pass around the ring again, and their gradients take the way back.
+        let around = part.beside.into_iter().flat_map(|comm| [comm, opposite(comm)]);
+        work.backward.extend(around.map(|comm| Step::Start { slot: BESIDE, comm }));
         work.backward.push(compute("input gradients", input));
         match self.splits_backward {
             true => work.weights.push(compute("weight gradients", weights)),

@@ -49,7 +49,7 @@ const NUMBER_OR_MODEL: &str =
 /// Without `gpu`, `schedule` and the other fields of stages, all stages have the same layers; embedding and logits are
 /// divided evenly among them; all microbatches go forward, then all backward; and the number of a GPU is
 /// (stage x DP + data rank) x TP + tensor rank. With one of these fields, each stage has layers and an order of its
-/// own: embeddings are at the first, logits at the last stage, and attention is causal.
+/// own: embeddings are at the first, logits at the last stage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transformer {
@@ -196,7 +196,7 @@ pub enum Optimizer {
     /// field of stages.
     ShardedGradients,
     /// Ranks share weights, too. They all-gather those of a layer before its forward and its backward pass, beside the
-    /// layer before (FSDP; ZeRO, stage 3). A field of stages.
+    /// layer before, and the vocabulary's matrices before their use (FSDP; ZeRO, stage 3). A field of stages.
     ShardedWeights,
 }
 
@@ -219,7 +219,7 @@ pub enum Recomputation {
     #[default]
     None,
     /// Scores of attention (Korthikanti et al., "Reducing activation recomputation in large transformer models",
-    /// 2022).
+    /// 2022). Attention in tiles, which is assumed here, keeps none, so that this frees no memory.
     Selective,
     /// All of a layer but its input.
     Full,
@@ -275,6 +275,9 @@ impl Transformer {
         }
         if self.gpu.is_some() && self.tflops.is_some() && self.efficiency.is_some() {
             out.note_ineffective("efficiency", "`tflops` replaces the rates of `gpu`");
+        }
+        if self.recompute == Some(Recomputation::Selective) {
+            out.note("`recompute` = \"selective\" takes time and frees no memory: attention in tiles keeps no scores");
         }
     }
 

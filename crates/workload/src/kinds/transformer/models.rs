@@ -44,7 +44,8 @@ impl Shape {
         let experts = architecture.experts;
         let alike = experts.is_none_or(|e| e.dense_layers == 0 && e.every == 1 && e.shared_hidden == 0);
         let grouped = matches!(architecture.attention, Attention::Grouped { .. });
-        (alike && grouped && architecture.window.is_none()).then_some(Shape {
+        let plain = architecture.window.is_none() && architecture.mtp_layers == 0;
+        (alike && grouped && plain).then_some(Shape {
             architecture,
             layers: architecture.layers,
             hidden: architecture.hidden,
@@ -69,11 +70,10 @@ impl Shape {
         self.architecture.embedding()
     }
     /// Returns the multiplications and additions per token in the attention of a layer, forward. They are two
-    /// for each parameter, plus those of the scores (Narayanan et al., "Efficient large-scale language model
-    /// training on GPU clusters", SC 2021, appendix).
+    /// for each parameter, plus those of the scores. Attention is causal, so that scores take half of those that
+    /// Narayanan et al. count ("Efficient large-scale language model training on GPU clusters", SC 2021, appendix).
     pub(super) fn attention_flops(&self) -> f64 {
-        let (queries, _) = self.architecture.attention.widths();
-        2.0 * self.attention() as f64 + 4.0 * f64::from(self.sequence) * queries as f64
+        2.0 * self.attention() as f64 + self.architecture.score_flops(0, self.sequence)
     }
     /// Returns the multiplications and additions per token in the feed-forward part, over all experts to
     /// which the token is sent.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::axes::{Axes, ORDER, Span, parse_order};
-use super::gpu::Speed;
+use super::gpu::{GpuModel, Speed};
 use super::layers::Layers;
 use super::memory;
 use super::schedule::{Pipeline, PipelineSchedule};
@@ -91,7 +91,11 @@ impl Transformer {
         }
         let axes = self.axes(out, &architecture)?;
         let pipeline = self.pipeline(out)?;
-        let chunks = self.chunks(out, architecture.layers)?;
+        let mut chunks = self.chunks(out, architecture.layers)?;
+        // Layers that predict further tokens are beside the logits.
+        if let Some(last) = chunks.last_mut() {
+            last.end += architecture.mtp_layers;
+        }
         self.check_speed(out)?;
         let hosts = hosts_of_ranks(out, &self.hosts, axes.gpus(), FEWER_GPUS)?;
         let replicas = axes.dp as u32;
@@ -236,9 +240,19 @@ impl Transformer {
             return out.field_error("efficiency", efficiency, "expected a part above 0 and at most 1");
         }
         let about_gpu = [("precision", self.precision.is_some()), ("efficiency", self.efficiency.is_some())];
-        match about_gpu.into_iter().find(|(_, given)| *given && self.gpu.is_none()) {
-            Some((field, _)) => out.field_error(field, "set", "expected a `gpu`, whose rates it is about"),
+        if let Some((field, _)) = about_gpu.into_iter().find(|(_, given)| *given && self.gpu.is_none()) {
+            return out.field_error(field, "set", "expected a `gpu`, whose rates it is about");
+        }
+        let precision = self.precision.unwrap_or_default();
+        match self.gpu.filter(|gpu| !gpu.has(precision)) {
             None => Ok(()),
+            Some(gpu) => {
+                let others: Vec<&str> =
+                    GpuModel::ALL.into_iter().filter(|gpu| gpu.has(precision)).map(GpuModel::name).collect();
+                let (gpu, others) = (gpu.name(), others.join(", "));
+                let allowed = format!("expected \"bf16\" with gpu = \"{gpu}\", or one of the GPUs {others}");
+                out.field_error("precision", "\"fp8\"", allowed)
+            }
         }
     }
 }

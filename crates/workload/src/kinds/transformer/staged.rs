@@ -40,8 +40,6 @@ pub(super) struct Program {
     /// Work of each chunk, in the order of the model.
     pub(super) chunks: Vec<ChunkWork>,
     pub(super) gathers: Vec<Vec<Comm>>,
-    /// Collectives of gradients after the last microbatch of a chunk.
-    pub(super) reductions: Vec<Vec<Step>>,
     /// Time of a stage's optimizer.
     pub(super) updates: Vec<Duration>,
 }
@@ -55,7 +53,7 @@ impl Staged<'_> {
         chunk as usize * self.axes().pp + stage
     }
 
-    fn ends(&self, place: usize) -> Ends {
+    pub(super) fn ends(&self, place: usize) -> Ends {
         Ends { input: place == 0, output: place + 1 == self.chunks.len() }
     }
 
@@ -63,7 +61,7 @@ impl Staged<'_> {
     pub(super) fn parameters(&self, place: usize) -> ChunkParameters {
         let mut parameters = self.layers.parameters(self.chunks[place].clone());
         let ends = self.ends(place);
-        let embedding = self.layers.architecture.embedding() / self.axes().tp as u64;
+        let embedding = self.layers.embedding().dense;
         let matrices = match (ends.input && ends.output, ends.input || ends.output) {
             (true, _) => self.layers.architecture.ends(),
             (false, true) => 1,
@@ -85,22 +83,8 @@ impl Staged<'_> {
                 .map(|place| self.layers.chunk(self.chunks[place].clone(), self.ends(place)))
                 .collect(),
             gathers: parameters.iter().map(|of| self.layers.gathers(*of)).collect(),
-            reductions: (0..parameters.len())
-                .map(|place| self.last_reductions(parameters[place], place))
-                .collect(),
             updates: updates.collect(),
         }
-    }
-
-    /// Returns the collectives of gradients that follow the last microbatch of a chunk.
-    fn last_reductions(&self, parameters: ChunkParameters, place: usize) -> Vec<Step> {
-        if !self.layers.reduces_each_microbatch() {
-            return self.layers.reductions(parameters);
-        }
-        // Those of layers followed each microbatch already.
-        let of_layers = self.layers.parameters(self.chunks[place].clone());
-        let dense = parameters.dense - of_layers.dense;
-        self.layers.reductions(ChunkParameters { dense, experts: 0 })
     }
 
     /// Returns the plan of a collective among hosts.
@@ -138,18 +122,14 @@ impl Staged<'_> {
         let batches = f64::from(self.pipeline.microbatches);
         for place in 0..self.chunks.len() {
             let work = &program.chunks[place];
-            for step in work.forward.iter().chain(&work.backward).chain(&work.weights) {
+            for step in work.steps() {
                 match *step {
                     Step::Start { comm, .. } | Step::Beside(comm) => add(comm, batches)?,
+                    Step::Last(comm) => add(comm, 1.0)?,
                     Step::Compute { .. } | Step::Await { .. } => computations += batches * stage,
                 }
             }
             program.gathers[place].iter().try_for_each(|comm| add(*comm, 1.0))?;
-            for step in &program.reductions[place] {
-                if let Step::Beside(comm) = step {
-                    add(*comm, 1.0)?;
-                }
-            }
         }
         messages += 2.0 * batches * stage * (self.chunks.len() - 1) as f64;
         Ok((messages, computations + self.axes().gpus() as f64))
@@ -235,12 +215,7 @@ impl Program {
     /// Returns all collectives, each once.
     fn comms(&self) -> Vec<Comm> {
         let mut seen = BTreeSet::new();
-        let work = self.chunks.iter().flat_map(|work| work.forward.iter().chain(&work.backward));
-        let steps = work.chain(self.reductions.iter().flatten());
-        let of_steps = steps.filter_map(|step| match *step {
-            Step::Start { comm, .. } | Step::Beside(comm) => Some(comm),
-            Step::Compute { .. } | Step::Await { .. } => None,
-        });
+        let of_steps = self.chunks.iter().flat_map(ChunkWork::steps).filter_map(Step::comm);
         let all = of_steps.chain(self.gathers.iter().flatten().copied());
         all.filter(|comm| seen.insert((comm.operation.name(), comm.over, comm.bytes))).collect()
     }
@@ -331,27 +306,20 @@ impl Play<'_, '_, '_> {
             Pass::Backward => &work.backward,
             Pass::Weights => &work.weights,
         };
+        let is_last = count == self.job.pipeline.microbatches;
         for &step in steps {
-            self.step(stage, step)?;
+            self.step(stage, step, is_last)?;
         }
         match act.pass {
             Pass::Forward if place + 1 < chunks => self.pass(stage, act, place + 1)?,
             Pass::Backward if place > 0 => self.pass(stage, act, place - 1)?,
             _ => {}
         }
-        let last = match self.job.pipeline.schedule.splits_backward() {
-            true => Pass::Weights,
-            false => Pass::Backward,
-        };
-        if act.pass == last && count == self.job.pipeline.microbatches {
-            for &step in &program.reductions[place] {
-                self.step(stage, step)?;
-            }
-        }
         Ok(())
     }
 
-    fn step(&mut self, stage: usize, step: Step) -> Result<(), WorkloadError> {
+    /// Does a step. `is_last` is true for the last microbatch.
+    fn step(&mut self, stage: usize, step: Step, is_last: bool) -> Result<(), WorkloadError> {
         match step {
             Step::Compute { activity, part, time } => {
                 self.out.doing(activity, part);
@@ -364,7 +332,8 @@ impl Play<'_, '_, '_> {
                 self.slots.entry((stage, slot)).or_default().extend(through);
             }
             Step::Await { slot } => self.wait_for_slot(stage, slot),
-            Step::Beside(comm) => {
+            Step::Last(_) if !is_last => {}
+            Step::Beside(comm) | Step::Last(comm) => {
                 for (gpu, through) in self.collective(stage, comm)? {
                     self.beside[gpu].extend(through);
                 }
@@ -380,7 +349,7 @@ impl Play<'_, '_, '_> {
         }
         let program = self.program;
         for &comm in &program.gathers[self.job.place(stage, chunk)] {
-            self.step(stage, Step::Start { slot: CHUNK_WEIGHTS + chunk, comm })?;
+            self.step(stage, Step::Start { slot: CHUNK_WEIGHTS + chunk, comm }, false)?;
         }
         Ok(())
     }

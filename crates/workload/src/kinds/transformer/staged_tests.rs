@@ -8,7 +8,8 @@ use crate::builder::GraphBuilder;
 use crate::env::WorkloadEnv;
 use crate::graph::{JobId, Parallelism};
 use crate::kinds::Traffic;
-use crate::testing::error_of;
+use crate::testing::{error_of, job_ends, notes_of};
+use crate::training_memory::TrainingMemory;
 
 /// Time of a layer forward with 8 tokens, at an operation a nanosecond: 4 x 64^2 parameters of attention, scores of 4
 /// heads x (16 + 16) values with 4 tokens on average, and 2 x 64 x 128 parameters of the feed-forward part.
@@ -61,9 +62,9 @@ fn each_axis_moves_what_it_has_to() {
     // 4 tokens of 64 values in 2 bytes. 8 collectives a layer, and 2 at either end, in which a GPU sends half.
     let activations = 4 * 64 * 2;
     assert_eq!(bytes(&graph, Parallelism::Tensor), 16 * 2 * (8 + 2) * activations / 2);
-    // Keys and values of 2 of 4 heads for 8 tokens, and their gradients; a GPU sends half.
+    // Keys and values of 2 of 4 heads for 8 tokens, once more backward, and their gradients; a GPU sends half.
     let keys_and_values = 8 * 2 * 2 * 16 * 2;
-    assert_eq!(bytes(&graph, Parallelism::Context), 16 * 2 * 2 * keys_and_values / 2);
+    assert_eq!(bytes(&graph, Parallelism::Context), 16 * 2 * 3 * keys_and_values / 2);
     assert_eq!(bytes(&graph, Parallelism::Pipeline), 8 * 2 * 2 * activations / 2);
     // Half of a layer and half of an embedding, in groups of four: gradients are scattered, weights gathered.
     let parameters = (4 * 64 * 64 + 2 * 64 * 128 + 100 * 64) / 2;
@@ -98,9 +99,52 @@ fn sharded_weights_are_gathered_for_each_pass() {
     let graph = graph(4, config);
     let layers = 2 * (4 * 64 * 64 + 2 * 64 * 128);
     let embeddings = 2 * 100 * 64;
-    // Gradients of embeddings are scattered once.
-    let expected = 4 * (3 * 3 * layers * 2 + embeddings * 2) * 3 / 4;
+    // Embeddings are gathered forward only. Their gradients are scattered once.
+    let expected = 4 * (3 * 3 * layers * 2 + 3 * embeddings * 2 + embeddings * 2) * 3 / 4;
     assert_eq!(bytes(&graph, Parallelism::Data), expected);
+}
+
+/// A stage with either end gathers its own matrix of the vocabulary, for each of three microbatches.
+#[test]
+fn stages_gather_the_matrices_of_their_ends() {
+    let config = Transformer { pp: 2, microbatches: 3, optimizer: Optimizer::ShardedWeights, ..tiny() };
+    let (layer, embedding) = (4 * 64 * 64 + 2 * 64 * 128, 100 * 64);
+    let expected = 4 * (3 * 3 * layer * 2 + (3 + 1) * embedding * 2) / 2;
+    assert_eq!(bytes(&graph(4, config), Parallelism::Data), expected);
+}
+
+/// All gradients are reduced once, by two replicas of two stages, whatever the order of the work.
+#[test]
+fn gradients_are_reduced_after_the_last_microbatch_only() {
+    let layer = 4 * 64 * 64 + 2 * 64 * 128;
+    for (schedule, vp) in [
+        (PipelineSchedule::GPipe, 1),
+        (PipelineSchedule::OneForwardOneBackward, 1),
+        (PipelineSchedule::Interleaved, 2),
+        (PipelineSchedule::ZeroBubble, 1),
+    ] {
+        let job =
+            Transformer { layers: Some(4), pp: 2, vp, microbatches: 4, schedule: Some(schedule), ..tiny() };
+        // A ring of two sends each half of a vector twice.
+        assert_eq!(bytes(&graph(4, job), Parallelism::Data), 2 * 2 * (4 * layer + 2 * 6_400), "{schedule:?}");
+    }
+}
+
+/// At a byte a nanosecond, the gradients of a layer pass while the one before it computes. Those of the first layer and
+/// of the input are left.
+#[test]
+fn reductions_overlap_with_the_backward_pass() {
+    let layer = 2 * (4 * 64 * 64 + 2 * 64 * 128);
+    for (schedule, microbatches) in
+        [(PipelineSchedule::OneForwardOneBackward, 1), (PipelineSchedule::ZeroBubble, 3)]
+    {
+        let job = Transformer { layers: Some(4), schedule: Some(schedule), microbatches, ..tiny() };
+        let graph = graph(2, job);
+        let compute = JobSpans::from_graph(&graph).span(JobId(0)).as_ps() / 1000;
+        assert_eq!(compute, u64::from(microbatches) * 3 * (4 * LAYER_NS + LOGITS_NS));
+        let end = job_ends(&graph)[0].as_ps() / 1000;
+        assert!((compute + layer..compute + layer + 20_000).contains(&end), "{schedule:?}: {end}, {compute}");
+    }
 }
 
 #[test]
@@ -164,8 +208,73 @@ fn memory_by_hand() {
     let full = Transformer { recompute: Some(Recomputation::Full), ..config.clone() };
     let staged = full.staged(&mut out, architecture).unwrap();
     let memory = memory::of(&staged, GpuModel::H100);
-    assert_eq!(memory.activations, 2 * 16_384 * 8_192 / 8 * 8 * 15);
+    // One layer at a time is there as a whole.
+    let again = (520_192 - 2 * 16_384) * 8_192 / 8;
+    assert_eq!((memory.activations, memory.recomputed), (2 * 16_384 * 8_192 / 8 * 8 * 15, again));
     assert!(memory.fits());
+}
+
+fn memory_of(hosts: u32, job: &Transformer) -> TrainingMemory {
+    let env = WorkloadEnv::new(hosts, Rate::from_gbps(400));
+    let mut builder = GraphBuilder::new(hosts);
+    let mut out = WorkloadBuilder::new(&env, &mut builder, "a", None, None, Duration::ZERO).unwrap();
+    let architecture = job.architecture(&out).unwrap();
+    memory::of(&job.staged(&mut out, architecture).unwrap(), GpuModel::H100)
+}
+
+/// A token of a layer keeps 8 h + 4 A + 4 K + 4 f bytes, and 100 logits with gradients in four bytes each.
+#[test]
+fn logits_and_a_layer_that_is_computed_again_take_memory() {
+    let job = Transformer { gpu: Some(GpuModel::H100), tflops: None, ..staged() };
+    let activations = |job: &Transformer| {
+        let found = memory_of(1, job);
+        found.activations + found.recomputed + found.logits
+    };
+    let (layer, input, logits) = (8 * (8 * 64 + 4 * 64 + 4 * 64 + 4 * 128), 8 * 2 * 64, 8 * 100 * 4);
+    assert_eq!(activations(&job), 2 * layer + 2 * logits);
+    let selective = Transformer { recompute: Some(Recomputation::Selective), ..job.clone() };
+    assert_eq!(activations(&selective), 2 * layer + 2 * logits);
+    let notes = notes_of(1, Traffic::Transformer(selective));
+    assert!(notes.iter().any(|note| note.contains("takes time and frees no memory")), "{notes:?}");
+    assert!(notes_of(1, Traffic::Transformer(job.clone())).is_empty());
+    let full = Transformer { recompute: Some(Recomputation::Full), ..job.clone() };
+    assert_eq!(activations(&full), 2 * input + layer - input + 2 * logits);
+    // All three microbatches have logits before the first goes back.
+    let gpipe = Transformer { schedule: Some(PipelineSchedule::GPipe), microbatches: 3, ..job };
+    assert_eq!(activations(&gpipe), 3 * 2 * layer + 4 * logits);
+}
+
+/// Four ranks share two layers and two matrices of 100 x 64. Two layers are gathered at once, and the gradients of one
+/// are there before they are scattered.
+#[test]
+fn ranks_that_share_weights_have_two_layers_at_once() {
+    let job = Transformer { gpu: Some(GpuModel::H100), tflops: None, ..staged() };
+    let sharded = Transformer { optimizer: Optimizer::ShardedWeights, ..job.clone() };
+    let layer = 4 * 64 * 64 + 2 * 64 * 128;
+    let all = 2 * layer + 2 * 100 * 64;
+    let found = memory_of(4, &sharded);
+    assert_eq!(
+        (found.weights + found.gathered_weights, found.gradients + found.layer_gradients),
+        (2 * all / 4 + 2 * 2 * layer, 2 * all / 4 + 2 * layer)
+    );
+    assert_eq!(found.optimizer, 12 * all / 4);
+    let gradients = Transformer { optimizer: Optimizer::ShardedGradients, ..job };
+    let found = memory_of(4, &gradients);
+    assert_eq!(
+        (found.weights + found.gathered_weights, found.gradients + found.layer_gradients),
+        (2 * all, 2 * all / 4 + 2 * layer)
+    );
+    // A matrix of the vocabulary may be larger than a layer.
+    let found = memory_of(4, &Transformer { vocabulary: Some(1_000), ..sharded.clone() });
+    let all = 2 * layer + 2 * 64_000;
+    assert_eq!(found.weights + found.gathered_weights, 2 * all / 4 + 2 * (layer + 64_000));
+    // One rank has nothing to gather.
+    let found = memory_of(1, &sharded);
+    let all = 2 * layer + 2 * 6_400;
+    assert_eq!(
+        (found.weights + found.gathered_weights, found.gradients + found.layer_gradients),
+        (2 * all, 2 * all)
+    );
 }
 
 #[test]
@@ -227,6 +336,13 @@ fn mistakes_are_named_with_what_is_allowed() {
     assert!(found.contains("order = \"tp-dp\": expected tp, cp, ep, dp and pp once each"), "{found}");
     let found = error(Transformer { precision: Some(Precision::Fp8), ..staged() });
     assert!(found.contains("precision = set: expected a `gpu`"), "{found}");
+    let fp8 = Transformer { precision: Some(Precision::Fp8), gpu: Some(GpuModel::A100), ..staged() };
+    let found = error(fp8.clone());
+    assert!(
+        found.contains("precision = \"fp8\": expected \"bf16\" with gpu = \"a100\", or one of the GPUs h100"),
+        "{found}"
+    );
+    graph(16, Transformer { gpu: Some(GpuModel::H20), ..fp8 });
     let found = error(Transformer { efficiency: Some(1.5), gpu: Some(GpuModel::H100), ..staged() });
     assert!(found.contains("efficiency = 1.5: expected a part above 0"), "{found}");
     let zero = Transformer {

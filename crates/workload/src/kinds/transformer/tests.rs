@@ -64,11 +64,11 @@ pub(super) fn bytes(graph: &MessageGraph, among: Parallelism) -> u64 {
 
 #[test]
 fn computation_is_that_of_the_numbers() {
-    // A gigaflop per second; 8 tokens. Attention takes 2 x 4 x 64^2 + 4 x 8 x 64 per token, feed-forward 2 x
+    // A gigaflop per second; 8 tokens. Attention takes 2 x 4 x 64^2 + 2 x 8 x 64 per token, feed-forward 2 x
     // 2 x 64 x 128, logits 2 x 100 x 64; backward takes twice as much. Two GPUs do the same and reduce their
     // gradients: 2 x (4 x 64^2 + 2 x 64 x 128) parameters of layers and 2 x 100 x 64 of both ends, 2 bytes
     // each.
-    let flops = 8 * (2 * (8 * 4096 + 2048 + 32768) + 12_800);
+    let flops = 8 * (2 * (8 * 4096 + 1024 + 32768) + 12_800);
     let spans = JobSpans::from_graph(&graph(2, tiny()));
     assert_eq!(spans.span(JobId(0)), Duration::from_ns(3 * flops));
     let parameters = 2 * (4 * 4096 + 2 * 64 * 128) + 2 * 6400;
@@ -155,8 +155,37 @@ fn iterations_of_a_pipeline_take_their_period_by_hand() {
     let config = Transformer { pp: 2, microbatches: 4, iterations: 3, ..tiny() };
     let spans = JobSpans::from_graph(&graph(2, config));
     // Half of the flops of the test above per stage, three times with backward.
-    let each = 3 * 8 * (2 * (8 * 4096 + 2048 + 32768) + 12_800) / 2;
+    let each = 3 * 8 * (2 * (8 * 4096 + 1024 + 32768) + 12_800) / 2;
     for iteration in 0..3 {
         assert_eq!(spans.span(JobId(iteration)), Duration::from_ns((4 + 2 - 1) * each), "{iteration}");
     }
+}
+
+/// Computations of a GPU take as long as the operations that results count, with fields of stages and without them,
+/// but for the choice of experts.
+#[test]
+fn computations_are_the_operations_of_the_model() {
+    let of = |model: TransformerModel, schedule| Transformer {
+        model: Some(ModelChoice::Published(model)),
+        layers: None,
+        hidden: None,
+        feed_forward_hidden: None,
+        heads: None,
+        vocabulary: None,
+        sequence: Some(131_072),
+        feed_forward: None,
+        tflops: Some(400.0),
+        schedule,
+        ..tiny()
+    };
+    let check = |model: TransformerModel, schedule| {
+        let graph = graph(1, of(model, schedule));
+        let wanted = graph.jobs()[0].training.unwrap().megaflops as f64 / 400e6;
+        let found = JobSpans::from_graph(&graph).span(JobId(0)).as_secs_f64();
+        let without = if model.architecture().experts.is_some() { 3e-3 } else { 1e-6 };
+        assert!((found / wanted - 1.0).abs() < without, "{}, {schedule:?}: {found}, {wanted}", model.name());
+    };
+    let staged = Some(PipelineSchedule::OneForwardOneBackward);
+    TransformerModel::ALL.iter().for_each(|&model| check(model, staged));
+    [TransformerModel::Gpt3, TransformerModel::Llama8].into_iter().for_each(|model| check(model, None));
 }
