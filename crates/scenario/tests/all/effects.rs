@@ -3,6 +3,7 @@
 //! has no effect and why.
 
 pub(crate) mod fields;
+mod idle;
 mod parts;
 mod record;
 
@@ -75,15 +76,10 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("timely", "policy.cc.hyper_", "likewise"),
     ("timely", "policy.cc.min_r", "likewise"),
     ("timely", "policy.cc.step", "likewise"),
-    ("timely", "policy.cc.edge_updates", "one site: no edge answers"),
-    ("swift", "policy.cc.increase_over", "losses keep the window small"),
-    ("swift", "policy.cc.min_packets", "likewise"),
+    ("swift", "policy.cc.min_packets", "losses keep the window small"),
     ("swift", "policy.cc.min_rate", "over so short a way either is less than a packet"),
-    ("mswift", "policy.cc.swift.increase_over", "as with swift: losses keep the window small"),
-    ("mswift", "policy.cc.swift.min_packets", "likewise"),
+    ("mswift", "policy.cc.swift.min_packets", "as with swift: losses keep the window small"),
     ("mswift", "policy.cc.swift.min_rate", "as with swift: over so short a way either is less than a packet"),
-    ("reflex", "policy.e2e_mode", "one site: no edge answers"),
-    ("reflex", "policy.hold_for", "likewise"),
     ("udmp", "policy.kick_after", "in the published variant something is always in flight"),
     ("erd", "policy.cc.window", "has the one value that it may have"),
     ("udmp-published", "policy.severe_rtt", "round trips stay below"),
@@ -116,8 +112,6 @@ const INERT_OF_SCHEMES: &[Inert] = &[
     ("plb", "plb.congested_share", "the packets of a round are all marked, or none is"),
     ("plb", "plb.idle_rounds", "something is in flight when a round ends"),
     ("plb", "plb.suspend_after_timeout", "every value that is tried outlasts the run"),
-    ("laps-code-2025", "policy.decrease", "the window alone limits"),
-    ("laps", "recovery.rto_slack", "what others took, or rto_min, is longer"),
     ("dlbf", "reordering.high", "less is held"),
     ("dlbf", "reordering.low", "likewise"),
     (

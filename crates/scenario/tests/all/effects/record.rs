@@ -39,12 +39,24 @@ pub(super) const WITH: [(&str, &str); 16] = [
 pub(super) type Inert = (&'static str, &'static str, &'static str);
 
 /// Outcome of a run.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Outcome {
     /// Hash of all that the run computes and records.
     result: u64,
     /// Notes of `check`.
     notes: Vec<String>,
+}
+
+impl Outcome {
+    /// Returns true if both runs computed and recorded the same.
+    pub(super) fn is_same_run(&self, other: &Outcome) -> bool {
+        self.result == other.result
+    }
+
+    /// Returns true if a note of `check` contains the text.
+    pub(super) fn notes(&self, text: &str) -> bool {
+        self.notes.iter().any(|note| note.contains(text))
+    }
 }
 
 /// Returns the outcome of a run, or the reason why it was refused.
