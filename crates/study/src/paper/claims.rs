@@ -633,7 +633,8 @@ mod tests {
     fn peaks_are_compared_wherever_they_are_and_growth_with_another_value() {
         // The peaks are 4 and 8. Compared point by point, the mean would be (1/3 + 4/3 + 1/4) / 3.
         assert_eq!(swept("peak = true\nversus = { series = 'b' }\nat_most = 1").measured, "0.50x");
-        let grown = swept("at = [3]\nversus = { at = 1 }\ncompare = 'difference'\nat_least = 1\nat_most = 1");
+        let grown =
+            swept("at = [3]\nversus = { at = 1 }\ncompare = 'difference'\nat_least = 0.9\nat_most = 1.1");
         assert!(grown.state == State::Agrees && grown.measured == "1.00x", "{}", grown.measured);
         let of_b = "at = [3]\nversus = { series = 'b', at = 1 }\nat_most = 1";
         assert_eq!(swept(of_b).measured, "0.67x");

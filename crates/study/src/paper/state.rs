@@ -23,6 +23,9 @@ pub enum State {
     Undecided,
 }
 
+/// Half of the interval that stands for that of a single seed, as a share of its value.
+const ONE_SEED: f64 = 0.05;
+
 impl State {
     /// All states, in the order in which tables list them.
     pub const ALL: [State; 5] =
@@ -60,11 +63,13 @@ impl State {
         format!("{count} {word}")
     }
 
-    /// Returns the state of `claim`, from the mean over seeds and its confidence interval. An interval that contains a
+    /// Returns the state of `claim`, from the mean over seeds and its confidence interval; one seed has none, and
+    /// [`ONE_SEED`] of its value stands for it. An interval that contains a
     /// limit leaves the claim undecided, unless it is no wider on either side than the tolerance: what is left open then
     /// matters less than what the claim calls equal.
     pub fn judge(claim: &Claim, estimate: Estimate) -> Self {
-        let half = if is_refuted_count(claim, estimate) { 0.0 } else { estimate.ci95.unwrap_or(0.0) };
+        let of_one_seed = if estimate.n == 1 { ONE_SEED * estimate.mean.abs() } else { 0.0 };
+        let half = if is_refuted_count(claim, estimate) { 0.0 } else { estimate.ci95.unwrap_or(of_one_seed) };
         let [low, mean, high] = [-half, 0.0, half].map(|by| of_value(claim, estimate.mean + by));
         if claim.tolerance > 0.0 && half <= claim.tolerance {
             return mean;
@@ -200,7 +205,9 @@ mod tests {
         // limit.
         assert_eq!(of(1.1, 0.3), State::FallsShort);
         assert_eq!(of(2.5, 9.0), State::Undecided);
-        assert_eq!(State::judge(&two, Estimate { mean: 2.0, ci95: None, n: 1 }), State::Agrees);
+        // One seed near a limit decides nothing.
+        let one = |mean| State::judge(&two, Estimate { mean, ci95: None, n: 1 });
+        assert_eq!([one(2.0), one(2.2), one(1.5)], [State::Undecided, State::Agrees, State::FallsShort]);
         // Pauses in one seed of ten: the interval contains 0, yet there are pauses.
         let never = |limits| State::judge(&claim(limits), estimate(45.0, 48.0));
         assert_eq!(never("at_most = 0"), State::FallsShort);
