@@ -45,7 +45,7 @@ described! {
         pub overall: FlowSummary,
         /// Figures of the flows of foreground groups; null if every group is foreground.
         pub foreground: Option<FlowSummary>,
-        /// Figures of each workload group, in order of declaration.
+        /// Figures of each workload group, in order of names.
         pub groups: Vec<GroupSummary>,
         /// Links and queues.
         pub fabric: FabricSummary,
@@ -170,6 +170,8 @@ macro_rules! flow_summary {
                 pub finished_bytes: u64,
                 /// Flow completion time: from post to last byte at the receiver.
                 pub fct_ns: Distribution,
+                /// The same on an idle network, over the paths that the scheme may use.
+                pub ideal_fct_ns: Distribution,
                 /// Completion time over that on an idle network.
                 pub slowdown: Distribution,
                 /// Time from post to the acknowledgement of the last byte at the sender, for flows with
@@ -379,6 +381,7 @@ impl FlowSummary {
         // One list of values at a time, to bound the memory.
         let of = |value| Distribution::from_values(&mut values(flows, value)).repeated(times);
         summary.fct_ns = of(Finished::fct_ns);
+        summary.ideal_fct_ns = of(|flow| Some(ns(flow.ideal_fct_ps)));
         summary.slowdown = of(Finished::slowdown);
         summary.acked_fct_ns = of(Finished::acked_fct_ns);
         summary.acked_slowdown = of(Finished::acked_slowdown);

@@ -154,7 +154,11 @@ fn of_schemes(verdict: &Verdict, order: &[&Summary]) -> Vec<Column> {
         let time = |place: &Place| place.jobs.iter().find(|jobs| jobs.group == group.group)?.time_ns;
         columns.push(Column::figures(&group.group, Quantity::TimeNs, of(&time)));
     }
-    let judged = |label: &&&str| !(measure == Measure::TailSlowdown && **label == "Slowdown P99");
+    let judged = |label: &&&str| match measure {
+        Measure::JobTime => true,
+        Measure::TailSlowdown => **label != "Slowdown P99",
+        Measure::TailTime => **label != "FCT P99",
+    };
     for label in OF_SCHEMES.iter().filter(judged) {
         let whole = |run: &Summary| {
             let flows = run.measured();

@@ -31,7 +31,7 @@ pub struct Place {
     index: usize,
     #[serde(skip)]
     without_value: &'static str,
-    /// Value of the measure: nanoseconds for the job time. `None` if a job, or for the slowdown a flow, did not finish.
+    /// Value of the measure: nanoseconds for a time. `None` if a job, or for the slowdown a flow, did not finish.
     pub value: Option<f64>,
     /// Ratio of the value to the best one.
     pub over_best: Option<f64>,
@@ -60,7 +60,8 @@ impl Place {
 }
 
 impl Verdict {
-    /// Judges runs by job time, or by P99 of the slowdown if one of them has no jobs.
+    /// Judges runs by job time, or if one of them has no jobs by the P99 of the slowdown, or of the completion time where the
+    /// same flows have other ideal times under other schemes.
     ///
     /// # Panics
     /// Panics without a run.
@@ -89,7 +90,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the name of the measure: "job time" or "P99 slowdown".
+    /// Returns the name of the measure: "job time", "P99 slowdown" or "P99 completion time".
     pub fn measure(&self) -> &'static str {
         self.measure.name()
     }
@@ -101,7 +102,7 @@ impl Verdict {
     /// Returns a line for each run, best first, with every figure of tables. `runs` are the runs that were judged.
     pub fn csv(&self, runs: &[&Summary]) -> String {
         let value = match self.measure {
-            Measure::JobTime => "value_ns",
+            Measure::JobTime | Measure::TailTime => "value_ns",
             Measure::TailSlowdown => "value",
         };
         let mut head = format!("place,run,measure,{value},over_best,unfinished_flows");
@@ -113,9 +114,10 @@ impl Verdict {
         names.iter().for_each(|figure| head += &format!(",{}", figure.name));
         let mut text = head + "\n";
         for (number, place) in self.order.iter().enumerate() {
+            // A run without a value has no place.
+            let number = place.value.map_or(String::new(), |_| (number + 1).to_string());
             text += &format!(
-                "{},{},{},{},{},{}",
-                number + 1,
+                "{number},{},{},{},{},{}",
                 quoted(&place.run),
                 self.measure.name(),
                 number_or_nothing(place.value),
@@ -194,7 +196,7 @@ mod tests {
             ),
             "{csv}"
         );
-        assert!(lines[3].starts_with("3,open,job time,,,0,2000,,1,"), "{csv}");
+        assert!(lines[3].starts_with(",open,job time,,,0,2000,,1,"), "{csv}");
         let columns = |line: &str| line.split(',').count();
         // The comma of the quoted name is in the heading only.
         assert_eq!(

@@ -128,12 +128,12 @@ fn verdict(verdict: &Verdict) -> Grid {
             plain(place.slowdown_mean),
             cell(Quantity::Count, place.spurious_timeouts.map(|count| count as f64), "-"),
         ];
-        if measure == Measure::JobTime {
+        if measure != Measure::TailSlowdown {
             cells.insert(2, plain(place.slowdown_p99));
         }
         Row { label: place.run.clone(), cells }
     };
-    let beside = if measure == Measure::JobTime { &["P99 slowdown"][..] } else { &[] };
+    let beside = if measure != Measure::TailSlowdown { &["P99 slowdown"][..] } else { &[] };
     let columns = [&[measure.name(), "over best"], beside, &["mean", "spurious RTOs"]].concat();
     Grid {
         title: format!("By {}", measure.name()),

@@ -1,6 +1,6 @@
 //! Judgement of the runs of a comparison: the measure, and the order of the runs by it.
 
-use pathweave_records::{Fidelity, Quantity, Summary};
+use pathweave_records::{Distribution, Fidelity, FlowSummary, Quantity, Summary};
 use serde::{Serialize, Serializer};
 
 /// Figure by which runs are compared. Lower is better.
@@ -11,13 +11,22 @@ pub(crate) enum Measure {
     JobTime,
     /// Slowdown that one flow in a hundred exceeds; among equals, the mean slowdown. For flows that arrive over time.
     TailSlowdown,
+    /// Completion time that one flow in a hundred exceeds, and the mean; for such flows if their times on an idle network
+    /// depend on the scheme. Slowdowns over unlike times say nothing of schemes.
+    TailTime,
 }
+
+/// Relative difference below which figures are level.
+pub(crate) const LEVEL: f64 = 0.005;
 
 impl Measure {
     /// Returns the measure of a comparison: job time if every run has jobs.
     pub(crate) fn of(runs: &[&Summary]) -> Measure {
-        let jobs = runs.iter().all(|summary| summary.jobs.count > 0);
-        if jobs { Measure::JobTime } else { Measure::TailSlowdown }
+        match runs.iter().all(|summary| summary.jobs.count > 0) {
+            true => Measure::JobTime,
+            false if slower_idle(runs).is_empty() => Measure::TailSlowdown,
+            false => Measure::TailTime,
+        }
     }
 
     /// Returns the name of the measure.
@@ -25,12 +34,13 @@ impl Measure {
         match self {
             Measure::JobTime => "job time",
             Measure::TailSlowdown => "P99 slowdown",
+            Measure::TailTime => "P99 completion time",
         }
     }
 
     pub(crate) fn quantity(self) -> Quantity {
         match self {
-            Measure::JobTime => Quantity::TimeNs,
+            Measure::JobTime | Measure::TailTime => Quantity::TimeNs,
             Measure::TailSlowdown => Quantity::Plain,
         }
     }
@@ -65,8 +75,10 @@ pub(crate) struct Figures {
     pub(crate) name: String,
     /// Value of the measure. `None` if a job, or for the slowdown a flow, did not finish.
     pub(crate) value: Option<f64>,
-    /// Mean slowdown, where the P99 is the measure.
+    /// Mean of that of which the P99 is the measure.
     pub(crate) mean: Option<f64>,
+    /// Number of flows that did not finish.
+    pub(crate) unfinished: u64,
     pub(crate) standing: Standing,
     /// True if a flow ended with an error.
     pub(crate) has_failed_flows: bool,
@@ -101,7 +113,8 @@ impl Judgement {
         let figures = |summary: &&Summary| {
             let (value, mean) = match measure {
                 Measure::JobTime => (summary.jobs.time_ns, None),
-                Measure::TailSlowdown => slowdowns(summary).unzip(),
+                Measure::TailSlowdown => of_all(summary, |flows| &flows.slowdown).unzip(),
+                Measure::TailTime => of_all(summary, |flows| &flows.fct_ns).unzip(),
             };
             let standing = match () {
                 () if summary.run.partial => Standing::Stopped,
@@ -109,8 +122,15 @@ impl Judgement {
                 () => Standing::Ranked,
             };
             let value = value.filter(|_| standing != Standing::Stopped);
-            let has_failed_flows = summary.measured().failed > 0;
-            Figures { name: summary.run.name.clone(), value, mean, standing, has_failed_flows }
+            let flows = summary.measured();
+            Figures {
+                name: summary.run.name.clone(),
+                value,
+                mean,
+                unfinished: flows.unfinished + flows.failed,
+                standing,
+                has_failed_flows: flows.failed > 0,
+            }
         };
         Judgement::from_figures(measure, summaries.iter().map(figures).collect())
     }
@@ -124,7 +144,8 @@ impl Judgement {
             let estimate = |run: &usize| runs[*run].standing == Standing::Estimate;
             let (left, right) = (key(a), key(b));
             let values = left[0].total_cmp(&right[0]).then(left[1].total_cmp(&right[1]));
-            estimate(a).cmp(&estimate(b)).then(values)
+            let unfinished = runs[*a].unfinished.cmp(&runs[*b].unfinished);
+            estimate(a).cmp(&estimate(b)).then(values).then(unfinished)
         });
         Judgement { measure, runs, order }
     }
@@ -157,11 +178,32 @@ impl Judgement {
     }
 }
 
-/// Returns P99 and mean of the slowdowns, or `None` if a flow is missing among them.
-fn slowdowns(summary: &Summary) -> Option<(f64, f64)> {
+/// Returns P99 and mean of a figure of all flows, or `None` if a flow is missing among them.
+fn of_all(summary: &Summary, figure: fn(&FlowSummary) -> &Distribution) -> Option<(f64, f64)> {
+    let figure = figure(all_flows(summary)?);
+    Some((figure.p99, figure.mean))
+}
+
+/// Returns the figures of the flows of a run in which each of them finished.
+fn all_flows(summary: &Summary) -> Option<&FlowSummary> {
     let flows = summary.measured();
     let whole = flows.unfinished + flows.failed == 0 && !summary.run.partial && flows.count > 0;
-    whole.then_some((flows.slowdown.p99, flows.slowdown.mean))
+    whole.then_some(flows)
+}
+
+/// Returns the runs, as indices, whose flows take longer on an idle network than the same flows of another run, because
+/// their messages take only one of several paths. Only runs in which all flows finished count, and only if these are
+/// equally many.
+pub(crate) fn slower_idle(runs: &[&Summary]) -> Vec<usize> {
+    let whole: Vec<(usize, &FlowSummary)> =
+        runs.iter().enumerate().filter_map(|(run, summary)| Some((run, all_flows(summary)?))).collect();
+    if whole.windows(2).any(|pair| pair[0].1.count != pair[1].1.count) {
+        return Vec::new();
+    }
+    let mean = |(_, flows): &(usize, &FlowSummary)| flows.ideal_fct_ns.mean;
+    let least = whole.iter().map(mean).fold(f64::INFINITY, f64::min);
+    let slower = whole.iter().filter(|run| mean(run) > least * (1.0 + LEVEL));
+    slower.map(|(run, _)| *run).collect()
 }
 
 #[cfg(test)]
@@ -273,9 +315,35 @@ mod tests {
         let mut failed = run("failed", &[1, 1], &[]);
         failed.overall.failed = 1;
         let found = judged(&[open, cut, run("a", &[4], &[]), failed]);
-        assert_eq!(names(&found), ["a", "open", "cut", "failed"]);
+        assert_eq!(names(&found), ["a", "cut", "open", "failed"]);
         let words = [0, 1, 3].map(|run| found.runs[run].without_value());
         assert_eq!(words, ["unfinished", "stopped", "failed"]);
+    }
+
+    /// Two flows. Under "one" they take one of two paths, and twice as long on an idle network.
+    #[test]
+    fn slowdowns_over_unlike_idle_times_do_not_decide() {
+        let run = |name: &str, ideal_ps: u64, finish_ps: [u64; 2]| {
+            let flow = |finish_ps| FlowRecord {
+                finish_ps: Some(finish_ps),
+                ideal_fct_ps: ideal_ps,
+                status: FlowStatus::Finished,
+                ..FlowRecord::default()
+            };
+            let mut run = RunResult { flows: finish_ps.map(flow).to_vec(), ..RunResult::default() };
+            run.info.name = name.to_owned();
+            Summary::from_run(&run)
+        };
+        let (one, all) = (run("one", 8_000, [8_000, 8_000]), run("all", 4_000, [6_000, 7_000]));
+        let found = judged(&[one.clone(), all.clone()]);
+        assert_eq!((found.measure, names(&found)), (Measure::TailTime, vec!["all", "one"]));
+        assert_eq!((found.runs[0].value, found.runs[1].mean), (Some(8.0), Some(6.5)));
+        assert_eq!(slower_idle(&[&one, &all]), [0]);
+        assert_eq!(judged(&[all.clone(), all.clone()]).measure, Measure::TailSlowdown);
+        // What finished of another set of flows is no measure of idle times.
+        let mut open = one;
+        open.overall.unfinished = 1;
+        assert_eq!(judged(&[open, all]).measure, Measure::TailSlowdown);
     }
 
     #[test]

@@ -141,6 +141,7 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("FCT P99", TimeNs, |f| if_finished(f, f.fct_ns.p99)),
     flow("FCT P99.9", TimeNs, |f| if_many(f, f.fct_ns.p999)),
     flow("FCT max", TimeNs, |f| if_finished(f, f.fct_ns.max)),
+    flow("Ideal FCT mean", TimeNs, |f| if_finished(f, f.ideal_fct_ns.mean)).neither(),
     flow("Slowdown mean", Plain, |f| if_finished(f, f.slowdown.mean)),
     flow("Slowdown median", Plain, |f| if_finished(f, f.slowdown.p50)),
     flow("Slowdown P95", Plain, |f| if_finished(f, f.slowdown.p95)),

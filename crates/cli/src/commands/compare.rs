@@ -392,16 +392,14 @@ impl<'a> Page<'a> {
     fn tables(&self) -> String {
         let infos: Vec<_> = self.runs.iter().map(|(run, _)| &run.info).collect();
         let table = comparison_table(&self.summaries());
-        let runs: Vec<_> = self.runs.iter().map(|(run, _)| *run).collect();
-        let (idle, differences) = (unlike_idle_times(&runs), differences_table(&infos));
+        let (idle, differences) = (unlike_idle_times(&self.summaries()), differences_table(&infos));
         format!("{}\n{table}{idle}{differences}\n", self.verdict())
     }
 
     fn brief(&self) -> String {
         let infos: Vec<_> = self.runs.iter().map(|(run, _)| &run.info).collect();
         let table = brief_comparison(&self.summaries(), &infos);
-        let runs: Vec<_> = self.runs.iter().map(|(run, _)| *run).collect();
-        format!("{}\n{table}{}{}\n", self.verdict(), unlike_idle_times(&runs), super::MORE)
+        format!("{}\n{table}{}{}\n", self.verdict(), unlike_idle_times(&self.summaries()), super::MORE)
     }
 }
 

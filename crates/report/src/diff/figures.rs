@@ -9,6 +9,7 @@ pub(super) const FIGURES: &[&str] = &[
     "Job time",
     "FCT mean",
     "FCT P99",
+    "Ideal FCT mean",
     "Slowdown mean",
     "Slowdown P99",
     "Unfinished",

@@ -234,6 +234,7 @@ fn figures(flows: &Value, job_time: Option<&Value>) -> Figures {
         "Job time" => job_time?.as_f64(),
         "FCT mean" => flows["fct_ns"]["mean"].as_f64().filter(|_| finished),
         "FCT P99" => flows["fct_ns"]["p99"].as_f64().filter(|_| finished),
+        "Ideal FCT mean" => flows["ideal_fct_ns"]["mean"].as_f64().filter(|_| finished),
         "Slowdown mean" => flows["slowdown"]["mean"].as_f64().filter(|_| finished),
         "Slowdown P99" => flows["slowdown"]["p99"].as_f64().filter(|_| finished),
         "Unfinished" => flows["unfinished"].as_f64(),

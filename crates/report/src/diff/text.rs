@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, Table, presets};
 
-use super::words::percent;
+use super::words::{measure, percent};
 use super::{Diff, ResultDifference, SettingDifference};
 
 /// Largest number of settings and of rows of results in the brief tables, so that both fit 40 lines.
@@ -62,7 +62,7 @@ impl Column {
 
 /// Returns the columns that fit: names, values of the figure that decides, and changes of the others.
 fn columns(diff: &Diff, rows: &[(&str, &str)]) -> Vec<Column> {
-    let measure = measure(diff);
+    let measure = measure(diff).label;
     let column = |heading: String, label: &str, cell: &dyn Fn(&ResultDifference) -> String| {
         let of_row = |&(run, workload): &(&str, &str)| {
             let same =
@@ -104,12 +104,6 @@ pub(super) fn all(diff: &Diff) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     settings(&diff.settings) + &format!("{table}\n")
-}
-
-/// Returns the label of the figure that decides.
-fn measure(diff: &Diff) -> &'static str {
-    let has_jobs = diff.results.iter().any(|row| row.label == "Job time");
-    if has_jobs { "Job time" } else { "Slowdown P99" }
 }
 
 fn settings(settings: &[SettingDifference]) -> String {

@@ -30,8 +30,8 @@ pub(super) fn sentence(diff: &Diff, pairs: &[Pair], one_seed: bool) -> String {
 }
 
 /// Figure that decides, with the words for a lower and a higher one.
-struct Measure {
-    label: &'static str,
+pub(super) struct Measure {
+    pub(super) label: &'static str,
     name: &'static str,
     lower: &'static str,
     higher: &'static str,
@@ -41,9 +41,19 @@ const JOB_TIME: Measure = Measure { label: "Job time", name: "job time", lower: 
 const SLOWDOWN: Measure =
     Measure { label: "Slowdown P99", name: "P99 slowdown", lower: "lower", higher: "higher" };
 
-fn measure(diff: &Diff) -> Measure {
-    let has_jobs = diff.results.iter().any(|row| row.label == JOB_TIME.label);
-    if has_jobs { JOB_TIME } else { SLOWDOWN }
+const TIME: Measure =
+    Measure { label: "FCT P99", name: "P99 completion time", lower: "shorter", higher: "longer" };
+
+/// Returns the figure that decides: job time, or else the P99 of the slowdown, or of the completion time where the same
+/// flows have other ideal times.
+pub(super) fn measure(diff: &Diff) -> Measure {
+    let other_flows = diff.settings.iter().any(|setting| setting.field.starts_with("workload"));
+    let unlike = |row: &ResultDifference| row.label == "Ideal FCT mean" && row.differs();
+    match () {
+        () if diff.results.iter().any(|row| row.label == JOB_TIME.label) => JOB_TIME,
+        () if !other_flows && diff.results.iter().any(unlike) => TIME,
+        () => SLOWDOWN,
+    }
 }
 
 /// Returns a sentence on the part of chance in the differences of the figure that decides; `None` if no run differs.
@@ -63,7 +73,7 @@ fn caution(diff: &Diff, pairs: &[Pair], one_seed: bool) -> Option<String> {
         of(&pair.a).into_iter().chain(of(&pair.b)).reduce(f64::min)
     };
     let fewest = judged.iter().filter_map(flows).reduce(f64::min).unwrap_or(0.0);
-    let few = few_flows_sentence(fewest as u64, Unsure::Order).filter(|_| measure.label == SLOWDOWN.label);
+    let few = few_flows_sentence(fewest as u64, Unsure::Order).filter(|_| measure.label != JOB_TIME.label);
     few.or_else(|| {
         one_seed
             .then(|| "Each run is of one seed, and `pathweave sweep` shows the spread over seeds".to_owned())

@@ -57,7 +57,7 @@ pub(super) fn svg(
         return None;
     }
     let most = own.max(extent.right);
-    if measure == Measure::TailSlowdown {
+    if measure != Measure::JobTime {
         // Flows that did not finish are slower than whatever is drawn.
         for Curve { points, flows, open } in &mut curves {
             if *open > 0 && !points.is_empty() {
@@ -70,16 +70,20 @@ pub(super) fn svg(
         Measure::JobTime => {
             (Axis::linear(0.0, most), Axis::linear(0.0, 1.0), "Flows that have arrived", "time")
         }
-        Measure::TailSlowdown => {
+        Measure::TailSlowdown | Measure::TailTime => {
             let others = if extent.least > 0.0 { extent.least } else { 1.0 };
             let least = all().map(|p| p.1).fold(others, f64::min).clamp(LEAST, 0.1);
-            let words = "slowdown: time over that on an idle network";
-            (Axis::log(1.0, most.max(2.0)), Axis::log(least, 1.0), "Flows that are slower", words)
+            let (from, words) = match measure {
+                Measure::TailTime => (all().map(|p| p.0).fold(most, f64::min), "completion time"),
+                _ => (1.0, "slowdown: time over that on an idle network"),
+            };
+            let x = Axis::log(from, most.max(2.0 * from));
+            (x, Axis::log(least, 1.0), "Flows that are slower", words)
         }
     };
     let mut chart = Chart::new(FRAME, x, y);
     chart.x_ticks(&x.ticks(5), |tick| match measure {
-        Measure::JobTime => Quantity::TimeNs.format_short(tick),
+        Measure::JobTime | Measure::TailTime => Quantity::TimeNs.format_short(tick),
         Measure::TailSlowdown => format!("{tick}"),
     });
     chart.y_ticks(&y.ticks(5), |tick| format!("{} %", (tick * 100.0 * 1e4).round() / 1e4));
@@ -88,7 +92,7 @@ pub(super) fn svg(
     let join = if measure == Measure::JobTime { Join::Steps } else { Join::Straight };
     // Of fewer flows than a hundred, none stands for one in a hundred.
     let flows = curves.iter().map(|curve| curve.flows).max().unwrap_or(0);
-    if measure == Measure::TailSlowdown && flows >= 100 {
+    if measure != Measure::JobTime && flows >= 100 {
         chart.level(0.01, "P99");
     }
     let names = situation.runs.iter().map(|(run, _)| run.info.name.as_str());
@@ -125,7 +129,7 @@ const SHARE: &str = "flows (ratio)";
 
 fn heading(measure: Measure) -> &'static str {
     match measure {
-        Measure::JobTime => "time (ns)",
+        Measure::JobTime | Measure::TailTime => "time (ns)",
         Measure::TailSlowdown => "slowdown",
     }
 }
@@ -154,8 +158,9 @@ fn curve(run: &RunResult, measure: Measure) -> Curve {
             std::iter::once((0.0, 0.0)).chain(shown).collect()
         }
         // Ranks become denser towards the slowest.
-        Measure::TailSlowdown => {
-            let mut values = values(&groups, Finished::slowdown);
+        Measure::TailSlowdown | Measure::TailTime => {
+            let by_time = measure == Measure::TailTime;
+            let mut values = values(&groups, if by_time { Finished::fct_ns } else { Finished::slowdown });
             values.sort_unstable_by(f64::total_cmp);
             let n = values.len();
             let mut ranks: Vec<usize> = (0..POINTS)

@@ -78,7 +78,9 @@ fn tile(number: usize, situation: &SchemeComparison<'_>, verdict: &ComparisonRes
             let (best, base, gain) = (name(best), name(base), format!("{gain:.digits$}"));
             let words = match verdict.judged.measure {
                 Measure::JobTime => format!("{best} is {gain} times as fast as {base}"),
-                Measure::TailSlowdown => format!("{base} has {gain} times the P99 slowdown of {best}"),
+                Measure::TailSlowdown | Measure::TailTime => {
+                    format!("{base} has {gain} times the {} of {best}", verdict.judged.measure.name())
+                }
             };
             (format!("{gain}x"), words)
         }
@@ -145,6 +147,7 @@ fn title_of_curves(measure: Measure) -> &'static str {
     match measure {
         Measure::JobTime => "Flows that have arrived",
         Measure::TailSlowdown => "Flows that are slower than ...",
+        Measure::TailTime => "Flows that take longer than ...",
     }
 }
 
@@ -222,6 +225,7 @@ fn title(measure: Measure) -> &'static str {
     match measure {
         Measure::JobTime => "Job time, until the last message is there",
         Measure::TailSlowdown => "P99 slowdown",
+        Measure::TailTime => "P99 completion time",
     }
 }
 

@@ -1,14 +1,10 @@
 //! Verdict on a situation, in words derived from the runs: the best scheme, its advantage, and the schemes that lose.
 
-use pathweave_records::figures::values;
-use pathweave_records::{RunResult, Summary};
+use pathweave_records::Summary;
 
 use super::situation::SchemeComparison;
 use crate::few_flows::{Unsure, few_flows};
-use crate::judge::{Judgement, Measure, Standing};
-
-/// Relative difference below which figures are level.
-const LEVEL: f64 = 0.005;
+use crate::judge::{Judgement, LEVEL, Measure, Standing, slower_idle};
 
 /// Results of the schemes of a situation.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,7 +12,7 @@ pub(super) struct ComparisonResult {
     pub(super) judged: Judgement,
     /// Names of the groups of jobs, if the job time is that of several.
     groups: Vec<String>,
-    /// Runs whose slowdowns are relative to longer idle times than those of others.
+    /// Runs whose flows take longer on an idle network than those of others.
     slower_idle: Vec<String>,
     /// Smallest number of finished flows of a run.
     flows: u64,
@@ -25,8 +21,7 @@ pub(super) struct ComparisonResult {
 impl ComparisonResult {
     pub(super) fn of(situation: &SchemeComparison<'_>) -> ComparisonResult {
         let summaries: Vec<&Summary> = situation.runs.iter().map(|(_, summary)| *summary).collect();
-        let runs: Vec<&RunResult> = situation.runs.iter().map(|(run, _)| *run).collect();
-        ComparisonResult { slower_idle: slower_idle(&runs), ..ComparisonResult::from_summaries(&summaries) }
+        ComparisonResult::from_summaries(&summaries)
     }
 
     fn from_summaries(summaries: &[&Summary]) -> ComparisonResult {
@@ -37,7 +32,13 @@ impl ComparisonResult {
             .map(|first| &first.jobs.by_group);
         let groups = jobs.filter(|jobs| jobs.len() > 1).into_iter().flatten().map(|jobs| jobs.group.clone());
         let flows = summaries.iter().map(|summary| summary.measured().finished).min().unwrap_or(0);
-        ComparisonResult { groups: groups.collect(), flows, ..ComparisonResult::from_judgement(judged) }
+        let slower_idle = names_of(summaries, &slower_idle(summaries));
+        ComparisonResult {
+            groups: groups.collect(),
+            slower_idle,
+            flows,
+            ..ComparisonResult::from_judgement(judged)
+        }
     }
 
     fn from_judgement(judged: Judgement) -> ComparisonResult {
@@ -62,9 +63,11 @@ impl ComparisonResult {
                 Measure::JobTime if runs.len() == 1 => {
                     format!("{base_name} does not finish its jobs, so it has no job time")
                 }
-                Measure::TailSlowdown if runs.len() == 1 => format!("{base_name} leaves flows unfinished"),
                 Measure::JobTime => "no scheme finishes its jobs, so none has a job time".to_owned(),
-                Measure::TailSlowdown => "no scheme finishes all flows".to_owned(),
+                Measure::TailSlowdown | Measure::TailTime if runs.len() == 1 => {
+                    format!("{base_name} leaves flows unfinished")
+                }
+                Measure::TailSlowdown | Measure::TailTime => "no scheme finishes all flows".to_owned(),
             };
         };
         let mut parts = self.first(best, figure);
@@ -77,7 +80,7 @@ impl ComparisonResult {
         for (i, run) in ranked.filter(|&(i, _)| i != best) {
             let name = &run.name;
             match (run.value, base) {
-                (None, _) if *measure == Measure::TailSlowdown && run.has_failed_flows => {
+                (None, _) if *measure != Measure::JobTime && run.has_failed_flows => {
                     failed.push(name.clone());
                 }
                 (None, _) => open.push(name.clone()),
@@ -109,7 +112,7 @@ impl ComparisonResult {
         if !open.is_empty() {
             let left = match measure {
                 Measure::JobTime => verb(open.len(), "does not finish its job", "do not finish their job"),
-                Measure::TailSlowdown => {
+                Measure::TailSlowdown | Measure::TailTime => {
                     verb(open.len(), "leaves flows unfinished", "leave flows unfinished")
                 }
             };
@@ -130,11 +133,16 @@ impl ComparisonResult {
             let (are, no) = if estimates.len() == 1 { ("is", "an estimate") } else { ("are", "estimates") };
             parts.push(format!("{} {are} {no} of flows and not ranked", list(&estimates)));
         }
-        if *measure == Measure::TailSlowdown && !self.slower_idle.is_empty() {
-            parts.push(idle_times(&self.slower_idle));
+        if *measure == Measure::TailTime {
+            parts.push(format!(
+                "by time, since on an idle network {} {} longer over {} own paths than others",
+                list(&self.slower_idle),
+                verb(self.slower_idle.len(), "takes", "take"),
+                verb(self.slower_idle.len(), "its", "their")
+            ));
         }
         let unsure = if self.has_rivals() { Unsure::Order } else { Unsure::Value };
-        parts.extend(few_flows(self.flows, unsure).filter(|_| *measure == Measure::TailSlowdown));
+        parts.extend(few_flows(self.flows, unsure).filter(|_| *measure != Measure::JobTime));
         parts.join("; ")
     }
 
@@ -166,20 +174,20 @@ impl ComparisonResult {
             (Measure::JobTime, _) if !self.has_rivals() => {
                 vec![format!("{name} has a job time of {shown}{groups}")]
             }
-            (Measure::TailSlowdown, mean) if !self.has_rivals() => {
-                let mean = mean.map_or(String::new(), |(_, mean)| format!(" and a mean of {mean}"));
-                vec![format!("{name} has a P99 slowdown of {shown}{mean}")]
-            }
             (Measure::JobTime, _) => vec![format!("{name} has the shortest job time, {shown}{groups}")],
-            (Measure::TailSlowdown, None) => vec![format!("{name} has the lowest P99 slowdown, {shown}")],
-            (Measure::TailSlowdown, Some((run, mean))) if run == best => {
-                vec![format!("{name} has the lowest P99 slowdown, {shown}, and the lowest mean, {mean}")]
+            (tail, mean) if !self.has_rivals() => {
+                let mean = mean.map_or(String::new(), |(_, mean)| format!(" and a mean of {mean}"));
+                vec![format!("{name} has a {} of {shown}{mean}", tail.name())]
             }
-            (Measure::TailSlowdown, Some((run, mean))) => {
+            (tail, None) => vec![format!("{name} has the lowest {}, {shown}", tail.name())],
+            (tail, Some((run, mean))) if run == best => {
+                vec![format!("{name} has the lowest {}, {shown}, and the lowest mean, {mean}", tail.name())]
+            }
+            (tail, Some((run, mean))) => {
                 let own =
                     runs[best].mean.map_or(String::new(), |mean| format!(" ({name} {})", measure.show(mean)));
                 let lowest = format!("{} has the lowest mean, {mean}{own}", runs[run].name);
-                vec![format!("{name} has the lowest P99 slowdown, {shown}"), lowest]
+                vec![format!("{name} has the lowest {}, {shown}", tail.name()), lowest]
             }
         }
     }
@@ -190,7 +198,7 @@ impl ComparisonResult {
         let ratio = base / figure;
         let (verb, twice, little) = match measure {
             Measure::JobTime => ("takes", "as long", "longer"),
-            Measure::TailSlowdown => ("has", "as much", "more"),
+            Measure::TailSlowdown | Measure::TailTime => ("has", "as much", "more"),
         };
         if ratio - 1.0 < LEVEL {
             format!("{name} is level ({shown})")
@@ -221,37 +229,21 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-/// Returns the runs whose flows take longer on an idle network than the same flows of another run, because their
-/// messages take only one of several paths. Empty if a flow is unfinished, because the runs then measure different
-/// flows.
-fn slower_idle(runs: &[&RunResult]) -> Vec<String> {
-    let idle = |run: &RunResult| {
-        let figures = run.figures();
-        let flows = figures.foreground();
-        let count = flows.iter().map(|group| group.count).sum::<u64>();
-        let ideals = values(&flows, |flow| Some(flow.ideal_fct_ps as f64));
-        (count > 0 && ideals.len() as u64 == count).then(|| ideals.iter().sum::<f64>())
-    };
-    let Some(times) = runs.iter().map(|run| idle(run)).collect::<Option<Vec<f64>>>() else {
-        return Vec::new();
-    };
-    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let slower = runs.iter().zip(times).filter(|(_, time)| time / least - 1.0 > LEVEL);
-    slower.map(|(run, _)| run.info.name.clone()).collect()
-}
-
-fn idle_times(slower: &[String]) -> String {
-    let takes = if slower.len() == 1 { "takes" } else { "take" };
-    format!(
-        "slowdowns are over the idle time of a scheme's own paths: {} {takes} longer there, so compare times",
-        list(slower)
-    )
+fn names_of(runs: &[&Summary], indices: &[usize]) -> Vec<String> {
+    indices.iter().map(|&run| runs[run].run.name.clone()).collect()
 }
 
 /// Returns a note for the table of a comparison in which slowdowns have different idle times; empty if they agree.
-pub fn unlike_idle_times(runs: &[&RunResult]) -> String {
-    let slower = slower_idle(runs);
-    if slower.is_empty() { String::new() } else { format!("Note: {}.\n", idle_times(&slower)) }
+pub fn unlike_idle_times(runs: &[&Summary]) -> String {
+    let slower = names_of(runs, &slower_idle(runs));
+    if slower.is_empty() {
+        return String::new();
+    }
+    let takes = if slower.len() == 1 { "takes" } else { "take" };
+    format!(
+        "Note: slowdowns are over the idle time of a scheme's own paths: {} {takes} longer there, so compare times.\n",
+        list(&slower)
+    )
 }
 
 /// Returns the result in one sentence: the best scheme and its advantage, the next ones, and those that lose to the
@@ -273,7 +265,7 @@ pub(crate) fn words(runs: &[&Summary]) -> String {
 mod tests {
     use super::*;
     use crate::judge::Figures;
-    use pathweave_records::{FlowRecord, FlowStatus};
+    use pathweave_records::{FlowRecord, FlowStatus, RunResult};
 
     fn result(measure: Measure, standing: &[(&str, Option<f64>)]) -> ComparisonResult {
         let figures = |&(name, value): &(&str, Option<f64>)| Figures {
@@ -319,7 +311,7 @@ mod tests {
             };
             let mut run = RunResult { flows: vec![flow], ..RunResult::default() };
             run.info.name = name.to_owned();
-            run
+            Summary::from_run(&run)
         };
         let (ecmp, rps, weave) = (run("ecmp", 10_000_000), run("rps", 5_000_000), run("weave", 5_000_000));
         assert_eq!(
@@ -327,8 +319,12 @@ mod tests {
             "Note: slowdowns are over the idle time of a scheme's own paths: ecmp takes longer there, so compare times.\n"
         );
         assert_eq!(unlike_idle_times(&[&rps, &weave]), "");
-        let open = RunResult { flows: vec![FlowRecord::default()], ..run("dctcp", 0) };
-        assert_eq!(unlike_idle_times(&[&ecmp, &rps, &open]), "", "another set of flows");
+        assert_eq!(
+            ComparisonResult::from_summaries(&[&ecmp, &rps]).words(),
+            "ecmp has the lowest P99 completion time, 10 us, and the lowest mean, 10 us; rps is level with ecmp; \
+             by time, since on an idle network ecmp takes longer over its own paths than others; \
+             a P99 of 1 flow rests on the slowest, so another seed may turn the order"
+        );
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub struct Best {
 }
 
 /// Returns the cells of each setting of the other axes, by the index of the value on each axis.
-fn rivals(plan: &Plan) -> BTreeMap<Vec<Option<usize>>, Vec<usize>> {
+pub(super) fn rivals(plan: &Plan) -> BTreeMap<Vec<Option<usize>>, Vec<usize>> {
     // The axes of a hypercube are set together, so a value of one of them has no rivals.
     let mut groups: BTreeMap<Vec<Option<usize>>, Vec<usize>> = BTreeMap::new();
     for (number, cell) in plan.cells.iter().enumerate() {

@@ -84,17 +84,30 @@ pub struct FabricChoice {
     /// Rates to choose from. Each makes a fabric of its own. Default: the rate in the topology.
     #[serde(default)]
     pub rates: Vec<Rate>,
-    /// Field of the topology that holds the rate, such as "server.port_rate" of a cluster. Default: "host_rate".
-    #[serde(default = "host_rate")]
-    pub rate_field: String,
+    /// Field of the topology that takes the rate. Default: "host_rate" ("rate" of a star), and of a cluster both that of
+    /// `scale_out` and "server.port_rate", so that NICs have the rate of the network.
+    #[serde(default)]
+    pub rate_field: Option<String>,
     /// Cost of the fabric in addition to its ports and links. Default: 0.
     #[serde(default)]
     pub extra_cost: f64,
 }
 
-fn host_rate() -> String {
-    "host_rate".to_owned()
+impl FabricChoice {
+    /// Returns the fields of the topology that take a rate.
+    fn rate_fields(&self) -> Vec<&str> {
+        let kind = |table: &Table| table.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let scale_out = self.topology.get("scale_out").and_then(Value::as_table).map(kind);
+        match (&self.rate_field, kind(&self.topology).as_str(), scale_out.as_deref()) {
+            (Some(field), ..) => vec![field],
+            (None, "cluster", Some("star")) => vec!["scale_out.rate", "server.port_rate"],
+            (None, "cluster", _) => vec!["scale_out.host_rate", "server.port_rate"],
+            (None, "star", _) => vec!["rate"],
+            (None, ..) => vec!["host_rate"],
+        }
+    }
 }
+
 fn tolerance() -> f64 {
     0.005
 }
@@ -250,7 +263,9 @@ fn choices(fabric: &FabricChoice) -> Vec<(NamedCell, f64)> {
     }
     let at = |rate: &Rate| {
         let mut topology = fabric.topology.clone();
-        insert_at(&mut topology, &fabric.rate_field, Value::String(rate.to_string()));
+        for field in fabric.rate_fields() {
+            insert_at(&mut topology, field, Value::String(rate.to_string()));
+        }
         cell(format!("{} at {rate}", fabric.name), topology)
     };
     fabric.rates.iter().map(at).collect()
@@ -342,6 +357,14 @@ extra_cost = 1000
         // As the star of the next test: four ports of hosts, at 100 and at 200 Gb/s.
         let costs: Vec<f64> = plan.costs.iter().take(2).map(|cost| cost.cost).collect();
         assert_eq!(costs, [1280.0, 600.0]);
+        // Without a field, network and NICs of a cluster have the rate, whatever its server says.
+        let plan = parse(&nested.replace("rate_field = 'server.port_rate'\n", "")).unwrap();
+        let costs: Vec<f64> = plan.costs.iter().take(2).map(|cost| cost.cost).collect();
+        assert_eq!(costs, [1280.0, 600.0]);
+        for (cell, rate) in ["100Gbps", "200Gbps"].into_iter().enumerate() {
+            let run = &plan.plan.runs[plan.plan.runs_of[cell].as_ref().unwrap()[0]];
+            assert!(run.scenario.contains(&format!("port_rate = \"{rate}\"")), "{}", run.scenario);
+        }
         let mut table: Table = "a = 'text'".parse().unwrap();
         insert_at(&mut table, "a.b.c", Value::Integer(1));
         assert_eq!(table.to_string().trim(), "[a.b]\nc = 1");

@@ -24,6 +24,10 @@ pub(crate) const MARK: &str = "run.json";
 /// Figure by which runs with jobs are judged, and that of other runs.
 pub(crate) const JOB_TIME: &str = "job_time_ns";
 pub(crate) const TAIL_SLOWDOWN: &str = "slowdown_p99";
+pub(crate) const ITERATION: &str = "iteration_ns";
+pub(crate) const TOKENS_PER_SECOND: &str = "tokens_per_second";
+pub(crate) const TAIL_TIME: &str = "fct_p99_ns";
+pub(crate) const IDEAL_TIME: &str = "ideal_fct_mean_ns";
 /// File with the complete scenario of a run.
 const SCENARIO: &str = "scenario.toml";
 
@@ -85,7 +89,8 @@ impl Record {
     /// Returns a figure that may decide. A run with unfinished flows has no completion times and slowdowns of all of
     /// them, and those of the others do not stand for it.
     pub(crate) fn comparable(&self, figure: &str) -> Option<f64> {
-        let of_finished = figure.starts_with("fct_") || figure.starts_with("slowdown_");
+        let of_finished =
+            figure.starts_with("fct_") || figure.starts_with("slowdown_") || figure == IDEAL_TIME;
         self.metrics.get(figure).copied().filter(|_| !of_finished || self.open_flows == 0)
     }
 

@@ -7,10 +7,12 @@ use pathweave_report::{Better, DataFrame, Estimate, Figure, Series, figures};
 use serde::Serialize;
 
 use crate::sweep::ENGINE;
-use crate::sweep::best::{Best, best, change};
+use crate::sweep::best::{Best, best, change, rivals};
 use crate::sweep::cells::{Axis, AxisKind};
 use crate::sweep::plan::Plan;
-use crate::sweep::record::{JOB_TIME, Record, TAIL_SLOWDOWN, digest};
+use crate::sweep::record::{
+    IDEAL_TIME, ITERATION, JOB_TIME, Record, TAIL_SLOWDOWN, TAIL_TIME, TOKENS_PER_SECOND, digest,
+};
 
 /// Format identifier of a sweep's `summary.json`.
 pub(crate) const SCHEMA: &str = "pathweave.sweep";
@@ -58,8 +60,9 @@ pub struct SweepSummary {
     pub seeds: Vec<u64>,
     /// Axes of the sweep.
     pub axes: Vec<Axis>,
-    /// Name of the figure by which cells are judged: that of the file, or the job time if every run has jobs, or else the
-    /// P99 of the slowdown.
+    /// Name of the figure by which cells are judged. Without one in the file, jobs are judged by their time, or by tokens
+    /// per second if they train on unlike numbers of tokens. Flows are judged by the P99 of the slowdown, or of the
+    /// completion time if the compared values have other ideal times of the same flows.
     pub metric: String,
     /// Figures of cells: name, label, and quantity.
     pub metrics: Vec<Metric>,
@@ -149,7 +152,8 @@ impl SweepSummary {
             let whole = runs.iter().all(|run| record(run).is_none() || value(run).is_some());
             if whole { runs.iter().map(value).collect() } else { Vec::new() }
         };
-        let metric = plan.metric.clone().unwrap_or_else(|| deciding_figure(&outcomes).to_owned());
+        let metric =
+            plan.metric.clone().unwrap_or_else(|| deciding_figure(plan, &outcomes, by_seed).to_owned());
         for (cell, change) in change(plan, |cell| by_seed(cell, &metric)) {
             cells[cell].change = Some(change);
         }
@@ -305,8 +309,14 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
     }
 }
 
-/// Returns the figure by which runs are judged, as comparisons of schemes are.
-fn deciding_figure(outcomes: &BTreeMap<usize, Outcome>) -> &'static str {
+/// Returns the figure by which runs are judged, as comparisons of schemes are: the job time if every run has jobs, or
+/// tokens per second if jobs of rivals train on unlike numbers of tokens. Without jobs, the P99 of the slowdown, or of the
+/// completion time if the same flows have other ideal times.
+fn deciding_figure(
+    plan: &Plan,
+    outcomes: &BTreeMap<usize, Outcome>,
+    by_seed: impl Fn(usize, &str) -> Vec<Option<f64>>,
+) -> &'static str {
     let records = || {
         outcomes.values().filter_map(|outcome| match outcome {
             Outcome::Finished(record) => Some(record),
@@ -314,7 +324,28 @@ fn deciding_figure(outcomes: &BTreeMap<usize, Outcome>) -> &'static str {
         })
     };
     let jobs = records().next().is_some() && records().all(Record::has_jobs);
-    if jobs { JOB_TIME } else { TAIL_SLOWDOWN }
+    let differ = |figure: &dyn Fn(usize) -> Vec<Option<f64>>| {
+        rivals(plan)
+            .values()
+            .any(|cells| cells.windows(2).any(|pair| unlike(&figure(pair[0]), &figure(pair[1]))))
+    };
+    let tokens = |cell: usize| {
+        let per_second = by_seed(cell, TOKENS_PER_SECOND).into_iter();
+        per_second.zip(by_seed(cell, ITERATION)).map(|(rate, time)| Some(rate? * time?)).collect()
+    };
+    let other_flows = plan.axes.get(plan.compare).is_some_and(|axis| axis.key.starts_with("workload"));
+    match jobs {
+        true if differ(&tokens) => TOKENS_PER_SECOND,
+        true => JOB_TIME,
+        false if !other_flows && differ(&|cell| by_seed(cell, IDEAL_TIME)) => TAIL_TIME,
+        false => TAIL_SLOWDOWN,
+    }
+}
+
+/// Returns true if a figure differs by more than two per cent under a seed that both have.
+fn unlike(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
+    let pairs = a.iter().zip(b).filter_map(|(a, b)| Some(((*a)?, (*b)?)));
+    pairs.into_iter().any(|(a, b)| (a - b).abs() > 0.02 * a.abs().max(b.abs()))
 }
 
 fn dataset_digest(plan: &Plan, outcomes: &BTreeMap<usize, Outcome>) -> String {

@@ -6,7 +6,7 @@ use pathweave_report::{Estimate, Unsure, few_flows_sentence};
 
 use crate::sweep::best::Best;
 use crate::sweep::plan::Plan;
-use crate::sweep::record::TAIL_SLOWDOWN;
+use crate::sweep::record::{TAIL_SLOWDOWN, TAIL_TIME};
 use crate::sweep::summary::{CellSummary, Metric, SweepSummary};
 
 /// Largest number of rows and failures shown. `summary.json` has all of them.
@@ -102,8 +102,12 @@ fn shortened(value: &str) -> String {
 /// Returns the best values of the compared axis by the figure that decides, and for the P99 of the slowdown also by its
 /// mean. `None` if no value has a rival.
 pub(crate) fn verdict(plan: &Plan, summary: &SweepSummary) -> Option<String> {
-    let tail = summary.metric == TAIL_SLOWDOWN;
-    let figures = [Some(summary.metric.as_str()), tail.then_some("slowdown_mean")];
+    let mean = match summary.metric.as_str() {
+        TAIL_SLOWDOWN => Some("slowdown_mean"),
+        TAIL_TIME => Some("fct_mean_ns"),
+        _ => None,
+    };
+    let figures = [Some(summary.metric.as_str()), mean];
     let mut sentences: Vec<String> =
         figures.into_iter().flatten().filter_map(|figure| best_values(plan, summary, figure)).collect();
     if sentences.is_empty() {

@@ -88,6 +88,7 @@ fn topology(run: &mut RunResult, shape: Shape, rng: &mut Rng) {
                 tier,
                 direction,
                 rate_bps: RATE_BPS,
+                delay_ps: 1_000_000,
                 tx_bytes: busy_ps / 80,
                 tx_packets: busy_ps / 80 / 4_096,
                 busy_ps,
