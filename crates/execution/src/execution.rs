@@ -160,7 +160,8 @@ impl<Q> Execution<Q> {
         }
     }
 
-    /// Sets the payload of a full packet. It tells how many of a connection's packets belong to which of its messages.
+    /// Sets the payload of a full packet. It tells how many of a connection's packets belong to which of its messages. The
+    /// driver then reports each packet that is sent again ([`sent_again`](Self::sent_again)).
     #[must_use]
     pub fn with_payload(mut self, payload: Bytes) -> Self {
         self.payload = Some(payload);
@@ -406,6 +407,10 @@ impl<Q> Execution<Q> {
         let conn = self.connections.of(flow);
         let taken = self.connections[conn].sender_counters();
         let upto = now.without_later_packets(&taken, packets);
+        let upto = match self.sending.get(flow).as_ref().filter(|_| self.payload.is_some()) {
+            Some(sending) => upto.without_others_again(&taken, u64::from(sending.sent_again)),
+            None => upto,
+        };
         self.connections[conn].set_sender_counters(upto);
         if let Some(sending) = self.sending_mut(flow) {
             sending.attribute_counters(&upto, &taken);
@@ -428,6 +433,13 @@ impl<Q> Execution<Q> {
     /// At the sender: returns true if a message was posted and some of its parts have not completed.
     pub fn is_open(&self, flow: u32) -> bool {
         self.sending.get(flow).as_ref().is_some_and(|sending| sending.parts_to_complete > 0)
+    }
+
+    /// At the sender: a packet of a message was sent again.
+    pub fn sent_again(&mut self, flow: u32) {
+        if let Some(sending) = self.sending_mut(flow) {
+            sending.sent_again += 1;
+        }
     }
 
     /// At the sender: sets the numbers of packets of a posted message. Only for connections that do not count them.

@@ -16,6 +16,8 @@ pub(crate) struct Sending {
     pub(crate) ideal_acked_ps: Option<u64>,
     pub(crate) counters: MessageCounters,
     pub(crate) dropped_packets: u32,
+    /// Packets sent again, where the driver reports each ([`Execution::sent_again`](crate::Execution::sent_again)).
+    pub(crate) sent_again: u32,
     status: FlowStatus,
     /// Number of parts (queue pairs) that have not completed at the sender.
     pub(crate) parts_to_complete: u16,
@@ -45,6 +47,7 @@ impl Sending {
             ideal_acked_ps: record.ideal_acked_ps,
             counters: MessageCounters::default(),
             dropped_packets: 0,
+            sent_again: 0,
             status: record.status,
             parts_to_complete: parts,
         }

@@ -55,6 +55,17 @@ impl SenderCounters {
         let later = grown(first(&self), first(before)).saturating_sub(packets);
         SenderCounters { sent_packets: self.sent_packets - later, ..self }
     }
+
+    /// Returns the counters without the packets sent again of other messages. `own` of those since `before` belong to
+    /// the message at hand.
+    pub(crate) fn without_others_again(self, before: &SenderCounters, own: u64) -> SenderCounters {
+        let others = grown(self.retransmitted_packets, before.retransmitted_packets).saturating_sub(own);
+        SenderCounters {
+            sent_packets: self.sent_packets - others,
+            retransmitted_packets: self.retransmitted_packets - others,
+            ..self
+        }
+    }
 }
 
 /// Counters of a receiver, summed over the queue pairs of a connection.

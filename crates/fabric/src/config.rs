@@ -316,6 +316,18 @@ impl SwitchConfig {
 }
 
 impl FaultConfig {
+    /// Returns the time at which a link or switch that the fault takes down works for good; `None` for other faults, and
+    /// for one without end.
+    pub fn up_again(&self) -> Option<Duration> {
+        match *self {
+            FaultConfig::LinkDown { up_at, .. } | FaultConfig::SwitchDown { up_at, .. } => up_at,
+            FaultConfig::LinkFlap { at, down_for, up_for, times, .. } => {
+                Some(at + (down_for + up_for) * u64::from(times))
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the start of the fault.
     pub fn at(&self) -> Duration {
         match self {

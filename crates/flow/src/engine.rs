@@ -36,6 +36,8 @@ pub(crate) struct Engine<'a> {
     pub(crate) agenda: EventQueue,
     /// Messages over the scale-up networks of servers, if there are such networks.
     pub(crate) scale_up: Option<ScaleUpCarrier>,
+    /// Messages that wait for a path, with the times at which they were posted.
+    pub(crate) without_path: Vec<(Time, u32)>,
     pub(crate) lanes: Vec<SendQueue>,
     pub(crate) free_lanes: Vec<u32>,
     /// Services by flow of the solver.
@@ -59,7 +61,7 @@ pub(crate) struct Engine<'a> {
     pub(crate) uses: Vec<Use>,
     pub(crate) touched_flows: Vec<FlowId>,
     pub(crate) touched_resources: Vec<ResourceId>,
-    next_change: usize,
+    pub(crate) next_change: usize,
     pub(crate) events: u64,
     /// Latest end of the run, with its reason.
     pub(crate) deadline: (Time, EndReason),
@@ -88,6 +90,7 @@ impl<'a> Engine<'a> {
             solver,
             execution,
             agenda: EventQueue::default(),
+            without_path: Vec::new(),
             scale_up: match spec.topology.scale_up() {
                 Some(network) => Some(ScaleUpCarrier::new(network.clone(), &scale_up_changes(spec)?)),
                 None => None,
@@ -247,6 +250,7 @@ impl<'a> Engine<'a> {
         }
         if self.next_change > due {
             self.rebuild(now);
+            self.post_waiting(now);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use pathweave_records::{EndReason, LinkTotals, RunInfo, RunResult};
 use pathweave_topo::LinkId;
-use pathweave_units::{Duration, Rate, Time, mix64};
+use pathweave_units::{Time, mix64};
 
 use crate::engine::Engine;
 
@@ -54,23 +54,17 @@ impl Engine<'_> {
 
     fn links(&self, end: Time) -> Vec<LinkTotals> {
         let ways = &self.network.routes;
-        let mut rates = vec![Rate::ZERO; self.ledger.by_port.len()];
-        let topology = &self.spec.topology;
-        for link in (0..topology.links().len() as u32).map(LinkId) {
+        let mut directions = vec![(LinkId(0), true); self.ledger.by_port.len()];
+        for link in (0..self.spec.topology.links().len() as u32).map(LinkId) {
             let (a, b) = ways.ports().ends(link.index());
-            rates[a as usize] = topology.direction(link, true).rate;
-            rates[b as usize] = topology.direction(link, false).rate;
+            (directions[a as usize], directions[b as usize]) = ((link, true), (link, false));
         }
         let busy = self.ledger.busy(&self.network);
-        let totals = |(port, ((bytes, rate), busy)): (u32, ((&f64, &Rate), &Duration))| {
-            let (from, to) = ways.ends(port);
-            let tx_bytes = (bytes + 0.5) as u64;
-            LinkTotals {
-                tx_bytes,
-                busy_ps: busy.as_ps().min(end.as_ps()),
-                ..self.spec.link_totals(port, from, to, *rate)
-            }
+        let totals = |(port, &(link, from_a)): (usize, &(LinkId, bool))| LinkTotals {
+            tx_bytes: (self.ledger.by_port[port] + 0.5) as u64,
+            busy_ps: busy[port].as_ps().min(end.as_ps()),
+            ..self.spec.link_totals(port as u32, link, from_a)
         };
-        (0..).zip(self.ledger.by_port.iter().zip(&rates).zip(&busy)).map(totals).collect()
+        directions.iter().enumerate().map(totals).collect()
     }
 }

@@ -40,6 +40,28 @@ impl Engine<'_> {
 
     /// Posts a message.
     pub(crate) fn post(&mut self, now: Time, flow: u32) {
+        self.post_since(now, now, flow);
+    }
+
+    /// Posts the messages again that have waited for a path.
+    pub(crate) fn post_waiting(&mut self, now: Time) {
+        for (posted, flow) in std::mem::take(&mut self.without_path) {
+            self.post_since(now, posted, flow);
+        }
+    }
+
+    /// Keeps a message without a path until routes change, as long as its sender does not give up. Otherwise reports its
+    /// receiver as unreachable.
+    fn wait_for_path(&mut self, now: Time, posted: Time, record: FlowRecord) {
+        let gives_up = now.saturating_since(posted) >= self.spec.network.retransmission.give_up_after();
+        let changes = self.network.routes.changes().len() > self.next_change;
+        if gives_up || !changes {
+            return self.execution.unreachable(now, record);
+        }
+        self.without_path.push((posted, record.flow));
+    }
+
+    fn post_since(&mut self, now: Time, posted: Time, flow: u32) {
         let message = self.spec.graph.messages()[flow as usize];
         if let Some(carrier) = &mut self.scale_up
             && self.execution.post_over(carrier, now, flow)
@@ -47,9 +69,9 @@ impl Engine<'_> {
             return;
         }
         let conn = self.execution.connections.of(flow);
-        let record = FlowRecord { start_ps: now.as_ps(), ..self.execution.record(flow) };
+        let record = FlowRecord { start_ps: posted.as_ps(), ..self.execution.record(flow) };
         if self.execution.connections[conn].queue_pairs.is_empty() && !self.open(conn) {
-            return self.execution.unreachable(now, record);
+            return self.wait_for_path(now, posted, record);
         }
         let lanes = self.execution.connections[conn].queue_pairs.len();
         let first = self.execution.connections[conn].queue_pairs[0];
@@ -58,7 +80,7 @@ impl Engine<'_> {
         let single = self.lanes[first as usize].used();
         let used = if lanes == 1 { single } else { PathUse::All };
         let Some(whole) = self.size(pair, used, message.size.get()) else {
-            return self.execution.unreachable(now, record);
+            return self.wait_for_path(now, posted, record);
         };
         let number = self.profile(pair).expect("its size is known");
         let [ideal, acknowledged] = self.sizes.ideal(number, used, (whole.0, message.size.get()), lanes);

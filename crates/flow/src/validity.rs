@@ -15,6 +15,8 @@ use pathweave_execution::max_min::ResourceId;
 const MOST_SENDERS: u32 = 24;
 /// Ratio of the demand on a port to its capacity beyond which the port counts as crowded.
 const CROWDED: f64 = 2.0;
+/// The same for one flow: its NIC is that much faster than the port.
+const THIN: f64 = 1.1;
 /// Time for which a link of single paths may be crowded.
 const CROWDED_FOR: Duration = Duration::from_ms(1);
 /// Utilisation beyond which links of sprayed flows count as full.
@@ -112,6 +114,8 @@ impl ValidityChecks {
     /// Records that a switch port limits `limited` flows, whose demand is `demand` times its capacity.
     pub(crate) fn record_port(&mut self, now: Time, resource: ResourceId, limited: u32, demand: f64) {
         let crowded = limited > 0 && demand > CROWDED;
+        // A port below the rate of a single NIC marks its packets, too.
+        self.slowed |= limited == 1 && demand > THIN && self.by_timers;
         self.incast |= crowded && limited > MOST_SENDERS;
         if limited >= 2 {
             self.slowed |= self.by_timers;

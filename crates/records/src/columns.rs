@@ -100,7 +100,11 @@ macro_rules! flow_columns {
     ) => {
         /// Columns of `flows.parquet`.
         pub const FLOWS: &[Column<FlowRecord>] = &[
-            column("flow", "Number of the flow, in order of declaration.", Get::U32(|_, f| Some(f.flow))),
+            column(
+                "flow",
+                "Number of the flow, in order of earliest start, depth in the dependencies, sender, receiver, group, size.",
+                Get::U32(|_, f| Some(f.flow)),
+            ),
             column(
                 "group",
                 "Workload group.",
@@ -263,6 +267,11 @@ pub const LINKS: &[Column<LinkTotals>] = &[
         Get::Label(|_| names(Direction::ALL.iter().map(|d| d.name())), |l| Some(l.direction as usize)),
     ),
     column("rate_bps", "Rate without faults.", Get::U64(|_, l| Some(l.rate_bps))),
+    column(
+        "delay_ns",
+        "Propagation delay without faults, with the latency of the switch that it leaves.",
+        Get::F64(|_, l| Some(ns(l.delay_ps))),
+    ),
     column("tx_bytes", "Bytes sent, headers and gaps included.", Get::U64(|_, l| Some(l.tx_bytes))),
     nullable(
         "tx_packets",

@@ -560,6 +560,8 @@ pub struct LinkTotals {
     pub direction: Direction,
     /// Rate without faults, bits per second.
     pub rate_bps: u64,
+    /// Propagation delay without faults, with the latency of the switch that the link leaves.
+    pub delay_ps: u64,
     /// Bytes sent, headers and gaps included.
     pub tx_bytes: u64,
     /// Packets sent, data and control.

@@ -152,7 +152,8 @@ impl Loaded {
         Ok(Prepared { spec, notes, footprint })
     }
 
-    /// Returns a note if the file writes a rate of host links in whose place a server has another rate of NIC ports.
+    /// Returns a note if the file writes a rate of host links in whose place a server has another rate of NIC ports. The
+    /// rate remains the default of links between switches.
     fn replaced_host_rate(&self) -> Option<String> {
         let TopologyConfig::Cluster(cluster) = &self.scenario.topology else { return None };
         let port_rate = cluster.port_rate()?;
@@ -161,8 +162,8 @@ impl Loaded {
         let differs = written.parse::<Rate>().is_ok_and(|rate| rate != port_rate);
         differs.then(|| {
             format!(
-                "`{field}` = {written} has no effect: the ports of the servers' NICs have {port_rate}; set \
-                 `topology.server.port_rate`"
+                "`{field}` = {written} sets the default of links between switches alone: the ports of the servers' NICs \
+                 have {port_rate} (`topology.server.port_rate`)"
             )
         })
     }

@@ -7,7 +7,7 @@ use pathweave_fabric::config::Shares;
 use pathweave_fabric::{Attachment, PortId, PortMap, RouteHop, RoutePath, SourceRoutes};
 use pathweave_policy::{PathState, PathView};
 use pathweave_topo::{
-    Hop, LinkId, NodeId, PathSets, Routing, Topology, leading_ports, max_flow, rate_of_ports,
+    Hop, LinkId, NodeId, PathSets, Routing, Topology, leading_ports, max_flow, rate_of_ports, receiving_rate,
 };
 use pathweave_units::{HostId, PathId, Rate};
 
@@ -227,7 +227,7 @@ impl ChosenEnds {
         let ports = |from, to| sets.leading_ports(from, to);
         let (out, back) = (ports(src, dst), ports(dst, src));
         let line_rate = rate_of_ports(topology, src, out);
-        let ends = line_rate.min(rate_of_ports(topology, dst, back));
+        let ends = line_rate.min(receiving_rate(topology, dst));
         // In most networks one path carries the full rate of the ends.
         let most = match paths.iter().map(|path| path.most).max() {
             Some(most) if most >= ends => ends,

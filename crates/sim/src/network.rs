@@ -95,9 +95,8 @@ impl<const C: usize> Network<C> {
                 seed: spec.seed,
                 ..EndpointConfig::new(HostId(id))
             });
-            if spec.observe.max_events > 0 {
-                endpoint.report_losses();
-            }
+            // Each packet that is sent again counts for its message.
+            endpoint.report_losses();
             let mut host = Host::new(endpoint, ports, acks_as_data);
             host.nic.trimmable = self.plan.classes.each().any(|config| config.trim.enabled);
             if self.plan.telemetry.is_some() {

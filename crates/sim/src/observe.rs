@@ -12,6 +12,7 @@ use pathweave_transport::{Event, SentPacket};
 use pathweave_units::{Duration, HostId, PathId, QpNum, Time};
 use pathweave_wire::Body;
 
+use crate::busy::BusyTimes;
 use crate::coordinator::Coordinator;
 use crate::events::Events;
 use crate::faults::{Action, Entry};
@@ -33,8 +34,9 @@ pub(crate) struct Recorder {
     pub(crate) events: Events,
     /// Links that were busy in the interval before the latest sample.
     busy: Vec<u32>,
-    /// Counters at the latest sample.
-    tx_bytes: Vec<u64>,
+    /// Transmission time of each port up to the latest sample.
+    transmitted: Vec<Duration>,
+    /// Bytes that each host had received at the latest sample.
     received_bytes: Vec<u64>,
 }
 
@@ -47,7 +49,7 @@ impl Recorder {
             samples: Samples::default(),
             events: Events::new(spec.observe.max_events),
             busy: Vec::new(),
-            tx_bytes: vec![0; if sampled { ports as usize } else { 0 }],
+            transmitted: vec![Duration::ZERO; if sampled { ports as usize } else { 0 }],
             received_bytes: vec![0; if sampled { spec.topology.hosts() as usize } else { 0 }],
         }
     }
@@ -68,7 +70,12 @@ impl Recorder {
 
     /// Samples queues, links and hosts, leaving out zeros. Returns the time of the next sample, and the interval
     /// since the one before.
-    fn sample<const C: usize>(&mut self, whole: &mut LockedShards<'_, '_, C>, now: Time) -> (Time, Duration) {
+    fn sample<const C: usize>(
+        &mut self,
+        whole: &mut LockedShards<'_, '_, C>,
+        times: &BusyTimes,
+        now: Time,
+    ) -> (Time, Duration) {
         let interval = self.interval.expect("sampling is on");
         let since = self.samples.begin(now);
         self.busy.clear();
@@ -79,10 +86,11 @@ impl Recorder {
             for (port, own) in network.plan.map.ports(node).zip(fabric.numbers().ports(node)) {
                 let queued = fabric.queued_bytes(now, own).get();
                 self.samples.add_unless_zero(SeriesKind::QueueBytes, port, queued as f64);
-                let sent = fabric.stats(own).tx_bytes;
-                let bytes = sent - std::mem::replace(&mut self.tx_bytes[port as usize], sent);
-                let (rate, _) = fabric.link(own);
-                let busy = rate.time_for(bytes).ratio(since);
+                let started = times.of(port, fabric.stats(own).tx_bytes, fabric.link(own).0);
+                // The packet that is leaving counts up to now.
+                let total = started.saturating_sub(fabric.port_free_at(own).saturating_since(now));
+                let before = std::mem::replace(&mut self.transmitted[port as usize], total);
+                let busy = total.saturating_sub(before).ratio(since);
                 self.samples.add_unless_zero(SeriesKind::LinkUtilisation, port, busy.min(1.0));
                 if busy >= BUSY {
                     self.busy.push(port);
@@ -166,7 +174,7 @@ impl Coordinator<'_> {
         if let Some(later) = self.recorder.make_room(now) {
             return self.calendar.sample_at(later);
         }
-        let (next, since) = self.recorder.sample(whole, now);
+        let (next, since) = self.recorder.sample(whole, &self.busy, now);
         if self.spec.observe.follows_any() {
             let told = whole.sample_senders(now, &mut self.recorder.samples);
             let all = self.meeting.all_gather(told);
@@ -307,6 +315,9 @@ impl<const C: usize> Shard<'_, C> {
         let SentPacket { qp, psn, msn, path } = *packet;
         let sent = &self.hosts[host].outgoing;
         let flow = msn.and_then(|msn| sent.get(&qp)?.get(msn as usize).copied());
+        if let (EventKind::Retransmit, Some(flow)) = (kind, flow) {
+            self.traffic.execution.sent_again(flow);
+        }
         self.record_loss(at, kind, (host, qp, psn, path), flow);
     }
 
@@ -323,6 +334,9 @@ impl<const C: usize> Shard<'_, C> {
         (host, qp, psn, path): (usize, QpNum, u64, Option<PathId>),
         flow: Option<u32>,
     ) {
+        if self.spec.observe.max_events == 0 {
+            return;
+        }
         self.observers.events.push(EventRecord {
             value: psn as f64,
             peer_host: flow.map(|flow| self.spec.graph.messages()[flow as usize].dst.0),

@@ -4,8 +4,8 @@ use pathweave_fabric::config::FaultConfig;
 use pathweave_records::{
     ActivityLabel, Direction, FaultInfo, LinkTotals, NodeInfo, NodeKind, Quantity, RunInfo, ServersInfo,
 };
-use pathweave_topo::{NodeId, Switch};
-use pathweave_units::{HostId, Rate};
+use pathweave_topo::{LinkId, NodeId, Switch};
+use pathweave_units::HostId;
 use pathweave_workload::{Folding, TrainingMemory};
 
 use crate::spec::SimSpec;
@@ -13,16 +13,16 @@ use crate::spec::SimSpec;
 /// Describes the memory that training needs on its fullest GPU, with its parts.
 pub fn memory_in_words(memory: &TrainingMemory) -> String {
     let size = |bytes: u64| Quantity::Bytes.format(bytes as f64);
+    // Only some jobs have the later parts.
+    let shown = memory.parts().into_iter().enumerate().filter(|(place, (_, bytes))| *place < 4 || *bytes > 0);
+    let parts: Vec<String> = shown.map(|(_, (name, bytes))| format!("{name} {}", size(bytes))).collect();
     format!(
-        "{} of {} ({}, stage {}): weights {}, gradients {}, optimizer {}, activations {}",
+        "{} of {} ({}, stage {}): {}",
         size(memory.total()),
         size(memory.available),
         memory.gpu,
         memory.stage,
-        size(memory.weights),
-        size(memory.gradients),
-        size(memory.optimizer),
-        size(memory.activations)
+        parts.join(", ")
     )
 }
 
@@ -104,22 +104,25 @@ impl SimSpec {
         (0..self.topology.nodes()).map(info).collect()
     }
 
-    /// Returns the record of a directed link that has carried no packet.
-    pub fn link_totals(&self, link: u32, from_node: u32, to_node: u32, rate: Rate) -> LinkTotals {
-        let name = |node| self.topology.node_name(NodeId(node));
+    /// Returns the record of a direction of a link, with `number` in results, that has carried no packet.
+    pub fn link_totals(&self, number: u32, link: LinkId, from_a: bool) -> LinkTotals {
+        let (a, b) = (self.topology.link(link).a.0, self.topology.link(link).b.0);
+        let (from_node, to_node) = if from_a { (a, b) } else { (b, a) };
+        let way = self.topology.direction(link, from_a);
         let height = |node| match self.switch_at(node) {
             Some(switch) => (NodeKind::Switch, switch.tier),
             None => (NodeKind::Host, 0),
         };
         let (from, to) = (height(from_node), height(to_node));
         LinkTotals {
-            link,
-            name: format!("{}>{}", name(from_node), name(to_node)),
+            link: number,
+            name: self.topology.direction_name(link, from_a),
             from_node,
             to_node,
             tier: from.1.max(to.1),
             direction: Direction::between(from, to),
-            rate_bps: rate.as_bps(),
+            rate_bps: way.rate.as_bps(),
+            delay_ps: way.delay.as_ps(),
             ..LinkTotals::default()
         }
     }

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use pathweave_policy::Scheme;
-use pathweave_topo::{HostAttachment, NodeId, Routing, Topology, leading_ports, max_flow, rate_of_ports};
+use pathweave_topo::{
+    HostAttachment, NodeId, Routing, Topology, leading_ports, max_flow, rate_of_ports, receiving_rate,
+};
 use pathweave_units::{Duration, Forwarding, HostId, Rate, Spread};
 use pathweave_workload::Message;
 
@@ -121,7 +123,8 @@ impl PathUse {
     /// Returns the use of paths by a scheme over switches with this load balancing.
     pub fn of(scheme: &Scheme, forwarding: Forwarding) -> Self {
         let is_single = scheme.as_fluid().spread.is_some_and(Spread::is_single) && scheme.queue_pairs == 1;
-        if is_single && forwarding == Forwarding::Ecmp { PathUse::One } else { PathUse::All }
+        let keeps_path = matches!(forwarding, Forwarding::Ecmp | Forwarding::Wcmp);
+        if is_single && keeps_path { PathUse::One } else { PathUse::All }
     }
 }
 
@@ -159,7 +162,7 @@ pub fn profiles(topology: &Topology, routing: &Routing, src: HostId, dst: HostId
     let leading = |from, to| leading_ports(topology, routing, from, to);
     let (out, back) = (leading(src, dst), leading(dst, src));
     let line_rate = rate_of_ports(topology, src, out);
-    let ends = line_rate.min(rate_of_ports(topology, dst, back));
+    let ends = line_rate.min(receiving_rate(topology, dst));
     let found = if topology.has_alike_paths(routing, (src, dst), out) {
         first_path(topology, routing, (src, dst), out, ends).into_iter().collect()
     } else {

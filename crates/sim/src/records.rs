@@ -296,7 +296,6 @@ fn links<const C: usize>(
     let mut totals = |node: u32, port: PortId, to: &PortRef| {
         let carried = whole.carried(node, port, end, busy).unwrap_or_else(|| others.carried[&port]);
         let elsewhere = others.dropped.get(&port).copied().unwrap_or(0);
-        let rate = spec.topology.egress(to).rate;
         LinkTotals {
             tx_bytes: carried.tx_bytes,
             tx_packets: carried.tx_packets,
@@ -307,7 +306,7 @@ fn links<const C: usize>(
             pfc_pauses: carried.pauses,
             paused_ps: carried.paused_ps,
             max_queue_bytes: carried.max_queue_bytes,
-            ..spec.link_totals(port, node, to.peer.0, rate)
+            ..spec.link_totals(port, to.link, to.is_a)
         }
     };
     let mut all = Vec::with_capacity(plan.map.len() as usize);

@@ -4,6 +4,7 @@ use pathweave_execution::{
     ConnId, Connection, MessagePart, PartCompletion, ReceiverCounters, ScheduledStep, SenderCounters, Step,
     shares,
 };
+use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::{Adapt, PathView, PolicyConfig, PolicyEnv, Service};
 use pathweave_records::FlowRecord;
 use pathweave_topo::rate_of_ports;
@@ -117,6 +118,19 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
+    /// Tries a message without a path again after a timeout, as long as its sender does not give up and a link or switch is
+    /// yet to work again. Otherwise reports its receiver as unreachable.
+    fn wait_for_path(&mut self, now: Time, posted: Time, record: FlowRecord, granted: bool) {
+        let timer = &self.spec.network.retransmission;
+        let comes_back =
+            self.spec.faults.iter().filter_map(FaultConfig::up_again).any(|at| Time::ZERO + at > now);
+        if !comes_back || now.saturating_since(posted) >= timer.give_up_after() {
+            return self.traffic.execution.unreachable(now, record);
+        }
+        let again = Item::Posted { flow: record.flow, at: posted, granted };
+        self.schedule_own(now + timer.timeout, HostId(record.src_host), again);
+    }
+
     /// Issues the work request of a message that was posted at `posted` and has reached the NIC.
     fn issue_work_request(&mut self, now: Time, posted: Time, flow: u32, granted: bool) {
         let message = self.spec.graph.messages()[flow as usize];
@@ -124,7 +138,7 @@ impl<const C: usize> Shard<'_, C> {
         let record = FlowRecord { start_ps: posted.as_ps(), ..self.traffic.execution.record(flow) };
         let paths = self.network.routes.profiles(&self.spec.topology, message.src, message.dst);
         if paths.is_empty() {
-            return self.traffic.execution.unreachable(now, record);
+            return self.wait_for_path(now, posted, record, granted);
         }
         let spec = self.spec;
         let service = &spec.scheme_of(message.group).scheme.service;

@@ -50,6 +50,13 @@ pub fn rate_of_ports(topology: &Topology, host: HostId, ports: u64) -> Rate {
     Rate::from_bps(used.map(|(_, port)| rate(topology, port).as_bps()).sum())
 }
 
+/// Returns the total rate of the links into a host. Packets may arrive at ports that [`leading_ports`] leaves out for the
+/// other direction.
+pub fn receiving_rate(topology: &Topology, host: HostId) -> Rate {
+    let ports = topology.ports(host.into()).iter();
+    Rate::from_bps(ports.map(|port| topology.ingress(port).rate.as_bps()).sum())
+}
+
 fn rate(topology: &Topology, port: &PortRef) -> Rate {
     topology.egress(port).rate
 }

@@ -59,7 +59,7 @@ pub use graph::{
     HostAttachment, Link, LinkId, MAX_HOST_PORTS, MAX_LINKS, MAX_NODES, MAX_PORTS, NodeId, PortRef, Switch,
     Topology,
 };
-pub use host_ports::{leading_ports, rate_of_ports};
+pub use host_ports::{leading_ports, rate_of_ports, receiving_rate};
 pub use info::{FieldInfo, Preset, TopologyInfo, presets, topologies};
 pub use link_settings::{LinkFor, LinkForError};
 pub use max_flow::max_flow;

@@ -26,6 +26,13 @@ impl Topology {
         format!("{a}-{b}{number}")
     }
 
+    /// Returns the name of a direction of a link, as in results: "tor0>agg0.1", "agg0.1>tor0#1".
+    pub fn direction_name(&self, link: LinkId, from_a: bool) -> String {
+        let (a, b, number) = self.parts_of_name(link);
+        let (from, to) = if from_a { (a, b) } else { (b, a) };
+        format!("{from}>{to}{number}")
+    }
+
     /// Returns the names of a link's ends, and the number of a parallel link: "", "#1".
     pub(crate) fn parts_of_name(&self, link: LinkId) -> (Cow<'_, str>, Cow<'_, str>, String) {
         let (a, b) = (self.link(link).a, self.link(link).b);

@@ -3,7 +3,7 @@
 use pathweave_fabric::config::FaultConfig;
 use pathweave_records::{EventKind, EventRecord, Fidelity, LinkTotals, QueueRecords, RunInfo, RunResult};
 use pathweave_sim::SimSpec;
-use pathweave_topo::{NodeId, Topology};
+use pathweave_topo::{LinkId, NodeId, Topology};
 use pathweave_units::Time;
 
 use super::traffic::Done;
@@ -84,7 +84,8 @@ pub(super) fn result(spec: &SimSpec, done: Done, fabric: LinkCounters, end: Time
 
 fn links(spec: &SimSpec, fabric: &LinkCounters, end: Time) -> Vec<LinkTotals> {
     let total = |(moved, number): (&DirectedLinkCounters, u32)| {
-        let rate = spec.topology.links()[number as usize / 2].rate;
+        let link = &spec.topology.links()[number as usize / 2];
+        let rate = link.rate;
         let tx_bytes = moved.bytes + WIRE_BYTES * moved.packets;
         LinkTotals {
             tx_bytes,
@@ -92,7 +93,7 @@ fn links(spec: &SimSpec, fabric: &LinkCounters, end: Time) -> Vec<LinkTotals> {
             busy_ps: rate.time_for(tx_bytes).as_ps().min(end.as_ps()),
             dropped_packets: moved.dropped,
             ecn_marked_packets: moved.marked,
-            ..spec.link_totals(number, moved.from, moved.to, rate)
+            ..spec.link_totals(number, LinkId(number / 2), link.a.0 == moved.from)
         }
     };
     fabric.0.iter().zip(0..).map(total).collect()
@@ -106,7 +107,7 @@ pub(super) fn events(
     scale: RateScale,
     end: Time,
 ) -> Vec<EventRecord> {
-    let number_of = |link: pathweave_topo::LinkId| {
+    let number_of = |link: LinkId| {
         let named = faults.iter().position(|fault| names(fault, topology).contains(&link));
         named.unwrap_or_default() as f64
     };
@@ -131,7 +132,7 @@ pub(super) fn events(
 }
 
 /// Returns the links of a fault.
-fn names(fault: &FaultConfig, topology: &Topology) -> Vec<pathweave_topo::LinkId> {
+fn names(fault: &FaultConfig, topology: &Topology) -> Vec<LinkId> {
     match fault {
         FaultConfig::LinkDown { link, .. }
         | FaultConfig::LinkFlap { link, .. }

@@ -241,6 +241,7 @@ impl Swift {
         let min_rate = config.min_rate.unwrap_or(Rate::from_bps(env.line_rate.as_bps() / LEAST_SHARE));
         let floor = min_rate.bytes_in(env.base_rtt) as f64 / f64::from(env.mtu_wire_bytes);
         let packet = env.line_rate.time_for(u64::from(env.mtu_wire_bytes));
+        let max = (config.max_bdp * bdp).max(2.0);
         // A flow over the measured section only gains `increase` per round trip, with a window and a round-trip time
         // that are smaller by `ratio`.
         let ratio = ps(env.base_rtt) / ps(env.measured.base_rtt).max(1.0);
@@ -272,8 +273,8 @@ impl Swift {
                 increase: config.increase * gain,
                 decrease: config.decrease,
                 max_decrease: config.max_decrease,
-                min: config.min_packets.max(floor).min(bdp + 1.0),
-                max: (config.max_bdp * bdp).max(2.0),
+                min: config.min_packets.max(floor).min(bdp + 1.0).min(max),
+                max,
                 reset_rtt: (min_rate > Rate::ZERO).then_some(ps(env.measured.base_rtt)),
             },
         }

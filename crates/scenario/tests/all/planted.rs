@@ -86,7 +86,7 @@ fn a_rate_of_host_links_that_the_server_replaces_is_noted() {
         let loaded = Loaded::read(&file, &Changes { set, ..Changes::default() });
         loaded.and_then(|loaded| loaded.draft()).unwrap_or_else(|why| panic!("{why}")).notes
     };
-    let replaced = |note: &String| note.contains("`topology.scale_out.host_rate` = 100Gbps has no effect");
+    let replaced = |note: &String| note.contains("`topology.scale_out.host_rate` = 100Gbps sets the default");
     assert!(notes("100Gbps").iter().any(replaced), "{:?}", notes("100Gbps"));
     assert!(notes("200Gbps").iter().all(|note| !note.contains("host_rate")), "the ports' rate");
 }

@@ -3,11 +3,11 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support::{Flow, impair, incast, leaf_spine, lossy, permutation, play, spec, star};
+use crate::support::{Flow, back_to_back, impair, incast, leaf_spine, lossy, permutation, play, spec, star};
 use pathweave_fabric::config::FaultConfig;
-use pathweave_records::{DropReason, EventKind, FlowRecord, FlowSink, RunResult, SeriesKind};
+use pathweave_records::{DropReason, EventKind, EventRecord, FlowRecord, FlowSink, RunResult, SeriesKind};
 use pathweave_sim::{Monitor, MonitorDecision, ObserveConfig, Simulation, Snapshot};
-use pathweave_units::{Bytes, Duration};
+use pathweave_units::{Bytes, Duration, Rate};
 
 /// Nanoseconds between flows: longer than any sampling interval below.
 const APART: u64 = 1_500_000;
@@ -73,6 +73,46 @@ fn fewer_samples_say_the_same_in_the_mean() {
     }
 }
 
+/// A link that is always busy is busy at each sample, however short the interval and whatever its rate: 1 MB over 10 Gb/s,
+/// of which a packet takes 3.3 us.
+#[test]
+fn the_series_of_a_busy_link_says_so_at_any_interval() {
+    for interval in [100, 500, 1_000, 2_000, 5_000, 20_000].map(Duration::from_ns) {
+        let mut slow = spec(
+            back_to_back(Rate::from_gbps(10), Duration::from_us(1)),
+            &[(0, 1, 1_000_000, 0)],
+            "rps-nocc",
+        );
+        slow.observe = ObserveConfig { interval, max_samples: 100_000, ..ObserveConfig::default() };
+        let result = play(&slow);
+        let busy: Vec<f64> = of(&result, SeriesKind::LinkUtilisation, 0).into_values().collect();
+        let full = busy.iter().filter(|share| (**share - 1.0).abs() < 1e-9).count();
+        assert!(full + 2 >= busy.len(), "{interval}: {full} of {}", busy.len());
+        let carried = busy.iter().sum::<f64>() * interval.as_ps() as f64;
+        let total = result.links[0].busy_ps as f64;
+        assert!((carried - total).abs() <= interval.as_ps() as f64, "{interval}: {carried} of {total}");
+    }
+}
+
+/// Ten messages on one connection over lossy links: each has its own packets, and those of its own that were lost.
+#[test]
+fn packets_sent_again_count_for_the_message_that_they_belong_to() {
+    let messages: Vec<Flow> = (0..10).map(|_| (0, 5, 100_000, 0)).collect();
+    let mut spec = lossy(spec(leaf_spine(), &messages, "rps"));
+    impair(&mut spec, 0.02, false);
+    let result = play(&spec);
+    let again = |flow: &FlowRecord| {
+        let of_flow =
+            |event: &&EventRecord| event.kind == EventKind::Retransmit && event.flow == Some(flow.flow);
+        result.events.iter().filter(of_flow).count() as u32
+    };
+    assert!(result.flows.iter().filter(|flow| again(flow) > 0).count() > 3);
+    for flow in &result.flows {
+        assert_eq!(flow.retransmitted_packets, again(flow), "{flow:?}");
+        assert_eq!(flow.sent_packets, 100_000_u32.div_ceil(4_096) + again(flow), "{flow:?}");
+    }
+}
+
 /// Returns the number of events of a kind.
 fn count(result: &RunResult, kind: EventKind) -> u64 {
     result.events.iter().filter(|event| event.kind == kind).count() as u64
@@ -127,7 +167,6 @@ fn each_kind_has_a_limit_of_its_own_and_what_is_beyond_it_is_counted() {
         assert_eq!(count(&few, kind) + beyond, count(&all, kind), "{kind}");
         assert_eq!(count(&few, kind), count(&all, kind).min(5), "{kind}");
     }
-    // If no events are recorded, hosts do not report any.
     let none = lossy_incast("rps", 0);
     assert_eq!((none.info.digest, none.events.len()), (all.info.digest, 0));
 }

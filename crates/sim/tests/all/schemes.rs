@@ -10,6 +10,7 @@ use pathweave_fabric::config::FaultConfig;
 use pathweave_records::{DropReason, EventKind, FlowRecord, FlowStatus, RunResult};
 use pathweave_sim::{GroupSpec, Role, SimSpec};
 use pathweave_topo::{Build, LeafSpine};
+use pathweave_transport::RetransmissionConfig;
 use pathweave_units::{Bytes, Duration, Rate};
 use pathweave_workload::{RingAllReduce, Traffic, WorkloadConfig, WorkloadEnv};
 
@@ -214,6 +215,21 @@ fn unreachable_hosts_are_reported() {
     let statuses: Vec<FlowStatus> = result.flows.iter().map(|f| f.status).collect();
     let unreachable = statuses.iter().filter(|s| **s == FlowStatus::Unreachable).count();
     assert_eq!(unreachable, 2, "{statuses:?}");
+}
+
+#[test]
+fn a_message_posted_while_its_receiver_is_cut_off_arrives_once_the_link_is_back() {
+    let mut spec = spec(star(3), &[(0, 1, 10_000, 5_000_000), (0, 2, 10_000, 0)], "ecmp");
+    let name = |n| spec.topology.node_name(pathweave_topo::NodeId(n)).into_owned();
+    let (link, up_at) = (format!("{}-{}", name(1), name(3)), Some(Duration::from_ms(20)));
+    spec.faults = vec![FaultConfig::LinkDown { link, at: Duration::from_us(100), up_at }];
+    spec.network.retransmission = RetransmissionConfig::default();
+    let result = play(&spec);
+    let flow = result.flows.iter().find(|flow| flow.dst_host == 1).expect("declared");
+    assert_eq!((flow.status, flow.start_ps), (FlowStatus::Finished, 5_000_000_000));
+    // It is tried every 4 ms.
+    let finish = flow.finish_ps.expect("it arrived");
+    assert!((20_000_000_000..24_100_000_000).contains(&finish), "{finish}");
 }
 
 #[test]
