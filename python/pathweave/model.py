@@ -4764,7 +4764,8 @@ Operation: TypeAlias = Literal["all-reduce", "reduce-scatter", "all-gather", "al
 # "sharded-gradients": Ranks share gradients, too, and reduce-scatter those of each layer after each microbatch (ZeRO,
 #   stage 2). A field of stages.
 # "sharded-weights": Ranks share weights, too. They all-gather those of a layer before its forward and its backward
-#   pass, beside the layer before (FSDP; ZeRO, stage 3). A field of stages.
+#   pass, beside the layer before, and the vocabulary's matrices before their use (FSDP; ZeRO, stage 3). A field of
+#   stages.
 Optimizer: TypeAlias = Literal["distributed", "replicated", "sharded-gradients", "sharded-weights"]
 
 
@@ -4928,7 +4929,7 @@ Reaction: TypeAlias = Literal["immediate", "sampled"]
 # Activations that the backward pass computes again instead of keeping them.
 # "none": None.
 # "selective": Scores of attention (Korthikanti et al., "Reducing activation recomputation in large transformer models",
-#   2022).
+#   2022). Attention in tiles, which is assumed here, keeps none, so that this frees no memory.
 # "full": All of a layer but its input.
 Recomputation: TypeAlias = Literal["none", "selective", "full"]
 
