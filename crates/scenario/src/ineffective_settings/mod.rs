@@ -18,9 +18,7 @@ use crate::ineffective_scheme::{Surroundings, above_paths, ineffective};
 use crate::model::{Calibrate, Fidelity, NamedScheme, NetworkConfig, Scenario};
 use crate::text::value_of;
 
-#[path = "ineffective_signals.rs"]
 mod signals;
-#[path = "ineffective_unread.rs"]
 mod unread;
 
 /// Returns a note, with the reason, for each setting that differs from its default and has no effect.
@@ -353,5 +351,4 @@ fn refs(fields: &[String]) -> Vec<&str> {
 }
 
 #[cfg(test)]
-#[path = "ineffective_settings_tests.rs"]
 mod tests;
