@@ -78,6 +78,9 @@ const FILES: [(&str, &str); 10] = [
 /// File whose paths differ. Schemes that treat paths alike are slower on it than schemes that know them.
 const UNLIKE: (&str, &str) = ("file", "two-racks.toml");
 
+/// File of two hosts with ports of unlike rates.
+const UNEQUAL_PORTS: (&str, &str) = ("file", "unequal-ports.toml");
+
 /// Schemes that begin at line rate and that only congestion slows down.
 const AT_ONCE: [&str; 9] =
     ["rps-nocc", "reps", "weave", "laps", "strack", "smartt", "uet-nscc", "swift-rps", "mrc"];
@@ -179,11 +182,12 @@ fn a_message_alone_has_slowdown_1() {
 
 #[test]
 fn no_message_is_faster_than_ideal_where_paths_differ() {
-    let topology = file(UNLIKE);
-    for scheme in AT_ONCE.into_iter().chain(ONE_PATH) {
-        for shift in 1..hosts(&topology) {
-            let slowdown = slowdown(&topology, scheme, shift, "packet").expect("packets may be lost");
-            assert!(slowdown > 0.9999, "{scheme}, {shift} hosts on: {slowdown}");
+    for topology in [file(UNLIKE), file(UNEQUAL_PORTS)] {
+        for scheme in AT_ONCE.into_iter().chain(ONE_PATH) {
+            for shift in 1..hosts(&topology) {
+                let slowdown = slowdown(&topology, scheme, shift, "packet").expect("packets may be lost");
+                assert!(slowdown > 0.9999, "{topology}, {scheme}, {shift} hosts on: {slowdown}");
+            }
         }
     }
 }
