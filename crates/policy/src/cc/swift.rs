@@ -400,6 +400,25 @@ mod tests {
         Swift::new(&SwiftConfig { queue_target, scaling_range, ..SwiftConfig::default() }, &env)
     }
 
+    /// A least rate above the line, or above the largest window, is no reason to stop.
+    #[test]
+    fn a_least_rate_is_at_most_that_of_the_largest_window() {
+        for (min_rate, max_bdp) in [(110, 1.0), (50, 0.4), (1, 1.0)] {
+            let min_rate = Some(Rate::from_gbps(min_rate));
+            let mut swift = Swift::new(&SwiftConfig { min_rate, max_bdp, ..SwiftConfig::default() }, &ENV);
+            swift.on_feedback(
+                Time::ZERO,
+                &Feedback { kind: FeedbackKind::Lost, ..ACK },
+                &mut Host::new(1).cx(),
+            );
+            assert!(
+                swift.window_packets() <= (100.0 * max_bdp).max(2.0),
+                "{min_rate:?}: {}",
+                swift.window_packets()
+            );
+        }
+    }
+
     /// Returns a queue pair in Reflex's setting: 200 ns and 1 us per node, over `links` links; a BDP of `bdp_us` at
     /// 100 Gb/s.
     fn over_links(links: u8, bdp_us: u64) -> Swift {
