@@ -3,7 +3,7 @@
 use pathweave_records::{FlowSummary, JobTime, Quantity, Role, Summary, ratio};
 
 use crate::comparison::{Place, Verdict};
-use crate::judge::Measure;
+use crate::judge::{LEVEL, Measure};
 use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS};
 
 /// A table: a title over the row labels, column headings, rows.
@@ -27,9 +27,6 @@ pub(crate) struct Cell {
     /// level, or if neither direction is better.
     pub(crate) is_better: Option<bool>,
 }
-
-/// Distance from 1 below which ratios are level.
-const LEVEL: f64 = 0.005;
 
 /// Returns true if `value` is better than `base`, false if it is worse.
 fn compare(better: Better, value: f64, base: f64) -> Option<bool> {

@@ -13,14 +13,12 @@ use pathweave_records::Quantity;
 use serde::Serialize;
 
 use crate::export::quoted;
+use crate::judge::LEVEL;
 use crate::metrics::{Better, name};
 pub use error::DiffError;
 use figures::{FIGURES, format_of};
 use folder::{Contents, Entry, Kind};
 pub use settings::SettingDifference;
-
-/// Relative difference below which figures are level.
-const LEVEL: f64 = 0.005;
 
 /// One of the two folders.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -51,8 +51,8 @@ const LOOK: f64 = 0.25;
 const PAUSED: f64 = 0.1;
 /// Largest number of links followed from a paused one to the root of its pauses.
 const DEEPEST: usize = 8;
-/// Number of the slowest flows that are checked for outages.
-const CHECKED: usize = 32;
+/// Number of the slowest flows whose paths are searched for faults.
+pub(super) const CHECKED: usize = 32;
 /// Factor over the delay of the shortest parallel link from which a link is longer.
 const LONGER: f64 = 1.25;
 /// Share of a flow's time for which a link must have been busy to hold the flow back.

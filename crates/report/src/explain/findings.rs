@@ -80,7 +80,7 @@ impl Run {
 
     /// Iterates over the rows of foreground flows.
     pub(super) fn measured(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.flows.rows).filter(|&row| self.flows.text("role", row) != "background")
+        self.flows.measured()
     }
 
     fn link(&self, row: usize) -> String {

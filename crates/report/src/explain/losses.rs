@@ -2,14 +2,13 @@
 
 use pathweave_records::Quantity;
 
+use super::accounting::CHECKED;
 use super::causes::{CauseBuilder, Class, NamedCause, share};
 use super::facts::Link;
 use super::settings::Fault;
 
 /// Fraction of the bytes in flight in a round trip below which a threshold is low.
 const LOW_RTTS: f64 = 0.25;
-/// Number of the slowest flows whose paths are searched for a fault.
-const LATE: usize = 32;
 
 impl CauseBuilder<'_> {
     pub(super) fn loss(&self) -> NamedCause {
@@ -78,7 +77,7 @@ impl CauseBuilder<'_> {
 
     /// Returns a fault that takes down a link on the shortest paths of a late flow.
     fn fault_on_paths(&self) -> Option<&Fault> {
-        let late = self.account.flows.iter().take(LATE).map(|&flow| &self.facts.flows[flow]);
+        let late = self.account.flows.iter().take(CHECKED).map(|&flow| &self.facts.flows[flow]);
         late.flat_map(|flow| self.facts.layers_of_paths(flow).concat())
             .find_map(|link| self.fault_that_takes_down(link))
     }

@@ -94,13 +94,19 @@ impl Trip {
 
     /// Returns the same flows from a table of all.
     pub(super) fn of_table(flows: &Table) -> Vec<Trip> {
-        let measured = || (0..flows.rows).filter(|&row| flows.text("role", row) != "background");
         let slowdown = |row: usize| flows.number("slowdown", row);
         let is_open = |row: &usize| flows.text("status", *row) != FlowStatus::Finished.name();
-        let slowest = measured()
+        let slowest = flows
+            .measured()
             .filter(|&row| slowdown(row).is_finite())
             .max_by(|&a, &b| slowdown(a).total_cmp(&slowdown(b)).then(b.cmp(&a)));
-        measured().filter(is_open).take(OPEN).chain(slowest).map(|row| Trip::of_row(flows, row)).collect()
+        flows
+            .measured()
+            .filter(is_open)
+            .take(OPEN)
+            .chain(slowest)
+            .map(|row| Trip::of_row(flows, row))
+            .collect()
     }
 }
 

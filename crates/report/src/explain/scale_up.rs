@@ -8,7 +8,7 @@ use super::table::Table;
 /// Returns the sums over late flows, of the rows of the foreground.
 pub(super) fn late_flows(flows: &Table) -> LateFlows {
     let mut late = LateFlows::default();
-    for row in (0..flows.rows).filter(|&row| flows.text("role", row) != "background") {
+    for row in flows.measured() {
         let ps = |column: &str| {
             Some(flows.number(column, row)).filter(|ns| ns.is_finite()).map(|ns| (ns * 1e3).round() as u64)
         };

@@ -142,6 +142,11 @@ impl Table {
         texts.of.get(row).and_then(|&place| texts.all.get(place as usize)).map_or("", String::as_str)
     }
 
+    /// Iterates over the rows of foreground flows.
+    pub(super) fn measured(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.rows).filter(|&row| self.text("role", row) != "background")
+    }
+
     /// Returns the sum of the values that are not missing.
     pub(super) fn sum(&self, column: &str) -> f64 {
         let values = self.numbers.get(column).map_or(&[][..], Vec::as_slice);
