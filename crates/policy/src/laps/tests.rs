@@ -168,6 +168,11 @@ fn the_rate_limits_where_switches_drop_and_the_window_alone_elsewhere() {
     assert_eq!(after_congestion(&pausing), Grant::Send(PathId(0)));
     // 1,048 bytes at half of 100 Gb/s.
     assert_eq!(after_congestion(&dropping), Grant::At(Time::from_ps(100_167_680)));
+    for (awaited, limit) in [(Awaited::Message, Limit::DelayWindow), (Awaited::Step, Limit::Window)] {
+        let mut config = LapsConfig::default();
+        config.adapt_to_fabric(&FabricEnv { when_full: FullBufferAction::Pause, awaited, ..drops });
+        assert_eq!(config.limit, limit);
+    }
     // An explicit choice is kept.
     let mut window = LapsConfig::code_2025();
     window.adapt_to_fabric(&drops);

@@ -28,7 +28,7 @@ use pathweave_units::{Rate, Rng, Time};
 use crate::{Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv, SendRequest, Sent};
 pub use config::{PathChoice, WeaveConfig};
 use lanes::PathWindows;
-use noise::Noise;
+use noise::{Arrival, Noise};
 use thread::{Loss, RecycledPaths, Standing};
 use window::Window;
 
@@ -40,6 +40,7 @@ pub struct Weave {
     thread: RecycledPaths,
     /// Packets acknowledged since the last one with a measured round-trip time.
     untimed: u16,
+    last_loss: Loss,
     /// State of [`PathChoice::WindowEach`]. If present, the fields above are unused.
     lanes: Option<Box<PathWindows>>,
 }
@@ -55,6 +56,7 @@ impl Weave {
             noise: Noise::new(env),
             thread: RecycledPaths::new(env.paths, rng),
             untimed: 0,
+            last_loss: Loss::Silent,
         }
     }
 
@@ -65,24 +67,20 @@ impl Weave {
 
     #[inline]
     fn on_ack(&mut self, now: Time, feedback: &Feedback, timed: bool, rng: &mut Rng) {
-        let mut late = false;
+        let mut arrival = Arrival::Usual;
         if timed {
             let rtt = (feedback.rtt.as_ps() as f32).max(1.0);
-            late = self.noise.is_late(rtt);
+            arrival = self.noise.judge(rtt);
             let answered = 1.0 + f32::from(self.untimed);
             self.window.on_rtt(now, rtt, answered, feedback.backlogged, rng);
             self.untimed = 0;
         } else {
             self.untimed = self.untimed.saturating_add(1);
         }
-        if late {
-            self.thread.came_back_late(feedback.path);
-        } else {
-            self.thread.came_back_well(feedback.path);
+        if !feedback.backlogged {
+            self.thread.recall_scout();
         }
-        if Standing::of(feedback.memo) == Standing::New {
-            self.thread.new_path_works();
-        }
+        self.thread.came_back(feedback.path, Standing::of(feedback.memo), arrival);
     }
 
     fn on_loss(&mut self, feedback: &Feedback, rng: &mut Rng) {
@@ -90,6 +88,7 @@ impl Weave {
             FeedbackKind::Trimmed { .. } => Loss::Trimmed,
             _ => Loss::Silent,
         };
+        self.last_loss = loss;
         self.thread.on_loss(feedback.path, Standing::of(feedback.memo), loss, rng);
         self.window.on_loss();
     }
@@ -106,7 +105,7 @@ impl Policy for Weave {
         if self.window.fits(want.inflight_packets) {
             Grant::Send(match want.retransmit {
                 false => self.thread.next(want.egress),
-                true => self.thread.next_again(want.egress),
+                true => self.thread.next_again(want.egress, self.last_loss),
             })
         } else {
             Grant::Blocked

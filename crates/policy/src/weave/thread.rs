@@ -5,11 +5,16 @@
 //! recovery, however short the message. The flow therefore remembers how often such paths have lost packets, its
 //! *distrust*. The higher it is, the more packets take a path that is vouched for instead of a new one. A retransmission
 //! takes the path that returned last.
+//!
+//! While all packets return in time, each takes the path of another, and no new path is tried: links that are back after
+//! a fault would stay idle. So one packet of 64 is a *scout* on a random path. Its path enters the ring if the packet
+//! returns earlier than usual.
 
 use alloc::boxed::Box;
 
 use pathweave_units::{PathId, Rng};
 
+use super::noise::Arrival;
 use crate::picker::{PathRing, Shares};
 use crate::{Egress, Memo, PathView};
 
@@ -22,6 +27,10 @@ const LOST: u16 = 64;
 /// Largest number of halvings. One packet of 64 then still tries a new path, so a link that is back is in use again after
 /// 8,000 packets, of which all but 400 took paths that work.
 const MOST_HALVINGS: u16 = 6;
+
+/// Number of packets on paths from the ring after which one is a scout. A flow whose paths all lead over one of two spines
+/// has half of them on the other after about 2,000 packets.
+const SCOUT_AFTER: u8 = 64;
 
 /// Number of paths that a flow with distrust keeps: about as many as it has packets in flight on short paths, so that
 /// their shares of the links are as even as those of random paths.
@@ -49,11 +58,12 @@ pub(super) struct RecycledPaths {
     paths: Shares,
     /// Number of places of the ring that hold a path, fresh or not.
     known: u8,
-    last_loss: Loss,
     /// Lost packets on new paths in 64ths of a halving, less those that returned.
     distrust: u16,
     /// Paths for packets that take no new one; only while there is distrust.
     vouched: Option<Box<Vouched>>,
+    /// Number of packets on paths from the ring since the last scout. At [`SCOUT_AFTER`] the next random path is a scout's.
+    reused: u8,
 }
 
 /// Different paths whose packets returned in time, and on which none was late or lost since. If the paths in the ring
@@ -116,6 +126,8 @@ pub(super) enum Standing {
     Known,
     /// Nothing is known of it any more.
     New,
+    /// A random path, taken instead of one from the ring.
+    Scouted,
 }
 
 impl Standing {
@@ -124,10 +136,12 @@ impl Standing {
         Memo(match self {
             Standing::Known => 0,
             Standing::New => 1,
+            Standing::Scouted => 2,
         })
     }
     pub(super) fn of(memo: Memo) -> Self {
-        if memo == Standing::New.memo() { Standing::New } else { Standing::Known }
+        let known = [Standing::New, Standing::Scouted].into_iter().find(|standing| standing.memo() == memo);
+        known.unwrap_or(Standing::Known)
     }
 }
 
@@ -142,21 +156,36 @@ impl RecycledPaths {
             known: 0,
             distrust: 0,
             vouched: None,
-            last_loss: Loss::Silent,
+            reused: 0,
         }
     }
 
-    /// Returns the path of the next packet: the oldest fresh path in the ring whose NIC port is free, or else a random
-    /// path.
+    /// Returns the path of the next packet: that of a scout that is due, or the oldest fresh path in the ring, if its NIC
+    /// port is free, or else a random path.
     #[inline]
     pub(super) fn next(&self, egress: Egress) -> PathId {
-        self.ring.oldest_free(egress).unwrap_or_else(|| self.paths.settle(self.spray, egress))
+        let scout = (self.scout_is_due() && egress.is_free(self.spray)).then_some(self.spray);
+        scout
+            .or_else(|| self.ring.oldest_free(egress))
+            .unwrap_or_else(|| self.paths.settle(self.spray, egress))
     }
-    /// Returns the path of the next retransmission: the newest path in the ring whose NIC port is free. After a trimmed
-    /// packet it is that of any packet, because queues are full then, and one path would have all retransmissions.
-    pub(super) fn next_again(&self, egress: Egress) -> PathId {
+    #[inline]
+    fn scout_is_due(&self) -> bool {
+        self.reused == SCOUT_AFTER
+    }
+    /// Drops a scout that is due. A flow that has nothing more to send gains nothing by it, and its end may wait for it.
+    #[inline]
+    pub(super) fn recall_scout(&mut self) {
+        if self.scout_is_due() {
+            self.reused = 0;
+        }
+    }
+    /// Returns the path of a retransmission after this loss: the newest path in the ring whose NIC port is free. After a
+    /// trimmed packet it is that of any packet, because queues are full then, and one path would have all
+    /// retransmissions.
+    pub(super) fn next_again(&self, egress: Egress, loss: Loss) -> PathId {
         let newest = self.newest().find(|path| egress.is_free(*path));
-        newest.filter(|_| self.last_loss == Loss::Silent).unwrap_or_else(|| self.next(egress))
+        newest.filter(|_| loss == Loss::Silent).unwrap_or_else(|| self.next(egress))
     }
     /// Iterates over the paths in the ring, fresh or not, newest first.
     fn newest(&self) -> impl Iterator<Item = PathId> {
@@ -175,7 +204,17 @@ impl RecycledPaths {
     /// Records that a packet has left on this path. Returns what was known of the path before.
     #[inline]
     pub(super) fn sent(&mut self, path: PathId, rng: &mut Rng) -> Standing {
+        if self.scout_is_due() && self.spray == path {
+            self.reused = 0;
+            self.draw(rng);
+            return Standing::Scouted;
+        }
         if self.ring.take(path).is_some() {
+            self.reused = (self.reused + 1).min(SCOUT_AFTER);
+            if self.reused == SCOUT_AFTER {
+                // Whatever the distrust: otherwise links that are back would hardly be found.
+                self.spray = self.paths.draw(rng);
+            }
             return Standing::Known;
         }
         let is_vouched = self.vouched.as_ref().is_some_and(|vouched| vouched.place(path).is_some());
@@ -192,27 +231,45 @@ impl RecycledPaths {
         let vouched = self.vouched.as_ref().filter(|_| !tries_new).and_then(|vouched| vouched.draw(rng));
         self.spray = vouched.unwrap_or_else(|| self.paths.draw(rng));
     }
+    /// Records that a packet on this path returned. The path of a scout displaces another only if it is shorter.
+    #[inline]
+    pub(super) fn came_back(&mut self, path: PathId, was: Standing, arrival: Arrival) {
+        match (arrival, was) {
+            (Arrival::Late, _) => self.came_back_late(path),
+            (Arrival::Usual, Standing::Scouted) => self.vouch_for(path),
+            (Arrival::Usual | Arrival::Early, _) => self.came_back_well(path),
+        }
+        if was != Standing::Known {
+            self.new_path_works();
+        }
+    }
     /// Adds the path of a packet that returned in time to the ring.
     #[inline]
-    pub(super) fn came_back_well(&mut self, path: PathId) {
+    fn came_back_well(&mut self, path: PathId) {
         if self.paths.contains(path) {
             self.ring.push(path);
             self.known = (self.known + 1).min(ENTRIES as u8);
-            if let Some(vouched) = &mut self.vouched {
-                vouched.add(path);
-            }
+            self.vouch_for(path);
+        }
+    }
+    /// Adds a path to those that are vouched for, if there is distrust.
+    fn vouch_for(&mut self, path: PathId) {
+        if let Some(vouched) = &mut self.vouched
+            && self.paths.contains(path)
+        {
+            vouched.add(path);
         }
     }
     /// Records that a packet on this path returned late.
     #[inline]
-    pub(super) fn came_back_late(&mut self, path: PathId) {
+    fn came_back_late(&mut self, path: PathId) {
         if let Some(vouched) = &mut self.vouched {
             vouched.remove(path);
         }
     }
     /// Records that a packet on a new path has returned.
     #[inline]
-    pub(super) fn new_path_works(&mut self) {
+    fn new_path_works(&mut self) {
         self.distrust = self.distrust.saturating_sub(1);
         if self.distrust == 0 {
             self.vouched = None;
@@ -229,8 +286,7 @@ impl RecycledPaths {
     }
     /// Forgets a path on which a packet was lost. The path is used again only by chance.
     pub(super) fn on_loss(&mut self, path: PathId, was: Standing, loss: Loss, rng: &mut Rng) {
-        self.last_loss = loss;
-        if (was, loss) == (Standing::New, Loss::Silent) {
+        if was != Standing::Known && loss == Loss::Silent {
             self.new_path_lost();
         }
         if let Some(vouched) = &mut self.vouched {
@@ -360,24 +416,63 @@ mod tests {
     }
 
     #[test]
+    fn one_packet_of_64_is_a_scout_whose_path_is_kept_if_it_returns_early() {
+        let mut rng = Rng::for_component(1, "test", 0);
+        let mut thread = RecycledPaths::new(1_000, &mut rng);
+        let send = |thread: &mut RecycledPaths, rng: &mut Rng| {
+            let path = thread.next(Egress::ONE);
+            (path, thread.sent(path, rng))
+        };
+        let reuse = |thread: &mut RecycledPaths, rng: &mut Rng| {
+            (0..64).for_each(|_| {
+                thread.came_back(PathId(7), Standing::Known, Arrival::Usual);
+                assert_eq!(send(thread, rng), (PathId(7), Standing::Known));
+            });
+        };
+        reuse(&mut thread, &mut rng);
+        // The scout leaves the path of the packet that returned in the ring.
+        thread.came_back(PathId(7), Standing::Known, Arrival::Usual);
+        let (path, standing) = send(&mut thread, &mut rng);
+        assert_eq!((standing, thread.fresh()), (Standing::Scouted, 1));
+        thread.came_back(path, Standing::Scouted, Arrival::Usual);
+        assert_eq!(thread.fresh(), 1, "no shorter than the others");
+        thread.came_back(path, Standing::Scouted, Arrival::Late);
+        assert_eq!(thread.fresh(), 1);
+        thread.came_back(path, Standing::Scouted, Arrival::Early);
+        assert_eq!(thread.fresh(), 2);
+        assert_eq!([send(&mut thread, &mut rng).0, send(&mut thread, &mut rng).0], [PathId(7), path]);
+        // With the two packets above these are 64 since the scout.
+        (0..62).for_each(|_| {
+            thread.came_back(PathId(7), Standing::Known, Arrival::Usual);
+            send(&mut thread, &mut rng);
+        });
+        thread.recall_scout();
+        thread.came_back(PathId(7), Standing::Known, Arrival::Usual);
+        assert_eq!(send(&mut thread, &mut rng), (PathId(7), Standing::Known), "nothing more to send");
+    }
+
+    #[test]
     fn retransmissions_take_the_path_that_returned_last_and_lost_paths_are_forgotten() {
         let mut rng = Rng::for_component(1, "test", 0);
         let mut thread = RecycledPaths::new(1_000, &mut rng);
         (4..7).for_each(|path| thread.came_back_well(PathId(path)));
-        assert_eq!((thread.next(Egress::ONE), thread.next_again(Egress::ONE)), (PathId(4), PathId(6)));
+        assert_eq!(
+            (thread.next(Egress::ONE), thread.next_again(Egress::ONE, Loss::Silent)),
+            (PathId(4), PathId(6))
+        );
         // No longer fresh, but still the newest.
         (4..7).for_each(|path| assert_eq!(thread.sent(PathId(path), &mut rng), Standing::Known));
-        assert_eq!(thread.next_again(Egress::ONE), PathId(6));
+        assert_eq!(thread.next_again(Egress::ONE, Loss::Silent), PathId(6));
         thread.on_loss(PathId(6), Standing::Known, Loss::Silent, &mut rng);
-        assert_eq!(thread.next_again(Egress::ONE), PathId(5));
+        assert_eq!(thread.next_again(Egress::ONE, Loss::Silent), PathId(5));
         thread.on_loss(PathId(5), Standing::Known, Loss::Silent, &mut rng);
-        assert_eq!(thread.next_again(Egress::ONE), PathId(4));
+        assert_eq!(thread.next_again(Egress::ONE, Loss::Silent), PathId(4));
         // After a trimmed packet, they take a random path as others do.
         let mut trimmed = thread.clone();
         trimmed.on_loss(PathId(5), Standing::Known, Loss::Trimmed, &mut rng);
-        assert_eq!(trimmed.next_again(Egress::ONE), trimmed.next(Egress::ONE));
+        assert_eq!(trimmed.next_again(Egress::ONE, Loss::Trimmed), trimmed.next(Egress::ONE));
         thread.on_loss(PathId(4), Standing::Known, Loss::Silent, &mut rng);
-        assert_eq!(thread.next_again(Egress::ONE), thread.next(Egress::ONE));
+        assert_eq!(thread.next_again(Egress::ONE, Loss::Silent), thread.next(Egress::ONE));
         let path = thread.next(Egress::ONE);
         assert_eq!(thread.sent(path, &mut rng), Standing::New);
     }

@@ -17,6 +17,7 @@ mod next_hops;
 mod observe;
 mod ports;
 mod reflex;
+mod repaired;
 mod schemes;
 mod sender_switch;
 mod source_routes;
