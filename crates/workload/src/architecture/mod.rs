@@ -126,15 +126,18 @@ impl Attention {
             Attention::Grouped { heads, .. } | Attention::Latent { heads, .. } => heads,
         }
     }
-    /// Returns the values of all queries, and of all keys and values, of a token.
-    pub const fn widths(&self) -> (u64, u64) {
+    /// Returns the values of a token that the backward pass needs, over all of so many tensor-parallel ranks: queries,
+    /// keys, values and the output. A rank has a head of keys and values at least. Latent attention needs the vectors
+    /// that they are made from as well, before and after their norms.
+    pub const fn kept(&self, ranks: u32) -> u64 {
         match *self {
             Attention::Grouped { heads, kv_heads, head_dim } => {
-                (heads as u64 * head_dim as u64, kv_heads as u64 * head_dim as u64)
+                let kv_heads = if kv_heads > ranks { kv_heads } else { ranks };
+                2 * (heads as u64 + kv_heads as u64) * head_dim as u64
             }
-            Attention::Latent { heads, nope_dim, rope_dim, .. } => {
-                let all = heads as u64 * (nope_dim + rope_dim) as u64;
-                (all, all)
+            Attention::Latent { heads, query_rank, kv_rank, nope_dim, rope_dim, value_dim } => {
+                let of_head = 2 * (nope_dim as u64 + rope_dim as u64 + value_dim as u64);
+                2 * (query_rank as u64 + kv_rank as u64) + heads as u64 * of_head
             }
         }
     }

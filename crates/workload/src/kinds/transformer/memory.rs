@@ -131,25 +131,13 @@ fn activations(job: &Staged<'_>, stage: u32) -> u64 {
     all as u64
 }
 
-/// Returns the activations of a layer for a microbatch on a GPU, bytes. A token of a tensor-parallel group keeps the
-/// inputs of its two norms and of its matrices, queries, keys, values and output of attention, and what is inside
-/// the feed-forward part: 8 h + 4 A + 4 K + 6 f bytes with 2 bytes a value, where A and K are the values of queries
-/// and of keys, and f those inside. Attention in tiles keeps no scores (Dao et al., "FlashAttention", 2022).
+/// Returns the activations of a layer for a microbatch on a GPU, bytes.
 fn of_layer(job: &Staged<'_>, layer: u32, recompute: Recomputation) -> f64 {
     let layers = &job.layers;
-    let architecture = &layers.architecture;
-    let hidden = f64::from(architecture.hidden);
-    let (queries, keys) = architecture.attention.widths();
-    let inside = architecture.experts_of(layer).map_or(architecture.feed_forward_hidden, |experts| {
-        experts.top_k * experts.hidden + experts.shared_hidden
-    });
-    let gated = f64::from(architecture.matrices);
     let values = match recompute {
-        Recomputation::Full => hidden,
-        Recomputation::None | Recomputation::Selective => {
-            4.0 * hidden + 2.0 * queries as f64 + 2.0 * keys as f64 + gated * f64::from(inside)
-        }
+        Recomputation::Full => layers.inputs(layer),
+        Recomputation::None | Recomputation::Selective => layers.kept(layer),
     };
     let tokens = layers.tokens() as f64 / layers.axes.tp as f64;
-    values * f64::from(layers.bytes_per_value) * tokens
+    values as f64 * f64::from(layers.bytes_per_value) * tokens
 }

@@ -4,6 +4,7 @@ mod axes;
 mod bound;
 mod fold;
 mod gpu;
+mod kept;
 mod layers;
 mod memory;
 mod models;

@@ -214,7 +214,7 @@ fn memory_by_hand() {
     assert!(memory.fits());
 }
 
-fn memory_of(hosts: u32, job: &Transformer) -> TrainingMemory {
+pub(super) fn memory_of(hosts: u32, job: &Transformer) -> TrainingMemory {
     let env = WorkloadEnv::new(hosts, Rate::from_gbps(400));
     let mut builder = GraphBuilder::new(hosts);
     let mut out = WorkloadBuilder::new(&env, &mut builder, "a", None, None, Duration::ZERO).unwrap();
