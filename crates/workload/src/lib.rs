@@ -54,7 +54,9 @@ mod training_memory;
 mod training_outlook;
 
 pub use algorithm::Algorithm;
-pub use architecture::{Architecture, Attention, Embeddings, Experts, Window, parse_config_json, published};
+pub use architecture::{
+    Architecture, Attention, Embeddings, Experts, Window, WindowKind, parse_config_json, published,
+};
 pub use bounds::{Awaited, Bounds, JobSpans, latency_chain};
 pub use builder::{Draft, GraphBuilder, MAX_DEPENDENCIES, MAX_TASKS, NewMessage, Stream};
 pub use cdf::{BuiltinCdf, CdfScale, SizeCdf, builtin_cdfs};

@@ -5,11 +5,13 @@
 //! average.
 
 mod config_json;
+mod limits;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use self::config_json::parse_config_json;
+pub(crate) use self::limits::nearest_divisor;
 pub use self::table::published;
 
 /// Architecture of a transformer.
@@ -97,7 +99,9 @@ pub enum Embeddings {
 /// Window of attention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Number of tokens that a token attends to.
+    /// Place of a window's begin.
+    pub kind: WindowKind,
+    /// Number of tokens of a window.
     pub tokens: u32,
     /// Every so many layers, the last one attends to the whole sequence; 0 if none does.
     pub full_every: u32,
@@ -105,10 +109,32 @@ pub struct Window {
     pub full_first: u32,
 }
 
+/// Place of a window's begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowKind {
+    /// A token attends to itself and to the tokens just before it.
+    Sliding,
+    /// The sequence is cut into chunks. A token attends to itself and to those before it in its chunk (Llama 4).
+    Chunked,
+}
+
 impl Window {
     /// Returns true if a layer has the window.
     const fn is_at(&self, layer: u32) -> bool {
         layer >= self.full_first && (self.full_every == 0 || layer % self.full_every != self.full_every - 1)
+    }
+    /// Returns the tokens that a token attends to, on average over a longer sequence. The first tokens of a sliding
+    /// window of w tokens attend to fewer: w - w^2 / 2 s remain of a sequence of s. Tokens of a chunk of c attend to
+    /// c / 2, and those of the remainder r at the end to r / 2.
+    fn context(&self, sequence: u32) -> f64 {
+        let (tokens, all) = (f64::from(self.tokens), f64::from(sequence));
+        match self.kind {
+            WindowKind::Sliding => tokens - tokens * tokens / (2.0 * all),
+            WindowKind::Chunked => {
+                let (chunks, rest) = (f64::from(sequence / self.tokens), f64::from(sequence % self.tokens));
+                (chunks * tokens * tokens + rest * rest) / (2.0 * all)
+            }
+        }
     }
 }
 
@@ -245,16 +271,11 @@ impl Architecture {
     pub fn active_parameters(&self) -> u64 {
         self.of_layers(self.layers, |experts| experts.top_k) + self.ends() * self.embedding()
     }
-    /// Returns the tokens that a token of a layer attends to, on average over a sequence. The first tokens of a window
-    /// of w tokens attend to fewer: w - w^2 / 2 s remain.
+    /// Returns the tokens that a token of a layer attends to, on average over a sequence.
     pub fn context(&self, layer: u32, sequence: u32) -> f64 {
-        let all = f64::from(sequence);
         match self.window.filter(|window| window.is_at(layer) && window.tokens < sequence) {
-            Some(window) => {
-                let tokens = f64::from(window.tokens);
-                tokens - tokens * tokens / (2.0 * all)
-            }
-            None => all / 2.0,
+            Some(window) => window.context(sequence),
+            None => f64::from(sequence) / 2.0,
         }
     }
     /// Returns the operations of the scores of a layer per token, forward.
@@ -275,75 +296,5 @@ impl Architecture {
     /// Returns the number of values of keys and values of a token over all layers.
     pub fn cached_values(&self) -> u64 {
         u64::from(self.layers) * self.attention.cached()
-    }
-
-    /// Returns the first value that no transformer has: its name, the value, and what is allowed.
-    pub fn problem(&self) -> Option<(&'static str, u32, String)> {
-        let positive = |name, value| (value == 0).then(|| (name, value, "expected 1 or more".to_owned()));
-        let sizes = [
-            ("layers", self.layers),
-            ("hidden", self.hidden),
-            ("heads", self.attention.heads()),
-            ("vocabulary", self.vocabulary),
-        ];
-        let mut found = sizes.into_iter().find_map(|(name, value)| positive(name, value));
-        let dense = self.experts.is_none() || self.expert_layers() < self.layers;
-        if dense {
-            found = found.or(positive("feed_forward_hidden", self.feed_forward_hidden));
-        }
-        if let Attention::Grouped { heads, kv_heads, head_dim } = self.attention {
-            found = found.or(positive("kv_heads", kv_heads)).or(positive("head_dim", head_dim));
-            let divides = kv_heads > 0 && heads.is_multiple_of(kv_heads);
-            found = found.or((!divides)
-                .then(|| ("kv_heads", kv_heads, format!("expected a divisor of the {heads} heads"))));
-        }
-        if let Attention::Latent { kv_rank, nope_dim, rope_dim, value_dim, .. } = self.attention {
-            found = found
-                .or(positive("kv_rank", kv_rank))
-                .or(positive("nope_dim + rope_dim", nope_dim.saturating_add(rope_dim)))
-                .or(positive("value_dim", value_dim));
-        }
-        if let Some(experts) = self.experts {
-            found = found
-                .or(positive("experts", experts.count))
-                .or(positive("expert_hidden", experts.hidden))
-                .or(positive("moe_every", experts.every));
-            let fits = (1..=experts.count).contains(&experts.top_k);
-            found = found.or((!fits)
-                .then(|| ("top_k", experts.top_k, format!("expected 1 to {}, the experts", experts.count))));
-            let fits = experts.dense_layers <= self.layers;
-            let allowed = || format!("expected at most {}, the layers", self.layers);
-            found = found.or((!fits).then(|| ("dense_layers", experts.dense_layers, allowed())));
-        }
-        found.or(self.too_large())
-    }
-
-    /// Returns the first value beyond what sizes are computed for.
-    fn too_large(&self) -> Option<(&'static str, u32, String)> {
-        const LARGEST: u32 = 1 << 20;
-        let experts = self.experts.map_or([0; 3], |e| [e.count, e.hidden, e.shared_hidden]);
-        let heads = match self.attention {
-            Attention::Grouped { heads, head_dim, .. } => [heads, head_dim, 0, 0, 0],
-            Attention::Latent { heads, query_rank, kv_rank, nope_dim, rope_dim, value_dim } => {
-                [heads, query_rank, kv_rank, nope_dim.max(rope_dim), value_dim]
-            }
-        };
-        let [a, b, c, d, e] = heads;
-        let all = [
-            ("layers", self.layers, 1 << 10),
-            ("hidden", self.hidden, 1 << 17),
-            ("feed_forward_hidden", self.feed_forward_hidden, LARGEST),
-            ("vocabulary", self.vocabulary, 1 << 22),
-            ("experts", experts[0], 1 << 12),
-            ("expert_hidden", experts[1], LARGEST),
-            ("shared_hidden", experts[2], LARGEST),
-            ("heads", a, 1 << 12),
-            ("head_dim", b.max(d).max(e), 1 << 12),
-            ("kv_rank", c, 1 << 16),
-            ("mtp_layers", self.mtp_layers, 1 << 6),
-        ];
-        all.into_iter()
-            .find(|(_, value, most)| value > most)
-            .map(|(name, value, most)| (name, value, format!("expected at most {most}")))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::{Architecture, Attention, Embeddings, Experts, Window};
+use super::{Architecture, Attention, Embeddings, Experts, Window, WindowKind};
 
 const TABLE: &str = include_str!("models.csv");
 
@@ -33,6 +33,7 @@ struct Row {
     dense_layers: u32,
     moe_every: u32,
     window: u32,
+    chunk: u32,
     full_every: u32,
     mtp_layers: u32,
     #[serde(rename = "source")]
@@ -79,13 +80,17 @@ impl Row {
                 TableEmbeddings::Separate => Embeddings::Separate,
             },
             sequence: self.sequence,
-            window: (self.window > 0).then_some(Window {
-                tokens: self.window,
-                full_every: self.full_every,
-                full_first: 0,
-            }),
+            window: self.window(),
             mtp_layers: self.mtp_layers,
         }
+    }
+
+    fn window(&self) -> Option<Window> {
+        let (kind, tokens) = match self.chunk {
+            0 => (WindowKind::Sliding, self.window),
+            chunk => (WindowKind::Chunked, chunk),
+        };
+        (tokens > 0).then_some(Window { kind, tokens, full_every: self.full_every, full_first: 0 })
     }
 }
 

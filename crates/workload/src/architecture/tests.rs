@@ -1,6 +1,6 @@
 use super::*;
 
-fn model(name: &str) -> Architecture {
+pub(super) fn model(name: &str) -> Architecture {
     published().into_iter().find(|(known, _)| known == name).expect("it is in the table").1
 }
 
@@ -94,6 +94,35 @@ fn windows_shorten_the_attention_of_their_layers() {
     assert_eq!(with.context(0, 128), 64.0, "a sequence as long as the window");
 }
 
+/// In a chunk, tokens attend to half of it on average. 20,480 tokens are two chunks of 8,192 and one of 4,096:
+/// (2 x 8,192^2 + 4,096^2) / (2 x 20,480). A sliding window of as many tokens is longer.
+#[test]
+fn chunks_shorten_the_attention_of_their_layers() {
+    let scout = model("llama-4-scout");
+    let context = |layer, sequence| scout.context(layer, sequence);
+    assert_eq!(
+        [0, 1, 2, 3, 4, 7, 47].map(|layer| context(layer, 65_536)),
+        [4_096.0, 4_096.0, 4_096.0, 32_768.0, 4_096.0, 32_768.0, 32_768.0]
+    );
+    assert_eq!([8_192, 4_096].map(|sequence| context(0, sequence)), [4_096.0, 2_048.0]);
+    assert_eq!(context(0, 20_480), 3_686.4);
+    let counted = (0..20_480_u32).map(|token| f64::from(token % 8_192) + 0.5).sum::<f64>() / 20_480.0;
+    assert_eq!(context(0, 20_480), counted);
+    let slides = Window { kind: WindowKind::Sliding, ..scout.window.unwrap() };
+    assert_eq!(Architecture { window: Some(slides), ..scout }.context(0, 65_536), 7_680.0);
+}
+
+/// At 8,192 tokens, Llama 4 Scout takes 108.9 x 10^9 operations per token (`oracles/models.py`). At 65,536, one layer of
+/// four attends to 32,768 tokens, others still to 4,096: 6 x 12 x 40 heads x (128 + 128) x 28,672 more.
+#[test]
+fn operations_of_llama_4_grow_in_a_quarter_of_its_layers() {
+    for name in ["llama-4-scout", "llama-4-maverick"] {
+        let [short, long] = [8_192, 65_536].map(|sequence| model(name).training_flops(sequence));
+        assert!((short / 108.9e9 - 1.0).abs() < 0.001, "{name}: {short}");
+        assert_eq!(long - short, 6.0 * 12.0 * 40.0 * 256.0 * 28_672.0, "{name}");
+    }
+}
+
 #[test]
 fn layers_with_experts_are_those_of_the_model() {
     let layers = |name| {
@@ -106,19 +135,29 @@ fn layers_with_experts_are_those_of_the_model() {
     assert_eq!(model("llama-4-maverick").expert_layers(), 24);
 }
 
-const QWEN: &str = r#"{"model_type": "qwen3_moe", "hidden_size": 4096, "num_hidden_layers": 94,
+/// Returns a list of texts in JSON.
+pub(super) fn list_of(layers: u32, word: impl Fn(u32) -> &'static str) -> String {
+    let words: Vec<&str> = (0..layers).map(word).collect();
+    format!("{words:?}")
+}
+
+fn sliding(tokens: u32, full_every: u32, full_first: u32) -> Window {
+    Window { kind: WindowKind::Sliding, tokens, full_every, full_first }
+}
+
+pub(super) const QWEN: &str = r#"{"model_type": "qwen3_moe", "hidden_size": 4096, "num_hidden_layers": 94,
     "intermediate_size": 12288, "moe_intermediate_size": 1536, "num_attention_heads": 64,
     "num_key_value_heads": 4, "head_dim": 128, "vocab_size": 151936, "tie_word_embeddings": false,
     "num_experts": 128, "num_experts_per_tok": 8, "decoder_sparse_step": 1, "sliding_window": null}"#;
 
-const DEEPSEEK: &str = r#"{"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
+pub(super) const DEEPSEEK: &str = r#"{"model_type": "deepseek_v3", "hidden_size": 7168, "num_hidden_layers": 61,
     "intermediate_size": 18432, "moe_intermediate_size": 2048, "num_attention_heads": 128,
     "num_key_value_heads": 128, "vocab_size": 129280, "tie_word_embeddings": false, "n_routed_experts": 256,
     "n_shared_experts": 1, "num_experts_per_tok": 8, "first_k_dense_replace": 3, "moe_layer_freq": 1,
     "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64,
     "v_head_dim": 128, "num_nextn_predict_layers": 1}"#;
 
-const LLAMA4: &str = r#"{"model_type": "llama4", "text_config": {"model_type": "llama4_text",
+pub(super) const LLAMA4: &str = r#"{"model_type": "llama4", "text_config": {"model_type": "llama4_text",
     "hidden_size": 5120, "num_hidden_layers": 48, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
     "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 202048,
     "num_local_experts": 128, "num_experts_per_tok": 1, "interleave_moe_layer_step": 2}}"#;
@@ -143,10 +182,10 @@ fn files_give_the_architectures_of_the_table() {
         "intermediate_size": 73728, "num_attention_heads": 96, "num_key_value_heads": 8, "vocab_size": 256000}"#;
     let found = parse_config_json(text, "config.json").unwrap();
     assert_eq!(Architecture { sequence: 4_096, ..found }, model("nemotron-4-340b"));
+    let types = list_of(94, |layer| if layer % 2 == 0 { "sliding_attention" } else { "full_attention" });
     let every_second = QWEN
-        .replace("\"sliding_window\": null", "\"sliding_window\": 128, \"layer_types\": [\"sliding_attention\", \"full_attention\", \"sliding_attention\", \"full_attention\"]");
-    let found = parse_config_json(&every_second, "config.json").unwrap();
-    assert_eq!(found.window, Some(Window { tokens: 128, full_every: 2, full_first: 0 }));
+        .replace("\"sliding_window\": null", &format!("\"sliding_window\": 128, \"layer_types\": {types}"));
+    assert_eq!(parsed(&every_second).window, Some(sliding(128, 2, 0)));
 }
 
 /// The file of Mistral 7B v0.1.
@@ -160,11 +199,11 @@ const GEMMA2: &str = r#"{"model_type": "gemma2", "hidden_size": 4608, "num_hidde
     "vocab_size": 256000, "sliding_window": 4096}"#;
 
 /// The file of Qwen2 7B.
-const QWEN2: &str = r#"{"model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28,
+pub(super) const QWEN2: &str = r#"{"model_type": "qwen2", "hidden_size": 3584, "num_hidden_layers": 28,
     "intermediate_size": 18944, "num_attention_heads": 28, "num_key_value_heads": 4, "vocab_size": 152064,
     "max_window_layers": 28, "sliding_window": 131072, "tie_word_embeddings": false, "use_sliding_window": false}"#;
 
-fn parsed(text: &str) -> Architecture {
+pub(super) fn parsed(text: &str) -> Architecture {
     parse_config_json(text, "config.json").unwrap_or_else(|why| panic!("{why}"))
 }
 
@@ -184,7 +223,7 @@ fn every_layer_of_mistral_has_a_window() {
 #[test]
 fn windows_of_gemma_2_alternate() {
     let gemma = parsed(GEMMA2);
-    assert_eq!(gemma.window, Some(Window { tokens: 4_096, full_every: 2, full_first: 0 }));
+    assert_eq!(gemma.window, Some(sliding(4_096, 2, 0)));
     assert_eq!([0, 1, 2, 45].map(|layer| gemma.context(layer, 8_192)), [3_072.0, 4_096.0, 3_072.0, 4_096.0]);
     let layer = 2.0 * 4_608.0 * (4_096.0 + 2_048.0) + 3.0 * 4_608.0 * 36_864.0;
     let products = 46.0 * layer + 256_000.0 * 4_608.0;
@@ -192,7 +231,7 @@ fn windows_of_gemma_2_alternate() {
     assert_eq!(gemma.training_flops(8_192), expected);
     // Without a pattern, the file of Gemma 3 means every sixth layer.
     let gemma = parsed(&GEMMA.replace(", \"sliding_window_pattern\": 6", ""));
-    assert_eq!(gemma.window, Some(Window { tokens: 1_024, full_every: 6, full_first: 0 }));
+    assert_eq!(gemma.window, Some(sliding(1_024, 6, 0)));
 }
 
 #[test]
@@ -205,18 +244,19 @@ fn windows_of_qwen_2_begin_behind_the_first_layers() {
     assert_eq!([20, 21, 27].map(|layer| late.context(layer, 262_144)), [131_072.0, 98_304.0, 98_304.0]);
     assert_eq!(parsed(&QWEN2.replace(", \"use_sliding_window\": false", "")).window, None);
     // A list says the same.
-    let listed = |kinds: &str| {
-        let list = format!("\"use_sliding_window\": true, \"layer_types\": [{kinds}]");
+    let listed = |word: fn(u32) -> &'static str| {
+        let list = format!("\"use_sliding_window\": true, \"layer_types\": {}", list_of(28, word));
         parse_config_json(&QWEN2.replace("\"use_sliding_window\": false", &list), "config.json")
     };
-    let (full, sliding) = ("\"full_attention\"", "\"sliding_attention\"");
-    let found = listed(&format!("{full}, {full}, {sliding}")).unwrap();
-    assert_eq!(found.window, Some(Window { tokens: 131_072, full_every: 0, full_first: 2 }));
-    assert_eq!(listed(&format!("{full}, {full}")).unwrap().window, None);
-    let mixed = listed(&format!("{full}, {sliding}, {full}")).unwrap_err().to_string();
+    let found = listed(|layer| if layer < 2 { "full_attention" } else { "sliding_attention" }).unwrap();
+    assert_eq!(found.window, Some(sliding(131_072, 0, 2)));
+    assert_eq!(listed(|_| "full_attention").unwrap().window, None);
+    let mixed = listed(|layer| if layer % 2 == 0 { "full_attention" } else { "sliding_attention" });
+    let mixed = mixed.unwrap_err().to_string();
     assert!(mixed.contains("layer_types: expected full attention in every n-th layer"), "{mixed}");
-    let other = listed("\"linear_attention\"").unwrap_err().to_string();
-    assert!(other.contains("linear_attention: expected full_attention or sliding_attention"), "{other}");
+    let other = listed(|_| "linear_attention").unwrap_err().to_string();
+    let known = "expected full_attention, sliding_attention or chunked_attention";
+    assert!(other.contains(&format!("layer_types[0] = \"linear_attention\": {known}")), "{other}");
 }
 
 #[test]
@@ -238,7 +278,7 @@ fn dense_layers_of_a_model_with_experts_come_first() {
     assert_eq!(with_experts("[0, 1]", 2), [3, 5, 7]);
     assert_eq!(of("[0, 2]", 2).unwrap().experts, of("[]", 2).unwrap().experts, "they are dense anyway");
     let none = of("[0]", 0).unwrap_err();
-    assert!(none.contains("moe_every = 0: expected 1 or more"), "{none}");
+    assert!(none.contains("decoder_sparse_step = 0: expected a whole number from 1 to 1024"), "{none}");
     let late = of("[93]", 1).unwrap_err();
     assert!(late.contains("mlp_only_layers = [93]: expected the first layers only"), "{late}");
     let text = of("\"0\"", 1).unwrap_err();
@@ -259,11 +299,17 @@ fn mistakes_in_files_are_named() {
     let negative = error(&QWEN.replace("\"vocab_size\": 151936", "\"vocab_size\": -1"));
     assert!(negative.contains("vocab_size = -1: expected a whole number"), "{negative}");
     let zero = error(&QWEN.replace("\"num_hidden_layers\": 94", "\"num_hidden_layers\": 0"));
-    assert!(zero.contains("layers = 0: expected 1 or more"), "{zero}");
+    assert!(zero.contains("num_hidden_layers = 0: expected a whole number from 1 to 1024"), "{zero}");
     let many = error(&QWEN.replace("\"num_experts_per_tok\": 8", "\"num_experts_per_tok\": 200"));
-    assert!(many.contains("top_k = 200: expected 1 to 128"), "{many}");
+    assert!(many.contains("num_experts_per_tok = 200: expected 1 to 128"), "{many}");
     let shared = error(&QWEN.replace("\"num_key_value_heads\": 4", "\"num_key_value_heads\": 5"));
-    assert!(shared.contains("kv_heads = 5: expected a divisor of the 64 heads"), "{shared}");
+    assert!(
+        shared.contains("num_key_value_heads = 5: expected a divisor of the 64 heads, such as 4"),
+        "{shared}"
+    );
     let huge = error(&QWEN.replace("\"num_hidden_layers\": 94", "\"num_hidden_layers\": 4000000000"));
-    assert!(huge.contains("expected at most 1024"), "{huge}");
+    assert!(
+        huge.contains("num_hidden_layers = 4000000000: expected a whole number from 1 to 1024"),
+        "{huge}"
+    );
 }

@@ -249,7 +249,7 @@ impl Layers {
         let time = self.products(Products::Dense, parameters, tokens) + scores;
         let mut part = self.tensor_parallel(["attention input", "attention", "attention output"], time);
         part.scores = scores;
-        // Every rank of a sequence needs the keys and values of all of its tokens.
+        // Ranks of a sequence pass on the keys and values of all of its tokens, whatever the window.
         let width = match architecture.attention {
             Attention::Grouped { kv_heads, head_dim, .. } => {
                 2 * u64::from(kv_heads).max(self.tp()) * u64::from(head_dim) / self.tp()

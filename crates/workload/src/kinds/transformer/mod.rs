@@ -29,7 +29,7 @@ pub use self::schedule::PipelineSchedule;
 
 use self::plan::LayerBuilder;
 use super::simai::play_file;
-use crate::architecture::{Architecture, Attention, Embeddings, Experts, parse_config_json};
+use crate::architecture::{Architecture, Attention, Embeddings, Experts, nearest_divisor, parse_config_json};
 use crate::collective::Algorithms;
 use crate::error::WorkloadError;
 use crate::hosts::HostList;
@@ -471,13 +471,4 @@ impl Transformer {
         }
         Ok(())
     }
-}
-
-/// Returns the divisor of `number` that is nearest to `value`. On a tie, it returns the smaller one.
-fn nearest_divisor(number: u32, value: u32) -> u32 {
-    let divides = |&one: &u32| number.is_multiple_of(one);
-    (1..=number.min(value.saturating_mul(2)))
-        .filter(divides)
-        .min_by_key(|one| one.abs_diff(value))
-        .unwrap_or(1)
 }
