@@ -1,12 +1,15 @@
 //! Latencies and kernels of executed collectives, from the tables of the cost model.
 
 use super::algorithm::{Algorithm, Protocol};
+use super::gpu::Generation;
+use super::rccl;
+use super::system::System;
 use super::tables::{NVLS_TREE_NET_US, NVLS_US, PAT_BASE_US, PAT_NET_US, PAT_RANK_US, caps};
 use super::tuner::Tuner;
 use crate::collective::Operation;
 
-/// Latencies of the hops of a collective, in microseconds. They add up to the latency of the cost model, and the network
-/// adds its own.
+/// Latencies of the hops of a collective, in microseconds. They add up to the latency of NCCL's cost model, and the
+/// network adds its own. RCCL's model has more for rings between servers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct HopTimes {
     /// Time until a rank takes part.
@@ -58,16 +61,36 @@ impl Tuner {
             _ => {
                 let row = self.latencies(Algorithm::Ring);
                 let scale_up_us = row.scale_up_us[p].max(self.processor_us(protocol));
-                let net_us = self.latencies(self.net_row()).net_us[p];
+                let net_us = self.latencies(self.net_hop_row(protocol)).net_us[p];
                 HopTimes { base_us: row.base_us[p], scale_up_us, net_us, piece_us: 0.0 }
             }
+        }
+    }
+
+    /// Returns the row with the time of a ring's hop over NICs. RCCL's row of rings has a penalty for Simple in its place;
+    /// a tree's hop over NICs with that protocol is the same work.
+    fn net_hop_row(&self, protocol: Protocol) -> Algorithm {
+        match (self.system().gpu.generation(), protocol) {
+            (Generation::Cdna3, Protocol::Simple) => Algorithm::Tree,
+            _ => self.net_row(),
+        }
+    }
+
+    /// Returns the bandwidth of rings or trees that their kernels reach, before its conversion to algorithm bandwidth.
+    fn kernel_gbs(&self, algorithm: Algorithm, protocol: Protocol) -> Option<f64> {
+        let System { gpu, servers, .. } = *self.system();
+        match (gpu.generation(), algorithm) {
+            (Generation::Cdna3, Algorithm::Ring | Algorithm::Tree) => {
+                rccl::kernel_part(algorithm, protocol, servers).map(|part| part * self.channels_gbs())
+            }
+            _ => self.bus_gbs(algorithm, protocol),
         }
     }
 
     /// Returns the part of the scale-up links that the kernels of an algorithm keep busy: the bound of its bandwidth
     /// over what the links give it, at most 1.
     pub(crate) fn busy_part(&self, algorithm: Algorithm, protocol: Protocol) -> f64 {
-        let Some(bus_gbs) = self.bus_gbs(algorithm, protocol) else { return 1.0 };
+        let Some(bus_gbs) = self.kernel_gbs(algorithm, protocol) else { return 1.0 };
         let links_gbs = self.channels_gbs();
         let data = match protocol {
             Protocol::Ll => 0.5,
@@ -92,7 +115,6 @@ impl Tuner {
 #[cfg(test)]
 mod tests {
     use super::super::gpu::Gpu;
-    use super::super::system::System;
     use super::*;
 
     fn tuner(servers: u32) -> Tuner {
@@ -125,5 +147,22 @@ mod tests {
         near(tuner(1).busy_part(Algorithm::Nvls, Protocol::Simple), 0.85);
         let between = 8.0 * 57.7 * 16.0 / 30.0 * 1.125 / 370.8;
         near(tuner(2).busy_part(Algorithm::NvlsTree, Protocol::Simple), between);
+    }
+
+    /// RCCL's choice counts 320 us for a ring's hop over NICs with Simple and 0.11 of the bandwidth for a tree between two
+    /// servers. Executed hops have the 25 us of a tree's and the 0.59 of more servers; those of LL have RCCL's own 9.5 us
+    /// and 0.08 of the bandwidth, of which half is data.
+    #[test]
+    fn penalties_of_the_choice_are_no_times_of_hops() {
+        let tuner =
+            |servers| Tuner::new(&System::new(Gpu::Mi300x, servers, 8), Operation::AllReduce).unwrap();
+        let ring = tuner(2).hop_times(Algorithm::Ring, Protocol::Simple);
+        assert_eq!((ring.base_us, ring.scale_up_us, ring.net_us), (17.0, 2.1, 25.0));
+        assert_eq!(tuner(2).hop_times(Algorithm::Ring, Protocol::Ll).net_us, 9.5);
+        for servers in [2, 3] {
+            let tree = tuner(servers).busy_part(Algorithm::Tree, Protocol::Simple);
+            assert!((tree - 0.59).abs() < 1e-9, "{servers}: {tree}");
+            assert!((tuner(servers).busy_part(Algorithm::Ring, Protocol::Ll) - 0.16).abs() < 1e-9);
+        }
     }
 }

@@ -7,6 +7,7 @@ use super::tables::Latencies;
 
 pub(super) const TREE: Latencies =
     Latencies { base_us: [12.0, 12.0, 17.0], scale_up_us: [0.9, 0.9, 2.3], net_us: [10.5, 10.5, 25.0] };
+/// The 320 us of a ring's hop over NICs keep RCCL's choice from rings of small sizes. No hop takes that long.
 pub(super) const RING: Latencies =
     Latencies { base_us: [12.0, 12.0, 17.0], scale_up_us: [0.8, 0.8, 2.1], net_us: [9.5, 9.5, 320.0] };
 
@@ -23,4 +24,10 @@ pub(super) fn part(algorithm: Algorithm, protocol: Protocol, servers: u32) -> Op
         (Algorithm::Ring, _) => Some(0.08),
         _ => None,
     }
+}
+
+/// Returns the part of the channels' bandwidth that kernels reach. The choice counts less for trees between two servers,
+/// whose kernels are those of more servers.
+pub(super) fn kernel_part(algorithm: Algorithm, protocol: Protocol, servers: u32) -> Option<f64> {
+    part(algorithm, protocol, if servers == 2 { 3 } else { servers })
 }
