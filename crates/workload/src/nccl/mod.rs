@@ -25,6 +25,7 @@ mod error;
 mod fitted;
 mod gpu;
 mod hops;
+mod local_nics;
 mod measured;
 mod rccl;
 mod run;

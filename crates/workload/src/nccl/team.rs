@@ -1,11 +1,12 @@
 //! Ranks of a communicator, by the server that each is in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use pathweave_topo::{NodeId, ScaleUp, Servers, Topology};
+use pathweave_topo::{ScaleUp, Servers, Topology};
 use pathweave_units::{HostId, Rate};
 
 use super::gpu::Gpu;
+use super::local_nics::LocalNics;
 use super::system::{Cpu, System};
 use crate::collective::BadPlan;
 
@@ -27,8 +28,12 @@ pub(crate) struct Team {
     servers: Vec<Vec<usize>>,
     /// Server of each rank, and the rank's number there.
     places: Vec<(usize, usize)>,
-    /// NICs of a server that belong to its ranks.
+    /// NICs of a server that are beside its ranks. Servers with more use as many.
     nics: usize,
+    /// GPU beside each NIC of each server, by its number among the ranks there.
+    entries: Vec<Vec<usize>>,
+    /// Rail of the NIC of each rank.
+    rails: Vec<usize>,
     inside: Inside,
     system: System,
 }
@@ -69,10 +74,15 @@ impl Team {
             Some(_) => Inside::Links,
         };
         let base = System::new(site.gpu, servers.len() as u32, gpus as u32);
-        let (nics, nic_rate) = match known {
-            Some((topology, servers)) => (nics_of(servers, gpus), nic_rate(topology, servers)),
-            None => (gpus, site.host_rate),
+        let local = known.map(|(topology, servers)| LocalNics::new(topology, servers));
+        let entries_of = |ranks: &Vec<usize>| match local {
+            Some(local) => local.entries(&ranks.iter().map(|&rank| hosts[rank]).collect::<Vec<_>>()),
+            None => (0..gpus).collect(),
         };
+        let entries: Vec<Vec<usize>> = servers.iter().map(entries_of).collect();
+        let rails = hosts.iter().map(|&host| local.map_or(0, |local| local.rail(host))).collect();
+        let nics = entries.iter().map(Vec::len).min().unwrap_or(0);
+        let nic_rate = local.map_or(site.host_rate, LocalNics::rate);
         let system = System {
             nics: nics as u32,
             nic_rate,
@@ -84,7 +94,7 @@ impl Team {
         for (server, ranks) in servers.iter().enumerate() {
             ranks.iter().enumerate().for_each(|(gpu, &rank)| places[rank] = (server, gpu));
         }
-        Ok(Team { servers, places, nics, inside, system })
+        Ok(Team { servers, places, nics, entries, rails, inside, system })
     }
 
     pub(crate) fn system(&self) -> &System {
@@ -117,18 +127,23 @@ impl Team {
         self.places[a].0 == self.places[b].0
     }
     /// Returns the GPU of a channel's NIC, at which the channel enters a server and leaves it.
-    pub(crate) fn entry(&self, channel: u32) -> usize {
-        channel as usize % self.nics * self.gpus() / self.nics
+    pub(crate) fn entry(&self, server: usize, channel: u32) -> usize {
+        self.entries[server][channel as usize % self.nics]
     }
-    /// Returns the number of different GPUs at which channels enter.
+    /// Returns the number of channels that enter at all GPUs at which channels enter.
     pub(crate) fn entries(&self) -> usize {
-        self.nics.min(self.gpus())
+        let of_server = |nics: &Vec<usize>| nics[..self.nics].iter().collect::<BTreeSet<_>>().len();
+        self.entries.iter().map(of_server).max().unwrap_or(0)
     }
-}
-
-/// Returns the NICs that belong to `gpus` GPUs of a domain, at least one.
-fn nics_of(servers: &Servers, gpus: usize) -> usize {
-    (gpus * servers.nics() as usize / servers.gpus() as usize).max(1)
+    /// Returns the rank of a server that sends on the rail of a receiver for `src`: `src` itself if it is there or if no
+    /// rank of its server is.
+    pub(crate) fn on_rail_of(&self, src: usize, dst: usize) -> usize {
+        let on_rail = |&rank: &usize| self.rails[rank] == self.rails[dst];
+        if on_rail(&src) {
+            return src;
+        }
+        self.servers[self.places[src].0].iter().copied().find(on_rail).unwrap_or(src)
+    }
 }
 
 fn scale_up_gbs(network: &ScaleUp) -> f64 {
@@ -141,25 +156,13 @@ impl System {
     pub fn of_servers(topology: &Topology, servers: &Servers, gpu: Gpu) -> Self {
         let joined = servers.any_scale_up().map_or(servers.gpus(), ScaleUp::domain_size);
         let chassis = joined / servers.gpus();
+        let local = LocalNics::new(topology, servers);
+        let domain: Vec<HostId> = (0..joined).map(HostId).collect();
         System {
-            nics: servers.nics() * chassis,
-            nic_rate: nic_rate(topology, servers),
+            nics: local.entries(&domain).len() as u32,
+            nic_rate: local.rate(),
             scale_up_gbs: servers.any_scale_up().map_or(0.0, scale_up_gbs),
             ..System::new(gpu, servers.count() / chassis, joined)
         }
     }
-}
-
-/// Returns the rate of a NIC, all its ports together.
-fn nic_rate(topology: &Topology, servers: &Servers) -> Rate {
-    let own = servers.nics() / servers.gpus();
-    if own > 0 {
-        return Rate::from_bps(topology.scale_out_rate(HostId(0)).as_bps() / u64::from(own));
-    }
-    // GPUs that share a NIC reach it over PCIe. Its other ports lead to the network.
-    let is_nic = |node: &NodeId| topology.switch_index(*node).is_some_and(|switch| !servers.has_chip(switch));
-    let mut peers = topology.ports(NodeId(0)).iter().map(|port| port.peer);
-    let nic = peers.find(is_nic).expect("a GPU has a NIC");
-    let out = topology.ports(nic).iter().filter(|port| !topology.is_host(port.peer));
-    out.fold(Rate::ZERO, |sum, port| sum.saturating_add(topology.link(port.link).rate))
 }

@@ -21,7 +21,7 @@ impl Plan {
                     let (way, channel) = (self.way(src, dst), self.team.place(dst).0 as u32);
                     let (action, load) = (Action::Copy, Load::Whole);
                     let hop = Hop { src, dst, channel, bytes, way, load, action, piece };
-                    let nic = self.team.rank(self.team.place(src).0, self.team.place(dst).1);
+                    let nic = self.team.on_rail_of(src, dst);
                     last = Some(if self.stages() && way == Way::Net && nic != src {
                         let to_nic = Hop { dst: nic, way: Way::Staged, action: Action::Stage, ..hop.clone() };
                         let staged = pipes.send(&to_nic, &[], &turns)?;

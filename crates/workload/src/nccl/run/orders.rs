@@ -34,7 +34,7 @@ pub(crate) struct Ring {
 impl Team {
     /// Returns the ranks of a server in the order of a channel.
     pub(crate) fn chain(&self, server: usize, channel: u32) -> Vec<usize> {
-        let (gpus, entry) = (self.gpus(), self.entry(channel));
+        let (gpus, entry) = (self.gpus(), self.entry(server, channel));
         let gpu = |step: usize| match (self.inside(), self.count()) {
             (Inside::Links, 1) => mesh_ring(gpus, channel as usize, step),
             // A path back and forth, turned from server to server, uses each link once.
@@ -52,7 +52,7 @@ impl Team {
         let (mut ranks, mut via) = (Vec::with_capacity(self.ranks()), vec![None; self.ranks()]);
         for server in 0..self.count() {
             ranks.extend(self.chain(server, channel));
-            let nic = self.rank(server, self.entry(channel));
+            let nic = self.rank(server, self.entry(server, channel));
             let last = ranks.len() - 1;
             if exit == Exit::ByNicOfChannel && self.count() > 1 && ranks[last] != nic {
                 via[last] = Some(nic);

@@ -3,6 +3,7 @@
 mod begun;
 mod bytes;
 mod contributions;
+mod strided;
 
 use std::path::Path;
 
