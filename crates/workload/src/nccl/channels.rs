@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::error::NcclError;
 use super::gpu::Generation;
+use super::mesh;
 use super::system::System;
 use super::tables::{inter_speeds_gbs, intra_speeds_gbs};
 
@@ -118,14 +119,13 @@ fn nvls(system: &System) -> Option<Graph> {
     Some(Graph { channels: system.gpus, intra_gbs, inter_gbs })
 }
 
-/// Returns the rings of a full mesh: the links divide into gpus - 1 rings, and with NICs into one ring more, because
-/// each GPU then is the last of a ring.
+/// Returns the rings of a full mesh, of which no two share a link. With NICs they are paths through each server.
 fn mesh(system: &System) -> Graph {
-    let link_gbs = system.link_gbs();
+    let (gpus, link_gbs) = (system.gpus as usize, system.link_gbs());
     if system.servers == 1 {
-        return Graph { channels: system.gpus - 1, intra_gbs: link_gbs, inter_gbs: link_gbs };
+        return Graph { channels: mesh::rings(gpus).len() as u32, intra_gbs: link_gbs, inter_gbs: link_gbs };
     }
-    let channels = system.nics.min(system.gpus);
+    let channels = system.nics.min(mesh::paths(gpus).len() as u32);
     let speed_gbs = if system.gpus > 1 { link_gbs.min(system.nic_gbs()) } else { system.nic_gbs() };
     Graph { channels, intra_gbs: speed_gbs, inter_gbs: speed_gbs }
 }
@@ -181,11 +181,14 @@ mod tests {
         assert_eq!(Channels::of(&System::new(Gpu::H100, 2, 1)).unwrap().ring, graph(2, 24.0, 24.0));
     }
 
-    /// Two MI300X have one link; eight have seven rings; with NICs, an eighth ring.
+    /// Two MI300X have one link; eight have seven rings; with NICs, an eighth ring. Four have two rings without a common
+    /// link, and six have four.
     #[test]
     fn rings_of_a_full_mesh() {
         let ring = |servers, gpus| Channels::of(&System::new(Gpu::Mi300x, servers, gpus)).unwrap().ring;
         assert_eq!(ring(1, 2), graph(1, 48.0, 48.0));
+        assert_eq!(ring(1, 4), graph(2, 48.0, 48.0));
+        assert_eq!(ring(1, 6), graph(4, 48.0, 48.0));
         assert_eq!(ring(1, 8), graph(7, 48.0, 48.0));
         assert_eq!(ring(2, 8), graph(8, 48.0, 48.0));
     }

@@ -27,6 +27,7 @@ mod gpu;
 mod hops;
 mod local_nics;
 mod measured;
+mod mesh;
 mod rccl;
 mod run;
 mod system;

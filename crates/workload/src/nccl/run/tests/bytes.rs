@@ -182,21 +182,27 @@ fn bytes_of_gpus_and_links_against_closed_forms() {
     assert_eq!(total, SIZE * 2 * 7);
 }
 
-/// No link of a mesh carries two rings: each of eight GPUs sends each of seven rings to another GPU.
+/// No link of a mesh carries two rings, in its two directions: each GPU sends each ring to another GPU. With NICs, each
+/// server is left once by each ring.
 #[test]
 fn rings_of_a_mesh_share_no_link() {
-    for (servers, links) in [(1, 7), (2, 7)] {
-        let team = team(servers, 8, Joined::Mesh);
-        let plan = plan(&team, Operation::AllGather, SIZE, &wanted(NcclAlgorithm::Ring));
-        let mut used: std::collections::BTreeMap<(usize, usize), std::collections::BTreeSet<u32>> =
-            std::collections::BTreeMap::new();
-        for one in record(&plan) {
-            if one.hop.way == Way::ScaleUp {
+    for (gpus, alone, between) in
+        [(2, 1, 2), (3, 2, 2), (4, 2, 4), (5, 4, 4), (6, 4, 6), (7, 6, 7), (8, 7, 8)]
+    {
+        for (servers, rings, hops) in [(1, alone, gpus), (2, between, gpus - 1), (3, between, gpus - 1)] {
+            let team = team(servers, gpus, Joined::Mesh);
+            let plan = plan(&team, Operation::AllGather, SIZE, &wanted(NcclAlgorithm::Ring));
+            let mut used: std::collections::BTreeMap<(usize, usize), std::collections::BTreeSet<u32>> =
+                std::collections::BTreeMap::new();
+            for one in record(&plan) {
                 used.entry((one.hop.src, one.hop.dst)).or_default().insert(one.hop.channel);
             }
+            assert!(used.values().all(|channels| channels.len() == 1), "{servers} x {gpus}: {used:?}");
+            let inside = used.keys().filter(|&&(src, dst)| team.same_server(src, dst)).count();
+            let net = used.len() - inside;
+            assert_eq!(inside as u32, servers * rings * hops, "{servers} x {gpus}");
+            assert_eq!(net as u32, if servers == 1 { 0 } else { servers * rings }, "{servers} x {gpus}");
         }
-        assert!(used.values().all(|channels| channels.len() == 1), "{servers}: {used:?}");
-        assert_eq!(used.len(), 8 * links * servers as usize);
     }
 }
 
