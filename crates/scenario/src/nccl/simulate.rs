@@ -172,6 +172,41 @@ mod tests {
         assert!((found / bytes_us - 1.0).abs() < 0.01, "{found} us, {bytes_us} us");
     }
 
+    /// Two servers of two MI300X: two rings of four ranks, each with 3/4 of the size twice over half of the channels, and
+    /// so 3/4 of 256 MiB at 48 GB/s.
+    #[test]
+    fn rings_of_two_meshes_by_hand() {
+        let system = System::new(Gpu::Mi300x, 2, 2);
+        let found = time_us(&system, nccl(Operation::AllReduce, 256 << 20, &system));
+        let bytes_us = 0.75 * (256u64 << 20) as f64 / 48e3;
+        assert!(found > bytes_us && found < 1.15 * bytes_us, "{found} us, {bytes_us} us");
+    }
+
+    /// A vector takes no longer than its parts of 1 MiB do one after the other.
+    #[test]
+    fn parts_are_no_faster_on_two_meshes() {
+        let system = System::new(Gpu::Mi300x, 2, 8);
+        let time = |log: u32| time_us(&system, nccl(Operation::AllReduce, 1 << log, &system));
+        let part = time(20);
+        for log in 21..25 {
+            let (whole, parts) = (time(log), part * f64::from(1 << (log - 20)));
+            assert!(whole <= parts, "2^{log} bytes: {whole} us, {parts} us");
+        }
+    }
+
+    /// Rings of a mesh have links of their own: an all-reduce over n GPUs sends 2 (n - 1)/n of the size over n - 1 rings
+    /// of 48 GB/s, of which four and six GPUs lack one.
+    #[test]
+    fn meshes_of_few_gpus_by_hand() {
+        for (gpus, rings) in [(3, 2), (4, 2), (5, 4), (6, 4), (7, 6), (8, 7)] {
+            let system = System::new(Gpu::Mi300x, 1, gpus);
+            let found = time_us(&system, nccl(Operation::AllReduce, 1 << 28, &system));
+            let of_ranks = 2.0 * f64::from(gpus - 1) / f64::from(gpus);
+            let bytes_us = of_ranks * (1u64 << 28) as f64 / (f64::from(rings) * 48e3);
+            assert!(found > bytes_us && found < 1.05 * bytes_us, "{gpus}: {found} us, {bytes_us} us");
+        }
+    }
+
     /// Shared NICs, racks and AMD processors are written as a cluster.
     #[test]
     fn systems_become_scenarios() {
