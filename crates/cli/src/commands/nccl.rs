@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use pathweave_scenario::nccl::{
-    Algorithm, Channels, Choice, Choices, Cpu, Gpu, Nccl, NcclAlgorithm, NcclProtocol, Operation, Protocol,
-    Sharp, System, Tuner, bus_factor,
+    Algorithm, Channels, Choice, Choices, Cpu, DEFAULT_MESSAGES, Gpu, Nccl, NcclAlgorithm, NcclProtocol,
+    Operation, Protocol, Sharp, System, Tuner, bus_factor,
 };
 use pathweave_scenario::units::{Bytes, Rate};
 use pathweave_scenario::{Changes, Loaded};
@@ -76,7 +76,7 @@ pub(crate) struct NcclArgs {
     #[arg(long)]
     pub(crate) model_only: bool,
     /// Messages of a collective above which its loops are merged
-    #[arg(long, value_name = "N", default_value_t = 16_384, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MESSAGES, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     pub(crate) messages: u64,
     /// Print the result as JSON
     #[arg(long)]
@@ -189,7 +189,7 @@ pub(crate) fn nccl(args: &NcclArgs) -> Result<Outcome, Failure> {
         return crate::real::nccl::run(command);
     }
     let answer = answer(args)?;
-    terminal::out(&if args.json { super::json(&answer) } else { text(&answer) });
+    terminal::out(&if args.json { super::json(&answer) } else { text(&answer, args.messages) });
     Ok(Outcome::Done)
 }
 
@@ -341,7 +341,7 @@ impl Question<'_> {
     }
 }
 
-fn text(answer: &Answer) -> String {
+fn text(answer: &Answer, most_messages: u64) -> String {
     let Answer { system, channels, .. } = answer;
     let ring = channels.ring;
     let nvls = channels.nvls.map_or(String::new(), |nvls| {
@@ -353,7 +353,7 @@ fn text(answer: &Answer) -> String {
     };
     let library = if system.gpu == Gpu::Mi300x { "RCCL" } else { "NCCL 2.30.7" };
     let mut text = format!(
-        "# {}: servers: {}, each {} {}{nics}\n# messages of {library} simulated by flows, and its cost model\n\
+        "# {}: servers: {}, each {} {}{nics}\n# messages of {library} simulated by flows, loops merged above {most_messages}, and its cost model\n\
          # channels: rings and trees {} x {} GB/s, of which {} are opened{nvls}\n#\n",
         answer.operation,
         system.servers,

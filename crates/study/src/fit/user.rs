@@ -7,9 +7,6 @@ use serde::Serialize;
 
 use super::numbers::{Numbers, fit};
 
-/// Messages of a collective above which loops are merged.
-const MOST_MESSAGES: u64 = 1 << 14;
-
 /// Reason why measurements cannot be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {
@@ -92,7 +89,6 @@ impl Setup<'_> {
             gpu: Some(self.gpu),
             latency: Some(numbers.latency),
             bandwidth: Some(numbers.bandwidth),
-            most_messages: MOST_MESSAGES,
             groups: vec![(0..self.ranks).collect::<Vec<u32>>().into()],
             ..Nccl::new(self.operation, Bytes::new(bytes))
         };

@@ -45,6 +45,7 @@ pub use error::NcclError;
 pub use fitted::Fitted;
 pub use gpu::{Generation, Gpu};
 pub use measured::{NcclTests, NcclTestsRow, parse_nccl_tests};
+pub use run::DEFAULT_MESSAGES;
 pub(crate) use run::{MOST_MESSAGES, Plan, Wanted};
 pub use run::{NcclAlgorithm, NcclProtocol};
 pub use system::{Cpu, NicPath, Sharp, System};

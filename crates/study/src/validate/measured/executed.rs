@@ -10,9 +10,6 @@ use pathweave_scenario::units::Bytes;
 
 use crate::validate::error::{ValidateError, in_file};
 
-/// Messages of a row above which loops are merged.
-const MOST_MESSAGES: u64 = 1 << 13;
-
 /// Collective of a row.
 #[derive(Clone, Debug)]
 pub(super) struct Executed {
@@ -52,7 +49,6 @@ impl Executed {
             gpu: Some(self.system.gpu),
             latency: Some(numbers.latency),
             bandwidth: Some(numbers.bandwidth),
-            most_messages: MOST_MESSAGES,
             ..Nccl::new(self.operation, Bytes::new(self.bytes))
         }
     }

@@ -10,6 +10,11 @@ use crate::nccl::team::{Inside, Team};
 
 /// Largest number of messages of a collective.
 pub(crate) const MOST_MESSAGES: u64 = 1 << 20;
+/// Number of messages of a collective above which loops are merged by default: that of the simulations that
+/// `pathweave validate truth-collectives` holds to measurements. In merged loops a pipeline is less often out of slots: an
+/// all-reduce of 1 GiB by NVLSTree on four servers of 8 H100 takes 6.1 ms, and 8.4 ms loop by loop. At the 320 to 340 GB/s
+/// of measurements it takes 6.1 to 6.5 ms.
+pub const DEFAULT_MESSAGES: u64 = 1 << 13;
 /// Largest message before its factor on the links.
 const MOST_BYTES: u64 = 1 << 30;
 

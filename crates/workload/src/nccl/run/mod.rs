@@ -17,6 +17,7 @@ mod tree;
 mod wanted;
 mod wires;
 
+pub use chunks::DEFAULT_MESSAGES;
 pub(crate) use chunks::MOST_MESSAGES;
 pub(crate) use plan::Plan;
 pub(crate) use wanted::Wanted;
