@@ -8,6 +8,7 @@ use pathweave_sim::{Chooser, PathUse};
 use pathweave_units::{Duration, PathId, Time};
 
 use crate::recovery::RateControl;
+use crate::sizes::Size;
 use pathweave_execution::max_min::FlowId;
 
 /// Part of a message, sent by one queue pair.
@@ -54,6 +55,8 @@ pub(crate) struct SinglePath {
     pub(crate) path: PathId,
     /// Egress ports of the path. Empty if it leads nowhere.
     pub(crate) route: Vec<PortId>,
+    /// One-way time of acknowledgements, if the paths of the pair may differ.
+    pub(crate) back: Option<Duration>,
     /// Path chooser, if the path is chosen anew for each message.
     pub(crate) chooser: Option<Box<Chooser>>,
 }
@@ -84,7 +87,7 @@ pub(crate) struct Service {
     /// Size on the wire in bytes.
     pub(crate) wire: f64,
     pub(crate) began: Time,
-    pub(crate) base: Duration,
+    pub(crate) size: Size,
     /// Values of `Engine::crossed` when the service began: bytes over the links of both switches, and the pair's part
     /// of them.
     pub(crate) crossed: [f64; 3],

@@ -28,7 +28,8 @@ impl LinkBytes {
         }
     }
 
-    /// Adds bytes sent by a lane, with the number of acknowledgement bytes for each.
+    /// Adds bytes sent by a lane, with the number of acknowledgement bytes for each. Those that are lost count up to
+    /// the dead link.
     pub(crate) fn add(
         &mut self,
         network: &Network<'_>,

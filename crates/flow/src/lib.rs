@@ -9,7 +9,9 @@
 //! [`PacketFreeNetwork`](pathweave_sim::PacketFreeNetwork). `docs/flow-fidelity.md` states where the model is valid.
 
 mod agenda;
+mod brief;
 mod classes;
+mod delays;
 mod engine;
 mod fold;
 mod gauge;
@@ -24,6 +26,7 @@ mod queue;
 mod records;
 mod recovery;
 mod refuse;
+mod representatives;
 mod scale_up;
 mod settle;
 mod short;

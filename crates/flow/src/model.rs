@@ -1,7 +1,9 @@
 //! Model of the schemes of a run as fluids.
 
 use pathweave_fabric::config::Shares;
+use pathweave_policy::cc::CcConfig;
 use pathweave_policy::fluid::{RateRecovery, Spread};
+use pathweave_policy::{PolicyConfig, Scheme, SplitConfig};
 use pathweave_sim::{GroupSpec, PacketFreeNetwork, SimSpec};
 
 use crate::queue::QueueConstants;
@@ -13,6 +15,10 @@ pub(crate) struct Model {
     pub(crate) collides: Collides,
     pub(crate) law: QueueConstants,
     pub(crate) recovery: Option<RateRecovery>,
+    /// Response to paths of unlike delays.
+    pub(crate) over_unequal_paths: OverUnequalPaths,
+    /// Response of the rate to a queue that a single message builds.
+    pub(crate) alone: AloneAtPort,
     /// Number of data packets per acknowledgement.
     pub(crate) packets_an_ack: u64,
 }
@@ -24,6 +30,45 @@ pub(crate) enum Collides {
     /// Until hosts have found free paths, which takes some round trips.
     AtFirst,
     Always,
+}
+
+/// Response of a control to sprayed packets of unlike delays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OverUnequalPaths {
+    /// The rate does not depend on delays.
+    KeepsRate,
+    /// Windows, choices of paths or timers depend on delays.
+    IsDisturbed,
+}
+
+/// Response of a control to a port that is slower than its sender, which has the port alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AloneAtPort {
+    /// The port stays full.
+    FillsIt,
+    /// Notifications of the queue cut the rate below that of the port.
+    FallsBelowIt,
+    /// The rate is a part of that of the port.
+    LeavesRoom,
+}
+
+fn over_unequal_paths(scheme: &Scheme) -> OverUnequalPaths {
+    match &scheme.policy {
+        PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(_) | CcConfig::None(_), .. })
+            if scheme.credit.is_none() && !scheme.recovery.goes_back() =>
+        {
+            OverUnequalPaths::KeepsRate
+        }
+        _ => OverUnequalPaths::IsDisturbed,
+    }
+}
+
+fn alone(scheme: &Scheme) -> AloneAtPort {
+    match &scheme.policy {
+        PolicyConfig::Split(SplitConfig { cc: CcConfig::Hpcc(_), .. }) => AloneAtPort::LeavesRoom,
+        _ if scheme.as_fluid().control.recovery.is_some() => AloneAtPort::FallsBelowIt,
+        _ => AloneAtPort::FillsIt,
+    }
 }
 
 /// Returns the models by group.
@@ -49,6 +94,8 @@ pub(crate) fn models(spec: &SimSpec, ways: &PacketFreeNetwork<'_>) -> Vec<Model>
             collides,
             law: QueueConstants::of(&fluid.control),
             recovery: fluid.control.recovery,
+            over_unequal_paths: over_unequal_paths(scheme),
+            alone: alone(scheme),
             packets_an_ack: scheme.acks.packets_an_ack(spec.network.mtu.get()),
         }
     };

@@ -12,7 +12,7 @@ use pathweave_execution::max_min::{ResourceId, Solver, Use, bytes_per_ps};
 use pathweave_fabric::PortId;
 use pathweave_sim::{PacketFreeNetwork, PathProfile, SimSpec};
 use pathweave_topo::{NodeId, Topology};
-use pathweave_units::{HostId, PathId, Rate, Spread, mix64};
+use pathweave_units::{HostId, PathId, Rate, Spread};
 use pathweave_workload::Folding;
 use smallvec::SmallVec;
 
@@ -20,18 +20,12 @@ use crate::classes::{HostClasses, classes_of};
 use crate::fold::{Orbits, carried_ports};
 use crate::ports::{other_end, port_rates, ports_of_hosts};
 use crate::profile::Profile;
-use crate::walk::{Capacities, Walker};
+use crate::representatives::representatives;
+use crate::walk::{Crossing, DeadLinks, Walker};
 use crate::wanted::{ClassPairs, PairOfClasses};
 
 /// Marks a port without a resource.
 pub(crate) const NONE: ResourceId = ResourceId::MAX;
-
-/// Scale of signatures. Fractions over rates become integers, whose sum does not depend on the order.
-const SIGNATURE_SCALE: f64 = (1u64 << 20) as f64;
-
-/// Relative excess over its rate that a link may get without counting as one that can be filled. It absorbs rounding
-/// errors.
-const ROUNDING: f64 = 1e-6;
 
 /// Ports of a host, with the fraction of bytes that crosses each. Mostly there is one.
 pub(crate) type Ports = SmallVec<[(u16, f64); 1]>;
@@ -45,8 +39,8 @@ pub(crate) struct Pair {
     pub(crate) between: Vec<CoreUse>,
     /// Receiver's ports.
     pub(crate) last: Ports,
-    /// Fraction of the bytes that is lost.
-    pub(crate) lost_fraction: f64,
+    /// Dead links of which routing does not yet know.
+    pub(crate) dead: DeadLinks,
     /// Index into [`Network::profiles`] of the hops when idle. `None` if there is no route.
     pub(crate) profile: Option<u32>,
     /// True if all paths surely have equal rates and delays.
@@ -61,8 +55,20 @@ pub(crate) struct CoreUse {
     pub(crate) resource: ResourceId,
     /// Fraction of a message that crosses the link whose capacity the resource has.
     pub(crate) share: f64,
-    /// Sum of the fractions over all of the links.
-    pub(crate) all: f64,
+    /// Largest sum of the fractions over links of the same hop.
+    pub(crate) crosses: f64,
+    /// Hop of the last of the links, and the sum of the fractions over its links.
+    pub(crate) hop: u8,
+    at_hop: f64,
+}
+
+impl CoreUse {
+    /// Adds a fraction that crosses another of the links.
+    fn add(&mut self, hop: u8, share: f64) {
+        self.at_hop = if hop == self.hop { self.at_hop + share } else { share };
+        self.hop = hop;
+        self.crosses = self.crosses.max(self.at_hop);
+    }
 }
 
 /// Links from a switch with hosts to other switches, in one direction.
@@ -90,6 +96,8 @@ pub(crate) struct Network<'a> {
     pub(crate) routes: PacketFreeNetwork<'a>,
     topology: &'a Topology,
     detail: Detail,
+    /// True if some traffic is sprayed.
+    sprays: bool,
     /// Share of the links' capacity that is used.
     pub(crate) efficiency: f64,
     /// Egress port at the other end of the link, by egress port.
@@ -181,6 +189,7 @@ impl<'a> Network<'a> {
             routes: ways,
             topology,
             detail,
+            sprays: spread.iter().any(|spread| !spread.is_single()),
             efficiency,
             other_end,
             resource_of: Vec::new(),
@@ -293,7 +302,9 @@ impl<'a> Network<'a> {
     }
 
     fn find_pairs(&mut self) {
-        let Network { routes: ways, topology, walker, wanted, resource_of, folding, other_end, .. } = self;
+        let Network {
+            routes: ways, topology, walker, wanted, resource_of, folding, other_end, sprays, ..
+        } = self;
         let (port_of, rates) = (&self.port_of, &self.rates);
         let rate = |port: PortId| rates[port as usize].as_bps() as f64;
         self.pairs.clear();
@@ -304,8 +315,8 @@ impl<'a> Network<'a> {
                 wanted.list.iter().enumerate()
             {
                 let walk = walker.walk(ways, capacities, spread, number, (src, dst));
-                let mut pair = Pair { lost_fraction: walk.lost, ..Pair::default() };
-                for &(port, share) in walk.crossed {
+                let mut pair = Pair { dead: walk.dead, ..Pair::default() };
+                for &Crossing { port, share, hop } in walk.crossed {
                     let (node, peer) = ways.ends(port);
                     let number = |node: u32, port: PortId| (port - ways.ports().ports(node).start) as u16;
                     let resource = resource_of[port as usize];
@@ -315,17 +326,22 @@ impl<'a> Network<'a> {
                         add(&mut pair.last, number(peer, other_end[port as usize]), share);
                     } else if resource != NONE {
                         match pair.between.iter_mut().find(|known| known.resource == resource) {
-                            Some(known) => known.all += share,
+                            Some(known) => known.add(hop, share),
                             None => {
                                 // Links of unlike rates are one resource if they are filled alike.
                                 let one = share * (rate(port_of[resource as usize]) / rate(port));
-                                pair.between.push(CoreUse { resource, share: one, all: share });
+                                let (crosses, at_hop) = (share, share);
+                                pair.between.push(CoreUse { resource, share: one, crosses, hop, at_hop });
                             }
                         }
                     }
                 }
                 pair.is_alike = ways.has_alike_paths(src, dst);
-                pair.profile = Profile::find(ways, src, dst).map(|profile| {
+                let delays = match *sprays && !pair.is_alike {
+                    true => walker.delays(ways, capacities, spread, (src, dst)),
+                    false => Vec::new(),
+                };
+                pair.profile = Profile::find(ways, (src, dst), delays).map(|profile| {
                     *known.entry(profile.key()).or_insert_with(|| {
                         self.profiles.push(profile);
                         self.profiles.len() as u32 - 1
@@ -420,7 +436,7 @@ impl<'a> Network<'a> {
                 }
                 let &PairOfClasses { spread, ends: (src, dst), .. } = pair;
                 let walk = walker.walk(ways, capacities, spread, number, (src, dst));
-                for &(port, share) in walk.crossed {
+                for &Crossing { port, share, .. } in walk.crossed {
                     let (node, peer) = ways.ends(port);
                     if node != src.0 && peer != dst.0 {
                         let back = other_end[port as usize];
@@ -447,7 +463,7 @@ fn fold_between(between: &mut Vec<CoreUse>, resources: &Orbits) {
         let same = next.resource == first.resource;
         if same {
             first.share += next.share;
-            first.all += next.all;
+            first.add(next.hop, next.crosses);
         }
         same
     });
@@ -473,127 +489,4 @@ fn gauges(topology: &Topology, class_of: &[u32]) -> Vec<SwitchLinks> {
         SwitchLinks { capacity, link_capacity: capacity / links, links }
     };
     firsts.map(gauge).collect()
-}
-
-/// Returns by egress port its representative, or `None` if the port cannot be filled.
-fn representatives(
-    ways: &PacketFreeNetwork<'_>,
-    topology: &Topology,
-    walker: &mut Walker<'_>,
-    capacities: &mut Capacities<'_>,
-    wanted: &ClassPairs,
-    class_of: &[u32],
-    (rates, efficiency): (&[f64], f64),
-) -> Vec<Option<PortId>> {
-    let mut signatures = vec![0u64; rates.len()];
-    let classes = classes_of(class_of);
-    // Rates at which all hosts of each class together can send, and receive.
-    let (mut sending, mut receiving) = (vec![0.0; classes], vec![0.0; classes]);
-    for host in (0..topology.hosts()).map(HostId) {
-        for port in topology.ports(host.into()) {
-            let class = class_of[host.index()] as usize;
-            let rate = |from_a| {
-                // A fault may have made the link faster than the topology has it.
-                let (_, now) = ways.direction(port.link, from_a);
-                efficiency * bytes_per_ps(now.max(topology.direction(port.link, from_a).rate))
-            };
-            sending[class] += rate(port.is_a);
-            receiving[class] += rate(!port.is_a);
-        }
-    }
-    let largest = rates.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-    let mut from_sources = MaxLoad::new(rates.len());
-    for (number, &PairOfClasses { spread, from, to, ends }) in wanted.list.iter().enumerate() {
-        let walk = walker.walk(ways, capacities, spread, number, ends);
-        let random = mix64(mix64(u64::from(from) << 32 | u64::from(to)) ^ (spread as u64 + 1));
-        from_sources.begin((spread, from), sending[from as usize]);
-        for &(port, share) in walk.crossed {
-            let relative = share * (largest / rates[port as usize]);
-            let fixed = (relative * SIGNATURE_SCALE + 0.5) as u64;
-            let signature = &mut signatures[port as usize];
-            *signature = signature.wrapping_add(random.wrapping_mul(fixed));
-            from_sources.note(port, share);
-        }
-    }
-    // Computes the same bound from the receivers' side.
-    let mut to_receivers = MaxLoad::new(rates.len());
-    let mut by_receiver: Vec<_> = wanted.list.iter().enumerate().collect();
-    by_receiver.sort_unstable_by_key(|(_, pair)| (pair.spread, pair.to, pair.from));
-    for (number, &PairOfClasses { spread, to, ends, .. }) in by_receiver {
-        let walk = walker.walk(ways, capacities, spread, number, ends);
-        to_receivers.begin((spread, to), receiving[to as usize]);
-        for &(port, share) in walk.crossed {
-            to_receivers.note(port, share);
-        }
-    }
-    let (sent, received) = (from_sources.finish(), to_receivers.finish());
-    let mut first = HashMap::new();
-    let (hosts, map) = (topology.hosts(), ways.ports());
-    let mut representative = vec![None; rates.len()];
-    for link in 0..topology.links().len() {
-        let (a, b) = map.ends(link);
-        for port in [a, b] {
-            let (node, peer) = ways.ends(port);
-            let at_host = node < hosts || peer < hosts;
-            let used = signatures[port as usize] != 0;
-            let most = sent[port as usize].min(received[port as usize]);
-            representative[port as usize] = match (at_host, used) {
-                (true, _) => Some(port),
-                (false, true) if most > rates[port as usize] * (1.0 + ROUNDING) => {
-                    Some(*first.entry(signatures[port as usize]).or_insert(port))
-                }
-                _ => None,
-            };
-        }
-    }
-    representative
-}
-
-/// Upper bound on the traffic over each port: the sum over classes of the rate at which the hosts of the class can
-/// send, times the largest fraction that crosses the port.
-struct MaxLoad {
-    sum: Vec<f64>,
-    of_class: Vec<f64>,
-    touched: Vec<PortId>,
-    class: Option<(Spread, u32)>,
-    rate: f64,
-}
-
-impl MaxLoad {
-    fn new(ports: usize) -> Self {
-        MaxLoad {
-            sum: vec![0.0; ports],
-            of_class: vec![0.0; ports],
-            touched: Vec::new(),
-            class: None,
-            rate: 0.0,
-        }
-    }
-
-    fn begin(&mut self, class: (Spread, u32), rate: f64) {
-        if self.class != Some(class) {
-            self.settle();
-            self.class = Some(class);
-            self.rate = rate;
-        }
-    }
-
-    fn note(&mut self, port: PortId, share: f64) {
-        let most = &mut self.of_class[port as usize];
-        if *most == 0.0 {
-            self.touched.push(port);
-        }
-        *most = most.max(share);
-    }
-
-    fn settle(&mut self) {
-        for port in self.touched.drain(..) {
-            self.sum[port as usize] += self.rate * std::mem::take(&mut self.of_class[port as usize]);
-        }
-    }
-
-    fn finish(mut self) -> Vec<f64> {
-        self.settle();
-        self.sum
-    }
 }

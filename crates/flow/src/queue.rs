@@ -2,7 +2,8 @@
 //! queues and do not share the rate.
 
 use pathweave_policy::fluid::ControlModel;
-use pathweave_units::Time;
+use pathweave_units::{Duration, Time};
+use smallvec::SmallVec;
 
 /// Share of its rate at which a port drains bursts at least. Long messages give way.
 const LEAST_DRAIN: f64 = 0.2;
@@ -114,6 +115,42 @@ impl PortQueue {
     }
 }
 
+/// Waits of a short message on its path.
+///
+/// A message that waited behind others at one hop reaches the next one later, when as much of the queue there has left.
+/// Of the queues of short messages only the longest counts, which is the one where they arrive faster than they leave.
+/// Queues that long messages keep last, so all of them count.
+#[derive(Debug, Default)]
+pub(crate) struct QueueWaits {
+    at_host_ps: f64,
+    standing_ps: f64,
+    /// Waits behind short messages by hop, each the mean over its links.
+    bursts_ps: SmallVec<[(u8, f64); 8]>,
+}
+
+impl QueueWaits {
+    /// Adds the wait in the sender's queue.
+    pub(crate) fn at_host(&mut self, wait_ps: f64) {
+        self.at_host_ps = self.at_host_ps.max(wait_ps);
+    }
+
+    /// Adds the queue at a link that is crossed after so many others. `ps_per_byte` is the time for a byte times the
+    /// fraction of the message that crosses the link.
+    pub(crate) fn at_switch(&mut self, hop: u8, ps_per_byte: f64, (standing, burst): (f64, f64)) {
+        self.standing_ps += standing * ps_per_byte;
+        match self.bursts_ps.iter_mut().find(|(known, _)| *known == hop) {
+            Some((_, sum)) => *sum += burst * ps_per_byte,
+            None => self.bursts_ps.push((hop, burst * ps_per_byte)),
+        }
+    }
+
+    /// Returns the wait of the message.
+    pub(crate) fn sum(&self) -> Duration {
+        let longest = self.bursts_ps.iter().map(|(_, wait)| *wait).fold(self.at_host_ps, f64::max);
+        Duration::from_ps((longest + self.standing_ps) as u64)
+    }
+}
+
 /// Approximates e^-x with multiplications only, so that the result is the same on every machine.
 pub(crate) fn decay(x: f64) -> f64 {
     let mut y = 1.0 / (1.0 + x / 64.0);
@@ -135,6 +172,21 @@ mod tests {
         for (x, e) in [(0.0, 1.0), (0.1, 0.904_837), (1.0, 0.367_879), (3.0, 0.049_787)] {
             assert!((decay(x) - e).abs() < 0.006, "{x}: {}", decay(x));
         }
+    }
+
+    /// Queues of 300 and 100 at equal links in a row, and of 50 and 70 at two links that half of the message crosses
+    /// each.
+    #[test]
+    fn queues_in_a_row_are_waited_for_once_and_standing_ones_each() {
+        let mut waits = QueueWaits::default();
+        waits.at_host(30.0);
+        waits.at_switch(0, 1.0, (0.0, 300.0));
+        waits.at_switch(1, 0.5, (0.0, 50.0));
+        waits.at_switch(1, 0.5, (40.0, 70.0));
+        waits.at_switch(2, 1.0, (7.0, 100.0));
+        assert_eq!(waits.sum(), Duration::from_ps(300 + 20 + 7));
+        waits.at_host(310.0);
+        assert_eq!(waits.sum(), Duration::from_ps(310 + 20 + 7));
     }
 
     #[test]

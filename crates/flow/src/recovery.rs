@@ -147,7 +147,7 @@ impl RecoveringFlows {
         if demand < 1.0 + LEAST_EXCESS {
             return;
         }
-        let round_trip = 2.0 * service.base.as_ps() as f64;
+        let round_trip = 2.0 * service.size.base.as_ps() as f64;
         let (cut_at, step_at) =
             pace.congested(now, (demand, solver.rate(flow) / service.max_rate), round_trip, (law, recovery));
         // If the queue lasts until the next increase, the cut has no visible effect.

@@ -48,7 +48,7 @@ impl Engine<'_> {
                 self.validity.record_port(now, resource, limited, solver.demand(resource));
                 if limited >= 2 && self.validity.compares_paths() {
                     let services = solver.users(resource).filter_map(|flow| services[flow as usize].as_ref());
-                    self.validity.paths(services.map(|service| service.base.as_ps()));
+                    self.validity.paths(services.map(|service| service.size.base.as_ps()));
                 }
             }
         }

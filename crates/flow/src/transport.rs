@@ -12,7 +12,7 @@ use crate::agenda::Event;
 use crate::engine::Engine;
 use crate::gauge::collision_wait;
 use crate::lane::{Part, SendQueue, Service, SinglePath};
-use crate::model::Collides;
+use crate::model::{Collides, Model, OverUnequalPaths};
 use crate::recovery::RateControl;
 use crate::sizes::Size;
 use pathweave_execution::max_min::{FlowId, Use};
@@ -32,8 +32,16 @@ fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 / (1u64 << 53) as f64
 }
 
+/// Random numbers of a part.
+#[derive(Clone, Copy, Debug)]
+enum Draw {
+    Wait = 0,
+    Paths = 21,
+    PathBack = 42,
+}
+
 impl Engine<'_> {
-    fn ends(&self, message: u32) -> (HostId, HostId) {
+    pub(crate) fn ends(&self, message: u32) -> (HostId, HostId) {
         let message = &self.spec.graph.messages()[message as usize];
         (message.src, message.dst)
     }
@@ -122,9 +130,10 @@ impl Engine<'_> {
                     Spread::OnePath => {
                         let path = chooser.next_path();
                         let route = self.network.route(src, dst, path);
-                        SinglePath { path, route, chooser: None }
+                        let back = self.back_of(pair, (src, dst), path);
+                        SinglePath { path, route, back, chooser: None }
                     }
-                    _ => SinglePath { path, route, chooser: Some(Box::new(chooser)) },
+                    _ => SinglePath { path, route, back: None, chooser: Some(Box::new(chooser)) },
                 })
             } else {
                 None
@@ -156,9 +165,24 @@ impl Engine<'_> {
         Some((self.sizes.of(number, used, bytes), self.sizes.line_rate(number, used)))
     }
 
-    /// Returns the time that an acknowledgement takes back to the sender.
-    fn ack_delay(&self, pair: u32) -> Duration {
-        self.profile(pair).map_or(Duration::ZERO, |number| self.sizes.back(number))
+    /// Returns the one-way time of acknowledgements of packets on a path, which are hashed like them. `None` if all paths
+    /// of the pair are alike, or none leads back.
+    fn back_of(&self, pair: u32, (src, dst): (HostId, HostId), path: PathId) -> Option<Duration> {
+        if self.network.pairs[pair as usize].is_alike {
+            return None;
+        }
+        let route = self.network.route(dst, src, path);
+        (!route.is_empty()).then(|| self.network.profile_of(&route).one_way(self.sizes.ack_bytes()))
+    }
+
+    /// Returns the time that the acknowledgement of a part takes back to the sender.
+    fn ack_delay(&self, lane: u32, part: Part) -> Duration {
+        let at = &self.lanes[lane as usize];
+        let Some(number) = self.profile(at.pair) else { return Duration::ZERO };
+        match &at.single {
+            Some(single) => single.back.unwrap_or_else(|| self.sizes.back(number)),
+            None => self.sizes.sprayed_back(number, self.draw(part, Draw::PathBack)),
+        }
     }
 
     /// Serves the next waiting parts of a lane while the lane is free.
@@ -189,9 +213,13 @@ impl Engine<'_> {
         {
             single.path = chooser.next_path();
             single.route = self.network.route(src, dst, single.path);
+            let path = single.path;
+            let back = self.back_of(self.lanes[lane as usize].pair, (src, dst), path);
+            self.lanes[lane as usize].single.as_mut().expect("it has a path").back = back;
         }
         let size = self.on_route(lane, part.bytes).unwrap_or(size);
         self.find_uses(lane, (src, dst));
+        self.check_paths(lane, part, &size);
         if size.wire <= SHORT_MESSAGE_BYTES {
             self.serve_short(now, lane, part, size);
         } else {
@@ -207,6 +235,28 @@ impl Engine<'_> {
         (!alike).then(|| self.sizes.on_route(self.network.profile_of(route), bytes))
     }
 
+    /// Records that a message begins while links of its paths are dead, or over paths of unlike delays.
+    fn check_paths(&mut self, lane: u32, part: Part, size: &Size) {
+        let at = &self.lanes[lane as usize];
+        let pair = &self.network.pairs[at.pair as usize];
+        let meets_dead = match &at.single {
+            Some(single) => single.route.is_empty(),
+            None => pair.dead.beyond,
+        };
+        if meets_dead {
+            self.validity.lost();
+        }
+        if pair.is_alike || at.single.is_some() || size.packets == 1 {
+            return;
+        }
+        let group = self.spec.graph.messages()[part.message as usize].group;
+        if self.models[group.index()].over_unequal_paths == OverUnequalPaths::IsDisturbed
+            && pair.profile.is_some_and(|number| self.sizes.has_unequal_delays(number, size))
+        {
+            self.validity.sprayed_over_unequal_paths();
+        }
+    }
+
     /// Stores in `uses` the resources that the messages of a lane use.
     fn find_uses(&mut self, lane: u32, ends: (HostId, HostId)) {
         let at = &self.lanes[lane as usize];
@@ -219,8 +269,9 @@ impl Engine<'_> {
     fn serve_long(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let pair = self.lanes[lane as usize].pair;
         let group = self.spec.graph.messages()[part.message as usize].group.0;
-        let every = self.models[usize::from(group)].packets_an_ack;
+        let Model { packets_an_ack: every, alone, law, .. } = self.models[usize::from(group)];
         let wire = size.wire as f64;
+        self.validity.long_message(alone, &size, &law);
         let acks = (size.packets.div_ceil(every) * u64::from(self.sizes.ack_bytes())) as f64 / wire;
         for &Use { resource, share } in &self.uses {
             if self.network.at_switch[resource as usize] {
@@ -255,7 +306,7 @@ impl Engine<'_> {
             part,
             wire,
             began: now,
-            base: size.base,
+            size,
             crossed: self.crossed_bytes(now, pair, gauges),
             pair,
             acks,
@@ -271,7 +322,7 @@ impl Engine<'_> {
         match &at.single {
             Some(single) if single.route.is_empty() => 0.0,
             Some(_) => 1.0,
-            None => 1.0 - self.network.pairs[at.pair as usize].lost_fraction,
+            None => 1.0 - self.network.pairs[at.pair as usize].dead.lost,
         }
     }
 
@@ -283,68 +334,23 @@ impl Engine<'_> {
         [self.levels[from as usize][0].crossed(now), self.levels[to as usize][1].crossed(now), of_pair]
     }
 
-    /// Sends a short message whole at line rate. It waits in the queue of its own host and in those of switches. Only
-    /// the longer of both waits counts: a message delayed at the host reaches the switches later.
-    fn serve_short(&mut self, now: Time, lane: u32, part: Part, size: Size) {
-        let wire = size.wire as f64;
-        let (mut at_host, mut at_switches) = (0.0f64, 0.0);
-        let pair = &self.network.pairs[self.lanes[lane as usize].pair as usize];
-        let single = self.lanes[lane as usize].single.is_some();
-        for &Use { resource, share } in &self.uses {
-            let capacity = self.network.capacity[resource as usize];
-            let queue = &mut self.queues[resource as usize];
-            queue.advance(now, capacity, &self.law);
-            if self.network.at_switch[resource as usize] {
-                let (users, services) = (self.solver.users(resource), &self.services);
-                let left = users
-                    .filter_map(|flow| services[flow as usize].as_ref())
-                    .map(|service| service.remaining_bytes);
-                let bytes = queue.bytes(left);
-                let between = pair.between.iter().find(|between| between.resource == resource);
-                let crosses = if single { 1.0 } else { between.map_or(share, |between| between.all) };
-                if capacity > 0.0 {
-                    at_switches += crosses * bytes / capacity;
-                }
-                self.validity.short_message_met(bytes);
-            } else if capacity > 0.0 {
-                at_host = at_host.max(queue.burst() / capacity);
+    /// Returns the time by which sprayed packets of a part delay its end, on paths of unlike delays.
+    pub(crate) fn lateness(&self, lane: u32, part: Part, size: &Size, interval_ps: f64) -> Duration {
+        let at = &self.lanes[lane as usize];
+        match self.profile(at.pair) {
+            Some(number) if at.single.is_none() => {
+                self.sizes.lateness(number, size, interval_ps, self.draw(part, Draw::Paths))
             }
-            queue.short_message(wire * share);
-            self.shorts.add(now, resource, wire * share);
+            _ => Duration::ZERO,
         }
-        let efficiency = self.efficiency(lane);
-        let (src, dst) = self.ends(part.message);
-        let acks = f64::from(self.sizes.ack_bytes()) / wire;
-        self.ledger.add(&self.network, &self.lanes[lane as usize], (src, dst), (wire, acks));
-        if let Some((from, to)) = pair.gauges {
-            self.levels[from as usize][0].add(wire);
-            self.levels[to as usize][1].add(wire);
-            self.levels_of_pairs[self.lanes[lane as usize].pair as usize].add(wire);
-        }
-        self.lanes[lane as usize].free_at = now + Duration::from_ps((wire / size.rate).ceil() as u64);
-        if efficiency == 0.0 {
-            // The message is lost. The model retransmits it when a path leads to the receiver again.
-            self.validity.lost();
-            self.lanes[lane as usize].free_at = now;
-            return self.wait_for_route(lane, part);
-        }
-        let wait = Duration::from_ps(at_host.max(at_switches) as u64);
-        self.schedule_arrival(now, lane, part, now + size.ideal + wait);
-    }
-
-    /// Makes a short message wait for a path to its receiver.
-    fn wait_for_route(&mut self, lane: u32, part: Part) {
-        let at = &mut self.lanes[lane as usize];
-        at.waiting.push_front(part);
-        at.waits_until_free = true;
     }
 
     /// Schedules the arrival of a part at time `at`, and its acknowledgement. Both are certain. If no task waits for
     /// them, they are recorded at once; otherwise they become events.
-    fn schedule_arrival(&mut self, now: Time, lane: u32, part: Part, at: Time) {
+    pub(crate) fn schedule_arrival(&mut self, now: Time, lane: u32, part: Part, at: Time) {
         debug_assert!(at >= now);
-        let SendQueue { pair, conn, .. } = self.lanes[lane as usize];
-        let (message, acked) = (part.message, at + self.ack_delay(pair));
+        let SendQueue { conn, .. } = self.lanes[lane as usize];
+        let (message, acked) = (part.message, at + self.ack_delay(lane, part));
         let whole = self.execution.connections[conn].queue_pairs.len() == 1;
         let graph = &self.spec.graph;
         let awaited = |moment| {
@@ -372,7 +378,9 @@ impl Engine<'_> {
         service.advance(now);
         self.completions.remove(flow);
         self.solver.remove(flow);
-        let Service { part, lane, gauges, pair, wire, rate, .. } = service;
+        let Service { part, lane, gauges, pair, wire, rate, size, .. } = service;
+        let span = (now.as_ps() - service.began.as_ps()) as f64;
+        let late = self.lateness(lane, part, &size, span / size.packets as f64);
         let mut wait = 0.0;
         if let Some((from, to)) = gauges {
             self.levels[from as usize][0].change(now, -rate);
@@ -383,14 +391,13 @@ impl Engine<'_> {
             let links = [(from, 0), (to, 1)].map(|(class, way): (u32, usize)| {
                 (self.network.gauges[class as usize], after[way] - service.crossed[way])
             });
-            let span = (now.as_ps() - service.began.as_ps()) as f64;
             if model.collides != Collides::Never {
                 let packet = f64::from(self.sizes.packet_bytes());
                 let [_, all, ours] = [0, 1, 2].map(|way| after[way] - service.crossed[way]);
                 let ordered = if all > 0.0 { ours / all } else { 0.0 };
                 wait = collision_wait(span, packet, links, ordered);
                 if model.collides == Collides::AtFirst {
-                    let most = PATH_SEARCH_TIMES * service.base.as_ps() as f64;
+                    let most = PATH_SEARCH_TIMES * size.base.as_ps() as f64;
                     wait *= (most / span).min(1.0).sqrt();
                 }
                 wait *= self.wait_factor(part);
@@ -404,24 +411,30 @@ impl Engine<'_> {
         }
         self.count(&service, wire - service.ledger_bytes);
         self.lanes[lane as usize].serving = None;
-        self.schedule_arrival(now, lane, part, now + service.base + Duration::from_ps(wait as u64));
+        self.schedule_arrival(now, lane, part, now + size.base + late + Duration::from_ps(wait as u64));
         self.serve_next(now, lane);
     }
 
-    /// Returns the random factor on the wait of a part. Representatives of a folded graph have none, as it would
-    /// apply to all hosts that they represent.
-    fn wait_factor(&self, part: Part) -> f64 {
-        if self.spec.graph.folding().is_some() {
-            return 1.0;
-        }
-        let number = mix64(self.spec.seed ^ mix64(u64::from(part.message) << 16 | u64::from(part.number)));
-        1.0 + SPREAD_OF_WAITS * (2.0 * unit(number) - 1.0)
+    /// Returns a random number of a part from 0 to 1. Representatives of a folded graph have none, as it would apply to
+    /// all hosts that they represent.
+    fn draw(&self, part: Part, draw: Draw) -> Option<f64> {
+        let number = mix64(u64::from(part.message) << 16 | u64::from(part.number));
+        let is_one = self.spec.graph.folding().is_none();
+        is_one.then(|| unit(mix64(self.spec.seed ^ number.rotate_left(draw as u32))))
     }
 
-    /// Adds bytes of a service to the ledger.
+    /// Returns the random factor on the wait of a part.
+    fn wait_factor(&self, part: Part) -> f64 {
+        self.draw(part, Draw::Wait).map_or(1.0, |draw| 1.0 + SPREAD_OF_WAITS * (2.0 * draw - 1.0))
+    }
+
+    /// Adds bytes of a service that have arrived to the ledger, and those that were lost with them.
     fn count(&mut self, service: &Service, bytes: f64) {
-        let ends = self.ends(service.part.message);
-        self.ledger.add(&self.network, &self.lanes[service.lane as usize], ends, (bytes, service.acks));
+        if service.efficiency == 0.0 {
+            return;
+        }
+        let (ends, sent) = (self.ends(service.part.message), bytes / service.efficiency);
+        self.ledger.add(&self.network, &self.lanes[service.lane as usize], ends, (sent, service.acks));
     }
 
     /// Adds to the ledger what all services have sent so far.
@@ -481,7 +494,9 @@ impl Engine<'_> {
         for lane in 0..self.lanes.len() {
             let Some(mut single) = self.lanes[lane].single.take() else { continue };
             let connection = &self.execution.connections[self.lanes[lane].conn];
-            single.route = self.network.route(connection.src, connection.dst, single.path);
+            let ends = (connection.src, connection.dst);
+            single.route = self.network.route(ends.0, ends.1, single.path);
+            single.back = self.back_of(self.lanes[lane].pair, ends, single.path);
             self.lanes[lane].single = Some(single);
         }
         for flow in flows {
@@ -489,7 +504,9 @@ impl Engine<'_> {
             let lane = service.lane;
             self.find_uses(lane, self.ends(service.part.message));
             service.efficiency = self.efficiency(lane);
-            if service.efficiency < 1.0 {
+            let dead = self.network.pairs[service.pair as usize].dead;
+            let is_sprayed = self.lanes[lane as usize].single.is_none();
+            if service.efficiency < 1.0 || is_sprayed && (dead.beyond || dead.own) {
                 self.validity.lost();
             }
             self.services[flow as usize] = Some(service);

@@ -6,8 +6,10 @@ use pathweave_fabric::config::{SwitchClasses, SwitchConfig};
 use pathweave_sim::SimSpec;
 use pathweave_units::{Duration, Time};
 
-use crate::model::Model;
+use crate::model::{AloneAtPort, Model};
 use crate::network::SwitchLinks;
+use crate::queue::QueueConstants;
+use crate::sizes::Size;
 use pathweave_execution::max_min::ResourceId;
 
 /// Number of senders to one port, each limited by it, beyond which the traffic is an incast. The model then gets its
@@ -55,6 +57,10 @@ pub(crate) struct ValidityChecks {
     marked: f64,
     shared: bool,
     unequal: bool,
+    /// True if packets were sprayed over paths of unlike delays under a control by delay.
+    uneven: bool,
+    /// True if the rate control of a message leaves a part of its path unused.
+    leaves_room: bool,
     single_paths: bool,
     divided: bool,
     pause_above: f64,
@@ -97,6 +103,8 @@ impl ValidityChecks {
             marked: 0.0,
             shared: false,
             unequal: false,
+            uneven: false,
+            leaves_room: false,
             single_paths: models.iter().any(|model| model.spread.is_single()),
             divided: open && spec.groups.iter().zip(models).any(divided),
             pause_above: switches.each().map(pause_above).fold(f64::INFINITY, f64::min),
@@ -135,6 +143,22 @@ impl ValidityChecks {
     pub(crate) fn short_message_met(&mut self, bytes: f64) {
         self.short_messages += 1;
         self.met_pauses += u64::from(bytes > self.pause_above);
+    }
+
+    /// Records a long message. Before its rate is cut it builds a queue, if the sender is faster than the path.
+    pub(crate) fn long_message(&mut self, alone: AloneAtPort, size: &Size, law: &QueueConstants) {
+        let wire = size.wire as f64;
+        let queue = wire * (1.0 - 1.0 / size.overrun);
+        self.leaves_room |= match alone {
+            AloneAtPort::FillsIt => false,
+            AloneAtPort::FallsBelowIt => size.overrun > THIN && queue > law.standing * size.rate,
+            AloneAtPort::LeavesRoom => wire > law.feedback_delay * size.rate,
+        };
+    }
+
+    /// Records a message that was sprayed over paths of unlike delays under a control by delay.
+    pub(crate) fn sprayed_over_unequal_paths(&mut self) {
+        self.uneven = true;
     }
 
     /// Records the loss of a message.
@@ -203,6 +227,14 @@ impl ValidityChecks {
             (
                 self.unequal,
                 "flows of unlike idle times share a port: rate controls by delay do not share it evenly",
+            ),
+            (
+                self.uneven,
+                "packets of a message take paths of unlike delays: windows and timers by delay are disturbed",
+            ),
+            (
+                self.leaves_room,
+                "single messages do not fill their path: HPCC leaves room, and DCQCN and TIMELY cut a sender that is faster than its path too far",
             ),
             (paused, "queues reach the threshold at which switches pause their senders"),
             (self.lost, "messages are lost on links that fail; hosts would send them again after a timeout"),

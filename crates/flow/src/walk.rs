@@ -1,4 +1,7 @@
 //! Distribution of a sprayed message: the fraction of its bytes that crosses each link.
+//!
+//! Switches spread packets evenly or by capacity. Hosts send by the ports that are free, so each of their ports carries
+//! packets in proportion to its rate. Dead ports of their own carry none.
 
 use std::ops::Range;
 
@@ -11,7 +14,7 @@ use pathweave_units::{HostId, Spread};
 pub(crate) type Capacities<'c> = dyn FnMut(NodeId, u16, HostId) -> u64 + 'c;
 
 /// Largest number of links on a route.
-const MOST_LINKS: usize = 65;
+pub(crate) const MOST_LINKS: u8 = 65;
 
 /// Largest number of link entries kept from earlier walks, 32 MB.
 const KEPT: usize = 1 << 21;
@@ -19,26 +22,48 @@ const KEPT: usize = 1 << 21;
 /// Walks from host to host over all next hops at once. It keeps its buffers between walks, and the results of the
 /// first walks.
 pub(crate) struct Walker<'a> {
-    topology: &'a Topology,
+    pub(crate) topology: &'a Topology,
     /// Fraction of the message that arrives with the current hop, by node.
     arriving: Vec<f64>,
     here: Vec<NodeId>,
     next: Vec<NodeId>,
     weights: Vec<(u16, f64)>,
     /// Result of the last walk.
-    crossed: Vec<(PortId, f64)>,
-    lost: f64,
-    kept: Vec<(PortId, f64)>,
-    /// Range of a walk in `kept`, and the fraction it lost, by number of the walk.
-    places: Vec<Option<(Range<usize>, f64)>>,
+    crossed: Vec<Crossing>,
+    hop: u8,
+    dead: DeadLinks,
+    kept: Vec<Crossing>,
+    /// Range of a walk in `kept`, and the dead links that it met, by number of the walk.
+    places: Vec<Option<(Range<usize>, DeadLinks)>>,
+}
+
+/// Link that a message crosses.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Crossing {
+    /// Egress port.
+    pub(crate) port: PortId,
+    /// Fraction of the message that crosses the link.
+    pub(crate) share: f64,
+    /// Number of links before this one.
+    pub(crate) hop: u8,
+}
+
+/// Dead links of which routing does not yet know, as a message meets them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct DeadLinks {
+    /// Fraction of the message that is lost.
+    pub(crate) lost: f64,
+    /// True if a switch has such a link among its next hops, even if packets avoid it.
+    pub(crate) beyond: bool,
+    /// True if a port of the sender is dead.
+    pub(crate) own: bool,
 }
 
 /// Result of a walk.
 pub(crate) struct Walk<'w> {
-    /// Egress ports that the message crossed, with the fractions, in the order of hops.
-    pub(crate) crossed: &'w [(PortId, f64)],
-    /// Fraction that is lost at dead links of which routing does not yet know.
-    pub(crate) lost: f64,
+    /// Links that the message crossed, in the order of hops.
+    pub(crate) crossed: &'w [Crossing],
+    pub(crate) dead: DeadLinks,
 }
 
 impl<'a> Walker<'a> {
@@ -46,7 +71,8 @@ impl<'a> Walker<'a> {
         let arriving = vec![0.0; topology.nodes() as usize];
         let (here, next, weights, crossed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (kept, places) = (Vec::new(), Vec::new());
-        Walker { topology, arriving, here, next, weights, crossed, lost: 0.0, kept, places }
+        let (hop, dead) = (0, DeadLinks::default());
+        Walker { topology, arriving, here, next, weights, crossed, hop, dead, kept, places }
     }
 
     /// Drops kept walks after the network has changed.
@@ -71,13 +97,13 @@ impl<'a> Walker<'a> {
             self.walk_anew(ways, capacities, spread, ends);
             let begin = self.kept.len();
             if begin + self.crossed.len() > KEPT {
-                return Walk { crossed: &self.crossed, lost: self.lost };
+                return Walk { crossed: &self.crossed, dead: self.dead };
             }
             self.kept.extend_from_slice(&self.crossed);
-            self.places[number] = Some((begin..self.kept.len(), self.lost));
+            self.places[number] = Some((begin..self.kept.len(), self.dead));
         }
-        let (place, lost) = self.places[number].clone().expect("it is there by now");
-        Walk { crossed: &self.kept[place], lost }
+        let (place, dead) = self.places[number].clone().expect("it is there by now");
+        Walk { crossed: &self.kept[place], dead }
     }
 
     fn walk_anew(
@@ -88,17 +114,18 @@ impl<'a> Walker<'a> {
         (src, dst): (HostId, HostId),
     ) {
         self.crossed.clear();
-        self.lost = 0.0;
+        self.dead = DeadLinks::default();
         self.here.clear();
         self.here.push(src.into());
         self.arriving[src.index()] = 1.0;
-        for _ in 0..MOST_LINKS {
+        for hop in 0..MOST_LINKS {
+            self.hop = hop;
             while let Some(node) = self.here.pop() {
                 let mass = std::mem::take(&mut self.arriving[node.index()]);
                 self.collect_weights(ways, capacities, spread, (node, dst));
                 let all: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
                 if all == 0.0 {
-                    self.lost += mass;
+                    self.dead.lost += mass;
                 }
                 for index in 0..self.weights.len() {
                     let (port, weight) = self.weights[index];
@@ -114,40 +141,60 @@ impl<'a> Walker<'a> {
             self.next.sort_unstable_by_key(|node| std::cmp::Reverse(node.0));
             std::mem::swap(&mut self.here, &mut self.next);
         }
-        self.lost +=
+        self.dead.lost +=
             self.here.drain(..).map(|node| std::mem::take(&mut self.arriving[node.index()])).sum::<f64>();
     }
 
     /// Collects the ports by which a node forwards, with weights.
-    fn collect_weights(
+    pub(crate) fn collect_weights(
         &mut self,
         ways: &PacketFreeNetwork<'_>,
         capacities: &mut Capacities<'_>,
         spread: Spread,
         (node, dst): (NodeId, HostId),
-    ) {
+    ) -> &[(u16, f64)] {
         self.weights.clear();
-        let host = self.topology.as_host(node);
-        let mut add = |port: u16| {
-            let weight = if spread.is_by_capacity() { capacities(node, port, dst) as f64 } else { 1.0 };
-            self.weights.push((port, weight));
+        let Some(host) = self.topology.as_host(node) else {
+            let hops = ways.routing().next_hops(node, dst).iter();
+            if spread.is_by_capacity() {
+                self.weights.extend(hops.map(|port| (port, capacities(node, port, dst) as f64)));
+                self.dead.beyond |= self.weights.iter().any(|(_, weight)| *weight == 0.0);
+            } else {
+                self.weights.extend(hops.map(|port| (port, 1.0)));
+            }
+            return &self.weights;
         };
-        if let Some(host) = host {
-            // Endpoints send by their leading ports in turn. Hosts do not forward.
-            let leading = leading_ports(self.topology, ways.routing(), host, dst);
-            (0..u64::BITS as u16).filter(|port| leading >> port & 1 == 1).for_each(&mut add);
-        } else {
-            ways.routing().next_hops(node, dst).iter().for_each(&mut add);
+        // Hosts do not forward.
+        let leading = leading_ports(self.topology, ways.routing(), host, dst);
+        for port in (0..u64::BITS as u16).filter(|port| leading >> port & 1 == 1) {
+            let at = self.topology.ports(node)[usize::from(port)];
+            let (is_alive, rate) = ways.direction(at.link, at.is_a);
+            self.dead.own |= !is_alive;
+            let weight = match (is_alive, spread.is_by_capacity()) {
+                (false, _) => 0,
+                (true, true) => capacities(node, port, dst),
+                (true, false) => rate.as_bps(),
+            };
+            self.dead.beyond |= is_alive && weight == 0;
+            self.weights.push((port, weight as f64));
         }
+        if !spread.is_by_capacity() {
+            // Ports of equal rates have the weight 1 exactly.
+            let most = self.weights.iter().map(|(_, weight)| *weight).fold(f64::MIN_POSITIVE, f64::max);
+            self.weights.iter_mut().for_each(|(_, weight)| *weight /= most);
+        }
+        &self.weights
     }
 
     fn cross(&mut self, ways: &PacketFreeNetwork<'_>, (node, port): (NodeId, u16), mass: f64, dst: HostId) {
         let at = self.topology.ports(node)[usize::from(port)];
         if !ways.direction(at.link, at.is_a).0 {
-            self.lost += mass;
+            self.dead.lost += mass;
+            self.dead.beyond = true;
             return;
         }
-        self.crossed.push((ways.ports().ports(node.0).start + PortId::from(port), mass));
+        let port = ways.ports().ports(node.0).start + PortId::from(port);
+        self.crossed.push(Crossing { port, share: mass, hop: self.hop });
         if at.peer == dst.into() {
             return;
         }

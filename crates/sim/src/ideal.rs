@@ -68,6 +68,11 @@ impl<P: Borrow<PathProfile>> IdealPath<P> {
         IdealPath { profile, mtu, framing, verb, delay, first, middle }
     }
 
+    /// Returns the profile of the path.
+    pub fn profile(&self) -> &PathProfile {
+        self.profile.borrow()
+    }
+
     /// Returns the wire bytes of all data packets of a message that this number of queue pairs share, and its
     /// [`ideal_fct`].
     pub fn message(&self, size_bytes: u64, queue_pairs: usize) -> (u64, Duration) {

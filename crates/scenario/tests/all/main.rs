@@ -8,6 +8,7 @@ mod credit;
 mod effects;
 mod estimate;
 mod flow;
+mod flow_extremes;
 mod hostile_files;
 mod in_use;
 mod iterations;
