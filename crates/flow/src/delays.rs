@@ -13,7 +13,7 @@ use crate::walk::{Capacities, MOST_LINKS, Walker};
 const MAX_DELAYS: usize = 16;
 
 /// Ratio of the delays of two paths beyond which windows and timers by delay are disturbed.
-const UNEQUAL: f64 = 1.5;
+pub(crate) const UNEQUAL: f64 = 1.5;
 
 /// Paths of equal delay.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,6 +7,7 @@ use pathweave_units::{Duration, Time};
 use pathweave_workload::Task;
 
 use crate::agenda::{Event, EventQueue};
+use crate::brief::SentShort;
 use crate::gauge::LinkLoad;
 use crate::heap::IndexedHeap;
 use crate::lane::{SendQueue, Service};
@@ -48,6 +49,7 @@ pub(crate) struct Engine<'a> {
     /// Queues by resource.
     pub(crate) queues: Vec<PortQueue>,
     pub(crate) shorts: ShortLoads,
+    pub(crate) sent_shorts: Vec<SentShort>,
     /// Traffic by class: up from its switch, and down to it.
     pub(crate) levels: Vec<[LinkLoad; 2]>,
     /// Traffic sent by each pair of the network.
@@ -103,6 +105,7 @@ impl<'a> Engine<'a> {
             law,
             queues: Vec::new(),
             shorts: ShortLoads::default(),
+            sent_shorts: Vec::new(),
             levels: vec![[LinkLoad::default(); 2]; network.gauges.len()],
             levels_of_pairs: vec![LinkLoad::default(); network.pairs.len()],
             recovering: RecoveringFlows::default(),
@@ -236,6 +239,7 @@ impl<'a> Engine<'a> {
             self.execution.settle_barriers(after);
             self.schedule_steps();
         }
+        self.deliver_shorts(now);
         self.settle(now);
     }
 

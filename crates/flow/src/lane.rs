@@ -50,13 +50,22 @@ impl SendQueue {
     }
 }
 
+/// Times of a single path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PathTimes {
+    /// One-way time of acknowledgements.
+    pub(crate) back: Duration,
+    /// True if a round trip takes so much longer than on the best path that windows do not fill the path.
+    pub(crate) is_long: bool,
+}
+
 /// Single path of a lane.
 pub(crate) struct SinglePath {
     pub(crate) path: PathId,
     /// Egress ports of the path. Empty if it leads nowhere.
     pub(crate) route: Vec<PortId>,
-    /// One-way time of acknowledgements, if the paths of the pair may differ.
-    pub(crate) back: Option<Duration>,
+    /// Times of the path, if the paths of the pair may differ.
+    pub(crate) times: Option<PathTimes>,
     /// Path chooser, if the path is chosen anew for each message.
     pub(crate) chooser: Option<Box<Chooser>>,
 }

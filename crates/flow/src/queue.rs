@@ -19,7 +19,7 @@ pub(crate) struct QueueConstants {
 impl QueueConstants {
     /// Returns the constants of a scheme.
     pub(crate) fn of(control: &ControlModel) -> Self {
-        let ps = |span: pathweave_units::Duration| span.as_ps() as f64;
+        let ps = |span: Duration| span.as_ps() as f64;
         QueueConstants {
             standing: ps(control.standing),
             feedback_delay: ps(control.feedback_delay),
@@ -37,6 +37,15 @@ impl QueueConstants {
     }
 }
 
+/// Short messages that came to a port at one time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Latest {
+    bytes: f64,
+    count: u32,
+    /// Number of those whose wait has been computed, in the order in which they came.
+    asked: u32,
+}
+
 /// Queue of a port at the time of its last update.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PortQueue {
@@ -44,6 +53,8 @@ pub(crate) struct PortQueue {
     standing: f64,
     /// Bytes of short messages.
     burst: f64,
+    /// The part of them that came at the time of the last update.
+    latest: Latest,
     /// Time of the last update.
     since: u64,
     /// Number of flows that the port limits.
@@ -57,6 +68,9 @@ impl PortQueue {
     pub(crate) fn advance(&mut self, now: Time, capacity: f64, law: &QueueConstants) {
         let span = (now.as_ps() - self.since) as f64;
         self.since = now.as_ps();
+        if span > 0.0 {
+            self.latest = Latest::default();
+        }
         if span == 0.0 || (self.standing == 0.0 && self.burst == 0.0 && self.limited < 2) {
             return;
         }
@@ -90,6 +104,8 @@ impl PortQueue {
     /// Adds the bytes of a short message.
     pub(crate) fn short_message(&mut self, bytes: f64) {
         self.burst += bytes;
+        self.latest.bytes += bytes;
+        self.latest.count += 1;
     }
 
     /// Returns the bytes in the queue. `left` is the number of bytes that each flow has left to send. Not more than
@@ -107,6 +123,17 @@ impl PortQueue {
             self.standing = self.standing.min(sum * part);
         }
         self.standing + self.burst
+    }
+
+    /// Returns the bytes of short messages that leave before the last packet of the next of those messages that came at
+    /// the time of the last update. It has added `bytes`, `packet` of them with its last packet. Packets of these
+    /// messages take turns, so of each other one no more than `bytes` is ahead, and of later ones a packet less.
+    pub(crate) fn burst_ahead(&mut self, bytes: f64, packet: f64) -> f64 {
+        let Latest { bytes: latest, count, asked } = &mut self.latest;
+        *asked = (*asked + 1).min(*count);
+        let (others, later) = (count.saturating_sub(1), *count - *asked);
+        let in_turn = (*latest - bytes).min(f64::from(others) * bytes - f64::from(later) * packet);
+        (self.burst - *latest).max(0.0) + in_turn.max(0.0)
     }
 
     /// Returns the bytes of short messages in the queue.
@@ -172,6 +199,20 @@ mod tests {
         for (x, e) in [(0.0, 1.0), (0.1, 0.904_837), (1.0, 0.367_879), (3.0, 0.049_787)] {
             assert!((decay(x) - e).abs() < 0.006, "{x}: {}", decay(x));
         }
+    }
+
+    /// Three messages of two packets come at one time, so packets leave in the order 1 2 3 1 2 3. A message of one packet
+    /// after two long ones is third.
+    #[test]
+    fn packets_of_one_time_take_turns() {
+        let ahead = |messages: [f64; 3]| {
+            let mut queue = PortQueue::default();
+            messages.into_iter().for_each(|bytes| queue.short_message(bytes));
+            messages.map(|bytes| queue.burst_ahead(bytes, 10.0))
+        };
+        assert_eq!(ahead([20.0; 3]), [20.0, 30.0, 40.0]);
+        assert_eq!(ahead([10.0; 3]), [0.0, 10.0, 20.0]);
+        assert_eq!(ahead([40.0, 40.0, 10.0])[2], 20.0);
     }
 
     /// Queues of 300 and 100 at equal links in a row, and of 50 and 70 at two links that half of the message crosses

@@ -2,6 +2,7 @@
 //! after the other. Long parts become flows of the solver; short ones are sent at once.
 
 use pathweave_execution::{ConnId, MessagePart, PartCompletion, QueuePairs, SenderCounters, shares};
+use pathweave_fabric::PortId;
 use pathweave_records::FlowRecord;
 use pathweave_sim::PathUse;
 use pathweave_transport::Status;
@@ -9,9 +10,10 @@ use pathweave_units::{Duration, HostId, PathId, Spread, Time, mix64};
 use pathweave_workload::{Moment, TaskId};
 
 use crate::agenda::Event;
+use crate::delays::UNEQUAL;
 use crate::engine::Engine;
 use crate::gauge::collision_wait;
-use crate::lane::{Part, SendQueue, Service, SinglePath};
+use crate::lane::{Part, PathTimes, SendQueue, Service, SinglePath};
 use crate::model::{Collides, Model, OverUnequalPaths};
 use crate::recovery::RateControl;
 use crate::sizes::Size;
@@ -130,10 +132,10 @@ impl Engine<'_> {
                     Spread::OnePath => {
                         let path = chooser.next_path();
                         let route = self.network.route(src, dst, path);
-                        let back = self.back_of(pair, (src, dst), path);
-                        SinglePath { path, route, back, chooser: None }
+                        let times = self.times_of(pair, (src, dst), path, &route);
+                        SinglePath { path, route, times, chooser: None }
                     }
-                    _ => SinglePath { path, route, back: None, chooser: Some(Box::new(chooser)) },
+                    _ => SinglePath { path, route, times: None, chooser: Some(Box::new(chooser)) },
                 })
             } else {
                 None
@@ -165,14 +167,27 @@ impl Engine<'_> {
         Some((self.sizes.of(number, used, bytes), self.sizes.line_rate(number, used)))
     }
 
-    /// Returns the one-way time of acknowledgements of packets on a path, which are hashed like them. `None` if all paths
-    /// of the pair are alike, or none leads back.
-    fn back_of(&self, pair: u32, (src, dst): (HostId, HostId), path: PathId) -> Option<Duration> {
-        if self.network.pairs[pair as usize].is_alike {
+    /// Returns the times of a path, on which acknowledgements are hashed like the packets. `None` if all paths of the
+    /// pair are alike, or none leads there or back.
+    fn times_of(
+        &self,
+        pair: u32,
+        (src, dst): (HostId, HostId),
+        path: PathId,
+        route: &[PortId],
+    ) -> Option<PathTimes> {
+        let number = self.profile(pair)?;
+        if self.network.pairs[pair as usize].is_alike || route.is_empty() {
             return None;
         }
-        let route = self.network.route(dst, src, path);
-        (!route.is_empty()).then(|| self.network.profile_of(&route).one_way(self.sizes.ack_bytes()))
+        let way_back = self.network.route(dst, src, path);
+        if way_back.is_empty() {
+            return None;
+        }
+        let one_way = |route: &[PortId]| self.network.profile_of(route).one_way(self.sizes.ack_bytes());
+        let (there, back, least) = (one_way(route), one_way(&way_back), self.sizes.back(number));
+        let is_long = (there + back).as_ps() as f64 > UNEQUAL * 2.0 * least.as_ps() as f64;
+        Some(PathTimes { back, is_long })
     }
 
     /// Returns the time that the acknowledgement of a part takes back to the sender.
@@ -180,7 +195,7 @@ impl Engine<'_> {
         let at = &self.lanes[lane as usize];
         let Some(number) = self.profile(at.pair) else { return Duration::ZERO };
         match &at.single {
-            Some(single) => single.back.unwrap_or_else(|| self.sizes.back(number)),
+            Some(single) => single.times.map_or_else(|| self.sizes.back(number), |times| times.back),
             None => self.sizes.sprayed_back(number, self.draw(part, Draw::PathBack)),
         }
     }
@@ -208,14 +223,14 @@ impl Engine<'_> {
     /// Serves a part of the given size.
     fn serve(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let (src, dst) = self.ends(part.message);
-        if let Some(single) = &mut self.lanes[lane as usize].single
-            && let Some(chooser) = &mut single.chooser
-        {
-            single.path = chooser.next_path();
-            single.route = self.network.route(src, dst, single.path);
-            let path = single.path;
-            let back = self.back_of(self.lanes[lane as usize].pair, (src, dst), path);
-            self.lanes[lane as usize].single.as_mut().expect("it has a path").back = back;
+        if let Some(mut single) = self.lanes[lane as usize].single.take() {
+            if let Some(chooser) = &mut single.chooser {
+                single.path = chooser.next_path();
+                single.route = self.network.route(src, dst, single.path);
+                let pair = self.lanes[lane as usize].pair;
+                single.times = self.times_of(pair, (src, dst), single.path, &single.route);
+            }
+            self.lanes[lane as usize].single = Some(single);
         }
         let size = self.on_route(lane, part.bytes).unwrap_or(size);
         self.find_uses(lane, (src, dst));
@@ -246,19 +261,22 @@ impl Engine<'_> {
         if meets_dead {
             self.validity.lost();
         }
-        if pair.is_alike || at.single.is_some() || size.packets == 1 {
+        if pair.is_alike || size.packets == 1 {
             return;
         }
         let group = self.spec.graph.messages()[part.message as usize].group;
-        if self.models[group.index()].over_unequal_paths == OverUnequalPaths::IsDisturbed
-            && pair.profile.is_some_and(|number| self.sizes.has_unequal_delays(number, size))
-        {
-            self.validity.sprayed_over_unequal_paths();
+        let is_disturbed = self.models[group.index()].over_unequal_paths == OverUnequalPaths::IsDisturbed;
+        let is_unequal = || match &at.single {
+            Some(single) => single.times.is_some_and(|times| times.is_long),
+            None => pair.profile.is_some_and(|number| self.sizes.has_unequal_delays(number, size)),
+        };
+        if is_disturbed && is_unequal() {
+            self.validity.unequal_paths();
         }
     }
 
     /// Stores in `uses` the resources that the messages of a lane use.
-    fn find_uses(&mut self, lane: u32, ends: (HostId, HostId)) {
+    pub(crate) fn find_uses(&mut self, lane: u32, ends: (HostId, HostId)) {
         let at = &self.lanes[lane as usize];
         match &at.single {
             Some(single) => self.network.of_route(&single.route, &mut self.uses),
@@ -496,7 +514,7 @@ impl Engine<'_> {
             let connection = &self.execution.connections[self.lanes[lane].conn];
             let ends = (connection.src, connection.dst);
             single.route = self.network.route(ends.0, ends.1, single.path);
-            single.back = self.back_of(self.lanes[lane].pair, ends, single.path);
+            single.times = self.times_of(self.lanes[lane].pair, ends, single.path, &single.route);
             self.lanes[lane].single = Some(single);
         }
         for flow in flows {

@@ -19,6 +19,8 @@ const MOST_SENDERS: u32 = 24;
 const CROWDED: f64 = 2.0;
 /// The same for one flow: its NIC is that much faster than the port.
 const THIN: f64 = 1.1;
+/// Standard deviation of the wait of a short message, relative to its time, from which on the last of several is late.
+const SCATTERED: f64 = 0.02;
 /// Time for which a link of single paths may be crowded.
 const CROWDED_FOR: Duration = Duration::from_ms(1);
 /// Utilisation beyond which links of sprayed flows count as full.
@@ -69,6 +71,8 @@ pub(crate) struct ValidityChecks {
     crowded: bool,
     lost: bool,
     short_messages: u64,
+    /// Short messages that may be much later than their mean.
+    scattered: u64,
     met_pauses: u64,
     sprayed: f64,
     sprayed_full: f64,
@@ -113,6 +117,7 @@ impl ValidityChecks {
             crowded: false,
             lost: false,
             short_messages: 0,
+            scattered: 0,
             met_pauses: 0,
             sprayed: 0.0,
             sprayed_full: 0.0,
@@ -156,9 +161,15 @@ impl ValidityChecks {
         };
     }
 
-    /// Records a message that was sprayed over paths of unlike delays under a control by delay.
-    pub(crate) fn sprayed_over_unequal_paths(&mut self) {
+    /// Records a message on paths of unlike delays, or on a longer path than the best, under a control by delay.
+    pub(crate) fn unequal_paths(&mut self) {
         self.uneven = true;
+    }
+
+    /// Records a short message whose packets collide on their paths, with the standard deviation of its wait as a part
+    /// of its time.
+    pub(crate) fn short_message_collides(&mut self, deviation: f64) {
+        self.scattered += u64::from(deviation > SCATTERED);
     }
 
     /// Records the loss of a message.
@@ -228,13 +239,14 @@ impl ValidityChecks {
                 self.unequal,
                 "flows of unlike idle times share a port: rate controls by delay do not share it evenly",
             ),
-            (
-                self.uneven,
-                "packets of a message take paths of unlike delays: windows and timers by delay are disturbed",
-            ),
+            (self.uneven, "packets take paths of unlike delays: windows and timers by delay are disturbed"),
             (
                 self.leaves_room,
                 "single messages do not fill their path: HPCC leaves room, and DCQCN and TIMELY cut a sender that is faster than its path too far",
+            ),
+            (
+                self.each_counts && self.scattered as f64 > MIN_COUNTED_SHARE * self.short_messages as f64,
+                "short messages take one of several paths at random and collide: the last are later than flows show",
             ),
             (paused, "queues reach the threshold at which switches pause their senders"),
             (self.lost, "messages are lost on links that fail; hosts would send them again after a timeout"),
