@@ -11,7 +11,7 @@ use crate::events::{Completion, Event, Opcode, Status};
 use crate::memory::AccessIdentity;
 use crate::receive::acks::{New, Trigger};
 use crate::receive::content::{Objection, examine};
-use crate::recovery::Arrival;
+use crate::recovery::{Arrival, TrimmedHeader};
 use crate::send::message::{Message, read_len};
 use crate::timers::TimerKind;
 use crate::transmit::Placement;
@@ -40,7 +40,11 @@ impl<P: Policy> Qp<P> {
     ) -> Option<Placement> {
         self.counters.data_received += 1;
         let expected = self.receive.recovery.expected();
-        if !self.screen(now, data, path, ce, common) {
+        if !self.is_near(now, data) {
+            return None;
+        }
+        let arrival = self.receive.recovery.judge(now, data.psn);
+        if !self.screen(now, data, path, (arrival, ce), common) {
             return None;
         }
         let mtu_payload = common.mtu_payload(self.num);
@@ -74,6 +78,9 @@ impl<P: Policy> Qp<P> {
             self.receive.took_ahead(data, mtu_payload);
         }
         self.acknowledge(now, data, path, ce, AckUrgency::AsItTells { expected }, common);
+        if let Some(header) = self.receive.recovery.next_header(now, data.sent_at) {
+            self.nack_of_header(&header, common);
+        }
         if in_order {
             if data.last {
                 self.deliver(data, common);
@@ -104,22 +111,25 @@ impl<P: Policy> Qp<P> {
         common: &mut EndpointShared,
     ) {
         self.counters.rare().trimmed_received += 1;
-        if self.screen(now, data, path, ce, common) {
+        if !self.is_near(now, data) {
+            return;
+        }
+        let header = TrimmedHeader { psn: data.psn, path, at, marked: ce, sent_at: data.sent_at };
+        let arrival = self.receive.recovery.judge_header(&header);
+        if self.screen(now, data, path, (arrival, ce), common) {
             self.receive.recovery.misses(now, data.psn);
-            self.nack_of(data.psn, path, NackReason::Trimmed(at), ce, common);
+            self.nack_of_header(&header, common);
         }
     }
 
-    /// Returns true if loss recovery would accept the packet, whole or trimmed. Otherwise it has been answered.
+    fn nack_of_header(&mut self, header: &TrimmedHeader, common: &mut EndpointShared) {
+        let TrimmedHeader { psn, path, at, marked, .. } = *header;
+        self.nack_of(psn, path, NackReason::Trimmed(at), marked, common);
+    }
+
+    /// Returns true if the PSN is one that an honest sender may send. Records that the peer is alive.
     #[inline(always)]
-    fn screen(
-        &mut self,
-        now: Time,
-        data: &Data,
-        path: PathId,
-        ce: bool,
-        common: &mut EndpointShared,
-    ) -> bool {
+    fn is_near(&mut self, now: Time, data: &Data) -> bool {
         if data.psn > self.receive.recovery.expected() + u64::from(MOST_WINDOW_PACKETS) * 2 {
             self.counters.rare().malformed += 1;
             return false;
@@ -128,7 +138,20 @@ impl<P: Policy> Qp<P> {
             // Even a refused packet shows that the peer is alive, and the READ response may follow.
             self.send.last_heard = now;
         }
-        let arrival = self.receive.recovery.judge(now, data.psn);
+        true
+    }
+
+    /// Returns true if loss recovery would accept the packet, whole or trimmed. Otherwise it is answered, unless that has to
+    /// wait or has been done.
+    #[inline(always)]
+    fn screen(
+        &mut self,
+        now: Time,
+        data: &Data,
+        path: PathId,
+        (arrival, ce): (Arrival, bool),
+        common: &mut EndpointShared,
+    ) -> bool {
         if ce {
             self.counters.marked_received += 1;
             // A receiver that reports gaps expects copies, whose marks must not reduce the rate.

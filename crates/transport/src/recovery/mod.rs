@@ -28,7 +28,7 @@ use crate::send::flight::{Flight, Slot};
 pub(crate) use clock::{Clock, ClockValues};
 use contract::{BlockedBy, Cx, Departed, LossRecovery, NextCheck, Probes, Setup, Trigger, Verdict};
 pub(crate) use path_order::rings::{Rings, Suspect};
-pub(crate) use receiver::{Arrival, Receiver};
+pub(crate) use receiver::{Arrival, Receiver, TrimmedHeader};
 pub(crate) use timed::timing::Slack;
 
 /// Declares the kinds of loss recovery. Each line names a variant, its state, the configurations that select it, and

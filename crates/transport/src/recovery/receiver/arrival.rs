@@ -1,5 +1,6 @@
 //! Judgement of a receiver on a packet that arrived.
 
+use pathweave_units::{PathId, Time, TrimmedAt};
 use pathweave_wire::NackReason;
 
 /// Treatment of a packet that arrived.
@@ -13,6 +14,16 @@ pub(crate) enum Arrival {
     Duplicate,
     /// The packet is not accepted. `tell`: the sender is informed.
     Refused { reason: NackReason, tell: bool },
+}
+
+/// Header of a packet whose payload a switch has trimmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TrimmedHeader {
+    pub(crate) psn: u64,
+    pub(crate) path: PathId,
+    pub(crate) at: TrimmedAt,
+    pub(crate) marked: bool,
+    pub(crate) sent_at: Time,
 }
 
 /// Bitmap with bit i set if `psn - i` is below `expected` and not negative.

@@ -8,7 +8,7 @@ use pathweave_policy::{MOST_WINDOW_PACKETS, Recovery};
 use pathweave_units::{Duration, Time};
 
 use crate::warm::Prefetch;
-pub(crate) use arrival::Arrival;
+pub(crate) use arrival::{Arrival, TrimmedHeader};
 
 /// Calls the method on whichever receiver it is.
 macro_rules! both {
@@ -86,6 +86,22 @@ impl Receiver {
         match self {
             Receiver::InOrder(receiver) => receiver.judge(now, psn),
             Receiver::AnyOrder(receiver) => receiver.judge(psn),
+        }
+    }
+    /// Judges the header of a trimmed packet. A receiver in order remembers one that has overtaken other packets.
+    pub(crate) fn judge_header(&mut self, header: &TrimmedHeader) -> Arrival {
+        match self {
+            Receiver::InOrder(receiver) => receiver.judge_header(header),
+            Receiver::AnyOrder(receiver) => receiver.judge(header.psn),
+        }
+    }
+    /// Returns the header of the next packet that the receiver remembers, after a packet sent at `sent_at` was accepted. The
+    /// sender is to be informed of it.
+    #[inline]
+    pub(crate) fn next_header(&mut self, now: Time, sent_at: Time) -> Option<TrimmedHeader> {
+        match self {
+            Receiver::InOrder(receiver) => receiver.next_header(now, sent_at),
+            Receiver::AnyOrder(_) => None,
         }
     }
     /// Records that a packet judged `InOrder` or `Ahead` has no payload, and that the sender will be informed.
