@@ -29,7 +29,7 @@ pub struct CreditConfig {
     /// Share of the receiver's link at which grants are paced, above 0, at most 2. Default 0.99 (RCCC).
     pub pace: f64,
     /// Bytes of the receiver's link that a grant occupies in pacing: "granted" (RCCC, default) the bytes that it
-    /// grants; `{ packet = "38B" }` a full packet and the given bytes, whatever it grants.
+    /// grants; `{ packet = "38B" }` (EQDS, NDP) also the headers of a packet and the given bytes.
     pub cost: GrantCost,
     /// Rule for grants. "target" (RCCC, default): at most what is missing to the pull target. "full" (EQDS): full
     /// grants while anything is missing, and first of all one packet for each trimmed one. "arrivals" (NDP): one
@@ -123,7 +123,8 @@ pub enum Quantum {
 pub enum GrantCost {
     /// The bytes that it grants.
     Granted,
-    /// A full packet and these bytes.
+    /// The bytes that it grants, and for the packet that it is meant for its headers, as far as these are not granted, and
+    /// these bytes.
     Packet(Bytes),
 }
 
@@ -207,8 +208,9 @@ impl CreditConfig {
         }
     }
 
-    /// Returns the profile of EQDS (NSDI 2022), as in csg-htsim 841d9e7. A grant is paced as a packet of the MTU and
-    /// 38 bytes, at 1/0.99 of the link. The window there is 50 packets at any rate, a third of the bandwidth-delay
+    /// Returns the profile of EQDS (NSDI 2022), as in csg-htsim 841d9e7. A grant of 4,096 bytes is paced as a packet with
+    /// this payload and 38 bytes, at 1/0.99 of the link. It is paced so for packets of any size, while csg-htsim paces the
+    /// same grant as a packet of the MTU, for which the two must be chosen together. The window there is 50 packets at any rate, a third of the bandwidth-delay
     /// product at 400 Gb/s; here it is that of RCCC.
     pub const fn eqds() -> Self {
         CreditConfig {
@@ -321,10 +323,16 @@ pub struct CreditParams {
 impl CreditParams {
     /// Returns the time from a grant of `quanta` quanta to the next grant.
     pub fn interval(&self, quanta: u64) -> Duration {
-        let bytes = match self.config.cost {
-            GrantCost::Packet(more) => u64::from(self.packet_bytes) + more.get(),
-            GrantCost::Granted if quanta == 0 => u64::from(NOTHING_BYTES.max(self.quantum_bytes)),
-            GrantCost::Granted => quanta * u64::from(self.quantum_bytes),
+        let granted = match quanta {
+            0 => u64::from(NOTHING_BYTES.max(self.quantum_bytes)),
+            _ => quanta * u64::from(self.quantum_bytes),
+        };
+        let bytes = match (self.config.cost, self.config.quantum) {
+            (GrantCost::Granted, _) => granted,
+            (GrantCost::Packet(more), Quantum::Packet) => granted + more.get(),
+            (GrantCost::Packet(more), Quantum::Bytes(_)) => {
+                granted + u64::from(self.packet_bytes - self.payload_bytes) + more.get()
+            }
         };
         Duration::from_ps(((bytes as f64 * self.byte_ps + 0.5) as u64).max(1))
     }
@@ -367,14 +375,17 @@ mod tests {
         (terms.interval(quanta).as_ps() / 10) as f64 / 100.0
     }
 
-    /// 16,384 bytes at 99 Gb/s; 4,188 bytes at 101.01 Gb/s; 9,064 bytes at 99 Gb/s.
+    /// 16,384 bytes at 99 Gb/s; 4,096, 64 and 38 bytes at 101.01 Gb/s, whatever the packets; 9,064 bytes at 99 Gb/s.
     #[test]
     fn intervals_between_grants_by_hand() {
         let rccc = CreditConfig::rccc();
         assert_eq!(interval_ns(rccc, 4_150, 64), 1_323.96);
         assert_eq!(interval_ns(rccc, 4_150, 1), 20.68);
         assert_eq!(interval_ns(rccc, 4_150, 0), 82.74, "four quanta for nothing");
-        assert_eq!(interval_ns(CreditConfig::eqds(), 4_150, 8), 331.69);
+        for mtu_wire_bytes in [320, 4_160, 9_064] {
+            assert_eq!(interval_ns(CreditConfig::eqds(), mtu_wire_bytes, 8), 332.48);
+        }
+        assert_eq!(interval_ns(CreditConfig::eqds(), 4_160, 16), 656.88);
         assert_eq!(interval_ns(CreditConfig::ndp(), 9_000, 1), 732.44);
     }
 

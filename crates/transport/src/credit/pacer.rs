@@ -349,9 +349,9 @@ mod tests {
         hear(&mut pacer, Time::ZERO, 0, ArrivalKind::Packet, 20);
         hear(&mut pacer, Time::ZERO, 1, ArrivalKind::Packet, 8);
         hear(&mut pacer, Time::ZERO, 1, ArrivalKind::Header, 8);
-        // Nine quanta for the header: two grants of eight before any other sender, each paced as a packet. Grants are
-        // not cut to the target and may pass it.
-        let expected = [(0, 1, 8), (331, 1, 16), (663, 0, 8), (995, 1, 24), (1_326, 0, 16), (1_658, 0, 24)];
+        // Nine quanta for the header: two grants of eight before any other sender, each paced as 4,096, 64 and 38 bytes.
+        // Grants are not cut to the target and may pass it.
+        let expected = [(0, 1, 8), (332, 1, 16), (664, 0, 8), (997, 1, 24), (1_329, 0, 16), (1_662, 0, 24)];
         assert_eq!(run(&mut pacer, Time::from_us(9)), expected);
     }
 
