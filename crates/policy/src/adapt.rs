@@ -92,6 +92,16 @@ pub enum LateWait {
     Brief,
 }
 
+/// Path of a pair of hosts whose idle round trip is the base, where their paths differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BasePath {
+    /// The nearest path.
+    Nearest,
+    /// The longest path that packets may take. A window or a target of the nearest one would hold back a flow that takes
+    /// another, or all of them.
+    Longest,
+}
+
 /// Adapts the configuration of a policy or a congestion control to its environment. Every configuration implements
 /// it; most are the same everywhere and use the empty defaults.
 pub trait Adapt {
@@ -105,6 +115,10 @@ pub trait Adapt {
     /// ([`Shared::take_telemetry`](crate::Shared::take_telemetry)).
     fn reads_telemetry(&self) -> bool {
         false
+    }
+    /// Returns the path whose idle round trip is the base ([`PolicyEnv::base_rtt`](crate::PolicyEnv::base_rtt)).
+    fn base_path(&self) -> BasePath {
+        BasePath::Nearest
     }
     /// Returns the treatment of the delay of hosts.
     fn host_delay(&self) -> HostDelay {

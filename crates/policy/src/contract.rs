@@ -305,7 +305,8 @@ pub struct PolicyCx<'a> {
 pub struct PolicyEnv {
     /// Rate of the NIC port: the most the queue pair can send.
     pub line_rate: Rate,
-    /// Round-trip time to the peer when the fabric is idle.
+    /// Round-trip time of a full packet and its acknowledgement to the peer when the fabric is idle, on the path that
+    /// [`Adapt::base_path`](crate::Adapt::base_path) chooses.
     pub base_rtt: Duration,
     /// Wire bytes of a full packet, headers and gaps included.
     pub mtu_wire_bytes: u32,

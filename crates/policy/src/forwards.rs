@@ -31,7 +31,7 @@ macro_rules! forwards {
     };
     ($to:tt adapt) => {
         $crate::forwards!(
-            $to adapt_to_fabric, uses_longest_path, reads_telemetry, host_delay, late_wait, adapt_to_host
+            $to adapt_to_fabric, uses_longest_path, reads_telemetry, base_path, host_delay, late_wait, adapt_to_host
         );
     };
     ($to:tt $($method:ident),+ $(,)?) => { $( $crate::forwards!(@ $to $method); )+ };
@@ -207,6 +207,11 @@ macro_rules! forwards {
     (@ $to:tt reads_telemetry) => {
         fn reads_telemetry(&self) -> bool {
             $crate::forwards!(@call $to self reads_telemetry())
+        }
+    };
+    (@ $to:tt base_path) => {
+        fn base_path(&self) -> $crate::BasePath {
+            $crate::forwards!(@call $to self base_path())
         }
     };
     (@ $to:tt host_delay) => {

@@ -77,7 +77,7 @@ pub mod testing;
 mod udmp;
 mod weave;
 
-pub use adapt::{Adapt, Awaited, FabricEnv, FullBufferAction, HostDelay, HostEnv, LateWait};
+pub use adapt::{Adapt, Awaited, BasePath, FabricEnv, FullBufferAction, HostDelay, HostEnv, LateWait};
 pub use cc::dcqcn::presets;
 pub use contract::{
     ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, MeasuredSection, Memo, Outgoing, PathState,

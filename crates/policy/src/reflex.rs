@@ -93,7 +93,7 @@ impl AsFluid for ReflexConfig {
 
 /// Adapts only `cc`: `edge_cc` is for simulated sites, whose edge replies.
 impl Adapt for ReflexConfig {
-    crate::forwards!({ cc } uses_longest_path, reads_telemetry, host_delay, adapt_to_host);
+    crate::forwards!({ cc } uses_longest_path, reads_telemetry, base_path, host_delay, adapt_to_host);
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.cc.adapt_to_fabric(fabric);
         if let Some(cc) = &mut self.edge_cc {

@@ -542,8 +542,8 @@ pub struct AckPolicy {
     pub every_packets: u16,
     /// Longest delay of an acknowledgement.
     pub max_delay: Duration,
-    /// Bytes of new packets per acknowledgement, headers and gaps included; overrides `every_packets`. Absent:
-    /// packets count. Some packets are acknowledged at once: the first of a queue pair, marked packets, duplicates,
+    /// Bytes of new packets per acknowledgement, headers and gaps included, at most a quarter of the bandwidth-delay
+    /// product of a simulated path; overrides `every_packets`. Absent: packets count. Some packets are acknowledged at once: the first of a queue pair, marked packets, duplicates,
     /// retransmissions, packets in which the sender requests an acknowledgement, and the packet that closes the gap
     /// before such a request. A sender requests an acknowledgement if it may send no more, or has no more to send
     /// (Ultra Ethernet 1.0, section 3.6.12).
@@ -559,6 +559,12 @@ impl AckPolicy {
     /// Returns the policy of one acknowledgement for `every_bytes` bytes.
     pub const fn by_bytes(every_bytes: Bytes, max_delay: Duration) -> Self {
         AckPolicy { every_packets: 1, max_delay, every_bytes: Some(every_bytes) }
+    }
+    /// Returns the policy for a path that holds `bdp_bytes` bytes: an acknowledgement for at most a quarter of them. A
+    /// window little larger than that is then reported in parts, and the sender does not wait for its end.
+    pub fn for_path(self, bdp_bytes: u64) -> Self {
+        let most = Bytes::new((bdp_bytes / 4).max(1));
+        AckPolicy { every_bytes: self.every_bytes.map(|bytes| bytes.min(most)), ..self }
     }
     /// Returns true if an acknowledgement may be delayed.
     pub const fn may_wait(&self) -> bool {

@@ -1,7 +1,7 @@
 //! Windows of loss recovery follow the path, unless they are configured.
 
-use pathweave_policy::{MOST_WINDOW_PACKETS, Recovery, schemes};
-use pathweave_units::Duration;
+use pathweave_policy::{AckPolicy, MOST_WINDOW_PACKETS, Recovery, schemes};
+use pathweave_units::{Bytes, Duration};
 
 #[test]
 fn a_window_is_twice_what_the_path_holds_and_never_less_than_usual() {
@@ -16,6 +16,17 @@ fn a_window_is_twice_what_the_path_holds_and_never_less_than_usual() {
     let of_nics = Recovery::Timeouts { window_packets: None, exponent: None, alike: 7, retries: 14 };
     assert_eq!([37, 600].map(|packets| of(of_nics, packets)), [Some(1_024), Some(1_280)]);
     assert_eq!(of(Recovery::GoBackN, 11_511), None);
+}
+
+/// 10 Gb/s over 11 us hold 13,750 bytes, a quarter of which is less than a packet of 4,178.
+#[test]
+fn acknowledgements_report_a_quarter_of_what_a_path_holds() {
+    let acks = AckPolicy::by_bytes(Bytes::new(16_384), Duration::from_us(10));
+    let of = |bdp_bytes| acks.for_path(bdp_bytes).every_bytes.map(Bytes::get);
+    assert_eq!([150_000, 65_536, 13_750, 0].map(of), [16_384, 16_384, 3_437, 1].map(Some));
+    assert_eq!(acks.for_path(13_750).packets_an_ack(4_178), 1);
+    let by_packets = AckPolicy::by_packets(4, Duration::from_us(10));
+    assert_eq!(by_packets.for_path(13_750), by_packets);
 }
 
 #[test]

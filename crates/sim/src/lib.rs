@@ -32,6 +32,7 @@ mod hosts;
 mod ideal;
 mod link_states;
 mod locked_shards;
+mod longest_path;
 mod mailbox;
 mod monitor;
 mod network;

@@ -2,7 +2,7 @@
 
 use pathweave_execution::ConnId;
 use pathweave_policy::{
-    Adapt, Awaited, FabricEnv, FullBufferAction, LateWait, MeasuredSection, PathView, PolicyConfig,
+    Adapt, Awaited, BasePath, FabricEnv, FullBufferAction, LateWait, MeasuredSection, PathView, PolicyConfig,
     PolicyEnv, Ports, Scheme,
 };
 use pathweave_transport::{LossEvidence, QpConfig, ReceiveMode, RnrConfig};
@@ -18,12 +18,25 @@ use crate::spec::{RouteChoice, SimSpec};
 
 impl<const C: usize> Network<C> {
     /// Returns the parameters from which both ends of a connection are created.
-    pub(crate) fn opening(&self, spec: &SimSpec, scheme: &Scheme, paths: &[PathProfile]) -> Opening {
+    pub(crate) fn opening(
+        &self,
+        spec: &SimSpec,
+        scheme: &Scheme,
+        pair: (HostId, HostId),
+        paths: &[PathProfile],
+    ) -> Opening {
         let mtu = spec.network.mtu.get() as u16;
         let (mtu_wire, ack_wire) = full_and_ack_bytes(&spec.network);
         let nearest =
             paths.iter().min_by_key(|path| path.round_trip(mtu_wire, ack_wire)).expect("there is a path");
-        let base_rtt = nearest.round_trip(mtu_wire, ack_wire);
+        let nearest_rtt = nearest.round_trip(mtu_wire, ack_wire);
+        let base_rtt = match scheme.policy.base_path() {
+            BasePath::Nearest => nearest_rtt,
+            BasePath::Longest => self
+                .routes
+                .longest_round_trip(&spec.topology, pair, paths, (mtu_wire, ack_wire))
+                .unwrap_or(nearest_rtt),
+        };
         let env = PolicyEnv {
             // Explicit paths need not be the shortest.
             line_rate: match spec.routing {
@@ -44,7 +57,7 @@ impl<const C: usize> Network<C> {
             env,
             port_rate: nearest.port_rate(),
             nic_ports: nearest.nic_ports.0 as u16,
-            rtt: base_rtt,
+            rtt: nearest_rtt,
             side_latency: Duration::ZERO,
         }
     }
@@ -112,7 +125,7 @@ pub(crate) fn queue_pair_config<'a, P>(
     };
     QpConfig {
         recovery: recovery.for_path(env.path_packets()),
-        acks: scheme.acks,
+        acks: scheme.acks.for_path(env.bdp_bytes()),
         cnp: scheme.cnp,
         reordering: scheme.reordering,
         rto: retransmission,

@@ -161,7 +161,7 @@ impl<'a> PacketFreeNetwork<'a> {
         if paths.is_empty() {
             return None;
         }
-        let opening = self.network.opening(spec, scheme, &paths);
+        let opening = self.network.opening(spec, scheme, (src, dst), &paths);
         let mut policy = self
             .network
             .policy(scheme, spec.groups[group.index()].awaited, &opening)

@@ -151,7 +151,7 @@ impl<const C: usize> Shard<'_, C> {
             return self.post_datagram(now, flow, (&paths, &idle), config, record);
         }
         let opening = self.traffic.execution.connections[conn].queue_pairs.is_empty().then(|| {
-            let opening = self.opening(conn, &paths);
+            let opening = self.opening(conn, (message.src, message.dst), &paths);
             self.open_sender(now, conn, &opening, &paths);
             Box::new(opening)
         });
@@ -242,9 +242,9 @@ impl<const C: usize> Shard<'_, C> {
     }
 
     /// Returns the parameters from which both ends of a connection are created.
-    fn opening(&self, conn: ConnId, paths: &[PathProfile]) -> Opening {
+    fn opening(&self, conn: ConnId, pair: (HostId, HostId), paths: &[PathProfile]) -> Opening {
         let scheme = &self.spec.scheme_of(self.traffic.execution.connections[conn].group).scheme;
-        self.network.opening(self.spec, scheme, paths)
+        self.network.opening(self.spec, scheme, pair, paths)
     }
 
     /// Returns the policy of a connection's queue pairs, adapted to the fabric.

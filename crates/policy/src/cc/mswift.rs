@@ -45,7 +45,7 @@ impl HasControlModel for MswiftConfig {
 }
 
 impl Adapt for MswiftConfig {
-    crate::forwards!({ swift } adapt_to_fabric, host_delay, adapt_to_host);
+    crate::forwards!({ swift } adapt_to_fabric, base_path, host_delay, adapt_to_host);
 }
 
 impl MswiftConfig {

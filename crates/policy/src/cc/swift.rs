@@ -13,8 +13,8 @@ use super::{CongestionControl, Permit};
 use crate::error::{above, between, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, MeasuredSection, PolicyCx,
-    PolicyEnv, SendRequest, SendWindow, Sent,
+    Adapt, BasePath, ConfigError, FabricEnv, Feedback, FeedbackKind, HostDelay, HostEnv, MeasuredSection,
+    PolicyCx, PolicyEnv, SendRequest, SendWindow, Sent,
 };
 
 /// Parameters of [`Swift`].
@@ -55,7 +55,8 @@ pub struct SwiftConfig {
     /// of a millisecond `min_packets` is a packet per second, from which no window recovers. 0bps: no such bound.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub min_rate: Option<Rate>,
-    /// Largest window, in bandwidth-delay products. Default 2. The flow starts with one bandwidth-delay product.
+    /// Largest window, in bandwidth-delay products. Default 2: with one, the line idles where acknowledgements wait behind
+    /// packets. The flow starts with one bandwidth-delay product.
     pub max_bdp: f64,
 }
 
@@ -166,6 +167,10 @@ impl HasControlModel for SwiftConfig {
 impl Adapt for SwiftConfig {
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.queue_target.get_or_insert(few_packets(fabric.port_rate.time_for(fabric.packet_bytes)));
+    }
+    /// A target by hops does not depend on the round trip.
+    fn base_path(&self) -> BasePath {
+        if self.hop_scaling.is_some() { BasePath::Nearest } else { BasePath::Longest }
     }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InThresholds
@@ -398,6 +403,19 @@ mod tests {
             PolicyEnv { measured: MeasuredSection { base_rtt: Duration::from_us(10), links: 2 }, ..ENV };
         let (queue_target, scaling_range) = (Some(Duration::from_us(9)), Some(Duration::from_us(36)));
         Swift::new(&SwiftConfig { queue_target, scaling_range, ..SwiftConfig::default() }, &env)
+    }
+
+    /// Over one link of 10 Gb/s and no delay a packet and its acknowledgement are a round trip. An acknowledgement may wait
+    /// for a packet the other way, and then two packets keep the line busy.
+    #[test]
+    fn the_largest_windows_of_the_schemes_leave_room_for_acknowledgements_that_wait() {
+        for name in ["swift", "swift-rps", "reflex-swift"] {
+            let scheme = (crate::find_scheme(name).expect("a scheme").make)();
+            let env = PolicyEnv { base_rtt: Duration::from_ns(100), ..ENV };
+            let policy = scheme.policy.build(&env, &mut Host::new(1).rng);
+            let most = crate::Policy::window(&policy).expect("a window").most_bytes;
+            assert!(most >= 2 * env.bdp_bytes(), "{name}: {most}");
+        }
     }
 
     /// A least rate above the line, or above the largest window, is no reason to stop.

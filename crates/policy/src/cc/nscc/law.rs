@@ -21,8 +21,9 @@ const UNMARKED_AVERAGE: f64 = 0.25;
 pub(super) struct Acked {
     /// Bytes of the packets that this acknowledgement is the first to report.
     pub(super) bytes: u64,
-    /// Round-trip time of the packet that triggered it, if that was sent once.
+    /// Round-trip time of the packet that triggered it, if that was sent once, and its bytes on the wire.
     pub(super) rtt: Option<Duration>,
+    pub(super) timed_bytes: u32,
     /// True if the packet that triggered it was marked.
     pub(super) marked: bool,
 }
@@ -63,6 +64,8 @@ struct Params {
     profile: NsccProfile,
     mtu: u64,
     network_rtt: Duration,
+    /// Shortest base that measurements may show: none is shorter where the idle path is known.
+    least_base: Duration,
     target: f64,
     /// Increase in bytes, per acknowledged byte and picosecond below the target, times the window.
     proportional: f64,
@@ -113,6 +116,7 @@ impl Controller {
                 profile: config.profile,
                 mtu: u64::from(env.mtu_wire_bytes),
                 network_rtt,
+                least_base: if env.measured.links > 0 { env.base_rtt } else { Duration::ZERO },
                 target,
                 proportional: config.proportional_increase * mss * scale * (target / REFERENCE_TARGET_PS)
                     / target,
@@ -136,9 +140,10 @@ impl Controller {
         law
     }
 
-    /// Returns the largest window of a network with this round-trip time.
+    /// Returns the largest window of a network with this round-trip time. Below two packets a window of whole packets
+    /// would leave the line idle.
     fn most_at(&self, base_rtt: Duration) -> u64 {
-        let bdp = (base_rtt.as_ps() as f64 / self.params.byte_ps) as u64;
+        let bdp = ((base_rtt.as_ps() as f64 / self.params.byte_ps) as u64).max(2 * self.params.mtu);
         ((self.params.max_bdp * bdp as f64) as u64).max(self.params.mtu)
     }
 
@@ -172,9 +177,11 @@ impl Controller {
         self.in_flight = self.in_flight.saturating_sub(bytes);
     }
 
-    /// Lowers the base to a shorter round-trip time.
-    fn learn_base(&mut self, rtt: Duration) {
-        if rtt < self.base_rtt {
+    /// Lowers the base to the shorter round-trip time of a packet of this size. Links and switches forward shorter packets
+    /// faster, so only full ones show the base.
+    fn learn_base(&mut self, rtt: Duration, wire_bytes: u32) {
+        let rtt = rtt.max(self.params.least_base);
+        if u64::from(wire_bytes) >= self.params.mtu && rtt < self.base_rtt {
             self.base_rtt = rtt;
             self.max_window = self.most_at(rtt);
         }
@@ -187,8 +194,8 @@ impl Controller {
         self.landed(acked.bytes);
         let delay = match acked.rtt {
             Some(rtt) => {
-                self.learn_base(rtt);
-                let delay = self.delay_of(rtt - self.base_rtt).as_ps() as f64;
+                self.learn_base(rtt, acked.timed_bytes);
+                let delay = self.delay_of(rtt.saturating_sub(self.base_rtt)).as_ps() as f64;
                 self.note_delay(delay, acked.marked);
                 delay
             }
@@ -297,10 +304,9 @@ impl Controller {
         }
     }
 
-    /// Processes a trimmed packet that left `rtt` ago.
-    pub(super) fn on_trim(&mut self, now: Time, wire_bytes: u32, rtt: Duration, at: TrimmedAt) {
+    /// Processes a trimmed packet. The round trip of a header without its payload is too short for a base.
+    pub(super) fn on_trim(&mut self, now: Time, wire_bytes: u32, at: TrimmedAt) {
         let bytes = u64::from(wire_bytes);
-        self.learn_base(rtt);
         self.ignored += bytes;
         self.note_delay(self.params.network_rtt.as_ps() as f64, true);
         self.trimmed = true;

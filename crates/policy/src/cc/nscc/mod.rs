@@ -28,8 +28,8 @@ use super::{CongestionControl, Permit};
 use crate::error::{AT_MOST_A_SECOND, above, between, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, FullBufferAction, HostDelay, HostEnv, PolicyCx,
-    PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
+    Adapt, BasePath, ConfigError, FabricEnv, Feedback, FeedbackKind, FullBufferAction, HostDelay, HostEnv,
+    PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
 };
 use law::{Acked, Controller};
 
@@ -42,7 +42,7 @@ pub struct NsccConfig {
     /// Rules where simulator and specification differ: "htsim" (default) or "ue1.0".
     pub profile: NsccProfile,
     /// Round-trip time of the idle network, from which target, largest window and increases are computed. Absent:
-    /// that of the pair of hosts. uet-htsim uses that of the network's longest path for every pair.
+    /// that of the pair's longest path. uet-htsim uses that of the network's longest path for every pair.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub network_rtt: Option<Duration>,
     /// Target of the queueing delay, in idle round-trip times. Absent: 0.75 if switches trim, otherwise 1.
@@ -160,6 +160,9 @@ impl Adapt for NsccConfig {
             }
         }
     }
+    fn base_path(&self) -> BasePath {
+        BasePath::Longest
+    }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }
@@ -246,7 +249,9 @@ impl Nscc {
         }
         let pending = self.pending.get_or_insert(Pending { at: now, acked: Acked::default() });
         pending.acked.bytes += u64::from(wire_bytes);
-        pending.acked.rtt = pending.acked.rtt.or(rtt);
+        if pending.acked.rtt.is_none() && rtt.is_some() {
+            (pending.acked.rtt, pending.acked.timed_bytes) = (rtt, wire_bytes);
+        }
         pending.acked.marked |= marked;
     }
 }
@@ -278,7 +283,7 @@ impl CongestionControl for Nscc {
             FeedbackKind::Duplicate { marked } => self.heard(now, 0, None, marked),
             FeedbackKind::Trimmed { at, .. } => {
                 self.settle();
-                self.law.on_trim(now, bytes, feedback.rtt, at);
+                self.law.on_trim(now, bytes, at);
             }
             FeedbackKind::Lost => {
                 self.settle();

@@ -32,7 +32,7 @@ fn htsim() -> Controller {
 
 /// Returns an acknowledgement of `bytes` bytes whose packet met a queue of this delay.
 fn acked(bytes: u64, queue: Duration, marked: bool) -> Acked {
-    Acked { bytes, rtt: Some(US(12) + queue), marked }
+    Acked { bytes, rtt: Some(US(12) + queue), timed_bytes: 4_160, marked }
 }
 
 fn close(found: f64, expected: f64) {
@@ -134,7 +134,7 @@ fn where_little_came_through_the_window_becomes_that() {
     assert!(collapses(28_125) > 90_000);
     // The first check only starts the clock.
     let mut law = law();
-    law.on_trim(Time::from_us(3), 4_160, US(20), TrimmedAt::OnTheWay);
+    law.on_trim(Time::from_us(3), 4_160, TrimmedAt::OnTheWay);
     assert_eq!(law.window_bytes(), 225_000 - 4_160);
 }
 
@@ -161,7 +161,7 @@ fn marks_of_what_was_in_flight_then_are_ignored() {
 fn a_trim_costs_its_bytes() {
     let mut law = law().at(100_000, Time::from_us(1_000));
     law.on_sent(4_150);
-    law.on_trim(Time::from_us(1_001), 4_150, US(13), TrimmedAt::LastHop);
+    law.on_trim(Time::from_us(1_001), 4_150, TrimmedAt::LastHop);
     assert_eq!((law.window_bytes(), law.in_flight_bytes()), (95_850, 0));
 }
 
@@ -171,7 +171,7 @@ fn a_trim_at_the_last_hop_may_be_left_to_the_receiver() {
     for (at, window) in [(TrimmedAt::LastHop, 100_000), (TrimmedAt::OnTheWay, 95_850)] {
         let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
         law.on_sent(4_150);
-        law.on_trim(Time::from_us(1_001), 4_150, US(13), at);
+        law.on_trim(Time::from_us(1_001), 4_150, at);
         assert_eq!((law.window_bytes(), law.in_flight_bytes()), (window, 0), "{at:?}");
     }
 }
@@ -183,7 +183,7 @@ fn profiles_differ_in_losses_and_in_what_was_not_measured() {
         let mut law = Controller::new(&config, &env(US(12), 4_096)).at(100_000, Time::from_us(1_000));
         law.on_loss(4_150);
         assert_eq!(law.window_bytes(), window);
-        law.on_ack(Time::from_us(1_001), &Acked { bytes: 40_000, rtt: None, marked: false });
+        law.on_ack(Time::from_us(1_001), &Acked { bytes: 40_000, ..Acked::default() });
         // It counts as an acknowledgement of average delay, which is zero.
         assert_eq!(law.window_bytes() > window, profile == NsccProfile::Htsim);
     }
@@ -265,12 +265,37 @@ fn the_median_of_the_last_four_delays_may_count() {
     }
 }
 
+/// 100 Gb/s and 8 us are 100,000 bytes, of which 1.5 are 150,000.
 #[test]
-fn a_shorter_round_trip_is_learnt() {
-    let mut law = law();
-    law.on_ack(Time::from_us(10), &Acked { bytes: 0, rtt: Some(US(8)), marked: false });
-    assert_eq!((law.base_rtt(), law.max_window_bytes()), (US(8), 150_000));
-    assert_eq!(law.window_bytes(), 150_000);
+fn a_shorter_round_trip_of_a_full_packet_is_learnt() {
+    let measured = |wire_bytes| {
+        let mut law = law();
+        let acked = Acked { rtt: Some(US(8)), timed_bytes: wire_bytes, ..Acked::default() };
+        law.on_ack(Time::from_us(10), &acked);
+        (law.base_rtt(), law.max_window_bytes(), law.window_bytes())
+    };
+    assert_eq!(measured(4_160), (US(8), 150_000, 150_000));
+    assert_eq!(measured(4_159), (US(12), 225_000, 225_000));
+}
+
+/// The base cannot be below the idle round trip of a path that is known, but below a longer one that is configured.
+#[test]
+fn no_base_below_that_of_a_known_path_is_learnt() {
+    let known = PolicyEnv { measured: MeasuredSection { base_rtt: US(12), links: 2 }, ..env(US(12), 4_096) };
+    for (configured_us, least_us) in [(12, 12), (20, 12), (9, 9)] {
+        let config = NsccConfig { network_rtt: Some(US(configured_us)), ..NsccConfig::default() };
+        let mut law = Controller::new(&config, &known);
+        let acked = Acked { rtt: Some(US(8)), timed_bytes: 4_160, ..Acked::default() };
+        law.on_ack(Time::from_us(10), &acked);
+        assert_eq!(law.base_rtt(), US(least_us), "{configured_us}");
+    }
+}
+
+/// A line of 100 Gb/s and 400 ns holds 5,000 bytes, less than two packets of 4,160: the window holds three.
+#[test]
+fn the_largest_window_holds_packets_enough_for_a_short_path() {
+    let law = Controller::new(&NsccConfig::default(), &env(Duration::from_ns(400), 4_096));
+    assert_eq!(law.max_window_bytes(), 3 * 4_160);
 }
 
 fn feedback(kind: FeedbackKind, rtt: Duration) -> Feedback {
