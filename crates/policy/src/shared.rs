@@ -173,15 +173,15 @@ impl Shared {
         any.and_then(|any| of_kind(&mut **any)).expect("a store is joined at the endpoint where it is used")
     }
 
-    /// Stores the telemetry of the packet with this PSN of a queue pair, until the endpoint processes the
-    /// acknowledgement that returns it.
+    /// Stores the telemetry of the packet with this PSN of a queue pair, until the endpoint processes the ACK or NACK that
+    /// returns it.
     pub fn put_telemetry(&mut self, qp: QpNum, psn: u64, telemetry: Telemetry) {
         let held = &mut self.0.get_or_insert_default().telemetry;
         held.clear();
         held.push((qp, psn, telemetry));
     }
 
-    /// Returns the telemetry of the packet that triggered the acknowledgement being processed, once. Only simulated
+    /// Returns the telemetry of the packet that triggered the ACK or NACK being processed, once. Only simulated
     /// switches write any.
     pub fn take_telemetry(&mut self, qp: QpNum, psn: u64) -> Option<Telemetry> {
         let held = &mut self.0.as_mut()?.telemetry;

@@ -199,6 +199,12 @@ impl<'a, const C: usize> Shard<'a, C> {
                 if datagram {
                     return self.on_datagram_packet(now, host, packet);
                 }
+                if header.carries_telemetry()
+                    && let Some(reading) = self.network.fabric.telemetry(&packet)
+                    && let Some(telemetry) = &mut at.telemetry
+                {
+                    telemetry.arrival(&mut at.endpoint, segment, reading);
+                }
                 if let Some(trimmed_at) = header.trimmed_at() {
                     let ce = header.congestion_experienced();
                     at.endpoint.on_trimmed(now, header.src(), segment, ce, trimmed_at);
@@ -207,12 +213,6 @@ impl<'a, const C: usize> Shard<'a, C> {
                 }
                 if let Body::Data(data) = &segment.body {
                     at.received_bytes += u64::from(data.len);
-                }
-                if header.carries_telemetry()
-                    && let Some(reading) = self.network.fabric.telemetry(&packet)
-                    && let Some(telemetry) = &mut at.telemetry
-                {
-                    telemetry.arrival(&mut at.endpoint, segment, reading);
                 }
                 let placement =
                     at.endpoint.on_packet(now, header.src(), segment, header.congestion_experienced());

@@ -1,5 +1,5 @@
-//! Telemetry for schemes that read it: switches write it into data packets, and acknowledgements return it. It travels
-//! beside the segments. Its bytes are added below the transport, like those of a source route.
+//! Telemetry for schemes that read it: switches write it into data packets, and acknowledgements, negative ones too, return
+//! it. It travels beside the segments. Its bytes are added below the transport, like those of a source route.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,8 +37,10 @@ impl TelemetryPlan {
         let pairs = ends.iter().flat_map(|&src| ends.iter().map(move |&dst| (src, dst)));
         let longest = pairs
             .filter(|(src, dst)| src != dst)
-            .flat_map(|(src, dst)| routes.profiles(topology, src, dst))
-            .map(|path| path.round_trip(full, ack))
+            .filter_map(|(src, dst)| {
+                let profiles = routes.profiles(topology, src, dst);
+                routes.longest_round_trip(topology, (src, dst), &profiles, (full, ack))
+            })
             .max();
         Some(TelemetryPlan {
             units: TelemetryUnits::for_hosts(fastest),
@@ -69,7 +71,7 @@ fn representatives(topology: &Topology) -> Vec<HostId> {
 pub(crate) struct HostTelemetry {
     /// Queue pairs whose data packets ask for telemetry.
     asking: BTreeSet<QpNum>,
-    /// Telemetry of the data packet that arrived last, with its PSN, by the queue pair that acknowledges it.
+    /// Telemetry of the data packet or trimmed header that arrived last, with its PSN, by the queue pair that answers it.
     arrived: BTreeMap<QpNum, (u64, Telemetry)>,
 }
 
@@ -77,7 +79,7 @@ pub(crate) struct HostTelemetry {
 pub(crate) enum Departure {
     /// Switches are to write it.
     Asks,
-    /// The packet returns that of the packet which it acknowledges.
+    /// The packet returns that of the packet which it answers.
     Returns(Telemetry),
 }
 
@@ -95,32 +97,37 @@ impl HostTelemetry {
     /// Returns the telemetry with which a packet leaves, or `None` if it has none.
     pub(crate) fn departure(&mut self, packet: &Transmit) -> Option<Departure> {
         let segment = &packet.segment;
-        match &segment.body {
-            Body::Data(_) => self.asking.contains(&segment.src_qp).then_some(Departure::Asks),
-            Body::Ack(ack) => {
-                let (psn, _) = self.arrived.get(&segment.src_qp)?;
-                if *psn != ack.trigger() {
-                    return None;
-                }
-                self.arrived.remove(&segment.src_qp).map(|(_, telemetry)| Departure::Returns(telemetry))
-            }
-            _ => None,
+        if let Body::Data(_) = &segment.body {
+            return self.asking.contains(&segment.src_qp).then_some(Departure::Asks);
         }
+        let answered = answered_psn(&segment.body)?;
+        let (psn, _) = self.arrived.get(&segment.src_qp)?;
+        if *psn != answered {
+            return None;
+        }
+        self.arrived.remove(&segment.src_qp).map(|(_, telemetry)| Departure::Returns(telemetry))
     }
 
-    /// Stores the telemetry of a data packet that has arrived, or passes that of an acknowledgement on to the policy.
+    /// Stores the telemetry of a data packet that has arrived, or passes that of an answer on to the policy.
     pub(crate) fn arrival(
         &mut self,
         endpoint: &mut Endpoint<AnyPolicy>,
         segment: &Segment,
         telemetry: Telemetry,
     ) {
-        match &segment.body {
-            Body::Data(data) => {
-                self.arrived.insert(segment.dst_qp, (data.psn, telemetry));
-            }
-            Body::Ack(ack) => endpoint.put_telemetry(segment.dst_qp, ack.trigger(), telemetry),
-            _ => {}
+        if let Body::Data(data) = &segment.body {
+            self.arrived.insert(segment.dst_qp, (data.psn, telemetry));
+        } else if let Some(psn) = answered_psn(&segment.body) {
+            endpoint.put_telemetry(segment.dst_qp, psn, telemetry);
         }
+    }
+}
+
+/// Returns the PSN of the packet that an ACK or a NACK answers, or `None` for other bodies.
+fn answered_psn(body: &Body) -> Option<u64> {
+    match body {
+        Body::Ack(ack) => Some(ack.trigger()),
+        Body::Nack(nack) => Some(nack.psn),
+        _ => None,
     }
 }

@@ -2,8 +2,8 @@
 //! they have sent, and the sender computes how busy the busiest port of the path is.
 //!
 //! Follows the authors' simulator (alibaba-edu/High-Precision-Congestion-Control 9f4be2a, `RdmaHw::UpdateRateHp`), which
-//! has the window of Algorithm 1 as a rate R: the window is R times T, and packets are paced at R. Losses change
-//! nothing, since HPCC expects a lossless fabric. Without telemetry the rate stays the line's.
+//! has the window of Algorithm 1 as a rate R: the window is R times T, and packets are paced at R. A loss as such
+//! changes nothing, but a NACK returns telemetry like an ACK (`HandleAckHp`). Without telemetry the rate stays the line's.
 
 use alloc::vec::Vec;
 
@@ -253,9 +253,11 @@ impl CongestionControl for Hpcc {
         0
     }
     fn on_feedback(&mut self, _now: Time, feedback: &Feedback, cx: &mut PolicyCx<'_>) {
-        if let FeedbackKind::Ack { timed: true, .. } = feedback.kind
-            && let Some(telemetry) = cx.shared.take_telemetry(self.qp, feedback.psn)
-        {
+        let is_answer = matches!(
+            feedback.kind,
+            FeedbackKind::Ack { timed: true, .. } | FeedbackKind::Trimmed { .. } | FeedbackKind::Lost
+        );
+        if is_answer && let Some(telemetry) = cx.shared.take_telemetry(self.qp, feedback.psn) {
             self.on_telemetry(feedback.psn, feedback.path, &telemetry);
         }
     }

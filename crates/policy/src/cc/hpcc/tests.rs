@@ -34,12 +34,22 @@ impl Flow {
     }
     /// Acknowledges a packet that the port sent `span` after the last one, `sent_bytes` later, with this queue.
     fn acks(&mut self, psn: u64, span: Duration, sent_bytes: u64, queue_bytes: u64) -> f64 {
+        self.hears(ACK.kind, psn, span, sent_bytes, queue_bytes)
+    }
+    fn hears(
+        &mut self,
+        kind: FeedbackKind,
+        psn: u64,
+        span: Duration,
+        sent_bytes: u64,
+        queue_bytes: u64,
+    ) -> f64 {
         self.now += span;
         self.sent_bytes += sent_bytes;
         let mut telemetry = Telemetry::new(TelemetryUnits::for_hosts(Rate::from_gbps(100)));
         telemetry.push(self.now, self.sent_bytes, queue_bytes, Rate::from_gbps(100));
         self.host.shared.put_telemetry(QpNum(7), psn, telemetry);
-        self.hpcc.on_feedback(self.now, &Feedback { psn, ..ACK }, &mut self.host.cx());
+        self.hpcc.on_feedback(self.now, &Feedback { kind, psn, ..ACK }, &mut self.host.cx());
         self.hpcc.rate
     }
 }
@@ -58,6 +68,18 @@ fn the_rate_follows_the_utilisation_of_a_whole_round_trip() {
     is_near(rate, LINE / (1.0752 / 0.95) + STEP);
     is_near(flow.hpcc.reference, rate);
     assert_eq!((flow.hpcc.stage, flow.hpcc.round_end), (0, Some(10)));
+}
+
+/// The same telemetry has the same effect in a NACK, of a trimmed packet or of one behind a gap.
+#[test]
+fn negative_acknowledgements_return_telemetry_too() {
+    let trimmed = FeedbackKind::Trimmed { at: pathweave_units::TrimmedAt::OnTheWay, marked: false };
+    for kind in [ACK.kind, trimmed, FeedbackKind::Lost] {
+        let mut flow = Flow::new(&HpccConfig::default());
+        flow.hears(kind, 5, Duration::from_us(0), 0, 32_000);
+        let rate = flow.hears(kind, 10, Duration::from_us(10), 102_400, 32_000);
+        is_near(rate, LINE / (1.0752 / 0.95) + STEP);
+    }
 }
 
 #[test]
