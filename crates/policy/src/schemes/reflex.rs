@@ -46,7 +46,7 @@ pub(super) const REFLEX_SWIFT: SchemeInfo = SchemeInfo {
     aliases: &[],
     help: "Swift; flows to another site get feedback from their own edge instead of the far end",
     source: "Reflex (cross-datacenter RDMA), section III-C; target by the idle delay to the edge (ours)",
-    make: || fed(CcConfig::Swift(SwiftConfig { max_bdp: 1.0, ..SwiftConfig::default() }), None, None),
+    make: || fed(CcConfig::Swift(SwiftConfig::default()), None, None),
 };
 
 pub(super) const REFLEX_SWIFT_PUBLISHED: SchemeInfo = SchemeInfo {

@@ -8,7 +8,7 @@ pub(super) const SWIFT: SchemeInfo = SchemeInfo {
     aliases: &[],
     help: "One path a queue pair, Swift's delay target above the idle round trip, go-back-N",
     source: "Swift (SIGCOMM 2020); target and least rate by the line (ours)",
-    make: || common::by_delay(CcConfig::Swift(SwiftConfig { max_bdp: 1.0, ..SwiftConfig::default() })),
+    make: || common::by_delay(CcConfig::Swift(SwiftConfig::default())),
 };
 
 pub(super) const SWIFT_PUBLISHED: SchemeInfo = SchemeInfo {
