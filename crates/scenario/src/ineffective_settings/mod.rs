@@ -299,15 +299,46 @@ impl Notes {
             let why = "bytes count where acks.every_bytes is given";
             self.add(&format!("{path}.acks"), &["every_packets"], why);
         }
-        let clocked = matches!(
-            scheme.policy,
-            PolicyConfig::Udmp(_) | PolicyConfig::UdmpPublished(_) | PolicyConfig::Mprdma(_)
-        );
-        if every > 1 && clocked {
-            self.0.push(format!(
-                "{path}.acks.every_packets is {every}: the policy sends a packet for each acknowledgement \
-                 that arrives, so fewer acknowledgements slow it down; expected 1"
-            ));
+        if every > 1 && scheme.acks.every_bytes.is_none() {
+            let why = SlowedBy::of(&scheme.policy).map(SlowedBy::few_acknowledgements);
+            self.0.extend(why.map(|why| format!("{path}.acks.every_packets is {every}: {why}; expected 1")));
+        }
+    }
+}
+
+/// Reason why a policy needs an acknowledgement for each packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SlowedBy {
+    /// Acknowledgements clock packets.
+    Clock,
+    /// Acknowledgements open a window.
+    Window,
+}
+
+impl SlowedBy {
+    fn of(policy: &PolicyConfig) -> Option<Self> {
+        let by_window = |cc: &CcConfig| cc.has_window().then_some(SlowedBy::Window);
+        match policy {
+            PolicyConfig::Udmp(_) | PolicyConfig::UdmpPublished(_) | PolicyConfig::Mprdma(_) => {
+                Some(SlowedBy::Clock)
+            }
+            PolicyConfig::Mrc(_) | PolicyConfig::Reps(_) | PolicyConfig::Weave(_) => Some(SlowedBy::Window),
+            PolicyConfig::Split(split) => by_window(&split.cc),
+            PolicyConfig::Dlbf(dlbf) => by_window(&dlbf.cc),
+            PolicyConfig::Reflex(reflex) => by_window(&reflex.cc),
+            PolicyConfig::Laps(_) | PolicyConfig::Supplied(_) => None,
+        }
+    }
+
+    fn few_acknowledgements(self) -> &'static str {
+        match self {
+            SlowedBy::Clock => {
+                "the policy sends a packet for each acknowledgement that arrives, so fewer acknowledgements slow it down"
+            }
+            SlowedBy::Window => {
+                "a window of fewer packets waits up to acks.max_delay for each acknowledgement, and a round trip that is \
+                 measured includes this delay"
+            }
         }
     }
 }

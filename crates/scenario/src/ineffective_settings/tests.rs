@@ -69,6 +69,19 @@ fn ignored_settings_are_reported() {
         "scheme.acks.every_packets is 8: the policy sends a packet for each acknowledgement that \
          arrives, so fewer acknowledgements slow it down; expected 1",
     );
+    for scheme in
+        ["swift", "swift-rps", "mswift", "reps", "weave", "smartt", "strack", "hpcc", "reflex-swift"]
+    {
+        one(
+            scheme,
+            &["scheme.acks.every_packets=16"],
+            "scheme.acks.every_packets is 16: a window of fewer packets waits up to acks.max_delay for each \
+             acknowledgement, and a round trip that is measured includes this delay; expected 1",
+        );
+    }
+    for scheme in ["ecmp", "rps", "timely", "laps"] {
+        assert!(notes(scheme, &["scheme.acks.every_packets=16"]).is_empty(), "{scheme}");
+    }
     one(
         "rps",
         &["run.calibrate=prefix"],
