@@ -13,6 +13,7 @@ mod forwarding;
 mod hpcc;
 mod ideal;
 mod laps;
+mod line;
 mod next_hops;
 mod observe;
 mod ports;

@@ -87,3 +87,40 @@ fn acknowledgements_are_by_bytes() {
     let acks = all - packets;
     assert!(acks * 5 < packets * 4, "{acks} acknowledgements for {packets} packets");
 }
+
+/// Returns an incast of HPCC, which recovers by go-back-N, over 40 Gb/s.
+fn hpcc_incast(senders: u32, size: u64) -> SimSpec {
+    let star = pathweave_topo::Star {
+        rate: pathweave_units::Rate::from_gbps(40),
+        delay: Duration::from_us(1),
+        ..pathweave_topo::Star::new(senders + 1)
+    };
+    let topology = pathweave_topo::Build::build(&star, std::path::Path::new(".")).expect("a star");
+    SimSpec { switch: uet_switches(), ..spec(topology, &incast(senders + 1, size), "hpcc") }
+}
+
+/// 2 MB take 412 us at 40 Gb/s with headers. The header of a flow's last packet overtakes the packets before it. It is
+/// answered after them, not by the timer, which takes 4 ms.
+#[test]
+fn go_back_n_does_not_wait_for_a_timer_after_a_trimmed_tail() {
+    for seed in 1..=3 {
+        let result = finish(&SimSpec { seed, ..hpcc_incast(4, 500_000) });
+        assert!(trims(&result) > 0, "{seed}");
+        assert_eq!(result.flows.iter().map(|flow| flow.timeouts).sum::<u32>(), 0, "{seed}");
+        let done = result.flows.iter().filter_map(|flow| flow.finish_ps).max().expect("all are done");
+        assert!(Duration::from_ps(done) < Duration::from_us(700), "{seed}: {done}");
+    }
+}
+
+/// 100 first windows are 20 times what the switch holds. Nearly all that arrives are headers, and the sender slows down by
+/// the telemetry that NACKs return. 5 MB take 1.03 ms.
+#[test]
+fn hpcc_slows_down_by_negative_acknowledgements() {
+    let mut spec = hpcc_incast(100, 50_000);
+    spec.run.verify = false;
+    spec.run.until = Some(Duration::from_us(20_000));
+    let result = pathweave_sim::run(&spec, &mut pathweave_sim::NoMonitor).expect("a valid spec");
+    let done: Option<Vec<u64>> = result.flows.iter().map(|flow| flow.finish_ps).collect();
+    let done = done.expect("every flow ends").into_iter().max().expect("flows");
+    assert!(Duration::from_ps(done) < Duration::from_us(10_000), "{done}");
+}
