@@ -69,9 +69,7 @@ fn ignored_settings_are_reported() {
         "scheme.acks.every_packets is 8: the policy sends a packet for each acknowledgement that \
          arrives, so fewer acknowledgements slow it down; expected 1",
     );
-    for scheme in
-        ["swift", "swift-rps", "mswift", "reps", "weave", "smartt", "strack", "hpcc", "reflex-swift"]
-    {
+    for scheme in ["swift", "swift-rps", "mswift", "reps", "weave", "strack", "hpcc", "reflex-swift"] {
         one(
             scheme,
             &["scheme.acks.every_packets=16"],
