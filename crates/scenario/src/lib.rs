@@ -8,6 +8,7 @@ mod acks;
 mod calibrate;
 pub mod catalogue;
 pub mod convert;
+mod default_collectives;
 mod estimate;
 mod expand;
 mod fold;

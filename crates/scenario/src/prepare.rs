@@ -149,6 +149,7 @@ impl Loaded {
         notes.extend(spec.memory_warnings());
         notes.extend(late_faults(&spec));
         notes.extend(self.replaced_host_rate());
+        notes.extend(self.default_collectives(&spec.topology));
         Ok(Prepared { spec, notes, footprint })
     }
 

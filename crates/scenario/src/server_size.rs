@@ -1,6 +1,6 @@
 //! Servers of a network, as an engineer checks them before buying: attachment, hops by rail, ports and cables.
 
-use pathweave_topo::{NodeId, PathFinder, ScaleUp, Servers, Topology};
+use pathweave_topo::{Cable, NodeId, PathFinder, ScaleUp, Servers, Topology};
 use pathweave_units::HostId;
 use serde::Serialize;
 
@@ -66,11 +66,8 @@ impl ServerSize {
     pub(crate) fn new(topology: &Topology, finder: &mut PathFinder<'_>) -> Option<ServerSize> {
         let servers = topology.servers()?;
         let scale_up = servers.any_scale_up().map(scale_up_size);
-        let outside = |node: NodeId| !topology.is_host(node) && !is_part(topology, servers, node);
-        let at_switches = |link: &&pathweave_topo::Link| outside(link.a) || outside(link.b);
-        let cables: Vec<_> = topology.links().iter().filter(at_switches).collect();
-        let ends = cables.iter().flat_map(|link| [link.a, link.b]);
-        let switch_ports = ends.filter(|node| outside(*node)).count() as u64;
+        let sum =
+            |ports: fn(&Cable<'_>) -> u32| topology.cables().map(|cable| u64::from(ports(&cable))).sum();
         Some(ServerSize {
             servers: servers.count(),
             gpus: servers.gpus(),
@@ -82,9 +79,9 @@ impl ServerSize {
             leaves: (0..servers.count().min(2)).map(|server| leaves(topology, servers, server)).collect(),
             hops: hops(topology, servers, finder),
             nodes: servers.parts(),
-            attached_ports: 2 * cables.len() as u64 - switch_ports,
-            switch_ports,
-            cables: cables.len() as u64,
+            attached_ports: sum(|cable| cable.host_ports),
+            switch_ports: sum(|cable| cable.switch_ports),
+            cables: topology.cables().count() as u64,
         })
     }
 }
@@ -104,12 +101,6 @@ fn gbps(bps: u64) -> f64 {
     bps as f64 / 1e9
 }
 
-/// Returns true if a node is a switch that is part of a server: a shared NIC, a PCIe link, or a chip of its scale-up
-/// network.
-fn is_part(topology: &Topology, servers: &Servers, node: NodeId) -> bool {
-    topology.switch_index(node).is_some_and(|switch| servers.has_part(switch) || servers.has_chip(switch))
-}
-
 /// Returns the names of the leaves of a server, each once.
 fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
     let mut leaves = Vec::new();
@@ -121,11 +112,11 @@ fn leaves(topology: &Topology, servers: &Servers, server: u32) -> Vec<String> {
     };
     for host in server * servers.gpus()..(server + 1) * servers.gpus() {
         for port in topology.ports(NodeId(host)) {
-            if is_part(topology, servers, port.peer) {
-                let beyond = topology.ports(port.peer).iter().map(|port| port.peer);
-                beyond.filter(|node| !topology.is_host(*node)).for_each(&mut add);
-            } else if !topology.is_host(port.peer) {
+            if topology.is_network_switch(port.peer) {
                 add(port.peer);
+            } else if !topology.is_host(port.peer) {
+                let beyond = topology.ports(port.peer).iter().map(|port| port.peer);
+                beyond.filter(|node| topology.is_network_switch(*node)).for_each(&mut add);
             }
         }
     }

@@ -213,3 +213,45 @@ fn the_best_run_again_by_packets() {
     assert_eq!(of("packet", ChoiceOutcome::Ended), flows.len());
     assert!(of("packet", ChoiceOutcome::LeftOut) > 0);
 }
+
+/// Four servers of eight GPUs, with four NICs and leaves for 16 x (2 x 1100 + 600) = 44,800, or with eight of each for
+/// twice as much.
+const NICS: &str = "\
+schemes = ['rps']
+fidelity = ['flow']
+[[scenario.workload]]
+kind = 'transformer'
+model = 'llama-3-8b'
+layers = 1
+gpu = 'h100'
+tp = 8
+global_batch = 8
+[[fabric]]
+name = '4 NICs'
+[fabric.topology]
+kind = 'cluster'
+servers = 4
+server = { gpus = 8, nics = 4, scale_up = { kind = 'switch', rate = '3600Gbps', efficiency = 0.82 } }
+scale_out = { kind = 'leaf-spine', leaves = 4, spines = 4, hosts_per_leaf = 4, host_rate = '400Gbps' }
+[[fabric]]
+name = '8 NICs'
+[fabric.topology]
+kind = 'cluster'
+servers = 4
+server = { gpus = 8, nics = 8, scale_up = { kind = 'switch', rate = '3600Gbps', efficiency = 0.82 } }
+scale_out = { kind = 'leaf-spine', leaves = 8, spines = 4, hosts_per_leaf = 4, host_rate = '400Gbps' }
+[prices]
+of = [{ rate = '400Gbps', switch_port = 600, optics = 500 }]
+";
+
+/// Half of the NICs take less than twice as long, so that the cheaper fabric is starred and has the cheapest tokens.
+#[test]
+fn servers_with_fewer_nics_than_gpus_cost_less() {
+    let choices = execute(NICS, usize::MAX).choices.choices;
+    let of = |name: &str| choices.iter().find(|choice| choice.fabric == name).unwrap();
+    let (four, eight) = (of("4 NICs"), of("8 NICs"));
+    assert_eq!((four.cost.cost, eight.cost.cost), (44_800.0, 89_600.0));
+    assert!(four.best_of_its_cost);
+    assert!(four.time_ns > eight.time_ns);
+    assert!(four.cost_per_million_tokens < eight.cost_per_million_tokens);
+}

@@ -22,6 +22,7 @@
 mod alike;
 mod bfs;
 mod build;
+mod cables;
 mod capacity;
 mod directions;
 mod error;
@@ -49,6 +50,7 @@ mod symmetry;
 mod write;
 
 pub use build::*;
+pub use cables::Cable;
 pub use capacity::{HostRates, SwitchRatio, TierCapacity};
 pub use directions::{Direction, Ways};
 pub use error::{Location, TopoError};

@@ -1,5 +1,7 @@
 //! Servers of a cluster: the hosts (GPUs) that share a chassis, NICs and a scale-up network.
 
+use std::ops::Range;
+
 use pathweave_units::HostId;
 
 use crate::scale_up::{PacketNodes, ScaleUp};
@@ -19,6 +21,8 @@ pub struct Servers {
     /// First switch that belongs to a scale-up network of packets: a chip, or the router of a GPU. These follow all
     /// other switches.
     pub(crate) first_chip: u32,
+    /// Indices of the links outside servers. PCIe links precede them, those of a scale-up network of packets follow.
+    pub(crate) cables: Range<usize>,
     pub(crate) scale_up: Option<ScaleUp>,
     pub(crate) carriage: ScaleUpCarriage,
 }

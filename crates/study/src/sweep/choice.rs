@@ -142,6 +142,8 @@ pub struct Choices {
     pub partial: bool,
     /// Relative difference up to which two choices count as equally fast.
     pub tolerance: f64,
+    /// Notes on settings by which the order of choices may be wrong.
+    pub notes: Vec<String>,
     /// Choices sorted by cost, and from fast to slow if the costs are equal.
     pub choices: Vec<Choice>,
 }
@@ -219,6 +221,7 @@ impl Choices {
             currency: plan.currency.clone(),
             partial: summary.partial,
             tolerance: plan.tolerance,
+            notes: plan.notes.clone(),
             choices,
         }
     }
@@ -389,6 +392,14 @@ pub(crate) mod tests {
         assert!(ruled.html().contains("latency rules 1 of 2 choices"));
         let none = choices([Some(0.1), None]);
         assert!(!none.table().contains("warning") && !none.html().contains("Warning"));
+    }
+
+    #[test]
+    fn notes_of_a_plan_are_in_its_table_and_its_page() {
+        let choices =
+            Choices { notes: vec!["write `a < b`".to_owned()], ..plan(vec![choice("a", 1.0, Some(2e6))]) };
+        assert!(choices.table().ends_with("note: write `a < b`\n"), "{}", choices.table());
+        assert!(choices.html().contains("<strong>Note:</strong> write `a &lt; b`</p>"));
     }
 
     #[test]

@@ -50,11 +50,13 @@ impl Choices {
         let warning = self.warning().map_or(String::new(), |words| {
             format!("<p class=\"note\"><strong>Warning:</strong> {}</p>\n", escape(&words))
         });
+        let note = |note: &String| format!("<p class=\"note\"><strong>Note:</strong> {}</p>\n", escape(note));
+        let notes: String = self.notes.iter().map(note).collect();
         let what = if self.have_tokens() { "Tokens a second" } else { "Time of an iteration" };
         let body = format!(
             "<main class=\"plan\"><h1>{name}</h1>\n<p class=\"lead\">{what} against the cost of the cluster; the number of a \
              point is that of its row.{partial} The line joins the choices marked *, each of which is faster than all that is cheaper by more \
-             than {} %; these have a ring.</p>\n{warning}{}\n{}<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th></th>{heading}</tr></thead>\
+             than {} %; these have a ring.</p>\n{warning}{notes}{}\n{}<div class=\"tables\"><div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th></th>{heading}</tr></thead>\
              <tbody>\n{rows}</tbody></table></div></div>\n{}</main>",
             100.0 * self.tolerance,
             self.picture(),

@@ -171,10 +171,11 @@ impl Choices {
             _ => String::new(),
         };
         let warning = self.warning().map_or(String::new(), |words| format!("warning: {words}\n"));
+        let notes: String = self.notes.iter().map(|note| format!("note: {note}\n")).collect();
         let percent = 100.0 * self.tolerance;
         let (struck, missing) = (self.struck(), self.missing());
         format!(
-            "{out}\n* faster than all that is cheaper, by more than {percent} %\n{missing}{shown}{struck}{warning}"
+            "{out}\n* faster than all that is cheaper, by more than {percent} %\n{missing}{shown}{struck}{warning}{notes}"
         )
     }
 

@@ -146,6 +146,8 @@ pub struct ClusterPlan {
     pub currency: String,
     /// Candidates by cell.
     pub candidates: Vec<Candidate>,
+    /// Notes on settings by which the order of candidates may be wrong.
+    pub notes: Vec<String>,
     /// Years over which costs are spread.
     pub years: f64,
     /// Relative difference up to which two candidates count as equally fast.
@@ -211,6 +213,7 @@ impl ClusterPlan {
             costs,
             currency: file.prices.currency,
             candidates: (0..plan.cells.len()).map(|cell| judge.candidate(&plan.cells[cell])).collect(),
+            notes: judge.notes().to_vec(),
             years: file.prices.years,
             tolerance: file.tolerance,
             search: file.search.unwrap_or(match file.parallelism {

@@ -55,13 +55,13 @@ const YEAR_S: f64 = 31_557_600.0;
 pub struct Cost {
     /// Number of hosts.
     pub hosts: u32,
-    /// Number of switches.
+    /// Number of switches, without parts of servers.
     pub switches: u32,
     /// Number of switch ports with a link.
     pub switch_ports: u64,
     /// Number of transceivers on links between switches.
     pub optics: u64,
-    /// Number of links of hosts.
+    /// Number of cables of hosts or of their NICs.
     pub host_links: u64,
     /// Total cost in the currency of the prices.
     pub cost: f64,
@@ -103,11 +103,12 @@ impl Prices {
     pub(crate) fn cost(&self, topology: &Topology, name: &str, extra: f64) -> Result<Cost, Diagnostic> {
         let mut cost = Cost {
             hosts: topology.hosts(),
-            switches: topology.switches().len() as u32,
+            switches: topology.network_switches(),
             cost: extra + f64::from(topology.hosts()) * self.host,
             ..Cost::default()
         };
-        for link in topology.links() {
+        for cable in topology.cables() {
+            let link = cable.link;
             let Some(price) = self.of.iter().find(|price| price.rate == link.rate) else {
                 let known: Vec<String> = self.of.iter().map(|price| price.rate.to_string()).collect();
                 let message = format!("links of {} have no price, and fabric \"{name}\" has some", link.rate);
@@ -115,17 +116,15 @@ impl Prices {
                 let allowed = format!("prices are of {}", known.join(", "));
                 return Err(Diagnostic::new(place, message).allowed(allowed));
             };
-            let hosts = [link.a, link.b].into_iter().filter(|&node| topology.is_host(node)).count();
-            if hosts == 0 {
-                cost.switch_ports += 2;
+            cost.switch_ports += u64::from(cable.switch_ports);
+            cost.cost += f64::from(cable.switch_ports) * price.switch_port;
+            cost.cost += f64::from(cable.host_ports) * price.host_port;
+            if cable.host_ports == 0 {
                 cost.optics += 2;
-                cost.cost += 2.0 * (price.switch_port + price.optics);
+                cost.cost += 2.0 * price.optics;
             } else {
-                let switch_ports = 2 - hosts;
-                cost.switch_ports += switch_ports as u64;
                 cost.host_links += 1;
-                cost.cost += switch_ports as f64 * price.switch_port;
-                cost.cost += hosts as f64 * price.host_port + price.host_link;
+                cost.cost += price.host_link;
             }
         }
         Ok(cost)
@@ -139,7 +138,48 @@ impl Prices {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::sweep::cluster::ClusterPlan;
+
+    /// Returns the cost of four servers on leaves of four hosts and four spines.
+    fn of_servers(server: &str, leaves: u32) -> Cost {
+        let text = format!(
+            "[[scenario.workload]]\nkind = 'collective'\noperation = 'all-reduce'\nsize = '64KB'\n\
+             [[fabric]]\nname = 'servers'\n[fabric.topology]\nkind = 'cluster'\nservers = 4\nserver = {server}\n\
+             scale_out = {{ kind = 'leaf-spine', leaves = {leaves}, spines = 4, hosts_per_leaf = 4, host_rate = '400Gbps' }}\n\
+             [prices]\nof = [{{ rate = '400Gbps', switch_port = 600, optics = 500, host_port = 40, host_link = 3 }}]\n"
+        );
+        let plan = ClusterPlan::parse(&text, "c.toml", Path::new("")).unwrap_or_else(|why| panic!("{why}"));
+        plan.costs[0].clone()
+    }
+
+    /// L leaves have 4 L links of 2 x (600 + 500) to spines, and 4 L of 600 + 40 + 3 to NICs. A NIC that GPUs share, a
+    /// PCIe link, the chip of a scale-up network, and their links are parts of servers, whose rates need no price.
+    #[test]
+    fn parts_of_servers_are_no_parts_of_the_network() {
+        let counts = |cost: &Cost| (cost.switches, cost.switch_ports, cost.optics, cost.host_links);
+        for server in [
+            "{ gpus = 8, nics = 4 }",
+            "{ gpus = 8, nics = 4, pcie_rate = '252Gbps' }",
+            "{ gpus = 8, nics = 4, scale_up = { kind = 'switch', rate = '3600Gbps', packets = true } }",
+            "{ gpus = 4, pcie_rate = '252Gbps' }",
+            "{ gpus = 4, scale_up = { kind = 'ring', rate = '900Gbps', packets = true } }",
+            "{ gpus = 4, scale_up = { kind = 'full-mesh', rate = '900Gbps', packets = true } }",
+            "{ gpus = 4 }",
+        ] {
+            let cost = of_servers(server, 4);
+            assert_eq!(counts(&cost), (8, 48, 32, 16), "{server}");
+            assert!((cost.cost - (16.0 * 2_200.0 + 16.0 * 643.0)).abs() < 1e-6, "{server}: {}", cost.cost);
+        }
+        for server in ["{ gpus = 8 }", "{ gpus = 4, nic_ports = 2 }", "{ gpus = 8, nics = 4, nic_ports = 2 }"]
+        {
+            let cost = of_servers(server, 8);
+            assert_eq!(counts(&cost), (12, 96, 64, 32), "{server}");
+            assert!((cost.cost - (32.0 * 2_200.0 + 32.0 * 643.0)).abs() < 1e-6, "{server}: {}", cost.cost);
+        }
+    }
 
     /// 4 years are 126,230,400 s: at 10^6 tokens a second, 126,230,400 times 10^6 tokens.
     #[test]

@@ -19,11 +19,18 @@ pub(crate) struct Judge<'a> {
     topologies: Vec<Option<Result<Arc<Topology>, String>>>,
     fidelity: Option<Fidelity>,
     candidates: BTreeMap<Vec<usize>, Candidate>,
+    notes: Vec<String>,
 }
 
 impl<'a> Judge<'a> {
     pub(crate) fn new(parallelism: Option<&'a ParallelismAxes>, fabrics: usize) -> Self {
-        Judge { parallelism, topologies: vec![None; fabrics], fidelity: None, candidates: BTreeMap::new() }
+        Judge {
+            parallelism,
+            topologies: vec![None; fabrics],
+            fidelity: None,
+            candidates: BTreeMap::new(),
+            notes: Vec::new(),
+        }
     }
 
     /// Judges a cell of the plan. Its first axis has the fabrics.
@@ -31,13 +38,32 @@ impl<'a> Judge<'a> {
         self.fidelity.get_or_insert(loaded.scenario.run.fidelity);
         let built = self.topologies[cell.value_indices[0]]
             .get_or_insert_with(|| loaded.topology().map_err(|why| why.to_string()));
-        let candidate = match built {
-            Ok(topology) => candidate(self.parallelism, loaded, topology),
-            Err(_) => Candidate::default(),
+        let (candidate, notes) = match built {
+            Ok(topology) => {
+                (candidate(self.parallelism, loaded, topology), loaded.default_collectives(topology))
+            }
+            Err(_) => Default::default(),
         };
         let admission = if candidate.strike.is_some() { Admission::StaysOut } else { Admission::Runs };
+        if admission == Admission::Runs {
+            self.add_notes(notes);
+        }
         self.candidates.insert(cell.value_indices.clone(), candidate);
         admission
+    }
+
+    /// Adds notes of a candidate, each once.
+    fn add_notes(&mut self, notes: Vec<String>) {
+        for note in notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+    }
+
+    /// Returns the notes of all candidates that run.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Returns the candidate of a cell.
@@ -110,4 +136,47 @@ fn refusal(why: &Diagnostics) -> Strike {
     });
     let field = first.map_or(String::new(), |finding| finding.field.to_string());
     Strike::Refused { field: field.rsplit('.').next().unwrap_or_default().to_owned(), why: words }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::sweep::cluster::ClusterPlan;
+
+    fn notes(fabric: &str, job: &str, axes: &str) -> Vec<String> {
+        let text = format!(
+            "[[scenario.workload]]\nkind = 'transformer'\nmodel = 'llama-3-8b'\ngpu = 'h100'\nglobal_batch = 32\n{job}\n\
+             [parallelism]\n{axes}\n[[fabric]]\nname = 'a'\n[fabric.topology]\n{fabric}\n\
+             [prices]\nof = [{{ rate = '400Gbps', switch_port = 600, optics = 500 }}]\n"
+        );
+        ClusterPlan::parse(&text, "c.toml", Path::new("")).unwrap_or_else(|why| panic!("{why}")).notes
+    }
+
+    /// DP groups of TP 2 have four GPUs of each server of eight, those of TP 8 one. DP 32 does not fit, so that it has no
+    /// part in the order of candidates.
+    #[test]
+    fn a_plan_by_default_collectives_on_servers_has_one_note() {
+        let servers = "kind = 'cluster'\nservers = 4\nserver = { preset = 'dgx-h100' }\nattach = 'server'\n\
+                       scale_out = { kind = 'star', hosts = 32, rate = '400Gbps' }";
+        let found = notes(servers, "", "tp = [2, 4, 8]");
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("`algorithms = { library = \"nccl\", gpu = \"h100\" }`"), "{found:?}");
+        let by_library = "algorithms = { library = 'nccl', gpu = 'h100' }";
+        assert_eq!(notes(servers, by_library, "tp = [2, 4, 8]"), [""; 0]);
+        assert_eq!(notes(servers, "", "tp = [1, 8]"), [""; 0]);
+        let fat_tree = "kind = 'fat-tree'\npods = 4\ntors_per_pod = 2\naggs_per_pod = 2\nhosts_per_tor = 4\ncores = 4\n\
+             host_rate = '400Gbps'";
+        assert_eq!(notes(fat_tree, "", "tp = [2, 4, 8]"), [""; 0]);
+    }
+
+    /// An axis that sets the library is a choice of the file, with its default among the values.
+    #[test]
+    fn a_plan_that_varies_the_collectives_has_no_note() {
+        let servers = "kind = 'cluster'\nservers = 4\nserver = { preset = 'dgx-h100' }\nattach = 'server'\n\
+                       scale_out = { kind = 'star', hosts = 32, rate = '400Gbps' }\n\
+                       [[grid]]\nkey = 'workload[0].algorithms'\n\
+                       values = [{ all_reduce = 'ring' }, { library = 'nccl', gpu = 'h100' }]";
+        assert_eq!(notes(servers, "", "tp = [2, 4]"), [""; 0]);
+    }
 }

@@ -65,6 +65,7 @@ impl Nest<'_> {
         let tiers_below = u8::from(between != Between::Nothing);
         let mut links = Vec::new();
         self.connect_gpus(between, &mut links);
+        let first_cable = links.len();
         let mut sites = self.inner.sites().map(|inner| Sites::new(inner.wan_pfc()));
         let mut wan = BTreeSet::new();
         let groups =
@@ -97,6 +98,7 @@ impl Nest<'_> {
             }
         }
         let first_chip = switches.len() as u32;
+        let cables = first_cable..links.len();
         if let Some(network) = packets {
             inside::add(network, (hosts, self.server.gpus), &mut switches, &mut links);
         }
@@ -125,9 +127,19 @@ impl Nest<'_> {
         let KnownServer { gpus, nics, nic_ports, .. } = *self.server;
         let servers = self.servers;
         let (planes, unit) = (copies, self.unit);
-        let servers =
-            Servers { servers, gpus, nics, nic_ports, planes, unit, parts, first_chip, scale_up, carriage };
-        Ok(topology.with_servers(servers))
+        Ok(topology.with_servers(Servers {
+            servers,
+            gpus,
+            nics,
+            nic_ports,
+            planes,
+            unit,
+            parts,
+            first_chip,
+            cables,
+            scale_up,
+            carriage,
+        }))
     }
 
     fn hosts(&self) -> u32 {
