@@ -1,6 +1,5 @@
 //! A result folder, which appears under its final name only when it is complete.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use serde::Serialize;
 use crate::comparison::{COMPARISON_FILE, Verdict};
 use crate::flow_file::FlowFile;
 use crate::parquet_file::{self, RunTable, table_bytes};
+use crate::partial::PartialFolder;
 use crate::progress::Progress;
 use crate::report;
 
@@ -78,23 +78,24 @@ fn io_error(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Outp
 #[derive(Debug)]
 pub struct ResultFolder {
     destination: PathBuf,
-    partial: PathBuf,
+    partial: PartialFolder,
 }
 
 impl ResultFolder {
-    /// Creates a folder that will become `destination`. Missing parents are created.
+    /// Creates a folder that will become `destination`. Missing parents are created, and what killed processes have
+    /// left of `destination` is removed.
     ///
     /// # Errors
     /// `destination` cannot be written, or exists and is neither an empty folder nor a result folder.
     pub fn create(destination: &Path) -> Result<Self, OutputError> {
         check_replaceable(destination)?;
         let full = std::path::absolute(destination).map_err(io_error(destination, "find the folder"))?;
-        let (Some(parent), Some(name)) = (full.parent(), full.file_name()) else {
+        let (Some(parent), Some(_)) = (full.parent(), full.file_name()) else {
             let found = "the root of the file system".to_owned();
             return Err(OutputError::Occupied { path: destination.to_owned(), found });
         };
         fs::create_dir_all(parent).map_err(io_error(parent, "create the folder"))?;
-        let partial = create_sibling(parent, name, "partial")?;
+        let partial = PartialFolder::beside(&full).map_err(io_error(parent, "write to the folder"))?;
         Ok(ResultFolder { destination: full, partial })
     }
 
@@ -104,7 +105,7 @@ impl ResultFolder {
     /// # Errors
     /// The file cannot be written.
     pub fn flow_file(&self, run: RunResult) -> Result<FlowFile, OutputError> {
-        FlowFile::create(&self.partial, run)
+        FlowFile::create(self.partial(), run)
     }
 
     /// Creates `flows.parquet` for a run of a comparison, in the folder that [`ResultFolder::write_comparison`] gives
@@ -114,7 +115,7 @@ impl ResultFolder {
     /// # Errors
     /// The file cannot be written.
     pub fn comparison_flow_file(&self, run: RunResult) -> Result<Option<FlowFile>, OutputError> {
-        let folder = self.partial.join(folder_name(&run.info.name));
+        let folder = self.partial().join(folder_name(&run.info.name));
         match fs::create_dir(&folder) {
             Err(why) if why.kind() == io::ErrorKind::AlreadyExists => Ok(None),
             made => {
@@ -126,7 +127,7 @@ impl ResultFolder {
 
     /// Writes every file of a run, including its report.
     pub fn write_run(&self, run: &RunResult, summary: &Summary) -> Result<(), OutputError> {
-        self.write_files(&self.partial, run, summary)
+        self.write_files(self.partial(), run, summary)
     }
 
     /// Writes the runs of a comparison: a folder each, named after the run, and a report, a summary and a table of all.
@@ -138,11 +139,11 @@ impl ResultFolder {
         for (run, summary) in runs {
             let name = folder_name(&run.info.name);
             let folder = if run.streamed.is_some() {
-                self.partial.join(name)
+                self.partial().join(name)
             } else {
                 let numbered = (2..).map(|n| format!("{name}-{n}"));
                 let mut candidates =
-                    std::iter::once(name.clone()).chain(numbered).map(|n| self.partial.join(n));
+                    std::iter::once(name.clone()).chain(numbered).map(|n| self.partial().join(n));
                 let free = candidates.find(|f| !f.exists()).expect("the numbers do not run out");
                 fs::create_dir(&free).map_err(io_error(&free, "create the folder"))?;
                 free
@@ -164,14 +165,14 @@ impl ResultFolder {
             verdict: &verdict,
             runs: &summaries,
         };
-        write_file(&self.partial.join("summary.json"), &json(&all))?;
-        write_file(&self.partial.join(COMPARISON_FILE), &verdict.csv(&summaries))?;
-        write_file(&self.partial.join("report.html"), &report::html(runs))
+        write_file(&self.partial().join("summary.json"), &json(&all))?;
+        write_file(&self.partial().join(COMPARISON_FILE), &verdict.csv(&summaries))?;
+        write_file(&self.partial().join("report.html"), &report::html(runs))
     }
 
     /// Returns the path of the files before [`ResultFolder::commit`], for [`Progress`] during the runs.
     pub fn partial(&self) -> &Path {
-        &self.partial
+        self.partial.path()
     }
 
     /// Renames the folder to its final name. An older result there is replaced in one step.
@@ -179,13 +180,16 @@ impl ResultFolder {
         let destination = self.destination.clone();
         // The destination may have changed since `create`.
         check_replaceable(&destination)?;
-        Progress::remove(&self.partial).map_err(io_error(&self.partial, "finish"))?;
+        let partial = self.partial.path();
+        Progress::remove(partial)
+            .and_then(|()| self.partial.complete())
+            .map_err(io_error(partial, "finish"))?;
         let failed = |e| io_error(&destination, "put the results in place")(e);
         if destination.exists() {
-            exchange(&self.partial, &destination).map_err(failed)?;
-            // `self.partial` is the old result now, and is removed with `self`.
+            exchange(partial, &destination).map_err(failed)?;
+            // `partial` is the old result now, and is removed with `self`.
         } else {
-            fs::rename(&self.partial, &destination).map_err(failed)?;
+            fs::rename(partial, &destination).map_err(failed)?;
         }
         Ok(destination)
     }
@@ -220,13 +224,6 @@ pub fn run_files(run: &RunResult, summary: &Summary) -> Result<Vec<(String, Vec<
     Ok(files)
 }
 
-impl Drop for ResultFolder {
-    fn drop(&mut self) {
-        // A failure cannot be handled here. The name shows that the folder is incomplete.
-        let _ = fs::remove_dir_all(&self.partial);
-    }
-}
-
 fn json(value: &impl Serialize) -> String {
     let mut text = serde_json::to_string_pretty(value).expect("plain data with text keys serialises");
     text.push('\n');
@@ -242,26 +239,6 @@ fn folder_name(name: &str) -> String {
     let safe: String =
         name.chars().map(|c| if c.is_ascii_alphanumeric() || "-_.+".contains(c) { c } else { '_' }).collect();
     if safe.is_empty() || safe.starts_with('.') { format!("_{safe}") } else { safe }
-}
-
-/// Creates a new folder `.NAME.KIND-PID[-N]` in `parent`.
-fn create_sibling(parent: &Path, name: &std::ffi::OsStr, kind: &str) -> Result<PathBuf, OutputError> {
-    for attempt in 0..1_000 {
-        let mut sibling = OsString::from(".");
-        sibling.push(name);
-        sibling.push(format!(".{kind}-{}", std::process::id()));
-        if attempt > 0 {
-            sibling.push(format!("-{attempt}"));
-        }
-        let path = parent.join(sibling);
-        match fs::create_dir(&path) {
-            // Left by a killed process with this id, or in use by this process.
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            result => return result.map(|()| path.clone()).map_err(io_error(parent, "write to the folder")),
-        }
-    }
-    let full = io::Error::other("too many unfinished results beside it");
-    Err(io_error(&parent.join(name), "create the folder")(full))
 }
 
 /// Swaps two folders atomically: one of them always has the final name.

@@ -40,7 +40,10 @@ const NAMED: usize = 6;
 fn runs_within(folder: &Path) -> String {
     let is_run = |path: &Path| path.join("flows.parquet").is_file();
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    // Results that are not complete have hidden names.
+    let is_shown = |entry: &fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
     let mut runs: Vec<String> = entries
+        .filter(is_shown)
         .map(|entry| entry.path())
         .filter(|path| is_run(path))
         .map(|path| path.display().to_string())

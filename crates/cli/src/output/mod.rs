@@ -4,15 +4,17 @@
 mod new_folder;
 mod place;
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
+use pathweave_report::partial_file;
+
 use crate::failure::Failure;
 pub(crate) use new_folder::write_new_folder;
 use place::OutputTarget;
+pub(crate) use place::is_within;
 
 /// Destination of output.
 #[derive(Debug)]
@@ -124,35 +126,14 @@ fn patient(written: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Creates an object under a temporary name beside `target`.
-///
-/// # Errors
-/// The reason why it cannot be created.
-fn create_temporary_beside<T>(
-    target: &Path,
-    make: impl Fn(&Path) -> io::Result<T>,
-) -> Result<(PathBuf, T), String> {
-    let Some(name) = target.file_name() else { return Err("it has no name".to_owned()) };
-    for attempt in 0..1_000 {
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".partial-{}", std::process::id()));
-        if attempt > 0 {
-            hidden.push(format!("-{attempt}"));
+/// Returns the reason why nothing can be created beside `target`.
+fn creation_error(target: &Path, why: &io::Error) -> String {
+    match why.kind() {
+        io::ErrorKind::NotFound => {
+            format!("there is no folder {}", target.parent().unwrap_or(Path::new("")).display())
         }
-        let path = target.with_file_name(hidden);
-        match make(&path) {
-            // The name is left over from a killed process with this id, or is in use by this process.
-            Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(why) if why.kind() == io::ErrorKind::NotFound => {
-                let folder = target.parent().unwrap_or(Path::new(""));
-                return Err(format!("there is no folder {}", folder.display()));
-            }
-            Err(why) => return Err(why.to_string()),
-            Ok(made) => return Ok((path, made)),
-        }
+        _ => why.to_string(),
     }
-    Err("too many unfinished ones beside it".to_owned())
 }
 
 impl TemporaryFile {
@@ -160,7 +141,7 @@ impl TemporaryFile {
         if target.file_name().is_none() {
             return Err("it is a folder".to_owned());
         }
-        let (path, file) = create_temporary_beside(&target, |path| File::create_new(path))?;
+        let (path, file) = partial_file(&target).map_err(|why| creation_error(&target, &why))?;
         Ok(TemporaryFile { target, path, file })
     }
 

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::create_temporary_beside;
+use pathweave_report::PartialFolder;
+
+use super::creation_error;
 use crate::failure::Failure;
 
 /// Creates the folder `path` with these files, given by name and content. An existing empty folder is used; anything
@@ -21,23 +23,13 @@ pub(crate) fn write_new_folder(path: &Path, files: &[(String, Vec<u8>)]) -> Resu
         }
         Ok(true) | Err(_) => {}
     }
-    let (hidden, ()) = create_temporary_beside(path, |hidden| fs::create_dir(hidden)).map_err(failed)?;
-    let unfinished = Unfinished(hidden);
+    let unfinished = PartialFolder::beside(path).map_err(|why| failed(creation_error(path, &why)))?;
     for (name, content) in files {
-        let written = fs::write(unfinished.0.join(name), content);
+        let written = fs::write(unfinished.path().join(name), content);
         written.map_err(|why| failed(format!("{name}: {why}")))?;
     }
-    fs::rename(&unfinished.0, path).map_err(|why| failed(why.to_string()))
-}
-
-/// Folder under a temporary name, removed on drop unless it has been renamed.
-struct Unfinished(PathBuf);
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // After a success the folder no longer exists.
-        let _ = fs::remove_dir_all(&self.0);
-    }
+    let renamed = unfinished.complete().and_then(|()| fs::rename(unfinished.path(), path));
+    renamed.map_err(|why| failed(why.to_string()))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
@@ -72,6 +72,26 @@ fn target(path: &Path) -> Result<PathBuf, String> {
     Err("too many symbolic links".to_owned())
 }
 
+/// Returns true if the file `path` is `folder` or within it. Neither need exist.
+pub(crate) fn is_within(path: &Path, folder: &Path) -> bool {
+    let path = target(path).unwrap_or_else(|_| path.to_owned());
+    real(&path).starts_with(real(folder))
+}
+
+/// Returns the absolute path, without symbolic links in the part that exists.
+fn real(path: &Path) -> PathBuf {
+    let full = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut real = PathBuf::new();
+    for part in full.components() {
+        match part {
+            Component::ParentDir => _ = real.pop(),
+            part => real.push(part),
+        }
+        real = real.canonicalize().unwrap_or(real);
+    }
+    real
+}
+
 fn is_stdout(found: &Metadata) -> bool {
     let Ok(own) = rustix::fs::fstat(io::stdout().as_fd()) else { return false };
     (found.dev(), found.ino()) == (own.st_dev, own.st_ino) && !found.is_dir()
@@ -116,6 +136,22 @@ mod tests {
         symlink("circle", at("circle")).unwrap();
         assert!(OutputTarget::at(&at("circle")).is_err());
         assert_eq!(OutputTarget::at(&at("deep")), Err("it is a folder".to_owned()));
+    }
+
+    #[test]
+    fn a_file_is_within_a_folder_under_any_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::create_dir_all(at("deep/here")).unwrap();
+        symlink("deep", at("link")).unwrap();
+        symlink("../deep/here/new", at("deep/out")).unwrap();
+        for path in ["deep/here/f", "link/here/f", "deep/x/../here/sub/f", "deep/here", "deep/out"] {
+            assert!(is_within(&at(path), &at("deep/here")), "{path}");
+        }
+        for path in ["deep/f", "deep/here-f", "f", "deep/here/../f"] {
+            assert!(!is_within(&at(path), &at("link/here")), "{path}");
+        }
+        assert!(is_within(&at("new/f"), &at("new")), "neither is there");
     }
 
     #[test]

@@ -41,14 +41,20 @@ pub fn suggest_path(named: &Path, wanted: EntryKind) -> Option<PathBuf> {
     (found != named).then_some(found)
 }
 
-/// Returns the name in `folder` that is most similar to `name`.
+/// Returns the name in `folder` that is most similar to `name`. Hidden names, which results have until they are
+/// complete, are not suggested for others.
 fn in_folder(folder: &Path, name: &OsStr, kind: EntryKind) -> Option<String> {
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
     let entries = fs::read_dir(folder).ok()?.flatten().filter(|entry| is(&entry.path(), kind));
-    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let is_hidden = |name: &str| name.starts_with('.');
+    let name = name.to_str()?;
+    let mut names: Vec<String> = entries
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|found| is_hidden(name) || !is_hidden(found))
+        .collect();
     // The order in which a folder is read is not defined.
     names.sort();
-    closest_name(name.to_str()?, names.iter().map(String::as_str)).map(str::to_owned)
+    closest_name(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn is(path: &Path, kind: EntryKind) -> bool {
@@ -75,6 +81,8 @@ mod tests {
         assert_eq!(near("resluts", EntryKind::Folder), path("results"));
         assert_eq!(near("resluts/incast-sed1", EntryKind::Folder), path("results/incast-seed1"));
         assert_eq!(near("result/incsat.toml", EntryKind::File), path("results/incast.toml"));
+        fs::create_dir(root.join("results/.lg.partial-7")).unwrap();
+        assert_eq!(near("results/lg.partial-7", EntryKind::Folder), None, "it is not complete");
         // A file is not a folder, and vice versa.
         assert_eq!(near("results/incast.tom", EntryKind::Folder), None);
         assert_eq!(near("results", EntryKind::Folder), None, "it exists");
