@@ -3,7 +3,9 @@
 // Doc comments of arguments are their help texts, in which brackets are plain text.
 #![allow(rustdoc::broken_intra_doc_links)]
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 use crate::commands::{
@@ -21,6 +23,23 @@ pub(crate) struct Cli {
     /// Use of colours in the output
     #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
     pub(crate) color: Colour,
+}
+
+/// Parses a command line, the first word of which is the program's name. Ends the process if the command line is wrong
+/// or asks for help.
+pub(crate) fn parse(words: &[OsString]) -> Cli {
+    let matches = with_negative_numbers(Cli::command()).get_matches_from(words);
+    Cli::from_arg_matches(&matches).unwrap_or_else(|why| why.exit())
+}
+
+/// Returns the command with options that take `-1` for a value, so that an error names what is allowed instead.
+fn with_negative_numbers(command: clap::Command) -> clap::Command {
+    let takes_number = |arg: &clap::Arg| !arg.is_positional() && arg.get_action().takes_values();
+    let command = command.mut_args(|arg| match takes_number(&arg) {
+        true => arg.allow_negative_numbers(true),
+        false => arg,
+    });
+    command.mut_subcommands(with_negative_numbers)
 }
 
 const EXIT_CODES: &str = "\

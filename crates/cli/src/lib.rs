@@ -12,6 +12,7 @@ mod failure;
 mod flow_stream;
 mod folder;
 mod index_page;
+mod inputs;
 mod interrupt;
 mod live;
 mod memory;
@@ -24,6 +25,7 @@ mod real;
 #[cfg(not(feature = "datapath"))]
 #[path = "not_real.rs"]
 mod real;
+mod scenario_input;
 #[cfg(feature = "datapath")]
 mod self_command;
 mod simulation_speed;
@@ -39,7 +41,7 @@ use std::ffi::OsString;
 #[cfg(feature = "datapath")]
 use std::path::PathBuf;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use pathweave_heap as _;
 
 use args::{Cli, Command};
@@ -49,7 +51,7 @@ use failure::{Failure, Outcome};
 /// the process if the command line is wrong or asks for help, and if standard output cannot be written.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args: Vec<OsString> = args.into_iter().collect();
-    let cli = Cli::parse_from(&args);
+    let cli = args::parse(&args);
     let style = terminal::error_style(cli.color);
     // A panic is a bug in pathweave. Print the information needed to find it, and keep the exit code for bugs.
     let result = std::panic::catch_unwind(|| dispatch(&cli.command)).unwrap_or_else(|_| {

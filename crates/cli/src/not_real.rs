@@ -32,15 +32,37 @@ pub(crate) enum Command {
 }
 
 pub(crate) fn dispatch(command: &Command) -> Result<Outcome, Failure> {
-    let (name, Ignored { rest }) = match command {
+    let (name, ignored) = match command {
         Command::Lab(rest) => ("lab", rest),
         Command::Perf(rest) => ("perf", rest),
         Command::Ping(rest) => ("ping", rest),
         Command::Key(rest) => ("key", rest),
         Command::Ofi(rest) => ("ofi", rest),
     };
-    let words: Vec<_> = rest.iter().map(|word| word.to_string_lossy()).collect();
-    Err(not_here(&[&[name.into()], &words[..]].concat().join(" ")))
+    Err(not_here(&words(name, ignored)))
+}
+
+pub(crate) mod nccl {
+    use clap::Subcommand;
+
+    use super::{Failure, Ignored, Outcome, words};
+
+    #[derive(Debug, Subcommand)]
+    pub(crate) enum NcclCommand {
+        /// Print the variables with which NCCL loads the plugin (not in this build)
+        Env(Ignored),
+    }
+
+    pub(crate) fn run(command: &NcclCommand) -> Result<Outcome, Failure> {
+        let NcclCommand::Env(ignored) = command;
+        Err(super::not_here(&words("nccl env", ignored)))
+    }
+}
+
+/// Returns a command with the arguments after it.
+fn words(name: &str, Ignored { rest }: &Ignored) -> String {
+    let words = rest.iter().map(|word| word.to_string_lossy());
+    [name.into()].into_iter().chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Returns the error for a command that this build does not have.
@@ -121,6 +143,19 @@ mod tests {
     struct Line {
         #[command(subcommand)]
         command: Command,
+    }
+
+    #[derive(Debug, Parser)]
+    struct NcclLine {
+        #[command(subcommand)]
+        command: nccl::NcclCommand,
+    }
+
+    #[test]
+    fn a_command_within_another_says_how_to_get_it() {
+        let line = NcclLine::parse_from(["nccl", "env", "--plugin", "x"]);
+        let Err(Failure::Input(why)) = nccl::run(&line.command) else { panic!("it is not in this build") };
+        assert!(why.starts_with("`pathweave nccl env --plugin x`") && why.contains("`make build`"), "{why}");
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Options shared by several commands.
 
 use std::num::NonZeroU16;
+use std::ops::RangeInclusive;
 
 use clap::{Args, ValueEnum};
 use pathweave_sim::SimSpec;
@@ -18,8 +19,19 @@ pub(crate) struct Changes {
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
     /// Seed of all random streams; short for --set seed=N
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(SEEDS))]
     pub(crate) seed: Option<u64>,
+}
+
+/// Seeds, which are limited by the signed integers of scenario files.
+pub(crate) const SEEDS: RangeInclusive<u64> = 0..=i64::MAX as u64;
+
+/// Returns a parser of whole numbers in `range`, whose error is the range.
+pub(crate) fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("expected a whole number from {} to {}", range.start(), range.end()))
+    }
 }
 
 /// Number of threads of a run.

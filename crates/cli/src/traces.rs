@@ -1,6 +1,6 @@
 //! Export of a run to formats of other programs: tables of flows, a timeline, packets.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use pathweave_records::RunResult;
@@ -11,7 +11,8 @@ use pathweave_sim::{Capture, CaptureFilter, Fidelity, Frames, SimSpec};
 
 use crate::commands::safe_name;
 use crate::failure::Failure;
-use crate::output::Output;
+use crate::inputs::Inputs;
+use crate::output::{Output, is_within};
 
 /// Files to write in addition to the result folder.
 #[derive(Args, Clone, Debug, Default)]
@@ -64,6 +65,26 @@ impl TraceArgs {
     /// Returns true if packets are to be written.
     pub(crate) fn shows_packets(&self) -> bool {
         self.pcapng.is_some()
+    }
+
+    /// Checks that no file replaces an input, and that none is in a result folder, which is replaced as a whole.
+    ///
+    /// # Errors
+    /// The first file that does.
+    pub(crate) fn check_places(&self, inputs: &Inputs, folder: &Path) -> Result<(), Failure> {
+        for (option, path) in self.files() {
+            let Some(path) = path.as_deref().filter(|path| Output::is_file(path)) else { continue };
+            inputs.check_output(option, path)?;
+            if is_within(path, folder) {
+                return Err(Failure::Input(format!(
+                    "{option} {}: the result folder {} is replaced as a whole and holds no other files; name a file \
+                     outside it",
+                    path.display(),
+                    folder.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Checks that all outputs are files, because each of several runs has its own.

@@ -127,6 +127,12 @@ impl Loaded {
         resolved::to_toml(&self.scenario, &self.base_dir)
     }
 
+    /// Returns the paths of the files that the scenario names. The path of a trace is that of its folder, or the folder
+    /// and the prefix of its files.
+    pub fn files(&self) -> Vec<PathBuf> {
+        resolved::files(&self.scenario, &self.base_dir)
+    }
+
     /// Returns a text that identifies the outcome of a run: the scenario with all defaults filled in, without its
     /// name, and with a digest of each file in place of the file's name. Runs of equal texts give equal digests.
     ///

@@ -67,9 +67,20 @@ fn write(scenario: &Scenario) -> String {
     toml::to_string(&value_of(scenario)).expect("a value is TOML")
 }
 
+/// Returns the paths of the files that the scenario names. The path of a trace is that of its folder, or the folder
+/// and the prefix of its files.
+pub(crate) fn files(scenario: &Scenario, base_dir: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let Ok(()) = each_file(&mut scenario.clone(), |path| {
+        files.push(base_dir.join(path));
+        Ok::<_, std::convert::Infallible>(path.to_owned())
+    });
+    files
+}
+
 /// Replaces every file name in the scenario.
-fn each_file<E>(scenario: &mut Scenario, rename: impl Fn(&str) -> Result<String, E>) -> Result<(), E> {
-    let rename_path = |path: &mut PathBuf| -> Result<(), E> {
+fn each_file<E>(scenario: &mut Scenario, mut rename: impl FnMut(&str) -> Result<String, E>) -> Result<(), E> {
+    let mut rename_path = |path: &mut PathBuf| -> Result<(), E> {
         *path = rename(&path.to_string_lossy())?.into();
         Ok(())
     };

@@ -3,7 +3,7 @@
 use clap::Args;
 use pathweave_heap::usage::available_bytes;
 use pathweave_records::Quantity;
-use pathweave_scenario::{GpuMemory, Inspection, Loaded, Memory, Records, ServerSize, Tier};
+use pathweave_scenario::{GpuMemory, Inspection, Memory, Records, ServerSize, Tier};
 use pathweave_sim::{SimSpec, memory_in_words};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -11,12 +11,13 @@ use std::path::PathBuf;
 use crate::failure::{Failure, Outcome};
 use crate::memory::{self, ThreadChoice};
 use crate::options::{Changes, Threads};
+use crate::scenario_input;
 use crate::simulation_speed;
 use crate::terminal;
 
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// Scenario file (TOML)
+    /// Scenario file (TOML); - is standard input
     pub(crate) scenario: PathBuf,
     #[command(flatten)]
     pub(crate) changes: Changes,
@@ -31,7 +32,7 @@ pub(crate) struct CheckArgs {
 }
 
 pub(crate) fn check(args: &CheckArgs) -> Result<Outcome, Failure> {
-    let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
+    let loaded = scenario_input::read(&args.scenario, &super::changes(&args.changes))?;
     let prepared = loaded.draft()?;
     let fit = || memory::fit(&prepared, args.threads, 1, 1, Records::Written);
     let process = |spec: &SimSpec| memory::process(spec, Records::Written);

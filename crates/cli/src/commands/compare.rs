@@ -19,17 +19,19 @@ use crate::execute::{Finished, Observers, execute};
 use crate::failure::{Failure, Outcome};
 use crate::flow_stream::FlowStream;
 use crate::index_page;
+use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
 use crate::live::ProgressFile;
 use crate::memory::MemoryBudget;
 use crate::options::{Cores, OutputOptions};
 use crate::progress::{Reporter, RunProgress};
+use crate::scenario_input;
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
 
 #[derive(Args, Debug)]
 pub(crate) struct CompareArgs {
-    /// Scenario files (TOML)
+    /// Scenario files (TOML); - is standard input
     #[arg(required = true, value_name = "SCENARIO")]
     pub(crate) scenarios: Vec<PathBuf>,
     /// Schemes to compare, in order. Ratios refer to the first
@@ -69,17 +71,20 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<Outcome, Failure> {
             let variant = variants.iter().find(|variant| variant.name == name).expect("it is one of these");
             let mut changes = Changes { scheme: variant.scheme.clone(), ..changes.clone() };
             changes.set.extend(variant.fidelity.iter().map(|fidelity| format!("run.fidelity={fidelity}")));
-            Loaded::read(path, &changes)
+            scenario_input::read(path, &changes)
         })
     };
     let comparisons = args.scenarios.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let inputs = args.scenarios.iter().zip(&comparisons).fold(Inputs::default(), |inputs, (path, all)| {
+        all.runs.iter().fold(inputs, |inputs, run| inputs.with_scenario(path, &run.loaded))
+    });
     let first = &comparisons[0].runs[0].prepared.spec;
     let name = if comparisons.len() == 1 { comparisons[0].name.as_str() } else { "comparison" };
     let target =
         args.out.clone().unwrap_or_else(|| default_folder(&format!("{name}-compare-seed{}", first.seed)));
     let tells = if args.all { TerminalOutput::Tables } else { TerminalOutput::Brief };
     let heading = Heading { title: "Comparison", description: "", tells };
-    run_comparisons(&comparisons, &target, args.cores, &args.traces, &args.talk, &heading)
+    run_comparisons(&comparisons, &target, args.cores, (&args.traces, &inputs), &args.talk, &heading)
 }
 
 /// A scenario with one scheme and one fidelity of a comparison.
@@ -148,10 +153,13 @@ struct Planned {
 impl Comparison {
     /// Loads a scenario under each scheme, so that errors are found before any run starts. [`Comparison::try_out`]
     /// finds the errors that only the simulator detects.
-    pub(crate) fn plan(
+    pub(crate) fn plan<E>(
         schemes: &[String],
-        load: impl Fn(&str) -> Result<Loaded, pathweave_scenario::Diagnostics>,
-    ) -> Result<Self, Failure> {
+        load: impl Fn(&str) -> Result<Loaded, E>,
+    ) -> Result<Self, Failure>
+    where
+        Failure: From<E>,
+    {
         let (name, title, says) = (String::new(), String::new(), String::new());
         let mut comparison = Comparison { name, title, says, runs: Vec::new() };
         for scheme in schemes {
@@ -204,12 +212,13 @@ fn check_names(option: &str, names: &[String]) -> Result<(), Failure> {
 }
 
 /// Executes all runs, as many in parallel as `cores` allows, and writes and prints the results. One scenario is
-/// written into `target`; several are written into a folder each inside it, with an index page.
+/// written into `target`; several are written into a folder each inside it, with an index page. No file of `traces` may
+/// be one of `inputs`.
 pub(crate) fn run_comparisons(
     comparisons: &[Comparison],
     target: &Path,
     cores: Cores,
-    traces: &TraceArgs,
+    (traces, inputs): (&TraceArgs, &Inputs),
     talk: &OutputOptions,
     heading: &Heading<'_>,
 ) -> Result<Outcome, Failure> {
@@ -223,6 +232,9 @@ pub(crate) fn run_comparisons(
         if several { target.join(safe_name(&comparison.name)) } else { target.to_owned() }
     };
     let planned = planned(comparisons);
+    for place in comparisons.iter().map(place) {
+        planned.iter().try_for_each(|(label, _)| traces.of_run(label).check_places(inputs, &place))?;
+    }
     let room = cores.room();
     let records = traces.records();
     for comparison in comparisons {

@@ -4,10 +4,15 @@ use clap::Args;
 use std::io::Write;
 use std::path::PathBuf;
 
-use pathweave_scenario::convert::{Conversion, ConvertError, Written, convert as convert_file, formats};
+use pathweave_scenario::convert::{
+    Conversion, ConvertError, Converted, Written, convert as convert_file, formats,
+};
+use pathweave_scenario::{Changes, Loaded};
 
 use crate::failure::{Failure, Outcome};
+use crate::inputs::Inputs;
 use crate::output::{Output, write_new_folder};
+use crate::scenario_input;
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -37,11 +42,13 @@ pub(crate) struct ConvertArgs {
 }
 
 pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
+    scenario_input::check_is_file(&args.input)?;
     let how = Conversion { from: args.from.as_deref(), to: args.to.as_deref(), set: &args.set };
     let converted = convert_file(&args.input, &args.output, how).map_err(|why| match why {
         ConvertError::Scenario(found) => Failure::Scenario(found),
         ConvertError::Other(what) => Failure::Input(what),
     })?;
+    check_output(args, &converted)?;
     let lost: String = converted.lost.iter().map(|lost| format!("\n  - {lost}")).collect();
     if !lost.is_empty() && !args.lossy {
         return Err(Failure::Input(format!(
@@ -79,6 +86,18 @@ pub(crate) fn convert(args: &ConvertArgs) -> Result<Outcome, Failure> {
         ));
     }
     Ok(Outcome::Done)
+}
+
+/// Checks that the output is no file that was read: the input, or one that a scenario names.
+fn check_output(args: &ConvertArgs, converted: &Converted) -> Result<(), Failure> {
+    let inputs = match converted.from {
+        "scenario" => {
+            let changes = Changes { set: args.set.clone(), ..Changes::default() };
+            Inputs::default().with_scenario(&args.input, &Loaded::read(&args.input, &changes)?)
+        }
+        _ => Inputs::default().with(&args.input),
+    };
+    inputs.check_output("OUT", &args.output)
 }
 
 /// Returns the list of formats for the help of the command.

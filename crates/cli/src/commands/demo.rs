@@ -8,7 +8,8 @@ use std::path::PathBuf;
 
 use super::compare::{Comparison, Heading, TerminalOutput, run_comparisons};
 use crate::failure::{Failure, Outcome};
-use crate::options::{Cores, OutputOptions};
+use crate::inputs::Inputs;
+use crate::options::{Cores, OutputOptions, SEEDS, whole};
 use crate::traces::TraceArgs;
 
 /// The demo is defined by data: a table of situations, and their scenarios.
@@ -24,7 +25,7 @@ pub(crate) struct DemoArgs {
     #[arg(long, value_name = "DIR", default_value = "results/demo")]
     pub(crate) out: PathBuf,
     /// Seed of all random streams [default: the scenario's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole(SEEDS))]
     pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) cores: Cores,
@@ -85,7 +86,8 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<Outcome, Failure> {
         comparisons.push(comparison);
     }
     let heading = Heading { title: &demo.title, description: &demo.says, tells: TerminalOutput::Sentences };
-    run_comparisons(&comparisons, &args.out, args.cores, &TraceArgs::default(), &args.talk, &heading)
+    let no_files = (&TraceArgs::default(), &Inputs::default());
+    run_comparisons(&comparisons, &args.out, args.cores, no_files, &args.talk, &heading)
 }
 
 #[cfg(test)]

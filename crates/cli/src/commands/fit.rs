@@ -11,7 +11,9 @@ use pathweave_study::fit::{FitError, FitRole, UserFit, fit_measurements, snippet
 
 use super::nccl::{Collective, operation};
 use crate::failure::{Failure, Outcome};
+use crate::inputs::Inputs;
 use crate::output::Output;
+use crate::scenario_input;
 use crate::terminal;
 
 /// Rise of the error of held out sizes from which a fit is worse than none.
@@ -26,7 +28,7 @@ const MOST_BYTES: u64 = 16 << 20;
 pub(crate) struct FitArgs {
     /// Output of nccl-tests or rccl-tests, as text
     pub(crate) measured: PathBuf,
-    /// Scenario file (TOML) with a cluster of the servers that were measured
+    /// Scenario file (TOML), or - for standard input, with a cluster of the servers that were measured
     #[arg(long)]
     pub(crate) scenario: PathBuf,
     /// Set a field of the scenario: topology.servers=4
@@ -47,9 +49,16 @@ pub(crate) struct FitArgs {
 }
 
 pub(crate) fn fit(args: &FitArgs) -> Result<Outcome, Failure> {
+    let loaded =
+        scenario_input::read(&args.scenario, &Changes { set: args.set.clone(), ..Changes::default() })?;
     // A place that cannot be written is found before the simulations.
-    let output = args.out.as_deref().map(Output::create).transpose()?;
-    let found = fitted(args)?;
+    let output = args.out.as_deref().map(|path| {
+        let inputs = Inputs::default().with(&args.measured).with_scenario(&args.scenario, &loaded);
+        inputs.check_output("--out", path)?;
+        Output::create(path)
+    });
+    let output = output.transpose()?;
+    let found = fitted(args, &loaded)?;
     let toml = snippet(&found);
     if let Some(output) = output {
         output.write(|to| to.write_all(toml.as_bytes()))?;
@@ -62,13 +71,12 @@ pub(crate) fn fit(args: &FitArgs) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-fn fitted(args: &FitArgs) -> Result<UserFit, Failure> {
+fn fitted(args: &FitArgs, loaded: &Loaded) -> Result<UserFit, Failure> {
     let measured = read_text_file(&args.measured, MOST_BYTES)
         .map_err(|why| Failure::Input(format!("{}: cannot read it: {why}", args.measured.display())))?;
     let tests = parse_nccl_tests(&measured, &args.measured.display().to_string())
         .map_err(|why| Failure::Input(why.to_string()))?;
-    let loaded = Loaded::read(&args.scenario, &Changes { set: args.set.clone(), ..Changes::default() })?;
-    fit_measurements(&loaded, &tests, args.collective.map(operation), args.gpu).map_err(|why| match why {
+    fit_measurements(loaded, &tests, args.collective.map(operation), args.gpu).map_err(|why| match why {
         FitError::Scenario(findings) => Failure::Scenario(findings),
         FitError::Input(text) => Failure::Input(text),
     })
@@ -140,7 +148,9 @@ mod tests {
         let name = file.display().to_string();
         let line = ["fit", &name, "--scenario", &scenario, "--set", "topology.servers=32"];
         let parsed = Line::try_parse_from(line.iter().chain(options)).map_err(|why| why.to_string())?;
-        fitted(&parsed.args).map_err(|why| match why {
+        let changes = Changes { set: parsed.args.set.clone(), ..Changes::default() };
+        let loaded = Loaded::read(&parsed.args.scenario, &changes).map_err(|why| why.to_string())?;
+        fitted(&parsed.args, &loaded).map_err(|why| match why {
             Failure::Input(text) => text,
             Failure::Scenario(findings) => findings.to_string(),
             other => panic!("{other:?}"),

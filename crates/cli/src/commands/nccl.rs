@@ -13,6 +13,8 @@ use pathweave_scenario::{Changes, Loaded};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome};
+use crate::options::whole;
+use crate::scenario_input;
 use crate::terminal;
 
 /// The sizes of a collective as nccl-tests lists them, with the algorithm that NCCL 2.30.7 (for MI300X RCCL) chooses. The
@@ -20,12 +22,11 @@ use crate::terminal;
 /// model, by which it chooses. The GPUs, servers and NICs are those of a scenario with `kind = "cluster"`, or those of the
 /// options.
 #[derive(Args, Debug)]
-#[cfg_attr(feature = "datapath", command(args_conflicts_with_subcommands = true))]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct NcclArgs {
-    #[cfg(feature = "datapath")]
     #[command(subcommand)]
     pub(crate) command: Option<crate::real::nccl::NcclCommand>,
-    /// Scenario file (TOML) with a cluster [default: the servers that the options describe]
+    /// Scenario file (TOML) with a cluster; - is standard input [default: the servers that the options describe]
     #[arg(conflicts_with_all = ["servers", "gpus", "nics", "nic"])]
     pub(crate) scenario: Option<PathBuf>,
     /// Set a field of the scenario: topology.servers=4
@@ -63,7 +64,7 @@ pub(crate) struct NcclArgs {
     #[arg(long, value_name = "SIZE", default_value = "16G", value_parser = size)]
     pub(crate) max: u64,
     /// Factor between sizes
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(2..=1024))]
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = whole(2..=1024))]
     pub(crate) factor: u64,
     /// Algorithms that may be chosen, as in NCCL_ALGO, separated by commas: tree, ring, collnetdirect, collnetchain,
     /// nvls, nvlstree, pat [default: all]
@@ -76,7 +77,7 @@ pub(crate) struct NcclArgs {
     #[arg(long)]
     pub(crate) model_only: bool,
     /// Messages of a collective above which its loops are merged
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_MESSAGES, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_MESSAGES, value_parser = whole(1..=1_048_576))]
     pub(crate) messages: u64,
     /// Print the result as JSON
     #[arg(long)]
@@ -184,7 +185,6 @@ struct Question<'a> {
 }
 
 pub(crate) fn nccl(args: &NcclArgs) -> Result<Outcome, Failure> {
-    #[cfg(feature = "datapath")]
     if let Some(command) = &args.command {
         return crate::real::nccl::run(command);
     }
@@ -198,7 +198,7 @@ fn system(args: &NcclArgs) -> Result<(System, Option<Loaded>), Failure> {
     let (base, loaded) = match &args.scenario {
         Some(path) => {
             let changes = Changes { set: args.set.clone(), ..Changes::default() };
-            let loaded = Loaded::read(path, &changes)?;
+            let loaded = scenario_input::read(path, &changes)?;
             (loaded.nccl_system(args.gpu)?, Some(loaded))
         }
         None => {

@@ -97,6 +97,12 @@ pub(crate) fn paper(args: &PaperArgs) -> Result<Outcome, Failure> {
     });
     let record = record.transpose()?;
     let archive = args.archive.as_deref().map(OpenArchive::open).transpose()?;
+    if let (Some((record, _)), Some(archive)) = (&record, &archive)
+        && archive.is_in(record)
+    {
+        let name = record.name().display();
+        return Err(Failure::Input(format!("--record and --archive are both {name}; name two files")));
+    }
     let (plan, testbed) = if args.testbed.is_wanted() {
         // Errors are found before anything is created.
         paper.clone().on_testbed(&catalogue, args.figure.as_deref(), "").map_err(failure)?;

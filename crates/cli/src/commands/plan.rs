@@ -7,6 +7,7 @@ use pathweave_study::sweep::{Choices, ClusterPlan};
 
 use super::sweep::{ExecutionOptions, execute_search, failure};
 use crate::failure::{Failure, Outcome};
+use crate::scenario_input;
 use crate::terminal;
 
 #[derive(Args, Debug)]
@@ -21,6 +22,7 @@ pub(crate) struct PlanArgs {
 }
 
 pub(crate) fn plan(args: &PlanArgs) -> Result<Outcome, Failure> {
+    scenario_input::check_is_file(&args.cluster)?;
     let cluster = ClusterPlan::read(&args.cluster).map_err(failure)?;
     let folder = || super::default_folder(&format!("{}-plan", cluster.plan.name));
     let path = args.out.clone().unwrap_or_else(folder);

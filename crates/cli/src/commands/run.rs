@@ -11,18 +11,20 @@ use super::{default_folder, output};
 use crate::execute::{Finished, Observers, execute, execute_rank};
 use crate::failure::{Failure, NOT_USABLE, Outcome};
 use crate::flow_stream::FlowStream;
+use crate::inputs::Inputs;
 use crate::interrupt::Interrupt;
 use crate::live::ProgressFile;
 use crate::memory::{self, ThreadChoice};
 use crate::options::{Changes, OutputOptions, Threads};
 use crate::progress::{Reporter, RunProgress};
 use crate::ranks::{self, RankGroup};
+use crate::scenario_input;
 use crate::terminal;
 use crate::traces::{TraceArgs, Traces};
 
 #[derive(Args, Debug)]
 pub(crate) struct RunArgs {
-    /// Scenario file (TOML)
+    /// Scenario file (TOML); - is standard input
     pub(crate) scenario: PathBuf,
     #[command(flatten)]
     pub(crate) changes: Changes,
@@ -61,6 +63,8 @@ fn alone(args: &RunArgs) -> Result<Outcome, Failure> {
 
 /// Executes a run over several processes. Rank 0 writes the results and prints all messages.
 fn run_over_ranks(args: &RunArgs, company: &mut RankGroup) -> Result<Outcome, Failure> {
+    // Only one rank has the standard input of the launcher.
+    company.all_or_none(scenario_input::check_is_file(&args.scenario))?;
     let ready = PreparedRun::new(args, company.sharing(), company.on_this_machine());
     let ready = company.all_or_none(ready)?;
     let desk = if company.is_lead() { RunOutputs::new(args, &ready).map(Some) } else { Ok(None) };
@@ -99,7 +103,7 @@ struct PreparedRun {
 impl PreparedRun {
     /// Prepares a run for one of `sharing` processes that share the cores, and of `processes` on this machine.
     fn new(args: &RunArgs, sharing: usize, processes: usize) -> Result<Self, Failure> {
-        let loaded = Loaded::read(&args.scenario, &super::changes(&args.changes))?;
+        let loaded = scenario_input::read(&args.scenario, &super::changes(&args.changes))?;
         let prepared = loaded.draft()?;
         let ThreadChoice { spec, note } =
             match memory::fit(&prepared, args.threads, sharing, processes, args.traces.records()) {
@@ -132,6 +136,8 @@ impl RunOutputs {
         let spec = &ready.spec;
         let target =
             args.out.clone().unwrap_or_else(|| default_folder(&format!("{}-seed{}", spec.name, spec.seed)));
+        let inputs = Inputs::default().with_scenario(&args.scenario, &ready.loaded);
+        args.traces.check_places(&inputs, &target)?;
         let folder = ResultFolder::create(&target).map_err(output)?;
         let traces = Traces::open(&args.traces, spec)?;
         let to_stdout = traces.take_stdout();

@@ -19,6 +19,7 @@ use crate::interrupt::Interrupt;
 use crate::live::ProgressFile;
 use crate::memory::MemoryBudget;
 use crate::options::{Cores, OutputOptions};
+use crate::scenario_input;
 use crate::terminal;
 
 /// Largest number of failures printed. The report and `summary.json` list all of them.
@@ -54,6 +55,7 @@ pub(crate) struct ExecutionOptions {
 }
 
 pub(crate) fn sweep(args: &SweepArgs) -> Result<Outcome, Failure> {
+    scenario_input::check_is_file(&args.sweep)?;
     let plan = Plan::read(&args.sweep).map_err(failure)?;
     let path = args.out.clone().unwrap_or_else(|| super::default_folder(&format!("{}-sweep", plan.name)));
     let Some(made) = execute_plan(&args.making, &plan, &path)? else { return Ok(Outcome::Done) };
@@ -111,13 +113,13 @@ pub(crate) fn execute_search(
     next: impl Fn(&Outcomes) -> SearchStep,
 ) -> Result<Option<ExecutedDataset>, Failure> {
     if args.dry_run && !path.exists() {
-        list(plan, &BTreeMap::new());
+        list(plan, &BTreeMap::new(), &next);
         return Ok(None);
     }
     let dataset = Dataset::open(path).map_err(failure)?;
     let kept = kept(plan, &dataset);
     if args.dry_run {
-        list(plan, &kept);
+        list(plan, &kept, &next);
         return Ok(None);
     }
     tell(args, plan, &dataset, kept.len())?;
@@ -156,12 +158,23 @@ pub(crate) fn execute_search(
     Ok(Some(ExecutedDataset { dataset, summary, interrupted: interrupt.requested() }))
 }
 
-/// Lists the runs that would be executed.
-fn list(plan: &Plan, kept: &Outcomes) {
-    let todo = plan.runs.iter().enumerate().filter(|(run, _)| !kept.contains_key(run));
-    let lines: String = todo.map(|(_, run)| format!("{}\n", run.label)).collect();
+/// Lists the runs that would be executed, and the number of those that depend on the results of others.
+fn list(plan: &Plan, kept: &Outcomes, next: &impl Fn(&Outcomes) -> SearchStep) {
+    let missing = plan.runs.len() - kept.len();
+    let (todo, rest) = match next(kept) {
+        SearchStep::Done(_) => (Vec::new(), "left out, since they cannot be the best"),
+        SearchStep::Run(runs) => (runs, "follow, unless the results show that they cannot be the best"),
+    };
+    let rest = match missing - todo.len() {
+        0 => String::new(),
+        number => format!("{number} {rest}\n"),
+    };
+    let lines: String = todo.iter().map(|&run| format!("{}\n", plan.runs[run].label)).collect();
     let (cells, runs) = (plan.cells.len(), plan.runs.len());
-    terminal::out(&format!("{cells} cells, {runs} runs, {} of them finished before\n{lines}", kept.len()));
+    terminal::out(&format!(
+        "{cells} cells, {runs} runs, {} of them finished before\n{lines}{rest}",
+        kept.len()
+    ));
 }
 
 /// Returns the runs that an earlier call finished.

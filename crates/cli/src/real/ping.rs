@@ -23,7 +23,7 @@ pub(crate) struct PingArgs {
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     paths: u16,
     /// Number of probes on each path
-    #[arg(long, short, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, short, value_name = "N", default_value_t = 10, value_parser = crate::options::whole(1..=1_000_000))]
     count: u64,
     /// Interval between probes, seconds: 0.1, 20ms
     #[arg(long, short, value_name = "SECONDS", default_value = "0.1", value_parser = seconds)]

@@ -276,6 +276,14 @@ fn settings_on_the_command_line() {
     refused_set("scheme.pths=3", &["unknown field `pths` in `scheme`", "did you mean `paths`?"]);
     let lab = Lab::with_small();
     refused(&lab, &["run", "small.toml", "--seed", "99999999999999999999"], &["--seed"]);
+    for wrong in [&["--seed", "-1"][..], &["--seed=-1"], &["--seed", "1.5"]] {
+        let parts = ["'--seed <N>'", "expected a whole number from 0 to 9223372036854775807"];
+        refused(&lab, &[&["run", "small.toml"], wrong].concat(), &parts);
+        refused(&lab, &[&["demo"], wrong].concat(), &parts);
+    }
+    refused(&lab, &["run", "small.toml", "--threads", "-1"], &["-1 is not in 1..=1024"]);
+    refused(&lab, &["nccl", "--factor", "-1"], &["expected a whole number from 2 to 1024"]);
+    refused(&lab, &["run", "small.toml", "-1"], &["unexpected argument '-1'"]);
     refused(
         &lab,
         &["run", "small.toml", "--seed", "18446744073709551615"],

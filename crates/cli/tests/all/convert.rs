@@ -306,6 +306,7 @@ fn impossible_conversions_are_refused() {
             "x.dat: its extension does not determine the format; set --to to one of topology",
         ),
         (&["small.toml", "x.txt"], "x.txt: its extension does not determine the format"),
+        (&["small.toml", "x.csv", "--from", "workload"], "workload can be written only"),
         (&["small.toml", "x.csv", "--to", "csw"], "--to: no format is named \"csw\"; did you mean \"csv\"?"),
         (&["small.toml", "x.topo", "--to", "htsim-topology"], "htsim-topology can be read only"),
         (&["bad.csv", "x.cm"], "bad.csv:2: dst = 1: the same as src"),
@@ -317,6 +318,11 @@ fn impossible_conversions_are_refused() {
         let told = refused(&lab, args);
         assert!(told.contains(says), "{args:?}: {told}");
     }
+    // Only formats for that side of a conversion are listed.
+    let to = refused(&lab, &["small.toml", "x.csv", "--to", "foo"]);
+    assert!(to.contains(", workload") && !to.contains("scenario") && !to.contains("astra-system"), "{to}");
+    let from = refused(&lab, &["small.toml", "x.csv", "--from", "foo"]);
+    assert!(from.contains("scenario, astra-system") && !from.contains("workload"), "{from}");
     // A scenario has both a topology and flows.
     convert(&lab, &["small.toml", "star.toml", "--quiet"]);
     convert(&lab, &["small.toml", "small.csv"]);

@@ -12,6 +12,7 @@ mod lab;
 mod lab_exec;
 mod listings;
 mod ofi;
+mod outputs;
 mod packages;
 mod papers;
 mod perf;

@@ -264,6 +264,9 @@ fn rows_and_columns_can_be_chosen() {
     let done = run(&lab, &["map", "--panel", "spines smal"]);
     assert_eq!(done.code, 2);
     assert!(done.err.contains("did you mean \"spines small\""), "{}", done.err);
+    let done = lab.run(&["paper", "dlbf", "--figure", "1a", "--panel", "foo"]);
+    assert_eq!(done.code, 2);
+    assert!(done.err.contains("--panel: figure 1a has no panels; leave --panel out"), "{}", done.err);
 }
 
 /// Returns the runs stored below a paper's results.

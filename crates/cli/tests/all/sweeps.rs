@@ -457,6 +457,7 @@ fn a_plan_holds_time_against_cost_and_goes_on_where_it_was() {
         "{}",
         listed.out
     );
+    assert_eq!(listed.out.lines().count(), 1 + 6, "{}", listed.out);
     let half = lab.run(&["plan", "cluster.toml", "--out", "p", "--most", "2"]);
     assert_eq!(half.code, 3, "{}", half.err);
     assert_eq!(lab.json("p/plan.json")["partial"], true);
@@ -488,4 +489,22 @@ fn a_plan_holds_time_against_cost_and_goes_on_where_it_was() {
     let refused = bad.run(&["plan", "cluster.toml", "--out", "p"]);
     assert_eq!(refused.code, 2);
     assert!(refused.err.contains("links of 200Gbps have no price"), "{}", refused.err);
+}
+
+/// Packets run for the best choices by flows only, which are known after the runs with flows.
+#[test]
+fn a_dry_run_of_a_plan_lists_what_would_run() {
+    let text = format!("search = \"front\"\nfidelity = [\"flow\", \"packet\"]\n{CLUSTER}");
+    let lab = Lab::new().file("cluster.toml", text);
+    let listed = || lab.run(&["plan", "cluster.toml", "--out", "p", "--dry-run"]).out;
+    let fresh = listed();
+    let lines: Vec<&str> = fresh.lines().collect();
+    assert_eq!(lines.len(), 1 + 6 + 1, "{fresh}");
+    assert!(lines[1..7].iter().all(|line| line.contains("run.fidelity=flow")), "{fresh}");
+    assert_eq!(lines[7], "6 follow, unless the results show that they cannot be the best");
+    assert_eq!(lab.run(&["plan", "cluster.toml", "--out", "p", "--quiet"]).code, 0);
+    let done = listed();
+    let lines: Vec<&str> = done.lines().collect();
+    assert_eq!(lines[0], "12 cells, 12 runs, 9 of them finished before");
+    assert_eq!(lines[1..], ["3 left out, since they cannot be the best"]);
 }

@@ -31,6 +31,11 @@ impl OpenArchive {
         Ok(OpenArchive { archive, output: Output::create(path)?, changed: BTreeSet::new() })
     }
 
+    /// Returns true if `output` goes to the file of the archive.
+    pub(super) fn is_in(&self, output: &Output) -> bool {
+        self.output.is_same(output)
+    }
+
     /// Copies the archived runs that `plan` needs to `cache`, if the engine still gives the digests of their starts.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use pathweave_bypass::dpdk::{Local, Vdev};
 use pathweave_perf::{Check, ClientOptions, Directions, Kind, MAX_DEPTH, Op, ServerOptions, Service, Test};
 
 use crate::failure::Failure;
-use crate::options::OutputOptions;
+use crate::options::{OutputOptions, whole};
 
 /// Default port of `pathweave perf server`, the same as that of the RDMA perftests.
 pub(crate) const DEFAULT_PORT: u16 = 18_515;
@@ -55,7 +55,7 @@ pub(crate) struct ServerArgs {
     pub(crate) uncontrolled: UncontrolledKind,
     /// Exit after N clients, concurrent or consecutive, and refuse further ones. A client that measures several sizes
     /// counts once [default: serve until Ctrl-C]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=u64::MAX))]
     pub(crate) clients: Option<u64>,
     /// Print only errors and the address
     #[arg(long, short, conflicts_with = "json")]
@@ -100,7 +100,7 @@ pub(crate) struct ClientArgs {
     #[arg(long, value_name = "SECONDS", value_parser = seconds, conflicts_with = "iterations")]
     pub(crate) time: Option<std::time::Duration>,
     /// Number of messages of each size, instead of a time
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1 << 40))]
     pub(crate) iterations: Option<u64>,
     /// Measure latency: one message at a time, forth and back
     #[arg(long)]
