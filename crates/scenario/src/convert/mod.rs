@@ -192,11 +192,11 @@ enum Content {
 /// [`ConvertError`] if a format is unknown or cannot be read, written or combined, or if the input is invalid.
 pub fn convert(input: &Path, output: &Path, how: Conversion<'_>) -> Result<Converted, ConvertError> {
     let from = match how.from {
-        Some(name) => named("--from", name)?,
+        Some(name) => named(Direction::From, name)?,
         None => of_input(input)?,
     };
     let to = match how.to {
-        Some(name) => named("--to", name)?,
+        Some(name) => named(Direction::To, name)?,
         None => of_output(output, from.kind)?,
     };
     if !matches!(
@@ -214,6 +214,8 @@ pub fn convert(input: &Path, output: &Path, how: Conversion<'_>) -> Result<Conve
                 input.display(),
                 format.name
             )
+        } else if !from.is_read {
+            format!("{} can be written only", from.name)
         } else if to.is_written {
             format!("{} is {}, and {} {}", input.display(), from.kind.name(), to.name, to.kind.name())
         } else {
@@ -391,11 +393,22 @@ fn text_of(path: &Path) -> Result<String, String> {
     read_text_file(path, MAX_FILE_BYTES).map_err(|why| format!("cannot read {}: {why}", path.display()))
 }
 
-/// Returns the format with this name.
-fn named(option: &str, name: &str) -> Result<FileFormat, String> {
+/// Side of a conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    From,
+    To,
+}
+
+/// Returns the format with this name. The error lists the formats that can be on this side of a conversion.
+fn named(side: Direction, name: &str) -> Result<FileFormat, String> {
     let all = formats();
     all.iter().find(|format| format.name == name).copied().ok_or_else(|| {
-        let names: Vec<&str> = all.iter().map(|format| format.name).collect();
+        let (option, fits): (_, fn(&FileFormat) -> bool) = match side {
+            Direction::From => ("--from", |format| format.is_read),
+            Direction::To => ("--to", |format| format.is_written),
+        };
+        let names: Vec<&str> = all.iter().filter(|format| fits(format)).map(|format| format.name).collect();
         let hint = suggestion(closest_name(name, names.iter().copied()));
         format!("{option}: no format is named \"{name}\"{hint} (there are {})", names.join(", "))
     })
@@ -407,7 +420,7 @@ fn extension_of(path: &Path) -> Option<String> {
 
 /// Detects the format of an input file.
 fn of_input(input: &Path) -> Result<FileFormat, String> {
-    let by_name = |name: &str| named("--from", name);
+    let by_name = |name: &str| named(Direction::From, name);
     if !input.is_file() && is_chakra(input) {
         return by_name("chakra");
     }
@@ -469,7 +482,7 @@ fn of_output(output: &Path, content: Kind) -> Result<FileFormat, String> {
         (None, _) => None,
     };
     match name {
-        Some(name) => named("--to", name),
+        Some(name) => named(Direction::To, name),
         None => {
             let written: Vec<&str> = formats().iter().filter(|f| f.is_written).map(|f| f.name).collect();
             Err(format!(
