@@ -11,6 +11,12 @@ pub enum PaperError {
     /// The requested paper, figure, panel or curve does not exist.
     #[error(transparent)]
     Unknown(UnknownName),
+    /// The selected figures have no panels to select from.
+    #[error("--panel: figure {figures} has no panels; leave --panel out")]
+    NoPanels {
+        /// Ids of the figures, separated by commas.
+        figures: String,
+    },
     /// The request is to repeat something in a lab that was not measured on a testbed.
     #[error("--testbed: {what} of a testbed; {known}")]
     NoTestbed {

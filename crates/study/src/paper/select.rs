@@ -90,6 +90,10 @@ impl Selection {
         let files = || figures.iter().map(|figure| &figure.file);
         let panels = || files().flat_map(|file| &file.panel);
         for name in &self.panels {
+            if panels().next().is_none() {
+                let ids: Vec<&str> = figures.iter().map(|figure| figure.id.as_str()).collect();
+                return Err(PaperError::NoPanels { figures: ids.join(", ") });
+            }
             if !panels().any(|panel| panel.matches_name(name)) {
                 return Err(unknown("panel", name, distinct(panels().map(|p| p.name.as_str())).into_iter()));
             }
