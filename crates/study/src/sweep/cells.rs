@@ -240,6 +240,7 @@ fn check(file: &SweepFile) -> Vec<Diagnostic> {
             report(place.index(twice), message);
         }
     }
+    check_settings(file, &mut report);
     let mut names = BTreeSet::new();
     for (i, named) in file.list.iter().enumerate() {
         if !names.insert(&named.name) {
@@ -262,6 +263,33 @@ fn check(file: &SweepFile) -> Vec<Diagnostic> {
         }
     }
     found
+}
+
+/// Reports settings without effect: those of a field that each cell gets from an axis, or from `seeds`.
+fn check_settings(file: &SweepFile, report: &mut impl FnMut(FieldPath, String)) {
+    let root = FieldPath::root();
+    let of_cell = |(i, named): (usize, &'_ NamedCell)| {
+        let keys = named.set.keys().cloned().collect::<Vec<_>>();
+        (root.key("list").index(i).key("set"), keys)
+    };
+    let of_all = (root.key("set"), file.set.keys().cloned().collect::<Vec<_>>());
+    for (table, keys) in std::iter::once(of_all).chain(file.list.iter().enumerate().map(of_cell)) {
+        for key in keys {
+            let sampled = file.latin_hypercube.iter().flat_map(|cube| &cube.axis).map(|axis| &axis.key);
+            let mut axes = file.grid.iter().map(|axis| &axis.key).chain(sampled);
+            if key == "seed" {
+                report(table.key(&key), "`seed` has no effect beside `seeds`: give `seeds`".to_owned());
+            } else if let Some(axis) = axes.find(|axis| is_within(&key, axis)) {
+                let message = format!("`{key}` has no effect: axis \"{axis}\" sets it in every cell");
+                report(table.key(&key), message);
+            }
+        }
+    }
+}
+
+/// Returns true if the field `key` is `outer` or a part of it, both in the syntax of `--set`.
+fn is_within(key: &str, outer: &str) -> bool {
+    key.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
 fn axis(key: &str, kind: AxisKind, values: &[Value]) -> Axis {
@@ -306,13 +334,13 @@ mod tests {
 
     #[test]
     fn all_combinations_in_order_the_last_axis_fastest() {
-        let text = "scenario = 'a.toml'\nset = { seed = 4 }\n[[list]]\nname = 'one'\nset = { a = 1 }\n[[list]]\nname = 'two'\n\
+        let text = "scenario = 'a.toml'\nset = { 'run.until' = 4 }\n[[list]]\nname = 'one'\nset = { a = 1 }\n[[list]]\nname = 'two'\n\
                     [[grid]]\nkey = 'scheme'\nvalues = ['ecmp', 'rps']\n\
                     [[grid]]\nkey = 'workload[0].size'\nvalues = ['1KB', '2MB', '3KiB']\n";
         let (axes, cells) = parse(text).unwrap();
         assert_eq!(cells.len(), 12);
         assert_eq!(cells[0].label, "one, scheme=ecmp, workload[0].size=1KB");
-        assert_eq!(cells[0].set, ["seed=4", "a=1", "scheme=\"ecmp\"", "workload[0].size=\"1KB\""]);
+        assert_eq!(cells[0].set, ["run.until=4", "a=1", "scheme=\"ecmp\"", "workload[0].size=\"1KB\""]);
         assert_eq!(
             (cells[1].value_indices.clone(), cells[11].value_indices.clone()),
             (vec![0, 0, 1], vec![1, 1, 2])
@@ -351,6 +379,21 @@ mod tests {
         assert!(grid("seeds = [3, 3]\n[[list]]\nname = 'a'\n").contains("seed 3 is there twice"));
         assert!(grid("[[grid]]\nkey = 'seed'\nvalues = [1]\n").contains("give `seeds`"));
         assert!(grid("[[list]]\nname = 'a'\n[[list]]\nname = 'a'\n").contains("\"a\" is there twice"));
+        let set = grid("set = { scheme = 'rps' }\n[[grid]]\nkey = 'scheme'\nvalues = ['ecmp', 'rps']\n");
+        assert!(set.contains("`scheme` has no effect: axis \"scheme\" sets it"), "{set}");
+        assert!(set.contains("s.toml:2"), "{set}");
+        let cube = "[latin-hypercube]\nsamples = 2\n[[latin-hypercube.axis]]\nkey = 'x'\nfrom = 1\nto = 3\n";
+        let list = grid(&format!("[[list]]\nname = 'a'\nset = {{ 'x.y' = 1 }}\n{cube}"));
+        assert!(
+            list.contains("`x.y` has no effect: axis \"x\" sets it") && list.contains("s.toml:4"),
+            "{list}"
+        );
+        let seed = grid("set = { seed = 4 }\n[[list]]\nname = 'a'\n");
+        assert!(seed.contains("give `seeds`") && seed.contains("s.toml:2"), "{seed}");
+        // A field of what an axis sets refines it only afterwards, and names may begin alike.
+        let after = "[[grid]]\nkey = 'x'\nvalues = [1]\n[[grid]]\nkey = 'x.y'\nvalues = [1]\n";
+        let alike = format!("scenario = 'a.toml'\nset = {{ xy = 1 }}\n{after}");
+        assert!(parse(&alike).is_ok(), "{:?}", parse(&alike));
         let near = grid("[[grid]]\nkey = 'a'\nvalue = [1]\n");
         assert!(near.contains("did you mean `values`?") && near.contains("s.toml:4"), "{near}");
         let range =
