@@ -120,9 +120,11 @@ impl Play<'_, '_> {
                 cycle.iter().take(8).map(|&op| of_rank.ops[op as usize].line.to_string()).collect();
             let more = if cycle.len() > 8 { ", ..." } else { "" };
             let line = of_rank.ops[cycle[0] as usize].line;
+            // Each operation of the cycle waits for the next one, and the last for the first.
             let what = format!(
-                "operations wait for each other in a cycle: those of lines {}{more}",
-                lines.join(" for ")
+                "operations wait for each other in a cycle: line {}{more}, which waits for line {}",
+                lines.join(", which waits for line "),
+                lines[0]
             );
             return self.fail(line, what);
         }
@@ -324,7 +326,7 @@ mod tests {
         );
         assert_eq!(
             error("cycle", &["a: calc 1\nb: calc 2\na requires b\nb irequires a"]),
-            "cycle.goal:3: operations wait for each other in a cycle: those of lines 3 for 4"
+            "cycle.goal:3: operations wait for each other in a cycle: line 3, which waits for line 4, which waits for line 3"
         );
         let both = |peer: u32| format!("r: recv 5b from {peer}\ns: send 5b to {peer}\ns requires r");
         let across = error("across", &[&both(1), &both(0)]);
