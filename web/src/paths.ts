@@ -63,7 +63,9 @@ function shares(cards: HTMLElement, g: Fabric): boolean {
     const high = Math.max(8, Math.min(16, Math.floor(480 / most.length)));
     const picture = element("canvas", { role: "img", "aria-label": "Share of each link up of each switch" });
     const ratio = Math.min(devicePixelRatio || 1, 2);
-    const [width, height] = [left + columns * side, most.length * high];
+    // A label is higher than a low row: room for the first and the last one.
+    const edge = Math.max(0, Math.ceil((14 - high) / 2));
+    const [width, height] = [left + columns * side, 2 * edge + most.length * high];
     [picture.width, picture.height] = [width * ratio, height * ratio];
     picture.style.width = width + "px";
     picture.style.height = height + "px";
@@ -79,16 +81,16 @@ function shares(cards: HTMLElement, g: Fabric): boolean {
     const draw = () => {
     c.clearRect(0, 0, width, height);
     c.fillStyle = getComputedStyle(box).color;
-    most.forEach((s, i) => { if (high >= 11 || i % 2 === 0) c.fillText(g.nodes[s.node].name, 0, (i + 0.5) * high, left - 6); });
+    most.forEach((s, i) => { if (high >= 11 || i % 2 === 0) c.fillText(g.nodes[s.node].name, 0, edge + (i + 0.5) * high, left - 6); });
     most.forEach((s, i) => s.links.forEach((_, k) => {
       c.fillStyle = heat((part(s, k, (l) => load(g, l)) * s.links.length) / 2);
-      c.fillRect(left + k * side, i * high, side - 1, high - 1);
+      c.fillRect(left + k * side, edge + i * high, side - 1, high - 1);
     }));
     };
     draw();
     const find = (e: MouseEvent): [Spread, number] | undefined => {
       const rect = picture.getBoundingClientRect();
-      const s = most[Math.floor((e.clientY - rect.top) / high)], k = Math.floor((e.clientX - rect.left - left) / side);
+      const s = most[Math.floor((e.clientY - rect.top - edge) / high)], k = Math.floor((e.clientX - rect.left - left) / side);
       return s && k >= 0 && k < s.links.length ? [s, k] : undefined;
     };
     tip(picture, (e) => {
