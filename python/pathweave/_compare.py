@@ -13,7 +13,7 @@ from ._control import ControlLike
 from ._pathweave import Cancel, RunResult, Scenario
 from ._picker import PickerLike
 from ._plot import Plot
-from ._run import ScenarioLike, as_scenario, run_shown
+from ._run import ScenarioLike, SettingsLike, as_scenario, as_settings, check_jobs, run_shown
 from .model import Fidelity
 
 
@@ -68,7 +68,7 @@ def compare(
     pickers: Mapping[str, PickerLike] | None = None,
     controls: Mapping[str, ControlLike] | None = None,
     base: str | None = None,
-    set: Sequence[str] = (),
+    set: SettingsLike = (),
     seed: int | None = None,
     jobs: int | None = None,
     threads: int | None = None,
@@ -87,7 +87,7 @@ def compare(
         pickers: Path pickers by name, as `run` takes them. Each is one more run, with packets, under the scheme `base`.
         controls: Congestion controls by name, likewise. A name in both has a picker and a control.
         base: The scheme of the runs with an own picker or control; default: the scenario's.
-        set: Changes, each `key=value` as for `pathweave compare --set`.
+        set: Changes, as for `run`.
         seed: Instead of the scenario's.
         jobs: Runs at a time; default: the number of processors. Results do not depend on it.
         threads: Threads of each run, as for `run`; default: the processors that other runs leave.
@@ -96,8 +96,12 @@ def compare(
     Raises:
         ScenarioError: The scenario cannot run under one of the schemes; nothing has run then.
         ValueError: A scheme or fidelity is named twice, or there is nothing to compare; a picker or control has the
-            name of a scheme; or `base` decides rate and path together.
+            name of a scheme; or `base` decides rate and path together; or `seed`, `jobs` or `threads` is
+            not in its range.
+        TypeError: `schemes` or `set` is a text.
     """
+    check_jobs(jobs)
+    settings = as_settings(set)
     own = {**(pickers or {}), **(controls or {})}
     if not schemes and not fidelity and not own:
         raise ValueError('compare needs at least one scheme, picker or control, or fidelity=["packet", "flow"]')
@@ -118,11 +122,11 @@ def compare(
         for moved in fidelity or nothing:
             # What there is one of at most is not in the names.
             name = f"{scheme} {moved}" if scheme and len(fidelity) > 1 else scheme or str(moved)
-            changes = [*set, f'name="{name}"', *([f'run.fidelity="{moved}"'] if moved else [])]
+            changes = [*settings, f'name="{name}"', *([f'run.fidelity="{moved}"'] if moved else [])]
             names.append(name)
             planned.append((scenario.with_(set=changes, seed=seed, scheme=scheme), None, None))
     for name in own:
-        changes = [*set, f"name={json.dumps(name)}", *(['run.fidelity="packet"'] if fidelity else [])]
+        changes = [*settings, f"name={json.dumps(name)}", *(['run.fidelity="packet"'] if fidelity else [])]
         names.append(name)
         changed = scenario.with_(set=changes, seed=seed, scheme=base)
         planned.append((changed, (pickers or {}).get(name), (controls or {}).get(name)))

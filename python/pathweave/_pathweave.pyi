@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import pandas
@@ -43,6 +43,7 @@ __all__ = [
     "schema",
     "scheme_colours",
     "schemes",
+    "settings",
     "sweep_run",
     "topologies",
     "workloads",
@@ -72,8 +73,16 @@ class Scenario:
         fields: Mapping[str, Any], name: str = "scenario", base_dir: str | os.PathLike[str] = ...
     ) -> Scenario:
         """A scenario from a dict laid out as the file is."""
-    def with_(self, set: list[str] = ..., seed: int | None = None, scheme: str | None = None) -> Scenario:
-        """The same scenario with changes; `set` has `key=value` as for `--set`. They add to those made before."""
+    def with_(
+        self,
+        set: Sequence[str] | Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        scheme: str | None = None,
+    ) -> Scenario:
+        """The same scenario with changes; `set` has `key=value` as for `--set`, or maps keys to values.
+
+        They add to those made before.
+        """
     @property
     def name(self) -> str: ...
     @property
@@ -186,6 +195,9 @@ class RunResult:
         """The report: one page with everything in it."""
     def write(self, folder: str | os.PathLike[str]) -> pathlib.Path:
         """Writes the folder that `pathweave run` writes. Raises `OSError`; nothing is left half-written."""
+
+def settings(set: Sequence[str] | Mapping[str, Any]) -> list[str]:
+    """Settings as `key=value`, from a list of them or a mapping. Raises `TypeError` for anything else."""
 
 def run(
     scenario: Scenario,

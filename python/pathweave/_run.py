@@ -15,6 +15,7 @@ from ._table import Root, plain
 from .model import Fidelity
 
 ScenarioLike = Scenario | Root | str | os.PathLike[str] | Mapping[str, Any]
+SettingsLike = Sequence[str] | Mapping[str, Any]
 ProgressLike = bool | Callable[[Progress], object]
 
 
@@ -27,6 +28,17 @@ def as_scenario(scenario: ScenarioLike) -> Scenario:
     if isinstance(scenario, Mapping):
         return Scenario.from_dict(plain(scenario))
     return Scenario.load(scenario)
+
+
+def as_settings(set: SettingsLike) -> list[str]:
+    """Changes of a scenario as `key=value`."""
+    return _pathweave.settings(plain(set) if isinstance(set, Mapping) else set)
+
+
+def check_jobs(jobs: int | None) -> None:
+    """Raises `ValueError` unless `jobs`, the number of runs at a time, is 1 or more."""
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"jobs is {jobs}; expected 1 or more")
 
 
 def run_shown(
@@ -55,7 +67,7 @@ def run_shown(
 def run(
     scenario: ScenarioLike,
     *,
-    set: Sequence[str] = (),
+    set: SettingsLike = (),
     seed: int | None = None,
     scheme: str | None = None,
     fidelity: Fidelity | None = None,
@@ -69,7 +81,8 @@ def run(
 
     Args:
         scenario: A `Scenario`, a `model.ScenarioFile`, the path of a file, or a mapping laid out as the file is.
-        set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`.
+        set: Changes, each `key=value` as for `pathweave run --set`: `["topology.pods=4", "workload[0].size=8MB"]`. Or a
+            mapping: `{"topology.pods": 4, "workload[0].size": "8MB"}`.
         seed: Instead of the scenario's.
         scheme: The scheme of all workloads that name none.
         fidelity: "packet", or "flow" for messages as fluids that share links; default: `run.fidelity` of the scenario.
@@ -85,15 +98,16 @@ def run(
     Raises:
         ScenarioError: The scenario cannot run; its text shows every mistake with its line.
         ValueError: A scheme decides rate and path together, so `picker` or `control` has no place in it; or `pick`
-            returned a path that cannot be used, or a control set a limit that is none.
-        TypeError: `picker` or `control` has the wrong type.
+            returned a path that cannot be used, or a control set a limit that is none; or `seed` or `threads` is not
+            in its range.
+        TypeError: `set` is a text, or `picker` or `control` has the wrong type.
         Exception: What the picker, the control or the progress function raises ends the run and comes out as it is.
         KeyboardInterrupt: On Ctrl-C. The simulation stops within a tenth of a second.
 
     The interpreter's lock is released while the simulation runs, so several runs may go on in threads.
     """
     scenario = as_scenario(scenario)
-    changes = [*set, *([] if fidelity is None else [f'run.fidelity="{fidelity}"'])]
+    changes = [*as_settings(set), *([] if fidelity is None else [f'run.fidelity="{fidelity}"'])]
     if changes or seed is not None or scheme is not None:
         scenario = scenario.with_(set=changes, seed=seed, scheme=scheme)
     return run_shown(scenario, scheme or scenario.name, progress, cancel, threads, picker=picker, control=control)

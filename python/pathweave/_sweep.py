@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from . import _pathweave
 from ._pathweave import Cancel, Sweep, SweepRun
 from ._progress import Bar
+from ._run import check_jobs
 from ._table import Root, plain
 
 if TYPE_CHECKING:
@@ -88,9 +89,11 @@ def sweep(
     Raises:
         ScenarioError: The sweep file or its scenario is wrong; nothing has run then. A combination of values that do
             not go together is no error but a failed cell, see `SweepResult.failed`.
+        ValueError: `jobs` is not 1 or more.
         OSError: The folder has other content, or another sweep writes there.
         KeyboardInterrupt: On Ctrl-C. What is finished is kept; the same call goes on.
     """
+    check_jobs(jobs)
     if isinstance(sweep, Mapping):
         scenario = sweep.get("scenario")
         base_dir = scenario.base_dir if isinstance(scenario, Root) else ""

@@ -39,6 +39,40 @@ def test_threads_do_not_show(small: pw.Scenario) -> None:
         pw.run(small, threads=0, progress=False)
 
 
+def test_numbers_out_of_range_name_the_argument_and_its_range(small: pw.Scenario) -> None:
+    with pytest.raises(ValueError, match="threads is -1; expected 1 or more, at most 65535"):
+        pw.run(small, threads=-1, progress=False)
+    for seed in (-1, 2**63, -(2**70)):
+        with pytest.raises(ValueError, match=f"seed is {seed}; expected 0 or more, at most {2**63 - 1}"):
+            pw.run(small, seed=seed, progress=False)
+    with pytest.raises(TypeError, match="seed is 1.5; expected a whole number"):
+        pw.run(small, seed=1.5, progress=False)  # type: ignore[arg-type]
+    for jobs in (-1, 0):
+        with pytest.raises(ValueError, match=f"jobs is {jobs}; expected 1 or more"):
+            pw.compare(small, ["rps"], jobs=jobs, progress=False)
+    assert pw.run(small, seed=2**63 - 1, progress=False).seed == 2**63 - 1
+
+
+def test_settings_are_a_list_or_a_mapping(small: pw.Scenario) -> None:
+    listed = small.with_(set=["topology.hosts_per_leaf=4", 'workload[0].size="8KB"', "run.until=5ms"])
+    mapped = small.with_(set={"topology.hosts_per_leaf": 4, "workload[0].size": "8KB", "run.until": "5ms"})
+    assert mapped.to_toml() == listed.to_toml() != small.to_toml()
+    star = {"topology": {"kind": "star", "hosts": 3}}
+    assert pw.run(small, set=star, progress=False).summary["overall"]["count"] == 3
+    assert pw.compare(small, ["rps"], set=star, progress=False)["rps"].summary["overall"]["count"] == 3
+    for call in (
+        lambda wrong: pw.run(small, set=wrong),
+        lambda wrong: pw.compare(small, ["rps"], set=wrong),
+        lambda wrong: small.with_(set=wrong),
+    ):
+        with pytest.raises(TypeError, match=r"set is the text 'run.until=1ms'; expected a list or a mapping"):
+            call("run.until=1ms")
+        with pytest.raises(TypeError, match=r"set is \[1\]; expected a list or a mapping"):
+            call([1])
+        with pytest.raises(TypeError, match=r'set\["run.until"\] is no value of a field'):
+            call({"run.until": object()})
+
+
 def test_messages_run_as_packets_and_as_fluids(small: pw.Scenario) -> None:
     fluid = pw.run(small, fidelity="flow", progress=False)
     assert fluid.summary["run"]["fidelity"] == "flow"

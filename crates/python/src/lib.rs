@@ -1,6 +1,7 @@
 //! Engine for Python, as the module `pathweave._pathweave`. Users import the package in `python/pathweave`, which is
 //! built on this module: scenarios, runs, and records as Arrow streams.
 
+mod arguments;
 mod catalogue;
 #[cfg(target_os = "linux")]
 mod collective;
@@ -21,6 +22,8 @@ use pyo3::prelude::*;
 /// Engine of pathweave. Use the package `pathweave` instead.
 #[pymodule]
 mod _pathweave {
+    #[pymodule_export]
+    use crate::arguments::settings;
     #[pymodule_export]
     use crate::catalogue::{presets, schema, schemes, topologies, workloads};
     #[cfg(target_os = "linux")]

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use pathweave_heap::usage::{peak_rss_bytes, thread_cpu_s};
 use pathweave_scenario::Loaded;
 use pathweave_sim::{Monitor, MonitorDecision, SimSpec, Snapshot};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arguments::in_range;
 use crate::control::{self, PythonControls};
 use crate::error::scenario_error;
 use crate::picker::{self, FirstException, PythonPickers};
@@ -124,8 +124,8 @@ pub(crate) fn run(
     scenario: &Scenario,
     progress: Option<Py<PyAny>>,
     cancel: Option<&Cancel>,
-    threads: Option<u16>,
-    cores: Option<u16>,
+    threads: Option<&Bound<'_, PyAny>>,
+    cores: Option<&Bound<'_, PyAny>>,
     picker: Option<&Bound<'_, PyAny>>,
     control: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<RunResult> {
@@ -150,9 +150,9 @@ pub(crate) fn run(
     Ok(RunResult::new(run, prepared.notes))
 }
 
-fn positive(name: &str, number: Option<u16>) -> PyResult<Option<NonZeroU16>> {
-    let wrong = || PyValueError::new_err(format!("{name} is 0; expected 1 or more"));
-    number.map(|number| NonZeroU16::new(number).ok_or_else(wrong)).transpose()
+fn positive(name: &str, number: Option<&Bound<'_, PyAny>>) -> PyResult<Option<NonZeroU16>> {
+    let number = in_range(name, number, 1..=i64::from(u16::MAX))?;
+    Ok(number.and_then(|number| u16::try_from(number).ok()).and_then(NonZeroU16::new))
 }
 
 fn all_cores() -> NonZeroU16 {

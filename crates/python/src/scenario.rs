@@ -6,6 +6,7 @@ use pathweave_scenario::{Changes, Loaded, Prepared};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arguments::{in_range, settings};
 use crate::error::scenario_error;
 use crate::result::to_python;
 
@@ -68,17 +69,19 @@ impl Scenario {
         Scenario::from_toml(py, &text, name, base_dir)
     }
 
-    /// Returns the scenario with changes. `set` has entries `key=value` as for `--set`, which apply to the scheme
-    /// given with them. `seed` and `scheme` replace those of the file. Changes add to earlier ones, and a new scheme
+    /// Returns the scenario with changes. `set` has entries `key=value` as for `--set`, or maps keys to values; they apply
+    /// to the scheme given with them. `seed` and `scheme` replace those of the file. Changes add to earlier ones, and a new scheme
     /// discards settings of another one.
-    #[pyo3(signature = (set = Vec::new(), seed = None, scheme = None))]
+    #[pyo3(signature = (set = None, seed = None, scheme = None))]
     fn with_(
         &self,
         py: Python<'_>,
-        set: Vec<String>,
-        seed: Option<u64>,
+        set: Option<&Bound<'_, PyAny>>,
+        seed: Option<&Bound<'_, PyAny>>,
         scheme: Option<String>,
     ) -> PyResult<Self> {
+        let set = set.map(settings).transpose()?.unwrap_or_default();
+        let seed = in_range("seed", seed, 0..=i64::MAX)?.map(i64::unsigned_abs);
         let mut changes = self.changes.clone();
         changes.then(Changes { set, seed, scheme, ..Changes::default() });
         Scenario::read(py, self.origin.clone(), changes)
