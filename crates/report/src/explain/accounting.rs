@@ -7,6 +7,8 @@ use pathweave_records::{Direction, WaitKind};
 
 use super::facts::{Facts, Flow};
 use super::outage::Outage;
+use super::settings::Fault;
+use super::weigh::LASTING;
 
 /// A cause of delay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +21,12 @@ pub(super) enum DelayCause {
     Travel(usize),
     /// A port of the sender whose link is down.
     Down(usize),
+    /// A scheduled fault, as an index into [`Facts::faults`].
+    Fault(usize),
+    /// A link that is slower than those beside it.
+    SlowLink(usize),
+    /// Background traffic at a link.
+    Background(usize),
     /// Faults that left the flow no path.
     Outage,
     /// Packets that were lost, or were considered lost.
@@ -32,6 +40,13 @@ pub(super) enum DelayCause {
     Receiver,
 }
 
+impl DelayCause {
+    /// Returns the link at which a flow waited.
+    pub(super) fn link(self) -> Option<usize> {
+        if let DelayCause::Link(link) = self { Some(link) } else { None }
+    }
+}
+
 /// Shares of the time that the slowest flows lost, by cause.
 pub(super) struct LostTime {
     /// Shares of the time lost, the largest first.
@@ -43,6 +58,8 @@ pub(super) struct LostTime {
     pub(super) at: BTreeMap<usize, (f64, String, f64)>,
     /// Outage that the slowest of the flows met, if one did.
     pub(super) outage: Option<Outage>,
+    /// Upper bounds of the shares of the time lost that faults can have cost, by fault.
+    pub(super) bounds: BTreeMap<usize, f64>,
 }
 
 /// Fraction of the delay of the slowest flows from which another flow is included.
@@ -69,12 +86,18 @@ impl LostTime {
         let mut sums: BTreeMap<DelayCause, f64> = BTreeMap::new();
         let mut at = BTreeMap::new();
         let mut outage = None;
+        let mut bounds: BTreeMap<usize, f64> = BTreeMap::new();
         for (rank, &flow) in flows.iter().enumerate() {
             let flow = &facts.flows[flow];
             let met = if rank < CHECKED { facts.outage_of(flow) } else { None };
             let weight = 1.0 / flow.ideal_ns.max(1.0);
             for (held, ns) in lost(facts, flow, met.as_ref()) {
                 *sums.entry(held).or_default() += ns * weight;
+            }
+            if !facts.faults.is_empty() {
+                for (fault, ns) in facts.bounds(flow) {
+                    *bounds.entry(fault).or_default() += ns * weight;
+                }
             }
             outage = outage.or(met);
             for part in &flow.parts {
@@ -84,15 +107,21 @@ impl LostTime {
             }
         }
         let all: f64 = sums.values().sum();
+        bounds.values_mut().for_each(|ns| *ns = (*ns / all.max(f64::MIN_POSITIVE)).min(1.0));
         let mut shares: Vec<(DelayCause, f64)> =
             sums.into_iter().map(|(held, sum)| (held, sum / all.max(f64::MIN_POSITIVE))).collect();
         shares.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        LostTime { shares, flows, at, outage }
+        LostTime { shares, flows, at, outage, bounds }
     }
 
     /// Creates an account in which one link is the only cause.
     pub(super) fn of_link(link: usize) -> LostTime {
         LostTime::of_cause(DelayCause::Link(link), None)
+    }
+
+    /// Creates an account in which a fault is the only cause.
+    pub(super) fn of_fault(fault: usize) -> LostTime {
+        LostTime::of_cause(DelayCause::Fault(fault), None)
     }
 
     /// Creates an account in which an outage is the only cause.
@@ -101,7 +130,13 @@ impl LostTime {
     }
 
     fn of_cause(cause: DelayCause, outage: Option<Outage>) -> LostTime {
-        LostTime { shares: vec![(cause, 1.0)], flows: Vec::new(), at: BTreeMap::new(), outage }
+        LostTime {
+            shares: vec![(cause, 1.0)],
+            flows: Vec::new(),
+            at: BTreeMap::new(),
+            outage,
+            bounds: BTreeMap::new(),
+        }
     }
 }
 
@@ -202,9 +237,10 @@ fn busiest(facts: &Facts, flow: &Flow) -> Option<usize> {
     crossed.max_by(|&a, &b| facts.links[a].busy.total_cmp(&facts.links[b].busy))
 }
 
-/// Returns true if a flow met a fault that makes a link longer.
+/// Returns true if a fault made a link longer for a fair part of a flow's time.
 fn is_delayed(facts: &Facts, flow: &Flow, link: usize) -> bool {
-    facts.faults_of(link).any(|fault| fault.kind == "link-delay" && flow.meets(fault))
+    let lasts = |fault: &Fault| fault.overlap_ns(flow.start_ns, flow.end_ns()) >= LASTING * flow.took_ns;
+    facts.faults_of(link).any(|fault| fault.kind == "link-delay" && lasts(fault))
 }
 
 /// Returns the time of a flow beyond that on an idle network, by cause.
@@ -245,40 +281,45 @@ fn lost(facts: &Facts, flow: &Flow, outage: Option<&Outage>) -> BTreeMap<DelayCa
     } else if let (Some(link), true) = (spent.own_link, more_sending > 0.0) {
         *sums.entry(DelayCause::Link(link)).or_default() += more_sending;
     }
-    attribute_to_losses(flow, &mut sums);
+    attribute_to_losses(facts, flow, &mut sums);
     if let Some(outage) = outage {
-        attribute_to_outage(outage.part_of(excess), &mut sums);
+        attribute_to_outage(facts, outage, outage.part_of(excess), &mut sums);
     }
+    facts.weigh(flow, &mut sums);
     sums
 }
 
 /// Moves the time that a flow lost because packets were lost.
-fn attribute_to_losses(flow: &Flow, sums: &mut BTreeMap<DelayCause, f64>) {
+fn attribute_to_losses(facts: &Facts, flow: &Flow, sums: &mut BTreeMap<DelayCause, f64>) {
+    if flow.sent_again <= 0.0 {
+        return;
+    }
+    let at_once = sums.get(&DelayCause::Loss).copied().unwrap_or(0.0);
+    let most_ns = facts.most_by_losses_ns(flow) - at_once;
     // Retransmissions delay the flow itself. Their share of the time at links is attributed to losses.
     let again = (flow.sent_again / flow.sent.max(1.0)).clamp(0.0, 1.0);
-    if again > 0.0 {
-        let mut because = 0.0;
-        for (held, ns) in &mut *sums {
-            if let DelayCause::Link(_) = held {
-                because += *ns * again;
-                *ns *= 1.0 - again;
-            }
-        }
-        *sums.entry(DelayCause::Loss).or_default() += because;
-    }
     // If the flow lost packets, the losses are the reason for a small window or rate.
-    if flow.sent_again > 0.0 {
-        let small: f64 =
-            [DelayCause::Window, DelayCause::Control].iter().filter_map(|held| sums.remove(held)).sum();
-        *sums.entry(DelayCause::Loss).or_default() += small;
-    }
+    let part_of = |held: &DelayCause| match held {
+        DelayCause::Link(_) => again,
+        DelayCause::Window | DelayCause::Control => 1.0,
+        _ => 0.0,
+    };
+    let because: f64 = sums.iter().map(|(held, ns)| ns * part_of(held)).sum();
+    let possible = (most_ns / because.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0);
+    sums.iter_mut().for_each(|(held, ns)| *ns *= 1.0 - possible * part_of(held));
+    *sums.entry(DelayCause::Loss).or_default() += because * possible;
 }
 
-/// Moves the time that a flow lost without a path: a part of all, and everything that dead links and losses took.
-fn attribute_to_outage(part: f64, sums: &mut BTreeMap<DelayCause, f64>) {
+/// Moves the time that a flow lost without a path: a part of all, and what dead links and losses for want of a path took.
+fn attribute_to_outage(facts: &Facts, outage: &Outage, part: f64, sums: &mut BTreeMap<DelayCause, f64>) {
+    let lost = facts.part_lost_in(outage).max(part);
     let mut because = 0.0;
     for (held, ns) in &mut *sums {
-        let moved = if matches!(held, DelayCause::Loss | DelayCause::Down(_)) { *ns } else { *ns * part };
+        let moved = match held {
+            DelayCause::Down(_) => *ns,
+            DelayCause::Loss => *ns * lost,
+            _ => *ns * part,
+        };
         because += moved;
         *ns -= moved;
     }

@@ -4,19 +4,18 @@ use pathweave_records::{Direction, Quantity};
 
 use super::accounting::{DelayCause, LostTime};
 use super::facts::{Facts, Flow};
-use super::settings::Fault;
+use super::weigh::LASTING;
 
-/// Smallest share of the lost time from which a cause is named, the same for faults, and the largest number of
-/// causes.
-const WORTH: f64 = 0.12;
-const FAULT_WORTH: f64 = 0.03;
+/// Smallest share of the lost time from which a cause is named, the same for faults that are short beside the late
+/// flows or lose packets at random, for other faults, and the largest number of causes.
+pub(super) const WORTH: f64 = 0.12;
+pub(super) const FAULT_WORTH: f64 = 0.08;
+const LASTING_WORTH: f64 = 0.03;
 const MOST: usize = 4;
 /// Factor by which parallel links must be less busy, in the mean, to count as having room.
-const SPARE: f64 = 0.75;
+pub(super) const SPARE: f64 = 0.75;
 /// Share of the run up to which a host's link had room while its flows waited for it.
 const NIC_BUSY: f64 = 0.8;
-/// Share of the links of equal paths that are down from which they are a cause.
-const DEAD_SHARE: f64 = 0.1;
 /// Ratio from which a switch counts as oversubscribed.
 const OVERSUBSCRIBED: f64 = 1.2;
 /// Length from which queues count as long, in round trips and in nanoseconds.
@@ -61,6 +60,21 @@ impl Cause {
     fn is_fault(&self) -> bool {
         matches!(self.key.0, Class::Fault | Class::SlowLink | Class::Storm)
     }
+
+    /// Returns the smallest share from which the cause is named.
+    fn worth(&self, facts: &Facts, account: &LostTime) -> f64 {
+        let lasts = |fault: usize| {
+            let mut late = account.flows.iter().map(|&flow| &facts.flows[flow]);
+            facts.faults.get(fault).filter(|fault| !fault.loses()).is_some_and(|fault| {
+                late.any(|flow| fault.overlap_ns(flow.start_ns, flow.end_ns()) >= LASTING * flow.took_ns)
+            })
+        };
+        match self.key {
+            (Class::Fault, fault) if !lasts(fault) => FAULT_WORTH,
+            _ if self.is_fault() => LASTING_WORTH,
+            _ => WORTH,
+        }
+    }
 }
 
 /// Returns the causes of an account, largest share first.
@@ -76,14 +90,44 @@ pub(super) fn causes(facts: &Facts, account: &LostTime) -> Vec<Cause> {
             None => causes.push(cause),
         }
     }
+    merge_alike(facts, &mut causes);
     causes.sort_by(|a, b| b.share.total_cmp(&a.share));
     let first = causes.first().map_or(0.0, |cause| cause.share);
-    causes.retain(|cause| cause.share >= if cause.is_fault() { FAULT_WORTH } else { WORTH }.min(first));
+    causes.retain(|cause| cause.share >= cause.worth(facts, account).min(first));
     causes.truncate(MOST);
     for cause in &mut causes {
         cause.words += &others(facts, cause);
     }
     causes
+}
+
+/// Merges faults of the same kind and time into the one that cost most.
+fn merge_alike(facts: &Facts, causes: &mut Vec<Cause>) {
+    let fault = |cause: &Cause| match cause.key {
+        (Class::Fault, fault) => facts.faults.get(fault),
+        _ => None,
+    };
+    let mut merged: Vec<(Cause, Vec<String>)> = Vec::new();
+    for cause in std::mem::take(causes) {
+        let alike = |known: &Cause| match (fault(known), fault(&cause)) {
+            (Some(a), Some(b)) => a.takes_down() && a.kind == b.kind && a.when() == b.when(),
+            _ => false,
+        };
+        match (merged.iter_mut().find(|(known, _)| alike(known)), fault(&cause)) {
+            (Some((known, more)), Some(fault)) => {
+                known.share += cause.share;
+                more.push(fault.on.clone());
+            }
+            _ => merged.push((cause, Vec::new())),
+        }
+    }
+    causes.extend(merged.into_iter().map(|(mut cause, mut more)| {
+        more.sort();
+        if !more.is_empty() {
+            cause.words += &format!("; likewise {}", list(&more));
+        }
+        cause
+    }));
 }
 
 /// Describes the other links of a cause.
@@ -130,10 +174,12 @@ impl CauseBuilder<'_> {
         let (class, place, link, words) = match held {
             DelayCause::Link(link) => self.link(link),
             DelayCause::Storm(link) => self.storm(link),
-            DelayCause::Down(link) => match self.fault_that_takes_down(link) {
-                Some(fault) => self.fault(fault, Some(link)),
-                None => (Class::Fault, link, Some(link), format!("{} was down", self.name(link))),
-            },
+            DelayCause::Down(link) => {
+                (Class::Loss, link, Some(link), format!("{} was down", self.name(link)))
+            }
+            DelayCause::Fault(fault) => self.fault(&self.facts.faults[fault], self.busiest_of(fault)),
+            DelayCause::SlowLink(link) => self.slow_link(link),
+            DelayCause::Background(link) => self.other_group(link).unwrap_or_else(|| self.link(link)),
             DelayCause::Outage => self.outage(),
             DelayCause::Travel(link) => self.distance(link),
             DelayCause::Loss => self.loss(),
@@ -164,91 +210,17 @@ impl CauseBuilder<'_> {
         format!("{:.0} % busy{queue}", at.busy * 100.0)
     }
 
-    /// Returns the faults of a link that were in force while late flows were on the way, or in the run if none was late.
-    pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
-        let late = || self.account.flows.iter().map(|&flow| &self.facts.flows[flow]);
-        self.facts.faults_of(link).filter(move |fault| {
-            let met = |flow: &Flow| flow.meets(fault);
-            self.facts.was_in_force(fault) && (late().next().is_none() || late().any(met))
-        })
-    }
-
-    pub(super) fn fault_that_takes_down(&self, link: usize) -> Option<&Fault> {
-        self.faults_of(link).find(|fault| fault.takes_down())
-    }
-
-    pub(super) fn fault(&self, fault: &Fault, link: Option<usize>) -> NamedCause {
-        let place = self.facts.faults.iter().position(|other| other == fault).unwrap_or(0);
-        let when = fault.when();
-        let at = link.map_or(String::new(), |link| format!("; {} was {}", self.name(link), self.state(link)));
-        let lost = match self.facts.lost_on(fault) {
-            0 => String::new(),
-            lost => format!(", {} packets lost on it", Quantity::Count.format(lost as f64)),
-        };
-        let words = match fault.kind.as_str() {
-            "link-rate" => {
-                let rate = fault.rate_bps.unwrap_or(f64::NAN);
-                let usual = link.map_or(f64::NAN, |link| self.facts.links[link].rate_bps);
-                let what = match link.is_some_and(|link| self.facts.links[link].is_of_host()) {
-                    true => "slow NIC, link",
-                    false => "slow link",
-                };
-                format!(
-                    "{what} {}: {} instead of {} {when}{at}",
-                    fault.on,
-                    Quantity::RateBps.format(rate),
-                    Quantity::RateBps.format(usual)
-                )
-            }
-            "link-delay" => format!(
-                "long link {}: a delay of {} {when}",
-                fault.on,
-                Quantity::TimeNs.format(fault.delay_ns.unwrap_or(f64::NAN))
-            ),
-            "link-down" => format!("link {} down {when}{lost}", fault.on),
-            "link-flap" => format!("flapping link {}: down {} times {when}{lost}", fault.on, fault.times),
-            "switch-down" => format!("switch {} down {when}{lost}", fault.on),
-            "pause-storm" => format!("PFC storm: {} paused its link {when}", fault.on),
-            "link-loss" => {
-                format!("lossy link {}: it drops {} of the packets", fault.on, share(fault.probability))
-            }
-            "link-corruption" => {
-                format!("lossy link {}: it corrupts {} of the packets", fault.on, share(fault.probability))
-            }
-            other => format!("fault {other} on {}", fault.on),
-        };
-        (Class::Fault, place, link, words)
-    }
-
     /// Names the cause of waiting at a link.
     pub(super) fn link(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
-        if let Some(fault) = self.faults_of(link).find(|fault| fault.kind == "link-rate") {
-            return self.fault(fault, Some(link));
-        }
         let beside = self.facts.parallel_links(link, self.late_at(link));
-        let others: Vec<f64> = beside
-            .iter()
-            .filter(|&&other| other != link)
-            .map(|&other| self.facts.links[other].busy)
-            .collect();
-        let mean = others.iter().sum::<f64>() / others.len() as f64;
+        let others: Vec<usize> = beside.iter().copied().filter(|&other| other != link).collect();
+        let mean = self.mean_busy(&others);
         let has_room = !others.is_empty() && mean < SPARE * at.busy;
         if self.facts.is_slow(link) && (others.is_empty() || has_room || at.is_of_host()) {
-            let what = if at.is_of_host() { "slow NIC" } else { "slow link" };
-            let words = format!(
-                "{what}: {} has {} where similar links have {}; {}",
-                at.name(),
-                Quantity::RateBps.format(at.rate_bps),
-                Quantity::RateBps.format(self.facts.usual_rate_bps(link)),
-                self.state(link)
-            );
-            return (Class::SlowLink, link, Some(link), words + &self.thresholds(link));
+            return self.slow_link(link);
         }
-        if let Some(fault) = self.dead_port_beside(link) {
-            return self.fault(fault, Some(link));
-        }
-        if let Some(crowd) = self.other_group(link) {
+        if let Some(crowd) = self.other_group(link).filter(|_| self.group_share(link) >= 0.5) {
             return crowd;
         }
         if at.is_to_host() {
@@ -265,14 +237,44 @@ impl CauseBuilder<'_> {
         self.between_switches(link, &beside, has_room.then_some(mean))
     }
 
+    /// Returns the mean utilisation of links, in proportion to their rates.
+    fn mean_busy(&self, links: &[usize]) -> f64 {
+        let rate = |&link: &usize| self.facts.links[link].rate_bps;
+        let busy = |link: &usize| self.facts.links[*link].busy * rate(link);
+        links.iter().map(busy).sum::<f64>() / links.iter().map(rate).sum::<f64>()
+    }
+
+    fn slow_link(&self, link: usize) -> NamedCause {
+        let at = &self.facts.links[link];
+        let words = format!(
+            "{}: {} has {} where similar links have {}; {}",
+            if at.is_of_host() { "slow NIC" } else { "slow link" },
+            at.name(),
+            Quantity::RateBps.format(at.rate_bps),
+            Quantity::RateBps.format(self.facts.usual_rate_bps(link)),
+            self.state(link)
+        );
+        (Class::SlowLink, link, Some(link), words + &self.thresholds(link))
+    }
+
+    /// Returns the share of the packets at a link of the group that has most there.
+    fn group_share(&self, link: usize) -> f64 {
+        self.account.at.get(&link).map_or(0.0, |(.., share)| *share)
+    }
+
     /// Names traffic of another group as the cause: in the background, or in a class of more weight.
     fn other_group(&self, link: usize) -> Option<NamedCause> {
-        let (_, group, group_share) = self.account.at.get(&link)?;
+        let (_, most, most_share) = self.account.at.get(&link)?;
         let workloads = self.facts.settings.workloads();
-        let place = workloads.iter().position(|workload| workload.group == *group)?;
         let here = |flow: &&usize| self.facts.flows[**flow].crosses(link);
         let victim = &self.facts.flows[*self.account.flows.iter().find(here)?].group;
-        if victim == group || *group_share < 0.5 {
+        // The group with most packets may be the victim itself, and all others in the background.
+        let (place, group_share) = match most == victim {
+            false => (workloads.iter().position(|workload| workload.group == *most)?, *most_share),
+            true => (workloads.iter().position(|workload| workload.is_background)?, 1.0 - most_share),
+        };
+        let group = &workloads[place].group;
+        if group == victim {
             return None;
         }
         let class_of = |group: &str| workloads.iter().find(|w| w.group == *group).map_or(1, |w| w.class);
@@ -295,21 +297,11 @@ impl CauseBuilder<'_> {
         }
         let words = format!(
             "background job \"{group}\": {} of the packets at {}, {}",
-            share(*group_share),
+            share(group_share),
             self.name(link),
             self.state(link)
         );
         Some((Class::Background, place, Some(link), words))
-    }
-
-    /// Returns the fault of another port of the same host, whose traffic this port carries.
-    fn dead_port_beside(&self, link: usize) -> Option<&Fault> {
-        let at = &self.facts.links[link];
-        let host = at.host().filter(|_| !self.facts.faults.is_empty())?;
-        let links = self.facts.links.iter().enumerate();
-        let mut ports =
-            links.filter(|(_, other)| other.direction == at.direction && other.host() == Some(host));
-        ports.find_map(|(other, _)| self.fault_that_takes_down(other).filter(|_| other != link))
     }
 
     /// Names a limit of the sender's NIC, if its link had room.
@@ -354,9 +346,6 @@ impl CauseBuilder<'_> {
     /// Names the cause at a link between switches. `mean` is the utilisation of the parallel links if they have room.
     fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> NamedCause {
         let at = &self.facts.links[link];
-        if let Some(dead) = self.dead_beside(link, beside) {
-            return dead;
-        }
         let tier = at.tier as usize;
         let (switch, name, side) = match at.direction {
             Direction::Down => (at.to_node, &at.to, "into"),
@@ -364,6 +353,11 @@ impl CauseBuilder<'_> {
         };
         // One flow does not collide. Without records of waits no flow is known.
         let collides = self.facts.flows.is_empty() || self.facts.flows_at_once(link) > 1;
+        // Schemes that spread packets leave links unused for faults.
+        let by_fault = |(held, share): &(DelayCause, f64)| {
+            matches!(held, DelayCause::Fault(_) | DelayCause::SlowLink(_)) && *share >= FAULT_WORTH
+        };
+        let collides = collides && (self.facts.keeps_paths() || !self.account.shares.iter().any(by_fault));
         if let Some(mean) = mean.filter(|_| collides) {
             let busy = format!("{:.0} % busy", mean * 100.0);
             let others = match beside.len() - 1 {
@@ -390,31 +384,6 @@ impl CauseBuilder<'_> {
         (Class::Fabric, tier, Some(link), words + &self.thresholds(link))
     }
 
-    /// Names links that are down and whose traffic this link carries: links beside it, or any on paths of a late flow.
-    fn dead_beside(&self, link: usize, beside: &[usize]) -> Option<NamedCause> {
-        if !self.facts.faults.iter().any(Fault::takes_down) {
-            return None;
-        }
-        let flow = self.late_at(link);
-        let layers = flow.map_or_else(|| vec![beside.to_vec()], |flow| self.facts.layers_of_paths(flow));
-        let mut faults: Vec<&Fault> = Vec::new();
-        for layer in layers.iter().filter(|layer| layer.len() > 1) {
-            let down: Vec<&Fault> =
-                layer.iter().filter_map(|&other| self.fault_that_takes_down(other)).collect();
-            if down.len() as f64 >= DEAD_SHARE * layer.len() as f64 {
-                faults.extend(down);
-            }
-        }
-        let (first, rest) = faults.split_first()?;
-        let (class, place, link, words) = self.fault(first, Some(link));
-        let mut more: Vec<String> = rest.iter().map(|fault| fault.on.clone()).collect();
-        more.retain(|on| *on != first.on);
-        more.sort();
-        more.dedup();
-        let more = if more.is_empty() { String::new() } else { format!("; likewise {}", list(&more)) };
-        Some((class, place, link, words + &more))
-    }
-
     /// Returns the slowest flow that lost time at a link.
     fn late_at(&self, link: usize) -> Option<&Flow> {
         let here = |flow: &&Flow| flow.crosses(link);
@@ -434,9 +403,6 @@ impl CauseBuilder<'_> {
     }
 
     fn distance(&self, link: usize) -> NamedCause {
-        if let Some(fault) = self.faults_of(link).find(|fault| fault.kind == "link-delay") {
-            return self.fault(fault, Some(link));
-        }
         let words = format!("distance: packets were longest on {}", self.name(link));
         (Class::Distance, link, Some(link), words)
     }

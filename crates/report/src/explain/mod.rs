@@ -5,6 +5,7 @@ mod accounting;
 mod at_once;
 mod causes;
 mod facts;
+mod faults;
 mod findings;
 mod jobs;
 mod losses;
@@ -14,7 +15,9 @@ mod scale_up;
 mod settings;
 mod slow_nic;
 mod table;
+mod trips;
 mod verdict;
+mod weigh;
 mod work;
 
 use std::path::{Path, PathBuf};

@@ -6,9 +6,12 @@ use super::causes::{CauseBuilder, Class, NamedCause, list};
 use super::facts::{Facts, Flow};
 use super::settings::Fault;
 use super::table::Table;
+use super::weigh::Journey;
 
 /// Largest number of unfinished flows of which a run names the ends.
 const OPEN: usize = 10;
+/// Number of the slowest flows that finished, of which a run names the ends.
+const SLOWEST: usize = 32;
 /// Length of a span that stands for an instant.
 const INSTANT_NS: f64 = 1.0;
 
@@ -50,6 +53,7 @@ pub(super) struct Trip {
     /// Infinite if the flow did not finish.
     took_ns: f64,
     ideal_ns: f64,
+    pub(super) timeouts: f64,
     pub(super) ending: Ending,
 }
 
@@ -61,6 +65,7 @@ impl Trip {
             start_ns: ns(flow.start_ps),
             took_ns: flow.fct_ps().map_or(f64::INFINITY, ns),
             ideal_ns: ns(flow.ideal_fct_ps),
+            timeouts: f64::from(flow.timeouts),
             ending: match flow.status {
                 FlowStatus::Finished => Ending::Finished,
                 FlowStatus::Unreachable => Ending::Unreachable,
@@ -77,6 +82,7 @@ impl Trip {
             start_ns: known("start_ns").unwrap_or(0.0),
             took_ns: known("fct_ns").unwrap_or(f64::INFINITY),
             ideal_ns: known("ideal_fct_ns").unwrap_or(0.0),
+            timeouts: known("timeouts").unwrap_or(0.0),
             ending: match flows.text("status", row) {
                 status if status == FlowStatus::Finished.name() => Ending::Finished,
                 status if status == FlowStatus::Unreachable.name() => Ending::Unreachable,
@@ -85,10 +91,28 @@ impl Trip {
         }
     }
 
-    /// Returns the first flows of a run that did not finish, and the slowest one that did.
+    /// Returns the flow in space and time, up to the end of the run.
+    pub(super) fn journey(&self, run_ns: f64) -> Journey {
+        let end_ns = if run_ns > 0.0 { run_ns } else { f64::INFINITY }.min(self.start_ns + self.took_ns);
+        let (src_host, dst_host) = (self.src_host, self.dst_host);
+        Journey { src_host, dst_host, start_ns: self.start_ns, end_ns: end_ns.max(self.start_ns) }
+    }
+
+    /// Returns the time lost against an idle network, up to the end of the run.
+    pub(super) fn lost_ns(&self, run_ns: f64) -> f64 {
+        let journey = self.journey(run_ns);
+        (journey.end_ns - journey.start_ns - self.ideal_ns).max(0.0)
+    }
+
+    /// Returns the time lost over that on an idle network.
+    pub(super) fn lateness(&self, run_ns: f64) -> f64 {
+        self.lost_ns(run_ns) / self.ideal_ns.max(INSTANT_NS)
+    }
+
+    /// Returns the first flows of a run that did not finish, and the slowest ones that did.
     pub(super) fn of_run(run: &RunResult, figures: &FlowStats) -> Vec<Trip> {
         let measured = |flow: &&FlowRecord| run.info.role(flow.group) == Role::Foreground;
-        let slowest = figures.sample.slowest().find(measured);
+        let slowest = figures.sample.slowest().filter(measured).take(SLOWEST);
         figures.unfinished().iter().chain(slowest).map(Trip::of_record).collect()
     }
 
@@ -96,10 +120,9 @@ impl Trip {
     pub(super) fn of_table(flows: &Table) -> Vec<Trip> {
         let slowdown = |row: usize| flows.number("slowdown", row);
         let is_open = |row: &usize| flows.text("status", *row) != FlowStatus::Finished.name();
-        let slowest = flows
-            .measured()
-            .filter(|&row| slowdown(row).is_finite())
-            .max_by(|&a, &b| slowdown(a).total_cmp(&slowdown(b)).then(b.cmp(&a)));
+        let mut slowest: Vec<usize> = flows.measured().filter(|&row| slowdown(row).is_finite()).collect();
+        slowest.sort_by(|&a, &b| slowdown(b).total_cmp(&slowdown(a)));
+        slowest.truncate(SLOWEST);
         flows
             .measured()
             .filter(is_open)
@@ -186,6 +209,14 @@ impl Facts {
         match faults.iter().map(told).collect::<Vec<String>>() {
             told if told.is_empty() => format!("{dst} could not be reached from {src}, as no path led there"),
             told => format!("{dst} could not be reached from {src}: {}", list(&told)),
+        }
+    }
+
+    /// Returns the part of the packets lost that an outage took; all of them if none was.
+    pub(super) fn part_lost_in(&self, outage: &Outage) -> f64 {
+        match self.drops.values().sum::<u64>() {
+            0 => 1.0,
+            all => self.lost_in(outage) as f64 / all as f64,
         }
     }
 

@@ -93,11 +93,17 @@ impl Facts {
 
     /// Returns the links of the shortest paths of a flow by their distance from its sender, as if none was down.
     pub(super) fn layers_of_paths(&self, flow: &Flow) -> Vec<Vec<usize>> {
-        let (from, to) = (self.hops_from(flow.src_host), self.hops_from(flow.dst_host));
-        let all = from.get(flow.dst_host as usize).copied().flatten().unwrap_or(0);
+        self.layers_between(flow.src_host, flow.dst_host)
+    }
+
+    /// Returns the links of the shortest paths between two hosts by their distance from the first, as if none was down.
+    pub(super) fn layers_between(&self, src_host: u32, dst_host: u32) -> Vec<Vec<usize>> {
+        let (from, to) = (self.hops_from(src_host), self.hops_from(dst_host));
+        let all = from.get(dst_host as usize).copied().flatten().unwrap_or(0);
         let mut layers = vec![Vec::new(); all as usize];
         for (index, link) in self.links.iter().enumerate() {
-            if let (Some(before), Some(after)) = (from[link.from_node as usize], to[link.to_node as usize])
+            if let (Some(Some(before)), Some(Some(after))) =
+                (from.get(link.from_node as usize).copied(), to.get(link.to_node as usize).copied())
                 && before + 1 + after == all
             {
                 layers[before as usize].push(index);

@@ -2,7 +2,9 @@
 
 use pathweave_records::{FlowTimes, LateFlows, MessageEnd};
 
+use super::causes::{FAULT_WORTH, WORTH};
 use super::findings::Run;
+use super::settings::Fault;
 use super::table::Table;
 
 /// Returns the sums over late flows, of the rows of the foreground.
@@ -25,10 +27,10 @@ pub(super) fn late_flows(flows: &Table) -> LateFlows {
 }
 
 impl Run {
-    /// Returns the part of the time of late flows that those inside scale-up networks lost, with the GPU at which most
-    /// of it was lost, in words.
-    pub(super) fn in_scale_up(&self) -> Option<(f64, String)> {
-        let (host, end, shared) = self.late.worst_end()?;
+    /// Returns the parts of the time of late flows that those inside scale-up networks lost, by cause, with the GPU at
+    /// which most of it was lost, in words.
+    pub(super) fn in_scale_up(&self) -> Vec<(f64, String)> {
+        let Some((host, end, shared)) = self.late.worst_end() else { return Vec::new() };
         let inside = self.late.inside;
         let name = self.facts.host_name(host);
         let place = match (end, shared.flows) {
@@ -42,12 +44,30 @@ impl Run {
         // The links of fluid networks are not among those of the run. They are named after their server.
         let of_server =
             |on: &str| name.split_once('.').is_some_and(|(server, _)| on.starts_with(&format!("{server}.")));
-        let fault = self.facts.faults.iter().find(|fault| {
+        let faults = self.facts.faults.iter().filter(|fault| {
             self.facts.was_in_force(fault) && of_server(&fault.on) && !self.facts.is_on_a_link(fault)
         });
-        if let Some(fault) = fault {
-            return Some((share, format!("{} {}, in the scale-up network{place}", fault.name(), fault.on)));
+        let lost_ns = inside.lost_ps as f64 / 1e3 / inside.flows as f64;
+        let part = |fault: &Fault| (self.most_in_scale_up_ns(fault) / lost_ns).min(1.0);
+        let mut found: Vec<(f64, String)> = faults
+            .filter(|fault| part(fault) >= FAULT_WORTH)
+            .map(|fault| {
+                (part(fault), format!("{} {}, in the scale-up network{place}", fault.name(), fault.on))
+            })
+            .collect();
+        let all: f64 = found.iter().map(|(part, _)| part).sum();
+        found.iter_mut().for_each(|(part, _)| *part *= share / all.max(1.0));
+        let rest = share * (1.0 - all.min(1.0));
+        if all <= 1.0 - WORTH {
+            found.push((rest, format!("the scale-up network, whose links late flows share{place}")));
         }
-        Some((share, format!("the scale-up network, whose links late flows share{place}")))
+        found
+    }
+
+    /// Returns the longest time that a fault in a scale-up network can have cost a flow. A flow is spread over all chips.
+    fn most_in_scale_up_ns(&self, fault: &Fault) -> f64 {
+        let run_ns = if self.facts.run_ns > 0.0 { self.facts.run_ns } else { f64::INFINITY };
+        let chips = self.facts.settings.number("topology.server.scale_up.chips").unwrap_or(1.0).max(1.0);
+        fault.overlap_ns(0.0, run_ns) / if fault.takes_down() { chips } else { 1.0 }
     }
 }

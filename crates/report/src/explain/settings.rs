@@ -18,6 +18,8 @@ pub(super) struct Fault {
     pub(super) rate_bps: Option<f64>,
     /// Number of failures of a "link-flap".
     pub(super) times: u64,
+    /// Length of each failure of a "link-flap", and of the time between two.
+    pub(super) flaps_ns: Option<(f64, f64)>,
     /// Probability of a "link-loss" or "link-corruption".
     pub(super) probability: f64,
     /// Delay of a "link-delay".
@@ -46,6 +48,23 @@ impl Fault {
         self.at_ns < to_ns && self.until_ns.is_none_or(|until_ns| until_ns > from_ns)
     }
 
+    /// Returns the time of this span for which the fault was in force.
+    pub(super) fn overlap_ns(&self, from_ns: f64, to_ns: f64) -> f64 {
+        let overlap = |begin_ns: f64, end_ns: f64| (end_ns.min(to_ns) - begin_ns.max(from_ns)).max(0.0);
+        let Some((down_ns, up_ns)) = self.flaps_ns else {
+            return overlap(self.at_ns, self.until_ns.unwrap_or(f64::INFINITY));
+        };
+        // Whole failures before a time, and the part of the one that it ends.
+        let failed_ns = |time_ns: f64| {
+            let since_ns = (time_ns - self.at_ns).max(0.0);
+            let whole = (since_ns / (down_ns + up_ns)).floor();
+            let failures = self.times as f64;
+            whole.min(failures) * down_ns
+                + if whole < failures { (since_ns - whole * (down_ns + up_ns)).min(down_ns) } else { 0.0 }
+        };
+        (failed_ns(to_ns) - failed_ns(from_ns)).max(0.0)
+    }
+
     /// Returns true if the fault is in force at a time.
     pub(super) fn is_in_force(&self, at_ns: f64) -> bool {
         self.at_ns <= at_ns && self.until_ns.is_none_or(|until_ns| until_ns > at_ns)
@@ -70,6 +89,11 @@ impl Fault {
             "pause-storm" => "PFC storm of",
             other => other,
         }
+    }
+
+    /// Returns true if the fault loses packets at random.
+    pub(super) fn loses(&self) -> bool {
+        matches!(self.kind.as_str(), "link-loss" | "link-corruption")
     }
 
     /// Returns true if the fault takes a link down, once or repeatedly.
@@ -123,6 +147,10 @@ impl Settings {
         rate_bps(self.text(path)?)
     }
 
+    pub(super) fn time_ns(&self, path: &str) -> Option<f64> {
+        time_ns(self.text(path)?)
+    }
+
     pub(super) fn number(&self, path: &str) -> Option<f64> {
         number(self.value(path)?)
     }
@@ -142,8 +170,9 @@ impl Settings {
             let text = |name: &str| table.get(name).and_then(Value::as_str);
             let at = |name: &str| text(name).and_then(time_ns);
             let times = table.get("times").and_then(Value::as_integer).unwrap_or(1).unsigned_abs();
+            let flaps_ns = at("down_for").zip(at("up_for")).filter(|(down, up)| down + up > 0.0);
             let end_of_flaps = || {
-                let (down_for, up_for) = (at("down_for")?, at("up_for")?);
+                let (down_for, up_for) = flaps_ns?;
                 Some(at("at")? + times as f64 * (down_for + up_for) - up_for)
             };
             Fault {
@@ -153,6 +182,7 @@ impl Settings {
                 until_ns: at("until").or_else(|| at("up_at")).or_else(end_of_flaps),
                 rate_bps: text("rate").and_then(rate_bps),
                 times,
+                flaps_ns,
                 probability: table.get("probability").and_then(number).unwrap_or(0.0),
                 delay_ns: at("delay"),
             }
@@ -242,5 +272,32 @@ mod tests {
         let meets = [(0.0, 10.0), (0.0, 11.0), (19.0, 30.0), (20.0, 30.0)].map(|(a, b)| fault.meets(a, b));
         assert_eq!(meets, [false, true, true, false]);
         assert!(Fault { at_ns: 10.0, ..Fault::default() }.meets(1e9, 2e9), "for ever");
+    }
+
+    #[test]
+    fn a_fault_overlaps_a_span_while_it_is_in_force() {
+        let overlaps = |fault: &Fault, spans: [(f64, f64); 4]| spans.map(|(a, b)| fault.overlap_ns(a, b));
+        let once = Fault { at_ns: 10.0, until_ns: Some(20.0), ..Fault::default() };
+        assert_eq!(
+            overlaps(&once, [(0.0, 10.0), (0.0, 15.0), (12.0, 90.0), (20.0, 30.0)]),
+            [0.0, 5.0, 8.0, 0.0]
+        );
+        let ever = Fault { at_ns: 10.0, ..Fault::default() };
+        assert_eq!(
+            overlaps(&ever, [(0.0, 10.0), (0.0, 15.0), (12.0, 90.0), (20.0, 30.0)]),
+            [0.0, 5.0, 78.0, 10.0]
+        );
+        // From 5 to 7, 17 to 19 and 29 to 31 us.
+        let flaps = fault(
+            "kind = \"link-flap\"\nlink = \"a-b\"\nat = \"5us\"\ndown_for = \"2us\"\nup_for = \"10us\"\ntimes = 3",
+        );
+        assert_eq!(
+            overlaps(&flaps, [(0.0, 6e3), (6e3, 18e3), (7e3, 17e3), (0.0, 1e6)]),
+            [1e3, 2e3, 0.0, 6e3]
+        );
+        assert_eq!(
+            overlaps(&flaps, [(0.0, 4e3), (30e3, 31e3), (31e3, 1e6), (18e3, 30e3)]),
+            [0.0, 1e3, 0.0, 2e3]
+        );
     }
 }

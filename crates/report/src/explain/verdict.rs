@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_records::{LATE_SLOWDOWN, Quantity, WaitKind, idle_latency_ns};
+use pathweave_records::{LATE_SLOWDOWN, WaitKind, idle_latency_ns};
 
 use super::Finding;
 use super::accounting::LostTime;
 use super::causes::causes;
 use super::facts::{Facts, median};
 use super::findings::{Run, counted, percent};
-use super::outage::Ending;
-use super::settings::{Fault, time_ns};
+use super::outage::{Ending, Trip};
+use super::settings::time_ns;
 use super::work::{self, Paths};
 
 /// Share of the time of jobs from which the delay of messages matters.
@@ -23,8 +23,6 @@ const FAR_FACTOR: f64 = 5.0;
 const LEAST_SHARE: f64 = 0.01;
 /// Share of a cause's time from which one link stands for all.
 const ALMOST_ALL: f64 = 0.9;
-/// Largest number of places listed.
-const MAX_PLACES: usize = 5;
 
 impl Run {
     pub(super) fn verdict(&self) -> Finding {
@@ -46,14 +44,18 @@ impl Run {
         };
         let stuck = held_up || unreachable.is_some();
         let mut found: Vec<(f64, String)> = Vec::new();
+        let account = LostTime::new(&self.facts, tail);
         if held_up || (matters && !tail.is_nan()) {
             let lost = if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 };
-            let inside = self.in_scale_up().filter(|(share, _)| *share >= LOST_SHARE);
-            let outside = 1.0 - inside.as_ref().map_or(0.0, |(share, _)| *share);
-            if held_up || outside >= LOST_SHARE {
-                found.extend(self.of_network(tail, lost * outside));
+            let mut inside = self.in_scale_up();
+            if inside.iter().map(|(share, _)| share).sum::<f64>() < LOST_SHARE {
+                inside.clear();
             }
-            found.extend(inside.map(|(share, words)| (lost * share, words)));
+            let outside = 1.0 - inside.iter().map(|(share, _)| share).sum::<f64>();
+            if held_up || outside >= LOST_SHARE {
+                found.extend(self.of_network(&account, lost * outside));
+            }
+            found.extend(inside.into_iter().map(|(share, words)| (lost * share, words)));
         }
         let name = |host: u32| self.facts.host_name(host);
         let slow = work::slow(&self.activities, &self.critical, &paths, name);
@@ -76,7 +78,7 @@ impl Run {
             (true, None) => self.nothing(tail, &paths),
             (false, _) => said.join("; and "),
         };
-        causes += &self.faults_besides(&causes);
+        causes += &self.faults_besides(&causes, &account);
         let words = match open {
             0 => causes,
             _ if stuck => format!("{} did not finish: {causes}", counted(open)),
@@ -93,55 +95,30 @@ impl Run {
     }
 
     /// Returns the causes in the network, each with its part of `share`.
-    fn of_network(&self, tail: f64, share: f64) -> Vec<(f64, String)> {
-        let account = LostTime::new(&self.facts, tail);
-        let mut causes: Vec<(f64, String)> = causes(&self.facts, &account)
-            .into_iter()
-            .map(|cause| (cause.share * share, cause.words))
-            .collect();
-        if causes.is_empty() {
-            let outage = self.by_outage();
-            let rest = 1.0 - outage.as_ref().map_or(0.0, |(part, _)| *part);
-            causes.extend(outage.map(|(part, words)| (part * share, words)));
+    fn of_network(&self, account: &LostTime, share: f64) -> Vec<(f64, String)> {
+        let found = causes(&self.facts, account);
+        let mut found: Vec<(f64, String)> =
+            found.into_iter().map(|cause| (cause.share * share, cause.words)).collect();
+        if found.is_empty() {
+            let late = self.late_trips();
+            let known = self.by_faults(&late);
+            let rest = 1.0 - known.iter().map(|(part, _)| part).sum::<f64>();
+            found.extend(known.into_iter().map(|(part, words)| (part * share, words)));
             if rest >= LOST_SHARE {
-                causes.push((rest * share, self.by_links()));
+                found.push((rest * share, self.by_links(&late)));
             }
         }
-        causes
+        found
     }
 
-    /// Describes the outage that a flow met, with its part of the delay, for runs without records of waits.
-    fn by_outage(&self) -> Option<(f64, String)> {
-        let mut posted = self.trips.iter().filter(|trip| trip.ending != Ending::Unreachable);
-        let (part, outage) = posted.find_map(|trip| self.facts.outage_of_trip(trip))?;
-        let cause = causes(&self.facts, &LostTime::of_outage(outage)).into_iter().next()?;
-        Some((part, cause.words))
-    }
-
-    /// Describes faults that were in force and are not mentioned in `said`.
-    fn faults_besides(&self, said: &str) -> String {
-        let facts = &self.facts;
-        let mut words: Vec<String> = Vec::new();
-        let in_force = |fault: &&Fault| facts.was_in_force(fault);
-        for fault in facts.faults.iter().filter(in_force).filter(|fault| !said.contains(&fault.on)) {
-            let lost = match facts.lost_on(fault) {
-                0 => String::new(),
-                lost => format!(" ({} packets lost on it)", Quantity::Count.format(lost as f64)),
-            };
-            words.push(format!("{} {}{lost}", fault.name(), fault.on));
-        }
-        words.truncate(MAX_PLACES);
-        if words.is_empty() {
-            String::new()
-        } else {
-            format!("; with less effect or none: {}", words.join(", "))
-        }
-    }
-
-    /// Describes the busiest link, for runs without records of waits.
-    fn by_links(&self) -> String {
+    /// Describes the busiest link on the paths of late flows, for runs without records of waits.
+    fn by_links(&self, late: &[&Trip]) -> String {
         let links = &self.facts.links;
-        let busiest = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
+        let mut on_paths = self.facts.links_of_paths(late);
+        if on_paths.is_empty() {
+            on_paths = (0..links.len()).collect();
+        }
+        let busiest = on_paths.into_iter().max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
         let Some(link) = busiest else { return "nothing that was recorded".to_owned() };
         let account = LostTime::of_link(link);
         let named = causes(&self.facts, &account).into_iter().next().map(|cause| cause.words);
