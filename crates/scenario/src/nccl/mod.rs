@@ -6,9 +6,9 @@ pub use simulate::Simulated;
 
 use pathweave_topo::TopologyConfig;
 pub use pathweave_workload::nccl::{
-    Algorithm, Channels, Choice, Choices, Cpu, Fitted, Generation, Gpu, Graph, NcclAlgorithm, NcclError,
-    NcclProtocol, NcclTests, NcclTestsRow, NicPath, Protocol, Sharp, System, Tuner, bus_factor,
-    parse_nccl_tests,
+    Algorithm, Channels, Choice, Choices, Cpu, DEFAULT_MESSAGES, Fitted, Generation, Gpu, Graph,
+    NcclAlgorithm, NcclError, NcclProtocol, NcclTests, NcclTestsRow, NicPath, Protocol, Sharp, System, Tuner,
+    bus_factor, parse_nccl_tests,
 };
 pub use pathweave_workload::{Nccl, Operation};
 

@@ -62,7 +62,7 @@ fn a_scenario_gives_the_servers() {
 #[test]
 fn the_text_has_a_line_for_each_size() {
     let answer = ask(&["--servers", "2", "--min", "1M", "--max", "16M", "--factor", "4"]).unwrap();
-    let text = text(&answer);
+    let text = text(&answer, 8_192);
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 7 + 3, "{text}");
     assert_eq!(lines[0], "# all-reduce: servers: 2, each 8 h100, 8 NICs of 400Gbps");
@@ -78,12 +78,12 @@ fn the_text_has_a_line_for_each_size() {
 fn what_is_missing_is_left_out() {
     let pairs = ask(&["--collective", "all-to-all", "--min", "1M", "--max", "1M"]).unwrap();
     assert!(pairs.rows[0].model.is_none() && pairs.rows[0].simulated.is_some(), "{pairs:?}");
-    assert!(text(&pairs).contains(" sends\n"));
+    assert!(text(&pairs, 8_192).contains(" sends\n"));
     let sharp =
         ask(&["--servers", "8", "--sharp", "--min", "1G", "--max", "1G", "--algorithm", "collnetchain"]);
     let sharp = sharp.unwrap();
     assert!(
-        sharp.rows[0].simulated.is_none() && text(&sharp).contains("# not simulated: collnetchain"),
+        sharp.rows[0].simulated.is_none() && text(&sharp, 8_192).contains("# not simulated: collnetchain"),
         "{sharp:?}"
     );
     let both = ask(&["--collective", "all-to-all", "--model-only"]).unwrap_err();
