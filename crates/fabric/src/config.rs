@@ -202,7 +202,7 @@ pub enum FaultConfig {
         /// Number of failures, 1 to 100000.
         times: u32,
     },
-    /// A link runs at another rate.
+    /// A link runs at another rate. Of several such faults at once, the smallest rate holds.
     LinkRate {
         /// Link or direction, named by its ends.
         link: String,
@@ -210,11 +210,12 @@ pub enum FaultConfig {
         at: Duration,
         /// Rate during the fault, above 0.
         rate: Rate,
-        /// Time at which the former rate returns. Absent: never.
+        /// End of the fault. Absent: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Duration>,
     },
-    /// A link has another propagation delay. Packets on a link never overtake each other.
+    /// A link has another propagation delay. Packets on a link never overtake each other. Of several such faults at
+    /// once, the longest delay holds.
     LinkDelay {
         /// Link or direction, named by its ends.
         link: String,
@@ -222,11 +223,11 @@ pub enum FaultConfig {
         at: Duration,
         /// Propagation delay during the fault.
         delay: Duration,
-        /// Time at which the former delay returns. Absent: never.
+        /// End of the fault. Absent: never.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<Duration>,
     },
-    /// Each packet on a link is lost with a fixed probability (Bernoulli).
+    /// Each packet on a link is lost with a fixed probability (Bernoulli). Several such faults at once are independent.
     LinkLoss {
         /// Link or direction, named by its ends.
         link: String,
@@ -240,7 +241,7 @@ pub enum FaultConfig {
         until: Option<Duration>,
     },
     /// Each packet on a link arrives with a bad checksum with a fixed probability. The node that receives it drops
-    /// it.
+    /// it. Several such faults at once are independent.
     LinkCorruption {
         /// Link or direction, named by its ends.
         link: String,
@@ -263,7 +264,7 @@ pub enum FaultConfig {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         up_at: Option<Duration>,
     },
-    /// A broken NIC sends pause frames without end for all data classes of its link.
+    /// A broken NIC sends pause frames without end for all data classes of its link. A switch without PFC ignores them.
     PauseStorm {
         /// Name of the host.
         host: String,

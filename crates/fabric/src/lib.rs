@@ -18,6 +18,7 @@ mod forwarding;
 #[cfg(feature = "hops")]
 mod hop;
 mod impairments;
+mod in_force;
 mod journal;
 mod link;
 mod links;
@@ -56,6 +57,7 @@ pub use forwarding::{
 };
 #[cfg(feature = "hops")]
 pub use hop::Hop;
+pub use in_force::{InForce, any_of};
 pub use memory::FabricBytes;
 pub use middlebox::{
     ContentAccess, ContentView, MiddleboxStats, NdtStats, NsfStats, QueueingThresholds, SwitchPosition,

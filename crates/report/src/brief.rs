@@ -2,18 +2,21 @@
 //! questions. Rows and numbers are those of the complete tables.
 
 use comfy_table::{CellAlignment, Table, presets};
-use pathweave_records::{FlowSummary, Quantity, Role, RunInfo, Summary, ratio};
+use pathweave_records::{FlowSummary, GroupJobs, Quantity, Role, RunInfo, Summary, ratio};
 
 use crate::comparison::{Place, Verdict};
 use crate::differences;
 use crate::judge::Measure;
-use crate::metrics::{flow_metric, run_metric};
+use crate::metrics::{JOB_TIME, flow_metric, run_metric};
 use crate::text;
 
 /// Width of the table, in columns of a terminal.
 const WIDTH: usize = 100;
 /// Largest number of rows. A terminal of 40 lines has room for the sentences around them.
 const ROWS: usize = 24;
+
+/// Largest number of groups whose job times stand beside their mean.
+const NAMED_GROUPS: usize = 4;
 
 /// Figures of flows in the table of a comparison, the most important first.
 const OF_SCHEMES: &[&str] = &[
@@ -184,11 +187,26 @@ pub fn brief_run(summary: &Summary) -> String {
     let (table, left_out) = table("Flows", names, columns.collect());
     let figure = |label: &&str| {
         let metric = run_metric(label).expect(LISTED);
-        Some(format!("{label} {}", metric.quantity.format((metric.get)(summary)?)))
+        let figure = metric.quantity.format((metric.get)(summary)?);
+        let of_what = if *label == JOB_TIME { mean_of_groups(summary) } else { String::new() };
+        Some(format!("{label} {figure}{of_what}"))
     };
     let figures: Vec<String> = OF_RUN.iter().filter_map(figure).collect();
     let run = if figures.is_empty() { String::new() } else { wrapped(&format!("{}.", figures.join("; "))) };
     text::fidelity(summary) + &text::ending(summary) + &text::warnings(summary) + &table + &left_out + &run
+}
+
+/// Returns the groups of which the job time is a mean, with their times; empty if there is one group.
+fn mean_of_groups(summary: &Summary) -> String {
+    let groups = &summary.jobs.by_group;
+    let of = |group: &GroupJobs| Some(format!("{} {}", group.group, Quantity::TimeNs.format(group.time_ns?)));
+    match groups.len() {
+        0 | 1 => String::new(),
+        2..=NAMED_GROUPS => {
+            format!(" (geometric mean of {})", groups.iter().filter_map(of).collect::<Vec<_>>().join(", "))
+        }
+        count => format!(" (geometric mean of {count} groups)"),
+    }
 }
 
 fn of_group(group: &pathweave_records::GroupSummary) -> (String, &FlowSummary) {
@@ -340,6 +358,26 @@ mod tests {
         let text = brief_comparison(&[&open, &run("done", &[9], 0)], &[]);
         let line = text.lines().find(|line| line.contains("open ") && line.starts_with('│')).unwrap();
         assert!(line.matches(" - ").count() >= 4, "{text}");
+    }
+
+    /// The job time of two groups is the root of 2 us x 8 us.
+    #[test]
+    fn a_mean_of_job_times_names_its_groups() {
+        let of = |groups: usize| {
+            let mut run = run("one", &[2], 0);
+            let job = |group: usize| GroupJobs {
+                group: format!("g{group}"),
+                time_ns: Some([2_000.0, 8_000.0][group % 2]),
+                ..GroupJobs::default()
+            };
+            run.jobs.by_group = (0..groups).map(job).collect();
+            run.jobs.time_ns = pathweave_records::job_time_ns(&run.jobs.by_group);
+            brief_run(&run).replace("\n  ", " ")
+        };
+        let two = of(2);
+        assert!(two.contains("Job time 4.000 us (geometric mean of g0 2.000 us, g1 8.000 us)"), "{two}");
+        assert!(of(6).contains("Job time 4.000 us (geometric mean of 6 groups)"));
+        assert!(!of(1).contains("mean of"));
     }
 
     #[test]

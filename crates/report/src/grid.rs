@@ -4,7 +4,7 @@ use pathweave_records::{FlowSummary, JobTime, Quantity, Role, Summary, ratio};
 
 use crate::comparison::{Place, Verdict};
 use crate::judge::{LEVEL, Measure};
-use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS};
+use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS, run_label};
 
 /// A table: a title over the row labels, column headings, rows.
 pub(crate) struct Grid {
@@ -62,8 +62,10 @@ pub(crate) fn of_run(summary: &Summary) -> Vec<Grid> {
         let values: Vec<_> = flows.iter().map(|f| (m.get)(f)).collect();
         row(m.label, m.quantity, &values, None)
     });
-    let run_rows =
-        RUN_METRICS.iter().filter_map(|m| row(m.label, m.quantity, &[(m.get)(summary)], None)).collect();
+    let run_rows = RUN_METRICS
+        .iter()
+        .filter_map(|m| row(&run_label(m, &[summary]), m.quantity, &[(m.get)(summary)], None))
+        .collect();
     vec![
         Grid { title: "Flows".to_owned(), columns: names, rows: flow_rows.collect() },
         Grid { title: "Fabric and run".to_owned(), columns: vec![String::new()], rows: run_rows },
@@ -97,7 +99,7 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     let mut all = grid(title, runs.iter().map(|s| Some(s.measured())).collect());
     all.rows.extend(RUN_METRICS.iter().filter_map(|m| {
         let values: Vec<_> = runs.iter().map(|s| (m.get)(s)).collect();
-        row(m.label, m.quantity, &values, Some(m.better))
+        row(&run_label(m, runs), m.quantity, &values, Some(m.better))
     }));
     let mut grids = vec![verdict(&Verdict::of(runs)), all];
     grids.extend(jobs(runs));
@@ -219,12 +221,7 @@ fn shortened(name: &str) -> String {
 
 /// Returns a row with every figure. In a comparison it has the ratio of each later figure to the first, and `ratios`
 /// tells which direction is better. Returns `None` if there is no figure at all.
-fn row(
-    label: &'static str,
-    quantity: Quantity,
-    values: &[Option<f64>],
-    ratios: Option<Better>,
-) -> Option<Row> {
+fn row(label: &str, quantity: Quantity, values: &[Option<f64>], ratios: Option<Better>) -> Option<Row> {
     let base = *values.first()?;
     if values.iter().all(Option::is_none) {
         return None;
@@ -291,6 +288,21 @@ mod tests {
         let found: Vec<_> = grids[MAIN_TABLES].rows.iter().map(texts).collect();
         assert_eq!(grids[MAIN_TABLES].title, "Job time");
         assert_eq!(found, [["g0", "6.000 us 2.000x", "3.000 us 1x"], ["g1", "2.000 us 1x", "unfinished"]]);
+    }
+
+    /// The job time of two groups is the root of 2 us x 8 us.
+    #[test]
+    fn a_mean_over_groups_is_named() {
+        let two = run("a", &[(0, Some(2)), (1, Some(8))]);
+        let row = |grid: &Grid| {
+            grid.rows
+                .iter()
+                .map(texts)
+                .any(|row| row.starts_with(&["Job time, geometric mean of 2 groups", "4.000 us"]))
+        };
+        assert!(row(&of_run(&two)[1]) && row(&of_comparison(&[&two])[1]));
+        let one = of_run(&run("b", &[(0, Some(6))]));
+        assert!(one[1].rows.iter().any(|row| texts(row) == ["Job time", "6.000 us"]));
     }
 
     #[test]

@@ -125,6 +125,18 @@ pub(crate) fn flow_metric(label: &str) -> Option<&'static FlowMetric> {
     FLOW_METRICS.iter().find(|metric| metric.label == label)
 }
 
+/// Label of the time of all jobs.
+pub(crate) const JOB_TIME: &str = "Job time";
+
+/// Returns the label of a figure of these runs, which names the mean where the figure is one over workload groups.
+pub(crate) fn run_label(metric: &RunMetric, runs: &[&Summary]) -> String {
+    let groups = runs.iter().map(|run| run.jobs.by_group.len()).max().unwrap_or(0);
+    match metric.label {
+        JOB_TIME if groups > 1 => format!("{JOB_TIME}, geometric mean of {groups} groups"),
+        label => label.to_owned(),
+    }
+}
+
 /// Returns the metric of a run with this label, if there is one.
 pub(crate) fn run_metric(label: &str) -> Option<&'static RunMetric> {
     RUN_METRICS.iter().find(|metric| metric.label == label)
@@ -177,7 +189,7 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Packets between switches", Count, |s| nonzero(s.fabric.balancing.message_packets)).neither(),
     run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
-    run("Job time", TimeNs, |s| s.jobs.time_ns),
+    run(JOB_TIME, TimeNs, |s| s.jobs.time_ns),
     run("Unfinished jobs", Count, |s| nonzero(s.jobs.unfinished)),
     run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
     run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),

@@ -114,7 +114,8 @@ pub struct Tier {
     pub tier: u8,
     /// Number of switches in the tier.
     pub switches: u32,
-    /// Capacity towards the hosts divided by capacity away from them; absent at the top.
+    /// Capacity towards the hosts divided by capacity away from them; absent at the top, and where switches of the tier
+    /// are linked to each other.
     pub oversubscription: Option<f64>,
     /// Switches with the smallest and the largest ratio; absent if all have the same.
     #[serde(skip_serializing_if = "Option::is_none")]

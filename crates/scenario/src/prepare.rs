@@ -28,7 +28,7 @@ use crate::pools;
 use crate::recovery_windows;
 use crate::resolved;
 use crate::run;
-use crate::text::{Diagnostic, Diagnostics, FieldPath};
+use crate::text::{Diagnostic, Diagnostics, FieldPath, value_of};
 use crate::workload_env::workload_env;
 
 /// Largest number of hosts for which explicit paths of all pairs are computed, not only of those that communicate.
@@ -446,6 +446,13 @@ fn paths_error(why: &TopoError) -> Diagnostic {
 
 pub(crate) fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &WorkloadError) -> Diagnostic {
     match why {
+        WorkloadError::Field { field: "hosts", value, allowed, .. } if !takes_hosts(workload) => {
+            let (source, path) = match &workload.pool {
+                Some(pool) => (format!("pool \"{pool}\""), path.key("pool")),
+                None => ("the topology".to_owned(), FieldPath::root().key("topology")),
+            };
+            Diagnostic::new(path, format!("hosts of {source}: {value}")).allowed(allowed)
+        }
         WorkloadError::Field { field, value, allowed, .. } => {
             let path = field.split('.').fold(path.clone(), |path, name| path.key(name));
             out_of_range(path, value, allowed)
@@ -467,6 +474,11 @@ pub(crate) fn workload_error(path: &FieldPath, workload: &WorkloadEntry, why: &W
         }
         WorkloadError::Graph { error, .. } => graph_error(path, error),
     }
+}
+
+/// Returns true if the workload has its own list of hosts. Others take those of the topology or of a pool.
+fn takes_hosts(workload: &WorkloadEntry) -> bool {
+    value_of(workload).get("hosts").is_some()
 }
 
 fn graph_error(path: &FieldPath, why: &GraphError) -> Diagnostic {

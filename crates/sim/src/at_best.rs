@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pathweave_topo::Topology;
+use pathweave_topo::{NamedLink, Topology};
 use pathweave_units::Duration;
 
-use crate::faults::{Action, all_actions};
+use crate::faults::{Edge, Trouble, turns};
 use crate::spec::{SimError, SimSpec};
 
 /// Returns the topology with each direction of a link at the highest rate and the shortest delay that it has during
@@ -17,10 +17,11 @@ use crate::spec::{SimError, SimSpec};
 pub fn topology_at_best(spec: &SimSpec) -> Result<Option<Arc<Topology>>, SimError> {
     let mut best: Option<Topology> = None;
     let end = spec.run.until.unwrap_or(Duration::MAX);
-    for (at, action) in all_actions(&spec.topology, &spec.faults)? {
-        let (link, ways, rate, delay) = match action {
-            Action::Rate(link, ways, Some(rate)) => (link, ways, Some(rate), None),
-            Action::Delay(link, ways, Some(delay)) => (link, ways, None, Some(delay)),
+    let turns = turns(&spec.topology, None, &spec.faults)?;
+    for turn in turns.iter().filter(|turn| turn.edge == Edge::Begin) {
+        let (link, ways, rate, delay) = match turn.trouble {
+            Trouble::Rate(NamedLink::Link(link, ways), rate) => (link, ways, Some(rate), None),
+            Trouble::Delay((link, ways), delay) => (link, ways, None, Some(delay)),
             _ => continue,
         };
         let improves = ways.begin_at_a().any(|from_a| {
@@ -30,7 +31,7 @@ pub fn topology_at_best(spec: &SimSpec) -> Result<Option<Arc<Topology>>, SimErro
             rate.is_some_and(|rate| rate > usual.rate)
                 || delay.is_some_and(|delay| delay + latency < usual.delay)
         });
-        if improves && at < end {
+        if improves && turn.at < end {
             best.get_or_insert_with(|| (*spec.topology).clone()).improve(link, ways, rate, delay);
         }
     }

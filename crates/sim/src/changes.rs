@@ -59,8 +59,10 @@ impl<const C: usize> LockedShards<'_, '_, C> {
                 });
             }
             Action::StormStart(port) => {
-                if let Some((shard, port)) = self.shard_of_port(port) {
-                    shard.network.fabric.start_pause_storm(now, port);
+                if let Some((shard, own)) = self.shard_of_port(port)
+                    && shard.network.plan.heeds_pauses(&spec.topology, port)
+                {
+                    shard.network.fabric.start_pause_storm(now, own);
                 }
             }
             Action::StormStop(port) => {

@@ -1,12 +1,24 @@
 //! Agenda of faults: scenario entries resolved to ports and ordered by time.
+//!
+//! The state of a link follows from the set of faults in force, from the start of each until before its end. Of several
+//! rates the smallest holds, of several delays the longest. Losses are independent of each other, as are corruptions. The
+//! order in which a scenario lists its faults has no effect.
 
 use pathweave_execution::{ScaleUpAction, ScaleUpChange};
 use pathweave_fabric::config::{FaultConfig, Shares, SwitchConfig};
-use pathweave_fabric::{PortId, PortMap};
-use pathweave_topo::{LinkId, NamedLink, NamedNode, ScaleUpPart, TopoError, Topology, Ways};
+use pathweave_fabric::{InForce, PortId, PortMap, any_of};
+use pathweave_topo::{LinkId, NamedLink, ScaleUpPart, Topology, Ways};
 use pathweave_units::{Duration, Rate, Time};
 
+use crate::faults::turns::Turn;
 use crate::spec::{SimError, SimSpec};
+
+#[cfg(test)]
+mod tests;
+mod turns;
+
+pub use turns::Edge;
+pub(crate) use turns::{Trouble, turns};
 
 /// Change of the fabric.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,18 +27,18 @@ pub enum Action {
     Down(LinkId, Ways),
     /// A fault that held directions of a link down ends.
     Up(LinkId, Ways),
-    /// The rate of directions of a link changes; `None` restores the rate of the topology.
+    /// Directions of a link have this rate from now on; `None` restores the rate of the topology.
     Rate(LinkId, Ways, Option<Rate>),
-    /// The delay of directions of a link changes, without the latency of switches; `None` restores that of the
+    /// Directions of a link have this delay from now on, without the latency of switches; `None` restores that of the
     /// topology.
     Delay(LinkId, Ways, Option<Duration>),
     /// Directions of a link lose packets with this probability.
     Loss(LinkId, Ways, f64),
     /// Directions of a link corrupt packets with this probability.
     Corruption(LinkId, Ways, f64),
-    /// A host begins to pause this port.
+    /// A host pauses this port from now on.
     StormStart(PortId),
-    /// The host stops pausing this port.
+    /// The host pauses this port no longer.
     StormStop(PortId),
     /// A part of a scale-up network changes. The networks know it from the start ([`scale_up_changes`]).
     ScaleUp(ScaleUpPart, ScaleUpAction),
@@ -53,195 +65,164 @@ impl Action {
     }
 }
 
-/// Returns the changes of scale-up networks, ordered by time.
-///
-/// # Errors
-/// A fault has a value out of its range or names a link or node that does not exist.
-pub fn scale_up_changes(spec: &SimSpec) -> Result<Vec<ScaleUpChange>, SimError> {
-    let mut changes = Vec::new();
-    if spec.topology.scale_up().is_some() {
-        for (index, fault) in spec.faults.iter().enumerate() {
-            for (at, action) in actions(&spec.topology, None, index, fault)? {
-                if let Action::ScaleUp(part, action) = action {
-                    changes.push(ScaleUpChange { at: Time::ZERO + at, part, action });
-                }
-            }
-        }
-    }
-    changes.sort_by_key(|change| change.at);
-    Ok(changes)
-}
-
 /// Action with its time and the fault that causes it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Entry {
     /// Time of the action.
     pub at: Time,
-    /// Number of the fault in the scenario, or `None` for routing.
-    pub fault: Option<usize>,
+    /// Number of the fault in the scenario, and the edge that the action stands for. `None` for routing, and for the
+    /// second direction of a link whose directions differ.
+    pub fault: Option<(usize, Edge)>,
     /// The action.
     pub action: Action,
 }
 
-/// Returns all actions ordered by time; at one instant, in the order of the scenario.
+/// Returns the changes of scale-up networks, ordered by time.
+///
+/// # Errors
+/// A fault has a value out of its range or names a link or node that does not exist.
+pub fn scale_up_changes(spec: &SimSpec) -> Result<Vec<ScaleUpChange>, SimError> {
+    if spec.topology.scale_up().is_none() {
+        return Ok(Vec::new());
+    }
+    let entries = entries(&turns(&spec.topology, None, &spec.faults)?);
+    let change = |entry: Entry| match entry.action {
+        Action::ScaleUp(part, action) => Some(ScaleUpChange { at: entry.at, part, action }),
+        _ => None,
+    };
+    Ok(entries.into_iter().filter_map(change).collect())
+}
+
+/// Returns all actions ordered by time. Routing that is due detects the state before the instant, unless it needs no
+/// time.
 pub(crate) fn agenda(
     topology: &Topology,
     map: &PortMap,
     faults: &[FaultConfig],
     switch: &SwitchConfig,
 ) -> Result<Vec<Entry>, SimError> {
-    let mut entries = Vec::new();
-    for (index, fault) in faults.iter().enumerate() {
-        for (at, action) in actions(topology, Some(map), index, fault)? {
-            entries.push(Entry { at: Time::ZERO + at, fault: Some(index), action });
-            let routing_sees = match action {
-                Action::Down(..) | Action::Up(..) => true,
-                Action::Rate(..) => switch.forwarding.shares() != Shares::Equal,
-                _ => false,
-            };
-            if routing_sees {
-                let at = (Time::ZERO + at).saturating_add(switch.reroute_after);
-                entries.push(Entry { at, fault: None, action: Action::Reroute });
-            }
+    let mut all = Vec::new();
+    for entry in entries(&turns(topology, Some(map), faults)?) {
+        all.push(entry);
+        let routing_sees = match entry.action {
+            Action::Down(..) | Action::Up(..) => true,
+            Action::Rate(..) => switch.forwarding.shares() != Shares::Equal,
+            _ => false,
+        };
+        if routing_sees {
+            let at = entry.at.saturating_add(switch.reroute_after);
+            all.push(Entry { at, fault: None, action: Action::Reroute });
         }
     }
-    entries.sort_by_key(|entry| entry.at);
+    all.sort_by_key(|entry| entry.at);
     // Many links change at once when a switch fails, but routing needs to be updated only once.
-    entries.dedup_by(|a, b| a.action == Action::Reroute && a == b);
-    Ok(entries)
-}
-
-/// Returns the actions of these faults with their times, except those of ports.
-pub(crate) fn all_actions(
-    topology: &Topology,
-    faults: &[FaultConfig],
-) -> Result<Vec<(Duration, Action)>, SimError> {
-    let mut all = Vec::new();
-    for (index, fault) in faults.iter().enumerate() {
-        all.extend(actions(topology, None, index, fault)?);
-    }
+    all.dedup_by(|a, b| a.action == Action::Reroute && a == b);
     Ok(all)
 }
 
-/// Returns the actions of a fault with their times. Without `map`, those of ports are left out.
-fn actions(
-    topology: &Topology,
-    map: Option<&PortMap>,
-    index: usize,
-    fault: &FaultConfig,
-) -> Result<Vec<(Duration, Action)>, SimError> {
-    fault.validate().map_err(|error| SimError::Fault { index, error })?;
-    let wrong = |message: String| SimError::FaultTarget { index, message };
-    let target = |error: TopoError| wrong(error.to_string());
-    let any_link = |name: &str| topology.link_or_scale_up(name).map_err(target);
-    let packet_link = |name: &str| match any_link(name)? {
-        NamedLink::Link(link, ways) => Ok((link, ways)),
-        NamedLink::ScaleUp(_) => Err(wrong(format!(
-            "\"{name}\" is a link of a scale-up network, which carries no packets; it takes link-down, link-flap and \
-             link-rate"
-        ))),
-    };
-    let mut made = Vec::new();
-    let mut add = |at: Duration, action| made.push((at, action));
-    match fault {
-        FaultConfig::LinkDown { link: name, at, up_at } => {
-            let link = any_link(name)?;
-            add(*at, down(link));
-            up_at.iter().for_each(|&at| add(at, up(link)));
+/// Faults in force by kind. Directions of a link begin at its end `a`, or else at `b`.
+#[derive(Default)]
+struct State {
+    rates: InForce<(LinkId, bool), Rate>,
+    delays: InForce<(LinkId, bool), Duration>,
+    losses: InForce<(LinkId, bool), f64>,
+    corruptions: InForce<(LinkId, bool), f64>,
+    scale_up_rates: InForce<ScaleUpPart, Rate>,
+    storms: InForce<PortId, ()>,
+}
+
+/// Returns the actions of turns that are ordered by time. Each action has the state after its instant.
+fn entries(turns: &[Turn]) -> Vec<Entry> {
+    let (mut state, mut all) = (State::default(), Vec::new());
+    for instant in turns.chunk_by(|a, b| a.at == b.at) {
+        instant.iter().for_each(|turn| state.take_in(turn));
+        for turn in instant {
+            let mut fault = Some((turn.fault, turn.edge));
+            let entry = |action| Entry { at: Time::ZERO + turn.at, fault: fault.take(), action };
+            all.extend(state.actions(turn).map(entry));
         }
-        FaultConfig::LinkFlap { link: name, at, down_for, up_for, times } => {
-            let link = any_link(name)?;
-            for turn in 0..u64::from(*times) {
-                let begin = *at + (*down_for + *up_for) * turn;
-                add(begin, down(link));
-                add(begin + *down_for, up(link));
+    }
+    all
+}
+
+impl State {
+    /// Takes in the begin or the end of a fault.
+    fn take_in(&mut self, turn: &Turn) {
+        let edge = turn.edge;
+        match turn.trouble {
+            // The links count the faults that hold them down.
+            Trouble::Down(_) => {}
+            Trouble::Rate(NamedLink::Link(link, ways), rate) => {
+                take(&mut self.rates, edge, (link, ways), rate)
             }
+            Trouble::Rate(NamedLink::ScaleUp(part), rate) => edge.apply(&mut self.scale_up_rates, part, rate),
+            Trouble::Delay(link, delay) => take(&mut self.delays, edge, link, delay),
+            Trouble::Loss(link, loss) => take(&mut self.losses, edge, link, loss),
+            Trouble::Corruption(link, corruption) => take(&mut self.corruptions, edge, link, corruption),
+            Trouble::Storm(port) => edge.apply(&mut self.storms, port, ()),
         }
-        FaultConfig::LinkRate { link: name, at, rate, until } => {
-            let link = any_link(name)?;
-            refuse_faster(topology, link, (name, *rate)).map_err(wrong)?;
-            add(*at, at_rate(link, Some(*rate)));
-            until.iter().for_each(|&at| add(at, at_rate(link, None)));
-        }
-        FaultConfig::LinkDelay { link: name, at, delay, until } => {
-            let (link, ways) = packet_link(name)?;
-            add(*at, Action::Delay(link, ways, Some(*delay)));
-            until.iter().for_each(|&at| add(at, Action::Delay(link, ways, None)));
-        }
-        FaultConfig::LinkLoss { link: name, at, probability, until } => {
-            let (link, ways) = packet_link(name)?;
-            add(*at, Action::Loss(link, ways, *probability));
-            until.iter().for_each(|&at| add(at, Action::Loss(link, ways, 0.0)));
-        }
-        FaultConfig::LinkCorruption { link: name, at, probability, until } => {
-            let (link, ways) = packet_link(name)?;
-            add(*at, Action::Corruption(link, ways, *probability));
-            until.iter().for_each(|&at| add(at, Action::Corruption(link, ways, 0.0)));
-        }
-        FaultConfig::SwitchDown { switch, at, up_at } => {
-            for link in links_of_switch(topology, switch).map_err(wrong)? {
-                add(*at, down(link));
-                up_at.iter().for_each(|&at| add(at, up(link)));
+    }
+
+    /// Returns the actions of a turn: one, or one for each direction of a link if they differ.
+    fn actions(&self, turn: &Turn) -> impl Iterator<Item = Action> {
+        let one = |action| [Some(action), None];
+        let actions = match turn.trouble {
+            Trouble::Down(NamedLink::Link(link, ways)) => one(match turn.edge {
+                Edge::Begin => Action::Down(link, ways),
+                Edge::End => Action::Up(link, ways),
+            }),
+            Trouble::Down(NamedLink::ScaleUp(part)) => one(Action::ScaleUp(
+                part,
+                match turn.edge {
+                    Edge::Begin => ScaleUpAction::Down,
+                    Edge::End => ScaleUpAction::Up,
+                },
+            )),
+            Trouble::Rate(NamedLink::Link(link, ways), _) => {
+                let rate = |way| self.rates.at(&way).iter().min().copied();
+                by_way((link, ways), rate).map(|way| way.map(|(ways, rate)| Action::Rate(link, ways, rate)))
             }
-        }
-        FaultConfig::PauseStorm { host, at, until } => {
-            let node = topology.node_by_name(host).map_err(target)?;
-            if !topology.is_host(node) {
-                return Err(wrong(format!("\"{host}\" is a switch; pause-storm takes a host")));
+            Trouble::Rate(NamedLink::ScaleUp(part), _) => {
+                let rate = self.scale_up_rates.at(&part).iter().min().copied();
+                one(Action::ScaleUp(part, ScaleUpAction::Rate(rate)))
             }
-            for port in topology.ports(node) {
-                let Some((a, b)) = map.map(|map| map.ends(port.link.index())) else { continue };
-                let towards_host = if port.is_a { b } else { a };
-                add(*at, Action::StormStart(towards_host));
-                until.iter().for_each(|&at| add(at, Action::StormStop(towards_host)));
+            Trouble::Delay((link, ways), _) => {
+                let delay = |way| self.delays.at(&way).iter().max().copied();
+                by_way((link, ways), delay)
+                    .map(|way| way.map(|(ways, delay)| Action::Delay(link, ways, delay)))
             }
-        }
-    }
-    Ok(made)
-}
-
-/// Returns an error if a fault would make a link of a scale-up network faster than it is.
-fn refuse_faster(topology: &Topology, link: NamedLink, (name, rate): (&str, Rate)) -> Result<(), String> {
-    let NamedLink::ScaleUp(part) = link else { return Ok(()) };
-    match topology.scale_up().and_then(|network| network.link_rate(part)) {
-        Some(own) if rate > own => Err(format!(
-            "\"{name}\" would have {rate}; it is a link of a scale-up network, which a fault can only slow down: at \
-             most {own}"
-        )),
-        _ => Ok(()),
+            Trouble::Loss((link, ways), _) => by_way((link, ways), |way| any_of(self.losses.at(&way)))
+                .map(|way| way.map(|(ways, loss)| Action::Loss(link, ways, loss))),
+            Trouble::Corruption((link, ways), _) => {
+                by_way((link, ways), |way| any_of(self.corruptions.at(&way)))
+                    .map(|way| way.map(|(ways, corruption)| Action::Corruption(link, ways, corruption)))
+            }
+            Trouble::Storm(port) if self.storms.at(&port).is_empty() => one(Action::StormStop(port)),
+            Trouble::Storm(port) => one(Action::StormStart(port)),
+        };
+        actions.into_iter().flatten()
     }
 }
 
-/// Returns what fails with a switch: all its links, or a chip of a scale-up network.
-fn links_of_switch(topology: &Topology, name: &str) -> Result<Vec<NamedLink>, String> {
-    match topology.node_or_chip(name).map_err(|why| why.to_string())? {
-        NamedNode::Chip(part) => Ok(vec![NamedLink::ScaleUp(part)]),
-        NamedNode::Node(node) if topology.is_host(node) => {
-            Err(format!("\"{name}\" is a host; switch-down takes a switch"))
-        }
-        NamedNode::Node(node) => {
-            Ok(topology.ports(node).iter().map(|port| NamedLink::Link(port.link, Ways::Both)).collect())
-        }
-    }
+/// Takes in the begin or the end of a fault in directions of a link.
+fn take<V: PartialEq + Copy>(
+    in_force: &mut InForce<(LinkId, bool), V>,
+    edge: Edge,
+    (link, ways): (LinkId, Ways),
+    value: V,
+) {
+    ways.begin_at_a().for_each(|from_a| edge.apply(in_force, (link, from_a), value));
 }
 
-fn down(link: NamedLink) -> Action {
-    match link {
-        NamedLink::Link(link, ways) => Action::Down(link, ways),
-        NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Down),
-    }
-}
-
-fn up(link: NamedLink) -> Action {
-    match link {
-        NamedLink::Link(link, ways) => Action::Up(link, ways),
-        NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Up),
-    }
-}
-
-fn at_rate(link: NamedLink, rate: Option<Rate>) -> Action {
-    match link {
-        NamedLink::Link(link, ways) => Action::Rate(link, ways, rate),
-        NamedLink::ScaleUp(part) => Action::ScaleUp(part, ScaleUpAction::Rate(rate)),
+/// Returns the value of these directions of a link, or of each of them if they differ.
+fn by_way<V: PartialEq>(
+    (link, ways): (LinkId, Ways),
+    value: impl Fn((LinkId, bool)) -> V,
+) -> [Option<(Ways, V)>; 2] {
+    let [forth, back] = [true, false].map(|from_a| value((link, from_a)));
+    match ways {
+        Ways::Both if forth != back => [Some((Ways::FromA, forth)), Some((Ways::FromB, back))],
+        Ways::Both | Ways::FromA => [Some((ways, forth)), None],
+        Ways::FromB => [Some((ways, back)), None],
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use borsh::{BorshDeserialize, BorshSerialize};
-use pathweave_execution::ScaleUpAction;
 use pathweave_execution::Step;
 use pathweave_fabric::{DropReason, FabricEvent, FabricEventKind, Header};
 use pathweave_records::{DropReason as Reason, EventKind, EventRecord, SeriesKind};
@@ -15,7 +14,7 @@ use pathweave_wire::Body;
 use crate::busy::BusyTimes;
 use crate::coordinator::Coordinator;
 use crate::events::Events;
-use crate::faults::{Action, Entry};
+use crate::faults::{Edge, Entry};
 use crate::host::Content;
 use crate::locked_shards::LockedShards;
 use crate::nic::{NicModel, SentAgain};
@@ -109,14 +108,11 @@ impl Recorder {
     /// Records the begin or end of a fault at a link: `link` is the port that feeds it, if it carries packets, and `node`
     /// the node at which it begins.
     pub(crate) fn fault(&mut self, now: Time, entry: &Entry, (link, node): (Option<u32>, u32)) {
-        let Some(index) = entry.fault else { return };
-        let ends = match entry.action {
-            Action::Up(..) | Action::Rate(.., None) | Action::Delay(.., None) | Action::StormStop(_) => true,
-            Action::ScaleUp(_, change) => matches!(change, ScaleUpAction::Up | ScaleUpAction::Rate(None)),
-            Action::Loss(.., p) | Action::Corruption(.., p) => p == 0.0,
-            _ => false,
+        let Some((index, edge)) = entry.fault else { return };
+        let kind = match edge {
+            Edge::Begin => EventKind::Fault,
+            Edge::End => EventKind::Repair,
         };
-        let kind = if ends { EventKind::Repair } else { EventKind::Fault };
         self.events.push(EventRecord {
             value: index as f64,
             link,

@@ -129,6 +129,12 @@ impl NetworkPlan {
         (node.0, port.peer.0)
     }
 
+    /// Returns true if the owner of a port pauses it when asked to. A switch without PFC ignores pause frames.
+    pub(crate) fn heeds_pauses(&self, topology: &Topology, port: PortId) -> bool {
+        let switch = topology.switch_index(NodeId(self.map.node_of(port)));
+        switch.is_none_or(|switch| self.classes.of(switch as u32).pfc.enabled)
+    }
+
     /// Returns the port at the other end of a port's link.
     pub(crate) fn peer(&self, topology: &Topology, port: PortId) -> PortId {
         let (_, port) = self.port_ref(topology, port);

@@ -22,6 +22,7 @@ use crate::opening::{policy_stream, queue_pair_config};
 use crate::paths::{PathProfile, PathUse};
 use crate::shard::{QueuePair, Shard, Traffic};
 use crate::side::SIDE_MESSAGE;
+use crate::spec::RouteChoice;
 use crate::transfer::RemoteItem;
 
 impl<const C: usize> Shard<'_, C> {
@@ -118,6 +119,24 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
+    /// Returns the least time of an acknowledgement of a message on the idle network, or `None` if it returns on the
+    /// path of its packet, whose profile is among `paths`.
+    fn fastest_return(
+        &self,
+        (src, dst): (HostId, HostId),
+        paths: &[PathProfile],
+        ack_wire: u32,
+    ) -> Option<Duration> {
+        let follow = matches!(self.spec.routing, RouteChoice::Sources(_));
+        let is_only = matches!(paths, [path] if path.nic_ports == (1, 1));
+        if follow || is_only && !self.spec.topology.has_directions() {
+            return None;
+        }
+        let topology = self.network.plan.at_best.as_deref().unwrap_or(&self.spec.topology);
+        let back = self.network.routes.profiles(topology, dst, src);
+        back.iter().map(|path| path.one_way(ack_wire)).min()
+    }
+
     /// Tries a message without a path again after a timeout, as long as its sender does not give up and a link or switch is
     /// yet to work again. Otherwise reports its receiver as unreachable.
     fn wait_for_path(&mut self, now: Time, posted: Time, record: FlowRecord, granted: bool) {
@@ -165,7 +184,10 @@ impl<const C: usize> Shard<'_, C> {
             |path| ideal_fct(path, message.size.get(), queue_pairs, mtu, framing, self.spec.network.verb);
         let ideal = paths.iter().map(ideal_of).min();
         let ack_wire = ack_wire_bytes(framing);
-        let acked = paths.iter().map(|path| ideal_of(path) + path.one_way(ack_wire)).min();
+        let acked = match self.fastest_return((message.src, message.dst), &paths, ack_wire) {
+            Some(back) => ideal.map(|ideal| ideal + back),
+            None => paths.iter().map(|path| ideal_of(path) + path.one_way(ack_wire)).min(),
+        };
         let record = FlowRecord {
             ideal_fct_ps: ideal.map_or(0, Duration::as_ps),
             ideal_acked_ps: acked.map(Duration::as_ps),

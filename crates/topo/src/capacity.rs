@@ -16,8 +16,10 @@ pub struct TierCapacity {
     pub down: Rate,
     /// Total rate of links to higher tiers, in one direction.
     pub up: Rate,
+    /// Total rate of links between switches of the tier, in one direction, without those of the parts of servers.
+    pub level: Rate,
     /// Smallest and largest ratio of capacity down to capacity up of a switch, if switches differ. Switches without
-    /// links up do not count.
+    /// links up do not count. `None` where the tier has no [`oversubscription`](Self::oversubscription).
     pub range: Option<[SwitchRatio; 2]>,
 }
 
@@ -67,10 +69,11 @@ impl HostRates {
 }
 
 impl TierCapacity {
-    /// Returns the ratio of capacity down to capacity up, such as 2.0 for "2:1", or `None` for a tier without links
-    /// up.
+    /// Returns the ratio of capacity down to capacity up, such as 2.0 for "2:1". `None` for a tier without links up, and
+    /// for one whose switches are linked to each other, as in a torus or a mesh: traffic need not go up there.
     pub fn oversubscription(&self) -> Option<f64> {
-        (self.up > Rate::ZERO).then(|| self.down.as_bps() as f64 / self.up.as_bps() as f64)
+        (self.up > Rate::ZERO && self.level == Rate::ZERO)
+            .then(|| self.down.as_bps() as f64 / self.up.as_bps() as f64)
     }
 }
 
@@ -140,15 +143,19 @@ impl Topology {
 
     /// Returns the capacity of each tier that has switches, from the lowest, without the chips of scale-up networks.
     pub fn tiers(&self) -> Vec<TierCapacity> {
-        let empty = |tier| TierCapacity { tier, switches: 0, down: Rate::ZERO, up: Rate::ZERO, range: None };
+        let none = Rate::ZERO;
+        let empty = |tier| TierCapacity { tier, switches: 0, down: none, up: none, level: none, range: None };
         let mut tiers: Vec<TierCapacity> = (0..=u8::MAX).map(empty).collect();
         for (index, switch) in self.switches().iter().enumerate() {
             if self.servers().is_some_and(|servers| servers.has_chip(index)) {
                 continue;
             }
-            let (down, up) = self.down_and_up(index);
+            let (down, up, level) = self.down_up_and_level(index);
             let tier = &mut tiers[usize::from(switch.tier)];
             tier.switches += 1;
+            if !self.servers().is_some_and(|servers| servers.has_part(index)) {
+                tier.level = tier.level.saturating_add(level);
+            }
             (tier.down, tier.up) = (tier.down.saturating_add(down), tier.up.saturating_add(up));
             if up > Rate::ZERO {
                 let here = SwitchRatio { switch: index, ratio: down.as_bps() as f64 / up.as_bps() as f64 };
@@ -163,24 +170,25 @@ impl Topology {
         }
         tiers.retain(|tier| tier.switches > 0);
         for tier in &mut tiers {
-            tier.range = tier.range.filter(|[least, most]| least.ratio < most.ratio);
+            let has_ratio = tier.oversubscription().is_some();
+            tier.range = tier.range.filter(|[least, most]| has_ratio && least.ratio < most.ratio);
         }
         tiers
     }
 
-    /// Returns the capacity of a switch to hosts and lower tiers, and to higher tiers.
-    fn down_and_up(&self, index: usize) -> (Rate, Rate) {
+    /// Returns the capacity of a switch to hosts and lower tiers, to higher tiers, and to others of its tier.
+    fn down_up_and_level(&self, index: usize) -> (Rate, Rate, Rate) {
         let own = self.switches()[index].tier;
-        let (mut down, mut up) = (Rate::ZERO, Rate::ZERO);
+        let (mut down, mut up, mut level) = (Rate::ZERO, Rate::ZERO, Rate::ZERO);
         for port in self.ports(self.switch_node(index)) {
             let rate = self.egress(port).rate;
             match self.switch_index(port.peer).map(|peer| self.switches()[peer].tier) {
-                Some(peer) if peer == own => {}
+                Some(peer) if peer == own => level = level.saturating_add(rate),
                 Some(peer) if peer > own => up = up.saturating_add(rate),
                 _ => down = down.saturating_add(rate),
             }
         }
-        (down, up)
+        (down, up, level)
     }
 }
 
@@ -250,6 +258,30 @@ mod tests {
         assert_eq!(tier.oversubscription(), Some(1.6));
         let of = |switch, ratio| SwitchRatio { switch, ratio };
         assert_eq!(tier.range, Some([of(0, 1.0), of(1, 4.0)]));
+    }
+
+    /// Four switches in a ring of 400 Gb/s, each with a host of 900 Gb/s and a link of 100 Gb/s to a switch above. Only one
+    /// ninth of the traffic can go up, and none has to.
+    #[test]
+    fn a_tier_whose_switches_are_linked_to_each_other_has_no_ratio() {
+        let link = |a, b, gbps| Link {
+            a: NodeId(a),
+            b: NodeId(b),
+            rate: Rate::from_gbps(gbps),
+            delay: Duration::from_us(1),
+            error_rate: 0.0,
+        };
+        let switch =
+            |number: u32| Switch { name: format!("npu{number}"), tier: u8::from(number == 4), group: None };
+        let of = |ring: bool| {
+            let mut links: Vec<Link> =
+                (0..4).flat_map(|at| [link(at, 4 + at, 900), link(4 + at, 8, 100)]).collect();
+            links.extend((0..4).filter(|_| ring).map(|at| link(4 + at, 4 + (at + 1) % 4, 400)));
+            let topology = Topology::new("ring", 4, (0..5).map(switch).collect(), links).unwrap();
+            topology.tiers().iter().map(|tier| (tier.oversubscription(), tier.range)).collect::<Vec<_>>()
+        };
+        assert_eq!(of(true), [(None, None); 2]);
+        assert_eq!(of(false), [(Some(9.0), None), (None, None)]);
     }
 
     #[test]

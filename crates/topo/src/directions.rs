@@ -19,7 +19,7 @@ pub struct Direction {
 }
 
 /// Directions of a link that a setting or a fault concerns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Ways {
     /// Both directions.
     Both,

@@ -124,9 +124,11 @@ fn describe_servers(servers: &ServerSize, lines: &mut Vec<String>) {
     ));
 }
 
-/// Returns the oversubscription of a tier: that of all switches, or the range with the switch that has the most.
-fn oversubscription(tier: &Tier) -> String {
+/// Returns the oversubscription of a tier: that of all switches, or the range with the switch that has the most. `top` is the
+/// number of the highest tier.
+fn oversubscription(tier: &Tier, top: Option<u8>) -> String {
     match (tier.oversubscription, &tier.oversubscription_range) {
+        (None, _) if Some(tier.tier) < top => "linked to each other".to_owned(),
         (None, _) => "top".to_owned(),
         (_, Some([least, most])) if most.ratio > 1.0 => {
             format!("{:.2}:1 to {:.2}:1 oversubscribed, most at {}", least.ratio, most.ratio, most.switch)
@@ -152,8 +154,9 @@ fn describe(inspection: &Inspection) -> String {
         network.topology, network.hosts, network.switches, network.links
     ));
     let in_servers = network.servers.as_ref().is_some_and(|servers| servers.nodes > 0);
+    let top = network.tiers.iter().map(|tier| tier.tier).max();
     for tier in &network.tiers {
-        let ratio = oversubscription(tier);
+        let ratio = oversubscription(tier, top);
         let nodes = if in_servers && tier.tier == 0 { "parts of servers" } else { "switches" };
         lines.push(format!("tier {}     {nodes}: {}, {ratio}", tier.tier, tier.switches));
     }

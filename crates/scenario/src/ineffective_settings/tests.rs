@@ -137,6 +137,16 @@ fn pauses_across_a_wan_need_switches_that_pause() {
     );
 }
 
+/// The storm of a host acts on the switch at its link. Another switch may pause.
+#[test]
+fn pause_storms_need_a_switch_that_pauses() {
+    let storm = "fault=[{kind=\"pause-storm\", host=\"host0\", at=\"1us\"}]";
+    let none = "fault[0], a pause-storm, has no effect: leaf0 ignores pause frames, as it has no PFC \
+                (switch.pfc.enabled is false)";
+    assert_eq!(notes("rps", &["switch.pfc.enabled=false", storm]), [none]);
+    assert_eq!(notes("rps", &[storm]), [""; 0]);
+}
+
 /// Default thresholds at 100 Gb/s: packets are trimmed at 178,450 B and marked at 400 KB. Both scale with the
 /// rate of the link.
 #[test]

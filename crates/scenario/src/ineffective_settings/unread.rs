@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pathweave_fabric::config::{FaultConfig, SwitchConfig};
 use pathweave_policy::{Ports, Recovery, Scheme, Service};
-use pathweave_sim::NamedScheme;
+use pathweave_sim::{NamedScheme, switch_classes};
 use pathweave_topo::Topology;
 use pathweave_units::{Duration, Forwarding};
 
@@ -62,6 +62,7 @@ impl Notes {
             self.of_admission(&scenario.switch, topology, in_use);
         }
         self.of_routes(scenario, in_use);
+        self.of_storms(scenario, topology);
         self.of_observation(scenario, in_use);
         self.of_pools(scenario);
     }
@@ -133,6 +134,25 @@ impl Notes {
         };
         if switch.reroute_after != usual.reroute_after && !scenario.fault.iter().any(fails) {
             self.add("switch", &["reroute_after"], "no fault takes a link or a switch down");
+        }
+    }
+
+    /// Reports pause storms at switches that ignore pause frames.
+    fn of_storms(&mut self, scenario: &Scenario, topology: &Topology) {
+        let Ok(classes) = switch_classes(topology, &scenario.switch) else { return };
+        for (index, fault) in scenario.fault.iter().enumerate() {
+            let FaultConfig::PauseStorm { host, .. } = fault else { continue };
+            let Ok(node) = topology.node_by_name(host) else { continue };
+            let peers = topology.ports(node).iter().filter_map(|port| topology.switch_index(port.peer));
+            if let Some(peer) = peers.clone().next()
+                && !peers.clone().any(|peer| classes.of(peer as u32).pfc.enabled)
+            {
+                self.0.push(format!(
+                    "fault[{index}], a pause-storm, has no effect: {} ignores pause frames, as it has no PFC \
+                     (switch.pfc.enabled is false)",
+                    topology.switches()[peer].name
+                ));
+            }
         }
     }
 

@@ -111,3 +111,41 @@ fn background_traffic_does_not_bound_the_run() {
     let end_ns = result(text, "packet").info.simulated_ps as f64 / 1e3;
     assert!((160_000.0..200_000.0).contains(&end_ns), "half the link until {end_ns} ns");
 }
+
+fn rate_until(link: &str, at: &str, until: &str, gbps: u64) -> String {
+    format!("{}until = \"{until}\"\n", rate(link, at, &format!("{gbps}Gbps")))
+}
+
+/// 5 MB are 5,100,526 B on the wire. 200 us at 50 Gb/s take 1,250,000 of them, and the other 3,850,526 take 3,080.42 us at
+/// 10 Gb/s. With 2 us of latency that makes 3,282.4 us, in either order of the faults.
+///
+/// 10 MB are 10,201,052 B on the wire: 1,250,000 in 100 us at 100 Gb/s, 500,000 in 400 us at 10 Gb/s, and 8,451,052 in
+/// 676.08 us, which makes 1,178.1 us. The milder fault within the other has no effect.
+#[test]
+fn faults_of_one_link_do_not_depend_on_their_order() {
+    let link = "host0->switch0";
+    let followed = [rate_until(link, "0us", "200us", 50), rate_until(link, "200us", "5ms", 10)];
+    let nested = [rate_until(link, "100us", "500us", 10), rate_until(link, "200us", "300us", 20)];
+    for ([a, b], size, expected) in [(followed, "5MB", 3_282.4), (nested, "10MB", 1_178.1)] {
+        let flow = format!("{{ src = 0, dst = 1, size = \"{size}\" }}");
+        for fidelity in ["packet", "flow"] {
+            let of = |faults: String| fct_us(&result(&star(2, "100Gbps", &faults, &flow), fidelity), 0);
+            let (one, other) = (of(format!("{a}{b}")), of(format!("{b}{a}")));
+            assert!(one == other && near(one, expected, 0.002), "{fidelity}, {size}: {one} and {other} us");
+        }
+    }
+}
+
+/// 10 MB take 816.1 us at 100 Gb/s, with 2 us of latency. With PFC they also wait from 100 us to 1 ms, which a switch
+/// without PFC does not.
+#[test]
+fn a_switch_without_pfc_ignores_a_storm() {
+    let storm = "[[fault]]\nkind = \"pause-storm\"\nhost = \"host1\"\nat = \"100us\"\nuntil = \"1ms\"\n";
+    let flow = "{ src = 0, dst = 1, size = \"10MB\" }";
+    let of = |pfc| {
+        let text = format!("{}[switch.pfc]\nenabled = {pfc}\n", star(2, "100Gbps", storm, flow));
+        fct_us(&result(&text, "packet"), 0)
+    };
+    let (without, with) = (of(false), of(true));
+    assert!(near(without, 818.4, 0.002) && near(with, 1_718.4, 0.01), "{without} and {with} us");
+}

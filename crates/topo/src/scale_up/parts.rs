@@ -40,7 +40,7 @@ pub struct PartState {
 }
 
 /// Link found by its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NamedLink {
     /// Directions of a link that carries packets.
     Link(LinkId, Ways),

@@ -120,8 +120,17 @@ impl<'a> SchemaChecker<'a> {
         format!("the{}", name.chars().map(split).collect::<String>())
     }
 
+    /// Returns the kind and the name of the file. A field that is missing at the top has no place in it.
+    fn file(&self) -> String {
+        let kind = self.kind_of_file();
+        match &self.tree.span {
+            Some(span) => format!("{kind} {}", span.source().name),
+            None => kind,
+        }
+    }
+
     fn missing(&mut self, name: &str, schema: Option<&'a Json>, path: &FieldPath) {
-        let place = if path.is_root() { self.kind_of_file() } else { format!("`{path}`") };
+        let place = if path.is_root() { self.file() } else { format!("`{path}`") };
         let finding = Diagnostic::new(path.key(name), format!("missing field `{name}` in {place}"));
         let described = schema.and_then(|s| summary(s).or_else(|| summary(self.resolve(s))));
         self.report(match described {

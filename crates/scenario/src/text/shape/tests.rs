@@ -152,7 +152,7 @@ fn unknown_and_missing_fields() {
     );
     assert_eq!(
         findings("topology = { kind = \"star\", hosts = 2 }"),
-        ["0:0 missing field `seed` in the document | `seed` is needed: Seed of all random streams"]
+        ["0:0 missing field `seed` in the document a.toml | `seed` is needed: Seed of all random streams"]
     );
     let flattened = with_topology("[[work]]\nkind = \"star\"\nhosts = 1\ngroop = \"x\"");
     assert_eq!(flattened, ["6:1 unknown field `groop` in `work[0]` | did you mean `group`?"]);
