@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn servers_that_leave_no_choice_have_no_note() {
-        let fat_tree = "kind = 'fat-tree'\npods = 4\n";
+        let fat_tree = "kind = 'fat-tree'\nk = 4\n";
         assert_eq!(notes(fat_tree, ""), [""; 0], "hosts of one GPU");
         assert_eq!(notes(&SERVERS.replace("servers = 4", "servers = 1"), ""), [""; 0], "one server");
         let one_nic = "{ preset = 'dgx-h100', nics = 1 }";
