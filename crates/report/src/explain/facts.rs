@@ -151,6 +151,11 @@ impl Flow {
         self.start_ns + self.took_ns
     }
 
+    /// Iterates over the links at which packets of the flow were seen.
+    pub(super) fn crossed(&self) -> impl Iterator<Item = usize> {
+        self.parts.iter().filter_map(|part| part.link)
+    }
+
     /// Returns true if packets of the flow were seen at a link.
     pub(super) fn crosses(&self, link: usize) -> bool {
         self.parts.iter().any(|part| part.link == Some(link))

@@ -1,14 +1,67 @@
 //! Names of causes that senders see: losses, and limits of congestion control and of windows.
 
-use pathweave_records::Quantity;
+use pathweave_records::{Quantity, WaitKind};
 
 use super::accounting::CHECKED;
 use super::causes::{CauseBuilder, Class, NamedCause, share};
-use super::facts::Link;
+use super::facts::{Facts, Flow, Link};
 use super::settings::Fault;
 
 /// Fraction of the bytes in flight in a round trip below which a threshold is low.
 const LOW_RTTS: f64 = 0.25;
+
+/// Round trips that one failure can cost beyond its length, by losses that no timer repairs.
+const REPAIR_RTTS: f64 = 5.0;
+
+impl Facts {
+    /// Returns the part of packets lost for a fault, of all that were lost.
+    pub(super) fn part_of_losses(&self, fault: &Fault) -> f64 {
+        let all: u64 = self.drops.values().sum();
+        self.lost_by(fault) as f64 / all.max(1) as f64
+    }
+
+    /// Returns the packets that a fault took on its links, and at its ends for want of a path.
+    pub(super) fn lost_by(&self, fault: &Fault) -> u64 {
+        let without_path = |((reason, link), _): &(&(String, usize), &u64)| {
+            let at = &self.links[*link];
+            fault.takes_down() && reason == "no_route" && (at.has(fault) || self.ends_at(fault, at.from_node))
+        };
+        self.lost_on(fault) + self.drops.iter().filter(without_path).map(|(_, count)| count).sum::<u64>()
+    }
+
+    fn ends_at(&self, fault: &Fault, node: u32) -> bool {
+        self.links.iter().any(|link| link.from_node == node && link.has(fault))
+    }
+
+    /// Returns the longest time that a flow can have lost to losses, if all are those of faults.
+    pub(super) fn most_by_losses_ns(&self, flow: &Flow) -> f64 {
+        let met = self.faults.iter().filter(|fault| flow.meets(fault) && self.lost_by(fault) > 0);
+        let part: f64 = met.clone().map(|fault| self.part_of_losses(fault)).sum();
+        if part < 1.0 {
+            return f64::INFINITY;
+        }
+        met.map(|fault| self.repair_ns(flow, fault)).sum()
+    }
+
+    /// Returns the longest time that a flow can have lost to the losses of a fault: the length of failures, timeouts, and a
+    /// few round trips for each failure or lost packet.
+    pub(super) fn repair_ns(&self, flow: &Flow, fault: &Fault) -> f64 {
+        let (over_ns, repairs) = match fault.takes_down() {
+            true => (fault.overlap_ns(flow.start_ns, flow.end_ns()), fault.times.max(1) as f64),
+            false => (0.0, self.lost_by(fault) as f64 * flow.sent_again / self.sent_again().max(1.0)),
+        };
+        over_ns + silence_ns(flow) + REPAIR_RTTS * self.round_trip_ns() * repairs
+    }
+
+    /// Returns the packets that flows with records of waits sent again.
+    fn sent_again(&self) -> f64 {
+        self.flows.iter().map(|flow| flow.sent_again).sum()
+    }
+}
+
+fn silence_ns(flow: &Flow) -> f64 {
+    flow.parts.iter().filter(|part| part.kind == WaitKind::Silence).map(|part| part.time_ns).sum()
+}
 
 impl CauseBuilder<'_> {
     pub(super) fn loss(&self) -> NamedCause {

@@ -14,7 +14,7 @@ impl Facts {
     /// Returns upper bounds of the time that faults can have cost a flow, by fault, for runs without records of waits.
     pub(super) fn bounds_of_trip(&self, trip: &Trip) -> BTreeMap<usize, f64> {
         let journey = trip.journey(self.run_ns);
-        let met = self.met(journey);
+        let met = self.met(journey, std::iter::empty());
         let bound = |hindrance: &Hindrance| match hindrance.origin {
             Origin::Fault(fault) => Some((fault, met.bound_without_waits_ns(hindrance, trip))),
             Origin::SlowLink(_) => None,
@@ -181,7 +181,12 @@ mod tests {
             assert!(fault == known && (bound - ns).abs() < 1e-3, "{fault}: {bound}");
         }
         assert_eq!(
-            facts.met(Journey::from(&flow())).layers.iter().map(Vec::len).collect::<Vec<_>>(),
+            facts
+                .met(Journey::from(&flow()), std::iter::empty())
+                .layers
+                .iter()
+                .map(Vec::len)
+                .collect::<Vec<_>>(),
             [1, 2, 2, 1]
         );
     }

@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use pathweave_records::WaitKind;
-
 use super::accounting::DelayCause;
 use super::causes::SPARE;
 use super::facts::{Facts, Flow};
@@ -16,8 +14,6 @@ pub(super) const LASTING: f64 = 0.1;
 const AVOIDED: f64 = 0.9;
 /// Part of the run for which a link must be up for its use to be known.
 const KNOWN_UP: f64 = 0.25;
-/// Round trips that one failure can cost beyond its length, by losses that no timer repairs.
-const REPAIR_RTTS: f64 = 5.0;
 /// Kinds of pickers that keep a flow or a message on one path.
 const ONE_PATH: [&str; 4] = ["ecmp", "weighted", "per_message", "plb"];
 /// Choices of switches that keep a flow or a flowlet on one path, whatever its state.
@@ -80,7 +76,10 @@ pub(super) struct Hindrance {
 pub(super) struct Met<'a> {
     pub(super) facts: &'a Facts,
     pub(super) journey: Journey,
+    /// Links on the shortest paths by their distance from the sender, and behind them each other link that the flow crossed.
     pub(super) layers: Vec<Vec<usize>>,
+    /// Number of layers of shortest paths.
+    on_paths: usize,
     pub(super) hindrances: Vec<Hindrance>,
 }
 
@@ -128,28 +127,16 @@ impl Facts {
         slow.collect()
     }
 
-    /// Returns the part of packets lost for a fault, of all that were lost.
-    pub(super) fn part_of_losses(&self, fault: &Fault) -> f64 {
-        let all: u64 = self.drops.values().sum();
-        self.lost_by(fault) as f64 / all.max(1) as f64
-    }
-
-    /// Returns the packets that a fault took on its links, and at its ends for want of a path.
-    pub(super) fn lost_by(&self, fault: &Fault) -> u64 {
-        let without_path = |((reason, link), _): &(&(String, usize), &u64)| {
-            let at = &self.links[*link];
-            fault.takes_down() && reason == "no_route" && (at.has(fault) || self.ends_at(fault, at.from_node))
-        };
-        self.lost_on(fault) + self.drops.iter().filter(without_path).map(|(_, count)| count).sum::<u64>()
-    }
-
-    fn ends_at(&self, fault: &Fault, node: u32) -> bool {
-        self.links.iter().any(|link| link.from_node == node && link.has(fault))
-    }
-
-    pub(super) fn met(&self, journey: Journey) -> Met<'_> {
-        let layers = self.layers_between(journey.src_host, journey.dst_host);
-        let mut met = Met { facts: self, journey, layers, hindrances: Vec::new() };
+    /// Returns the hindrances that a flow met, which is known to have crossed some links.
+    pub(super) fn met(&self, journey: Journey, crossed: impl Iterator<Item = usize>) -> Met<'_> {
+        let mut layers = self.layers_between(journey.src_host, journey.dst_host);
+        let on_paths = layers.len();
+        for link in crossed {
+            if !layers.iter().any(|layer| layer.contains(&link)) {
+                layers.push(vec![link]);
+            }
+        }
+        let mut met = Met { facts: self, journey, layers, on_paths, hindrances: Vec::new() };
         for (index, fault) in self.faults.iter().enumerate().filter(|(_, fault)| fault.kind != "pause-storm")
         {
             let over_ns = fault.overlap_ns(journey.start_ns, journey.end_ns);
@@ -168,7 +155,7 @@ impl Facts {
 
     /// Returns upper bounds of the time that faults can have cost a flow, by fault.
     pub(super) fn bounds(&self, flow: &Flow) -> BTreeMap<usize, f64> {
-        let met = self.met(Journey::from(flow));
+        let met = self.met(Journey::from(flow), flow.crossed());
         let bound = |hindrance: &Hindrance| match hindrance.origin {
             Origin::Fault(fault) => Some((
                 fault,
@@ -179,35 +166,10 @@ impl Facts {
         met.hindrances.iter().filter_map(bound).collect()
     }
 
-    /// Returns the longest time that a flow can have lost to losses, if all are those of faults.
-    pub(super) fn most_by_losses_ns(&self, flow: &Flow) -> f64 {
-        let met = self.faults.iter().filter(|fault| flow.meets(fault) && self.lost_by(fault) > 0);
-        let part: f64 = met.clone().map(|fault| self.part_of_losses(fault)).sum();
-        if part < 1.0 {
-            return f64::INFINITY;
-        }
-        met.map(|fault| self.repair_ns(flow, fault)).sum()
-    }
-
-    /// Returns the longest time that a flow can have lost to the losses of a fault: the length of failures, timeouts, and a
-    /// few round trips for each failure or lost packet.
-    fn repair_ns(&self, flow: &Flow, fault: &Fault) -> f64 {
-        let (over_ns, repairs) = match fault.takes_down() {
-            true => (fault.overlap_ns(flow.start_ns, flow.end_ns()), fault.times.max(1) as f64),
-            false => (0.0, self.lost_by(fault) as f64 * flow.sent_again / self.sent_again().max(1.0)),
-        };
-        over_ns + silence_ns(flow) + REPAIR_RTTS * self.round_trip_ns() * repairs
-    }
-
-    /// Returns the packets that flows with records of waits sent again.
-    fn sent_again(&self) -> f64 {
-        self.flows.iter().map(|flow| flow.sent_again).sum()
-    }
-
     /// Attributes the lost time of a flow to faults, to links that are slower than those beside them, and to background
     /// traffic, as far as these can have cost it.
     pub(super) fn weigh(&self, flow: &Flow, sums: &mut BTreeMap<DelayCause, f64>) {
-        let met = self.met(Journey::from(flow));
+        let met = self.met(Journey::from(flow), flow.crossed());
         met.weigh_losses(flow, sums);
         met.weigh_dead_ports(flow, sums);
         met.weigh_distance(flow, sums);
@@ -247,10 +209,6 @@ fn take(sums: &mut BTreeMap<DelayCause, f64>, from: DelayCause, to: DelayCause, 
     moved
 }
 
-fn silence_ns(flow: &Flow) -> f64 {
-    flow.parts.iter().filter(|part| part.kind == WaitKind::Silence).map(|part| part.time_ns).sum()
-}
-
 impl Met<'_> {
     fn add(
         &mut self,
@@ -269,7 +227,7 @@ impl Met<'_> {
                 true => own.len() as f64 / layer.len() as f64,
                 false => own.iter().map(rate).sum::<f64>() / layer.iter().map(rate).sum::<f64>(),
             };
-            if !own.is_empty() {
+            if !own.is_empty() && number < self.on_paths {
                 part = part.max(of_layer);
             }
             depth = own.iter().map(|&link| depth_of(link)).fold(depth, f64::max);
@@ -399,6 +357,11 @@ impl Met<'_> {
         let Some(layer) = self.layers.iter().position(|layer| layer.contains(&link)) else { return 0.0 };
         if hindrance.links.contains(&(layer, link)) {
             return self.own_ns(hindrance, link);
+        }
+        // Failures lead to detours.
+        if layer >= self.on_paths {
+            let takes_down = self.fault(hindrance).is_some_and(Fault::takes_down);
+            return if takes_down { hindrance.over_ns * hindrance.part } else { 0.0 };
         }
         let bunched_ns = self.bunched_ns(hindrance, layer);
         if self.layers[layer].len() < 2 {
