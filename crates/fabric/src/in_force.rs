@@ -37,7 +37,7 @@ pub fn any_of(probabilities: &[f64]) -> f64 {
     // Sorted, as floating point depends on the order.
     let mut sorted = probabilities.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.into_iter().reduce(|p, q| (p + q - p * q).min(1.0)).unwrap_or(0.0)
+    sorted.into_iter().reduce(|p, q| (q + p * (1.0 - q)).min(1.0)).unwrap_or(0.0)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ pub use ideal::{IdealPath, ideal_fct};
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 pub use outline::memory_in_words;
 pub use packet_bytes::{full_and_ack_bytes, payload_share};
-pub use packet_free::{Chooser, NetworkChange, PacketFreeNetwork, ScheduledChange};
+pub use packet_free::{Chooser, Edge, NetworkChange, PacketFreeNetwork, ScheduledChange};
 pub use paths::{PacketOrder, PathProfile, PathUse, profile, profiles};
 pub use pathweave_execution::GroupSpec;
 #[cfg(feature = "hops")]

@@ -14,7 +14,7 @@ use pathweave_workload::GroupId;
 
 use crate::chosen_routes::ChosenRoutes;
 use crate::faults::agenda;
-pub use crate::faults::{Action as NetworkChange, Entry as ScheduledChange};
+pub use crate::faults::{Action as NetworkChange, Edge, Entry as ScheduledChange};
 use crate::forwarding;
 use crate::network::Network;
 use crate::opening::policy_stream;

@@ -241,7 +241,7 @@ fn unreadable_and_truncated_files() {
     refused(&Lab::new().file("a.toml", b"name = \"\xff\xfe\""), &["run", "a.toml"], &["not UTF-8", "line 1"]);
     refused_text("[topology", &["not valid TOML", "a.toml:1:10"]);
     refused_text(&SMALL[..SMALL.len() - 3], &["not valid TOML", "a.toml:7:"]);
-    refused_text("", &["missing field `topology`", "missing field `workload`"]);
+    refused_text("", &["missing field `topology` in the scenario a.toml", "missing field `workload`"]);
     let lab = Lab::new()
         .file("a.toml", SMALL.replace("kind = \"star\"\nhosts = 4", "kind = \"hpcc\"\npath = \"t.txt\""))
         .file("t.txt", "4 1 3\n3\n0 3 100Gbps 1us 0\n1 3 100Gbps");
@@ -310,6 +310,7 @@ fn values_out_of_range() {
     refused_set("topology.hosts=0", &["`topology.hosts` cannot be 0", "at least 1"]);
     refused_set("switch.buffer=64KB", &["switch.buffer", "headroom"]);
     refused_set("run.threads=0", &["`run.threads` cannot be 0", "1 to 1024"]);
+    refused_set("topology.hosts=1", &["hosts of the topology: 1", "at least 2 hosts", "field: topology"]);
     refused_set("topology.hosts=99999999", &["at most 2097152", "small.toml:1:1"]);
 }
 

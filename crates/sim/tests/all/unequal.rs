@@ -158,3 +158,33 @@ fn a_flow_fills_the_line_by_near_paths_and_by_far_ones() {
         }
     }
 }
+
+/// Returns two hosts at two switches, whose ports differ: 400 Gb/s and 50 Gb/s at the first host, 40 Gb/s and 50 Gb/s at the
+/// second one.
+fn two_ports() -> Topology {
+    let link = |a, b, gbps, ns| Link {
+        a: NodeId(a),
+        b: NodeId(b),
+        rate: Rate::from_gbps(gbps),
+        delay: Duration::from_ns(ns),
+        error_rate: 0.0,
+    };
+    let switch = |name: &str| Switch { name: name.to_owned(), tier: 0, group: None };
+    let links = vec![link(0, 3, 50, 300), link(0, 2, 400, 2_000), link(1, 3, 50, 600), link(1, 2, 40, 300)];
+    Topology::new("two ports", 2, vec![switch("left"), switch("right")], links).expect("two switches")
+}
+
+/// The packet of 102 B takes 2.04 ns and 20.4 ns and 2,300 ns of delay by one switch. The acknowledgement of 86 B returns by
+/// the other switch in 2 x 13.76 ns and 900 ns of delay.
+#[test]
+fn acknowledgements_may_return_by_a_shorter_way() {
+    for scheme in ["ecmp", "rps"] {
+        let flow = &finish(&spec(two_ports(), &[(0, 1, 1, 0)], scheme)).flows[0];
+        assert_eq!((flow.fct_ps(), flow.ideal_fct_ps), (Some(2_322_440), 2_322_440), "{scheme}");
+        assert_eq!(
+            (flow.acked_fct_ps(), flow.ideal_acked_ps),
+            (Some(3_249_960), Some(3_249_960)),
+            "{scheme}"
+        );
+    }
+}
