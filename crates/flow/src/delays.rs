@@ -224,7 +224,7 @@ mod tests {
         SpreadPackets { count, bytes: 4096.0, interval_ps }
     }
 
-    /// Of one packet half take the slow path, of two packets at once three quarters.
+    /// A packet alone takes the slow path in half of the cases, one of two packets in three quarters.
     #[test]
     fn few_packets_are_as_late_as_the_slowest() {
         for (count, part) in [(1, 0.5), (2, 0.75), (3, 0.875), (64, 1.0)] {

@@ -62,7 +62,7 @@ impl Origin {
 /// Something that took capacity from the paths of a flow.
 pub(super) struct Hindrance {
     pub(super) origin: Origin,
-    /// Its links on the paths, behind the numbers of their layers.
+    /// Links on the paths, behind the numbers of their layers.
     pub(super) links: Vec<(usize, usize)>,
     /// Time for which the flow met it.
     pub(super) over_ns: f64,

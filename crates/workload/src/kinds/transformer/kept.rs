@@ -69,8 +69,8 @@ mod tests {
         }
     }
 
-    /// A token of a layer of Qwen3-30B-A3B keeps 4 x 2,048 values around norms, 2 x 4,096 of queries and output, 2 x 512
-    /// of keys and values, 3 x 8 x 768 inside of experts, and 8 copies of 2,048.
+    /// A token of a layer of Qwen3-30B-A3B keeps 4 x 2,048 values around norms, 2 x 4,096 of queries and output, and 2 x 512
+    /// of keys and values. Experts keep 3 x 8 x 768 inside, and 8 copies of 2,048.
     #[test]
     fn experts_keep_a_copy_of_the_token_each() {
         let qwen = Transformer { micro_batch: 2, microbatches: 2, ..job(TransformerModel::Qwen30) };
