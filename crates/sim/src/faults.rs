@@ -153,7 +153,7 @@ impl State {
             // The links count the faults that hold them down.
             Trouble::Down(_) => {}
             Trouble::Rate(NamedLink::Link(link, ways), rate) => {
-                take(&mut self.rates, edge, (link, ways), rate)
+                take(&mut self.rates, edge, (link, ways), rate);
             }
             Trouble::Rate(NamedLink::ScaleUp(part), rate) => edge.apply(&mut self.scale_up_rates, part, rate),
             Trouble::Delay(link, delay) => take(&mut self.delays, edge, link, delay),
