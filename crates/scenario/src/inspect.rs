@@ -117,6 +117,9 @@ pub struct Tier {
     /// Capacity towards the hosts divided by capacity away from them; absent at the top, and where switches of the tier
     /// are linked to each other.
     pub oversubscription: Option<f64>,
+    /// Total rate of links between switches of the tier, in one direction, bits per second.
+    #[serde(skip)]
+    pub level_bps: u64,
     /// Switches with the smallest and the largest ratio; absent if all have the same.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oversubscription_range: Option<[SwitchOversubscription; 2]>,
@@ -295,6 +298,7 @@ fn network(
                 tier: tier.tier,
                 switches: tier.switches,
                 oversubscription: tier.oversubscription(),
+                level_bps: tier.level.as_bps(),
                 oversubscription_range: tier.range.map(|ends| {
                     ends.map(|SwitchRatio { switch, ratio }| SwitchOversubscription {
                         switch: topology.switches()[switch].name.clone(),

@@ -128,7 +128,7 @@ fn describe_servers(servers: &ServerSize, lines: &mut Vec<String>) {
 /// number of the highest tier.
 fn oversubscription(tier: &Tier, top: Option<u8>) -> String {
     match (tier.oversubscription, &tier.oversubscription_range) {
-        (None, _) if Some(tier.tier) < top => "linked to each other".to_owned(),
+        (None, _) if tier.level_bps > 0 && Some(tier.tier) < top => "linked to each other".to_owned(),
         (None, _) => "top".to_owned(),
         (_, Some([least, most])) if most.ratio > 1.0 => {
             format!("{:.2}:1 to {:.2}:1 oversubscribed, most at {}", least.ratio, most.ratio, most.switch)

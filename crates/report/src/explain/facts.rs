@@ -382,15 +382,16 @@ impl Facts {
         median(self.links.iter().filter(|link| link.is_from_host()).map(|link| link.rate_bps).collect())
     }
 
-    /// Returns the rate of the links into a switch from below over that of its links up, or `None` if it lacks
-    /// either.
+    /// Returns the rate of the links into a switch from below over that of its links up. `None` if it lacks either, or if
+    /// it has links to switches of its tier, which carry a part.
     pub(super) fn oversubscription(&self, switch: u32) -> Option<f64> {
         let sum = |of: &dyn Fn(&Link) -> bool| {
             self.links.iter().filter(|link| of(link)).map(|link| link.rate_bps).sum::<f64>()
         };
         let from_below = sum(&|link| link.to_node == switch && link.direction == Direction::Up);
         let up = sum(&|link| link.from_node == switch && link.direction == Direction::Up);
-        (up > 0.0 && from_below > 0.0).then_some(from_below / up)
+        let level = sum(&|link| link.from_node == switch && link.direction == Direction::Level);
+        (up > 0.0 && from_below > 0.0 && level == 0.0).then_some(from_below / up)
     }
 
     /// Returns the approximate round-trip time of an idle network.
