@@ -45,7 +45,7 @@ def test_numbers_out_of_range_name_the_argument_and_its_range(small: pw.Scenario
     for seed in (-1, 2**63, -(2**70)):
         with pytest.raises(ValueError, match=f"seed is {seed}; expected 0 or more, at most {2**63 - 1}"):
             pw.run(small, seed=seed, progress=False)
-    with pytest.raises(TypeError, match="seed is 1.5; expected a whole number"):
+    with pytest.raises(TypeError, match=r"seed is 1\.5; expected a whole number"):
         pw.run(small, seed=1.5, progress=False)  # type: ignore[arg-type]
     for jobs in (-1, 0):
         with pytest.raises(ValueError, match=f"jobs is {jobs}; expected 1 or more"):

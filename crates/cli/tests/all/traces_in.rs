@@ -94,7 +94,7 @@ fn impossible_schedules_are_refused_with_file_and_line() {
         (two("send 5b to 1"), "s.goal:3: rank 1 does not receive it (tag 0)"),
         (
             two("a: calc 5\na requires a"),
-            "s.goal:3: operations wait for each other in a cycle: those of lines 3",
+            "s.goal:3: operations wait for each other in a cycle: line 3, which waits for line 3",
         ),
         (two("sent 5b to 1"), "s.goal:3: \"5b\" behind \"sent\": expected :, requires or irequires"),
     ];
