@@ -1,9 +1,7 @@
 //! Model of the schemes of a run as fluids.
 
 use pathweave_fabric::config::Shares;
-use pathweave_policy::cc::CcConfig;
-use pathweave_policy::fluid::{RateRecovery, Spread};
-use pathweave_policy::{PolicyConfig, Scheme, SplitConfig};
+use pathweave_policy::fluid::{AloneAtPort, OverUnequalPaths, RateRecovery, Spread};
 use pathweave_sim::{GroupSpec, PacketFreeNetwork, SimSpec};
 
 use crate::queue::QueueConstants;
@@ -17,7 +15,7 @@ pub(crate) struct Model {
     pub(crate) recovery: Option<RateRecovery>,
     /// Response to paths of unlike delays.
     pub(crate) over_unequal_paths: OverUnequalPaths,
-    /// Response of the rate to a queue that a single message builds.
+    /// Use of a port that one message has alone.
     pub(crate) alone: AloneAtPort,
     /// Number of data packets per acknowledgement.
     pub(crate) packets_an_ack: u64,
@@ -30,45 +28,6 @@ pub(crate) enum Collides {
     /// Until hosts have found free paths, which takes some round trips.
     AtFirst,
     Always,
-}
-
-/// Response of a control to sprayed packets of unlike delays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OverUnequalPaths {
-    /// The rate does not depend on delays.
-    KeepsRate,
-    /// Windows, choices of paths or timers depend on delays.
-    IsDisturbed,
-}
-
-/// Response of a control to a port that is slower than its sender, which has the port alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AloneAtPort {
-    /// The port stays full.
-    FillsIt,
-    /// Notifications of the queue cut the rate below that of the port.
-    FallsBelowIt,
-    /// The rate is a part of that of the port.
-    LeavesRoom,
-}
-
-fn over_unequal_paths(scheme: &Scheme) -> OverUnequalPaths {
-    match &scheme.policy {
-        PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(_) | CcConfig::None(_), .. })
-            if scheme.credit.is_none() && !scheme.recovery.goes_back() =>
-        {
-            OverUnequalPaths::KeepsRate
-        }
-        _ => OverUnequalPaths::IsDisturbed,
-    }
-}
-
-fn alone(scheme: &Scheme) -> AloneAtPort {
-    match &scheme.policy {
-        PolicyConfig::Split(SplitConfig { cc: CcConfig::Hpcc(_), .. }) => AloneAtPort::LeavesRoom,
-        _ if scheme.as_fluid().control.recovery.is_some() => AloneAtPort::FallsBelowIt,
-        _ => AloneAtPort::FillsIt,
-    }
 }
 
 /// Returns the models by group.
@@ -89,13 +48,18 @@ pub(crate) fn models(spec: &SimSpec, ways: &PacketFreeNetwork<'_>) -> Vec<Model>
             Spread::Balanced if switches.spread().is_none() => Collides::AtFirst,
             _ => Collides::Never,
         };
+        // Go-back-N takes packets that overtake others for a sign of loss.
+        let over_unequal_paths = match scheme.recovery.goes_back() {
+            true => OverUnequalPaths::IsDisturbed,
+            false => fluid.control.over_unequal_paths,
+        };
         Model {
             spread,
             collides,
             law: QueueConstants::of(&fluid.control),
             recovery: fluid.control.recovery,
-            over_unequal_paths: over_unequal_paths(scheme),
-            alone: alone(scheme),
+            over_unequal_paths,
+            alone: fluid.control.alone,
             packets_an_ack: scheme.acks.packets_an_ack(spec.network.mtu.get()),
         }
     };

@@ -3,6 +3,7 @@
 
 use pathweave_execution::{ConnId, MessagePart, PartCompletion, QueuePairs, SenderCounters, shares};
 use pathweave_fabric::PortId;
+use pathweave_policy::fluid::OverUnequalPaths;
 use pathweave_records::FlowRecord;
 use pathweave_sim::PathUse;
 use pathweave_transport::Status;
@@ -14,7 +15,7 @@ use crate::delays::UNEQUAL;
 use crate::engine::Engine;
 use crate::gauge::collision_wait;
 use crate::lane::{Part, PathTimes, SendQueue, Service, SinglePath};
-use crate::model::{Collides, Model, OverUnequalPaths};
+use crate::model::Collides;
 use crate::recovery::RateControl;
 use crate::sizes::Size;
 use pathweave_execution::max_min::{FlowId, Use};
@@ -287,9 +288,9 @@ impl Engine<'_> {
     fn serve_long(&mut self, now: Time, lane: u32, part: Part, (size, line): (Size, f64)) {
         let pair = self.lanes[lane as usize].pair;
         let group = self.spec.graph.messages()[part.message as usize].group.0;
-        let Model { packets_an_ack: every, alone, law, .. } = self.models[usize::from(group)];
-        let wire = size.wire as f64;
-        self.validity.long_message(alone, &size, &law);
+        let model = self.models[usize::from(group)];
+        let (every, wire) = (model.packets_an_ack, size.wire as f64);
+        self.validity.long_message(&model, &size);
         let acks = (size.packets.div_ceil(every) * u64::from(self.sizes.ack_bytes())) as f64 / wire;
         for &Use { resource, share } in &self.uses {
             if self.network.at_switch[resource as usize] {
@@ -299,7 +300,7 @@ impl Engine<'_> {
                 queue.long_message(wire * share, capacity, &self.law);
             }
         }
-        let recovery = self.models[usize::from(group)].recovery.filter(|_| !self.validity.open);
+        let recovery = model.recovery.filter(|_| !self.validity.open);
         let pace = &mut self.lanes[lane as usize].pace;
         let limit = recovery.map_or(line, |recovery| pace.advance(now, line, &recovery));
         let flow = self.solver.add(&self.uses, limit, acks);

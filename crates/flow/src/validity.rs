@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use pathweave_fabric::config::{SwitchClasses, SwitchConfig};
+use pathweave_policy::fluid::AloneAtPort;
 use pathweave_sim::SimSpec;
 use pathweave_units::{Duration, Time};
 
-use crate::model::{AloneAtPort, Model};
+use crate::model::Model;
 use crate::network::SwitchLinks;
-use crate::queue::QueueConstants;
 use crate::sizes::Size;
 use pathweave_execution::max_min::ResourceId;
 
@@ -151,13 +151,14 @@ impl ValidityChecks {
     }
 
     /// Records a long message. Before its rate is cut it builds a queue, if the sender is faster than the path.
-    pub(crate) fn long_message(&mut self, alone: AloneAtPort, size: &Size, law: &QueueConstants) {
+    pub(crate) fn long_message(&mut self, model: &Model, size: &Size) {
         let wire = size.wire as f64;
         let queue = wire * (1.0 - 1.0 / size.overrun);
-        self.leaves_room |= match alone {
-            AloneAtPort::FillsIt => false,
-            AloneAtPort::FallsBelowIt => size.overrun > THIN && queue > law.standing * size.rate,
-            AloneAtPort::LeavesRoom => wire > law.feedback_delay * size.rate,
+        let law = &model.law;
+        self.leaves_room |= match (model.alone, model.recovery) {
+            (AloneAtPort::LeavesRoom, _) => wire > law.feedback_delay * size.rate,
+            (AloneAtPort::FillsIt, Some(_)) => size.overrun > THIN && queue > law.standing * size.rate,
+            (AloneAtPort::FillsIt, None) => false,
         };
     }
 

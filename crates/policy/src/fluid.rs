@@ -24,6 +24,28 @@ pub struct ControlModel {
     /// Increase of a flow into free bandwidth; `None` if it takes only a few round-trip times, which counts as
     /// immediate.
     pub recovery: Option<RateRecovery>,
+    /// Use of a port that one flow has alone.
+    pub alone: AloneAtPort,
+    /// Response to packets of unlike delays.
+    pub over_unequal_paths: OverUnequalPaths,
+}
+
+/// Use of a port that is slower than its sender, and that one flow has alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AloneAtPort {
+    /// The port stays full, unless the rate is cut and recovers slowly.
+    FillsIt,
+    /// The rate is a part of that of the port.
+    LeavesRoom,
+}
+
+/// Response of a rate control to sprayed packets of unlike delays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OverUnequalPaths {
+    /// The rate does not depend on delays.
+    KeepsRate,
+    /// Windows or choices of paths depend on delays.
+    IsDisturbed,
 }
 
 /// Increase of a flow's rate after a cut. At intervals the rate moves half-way to its value before the cut, and at
@@ -46,13 +68,15 @@ impl ControlModel {
         feedback_delay: Duration::from_us(20),
         drain: Duration::from_us(50),
         recovery: None,
+        alone: AloneAtPort::FillsIt,
+        over_unequal_paths: OverUnequalPaths::IsDisturbed,
     };
     /// Window controlled by marks: queues up to the marking threshold, fair rates within a few round-trip times.
     pub const BY_MARKS: ControlModel = ControlModel {
         standing: Duration::from_us(36),
         feedback_delay: Duration::from_us(25),
         drain: Duration::from_us(80),
-        recovery: None,
+        ..ControlModel::BY_DELAY
     };
     /// Rate controlled by notifications, with timers for increases: DCQCN's preset "hpcc", whose marking begins at 32
     /// us.

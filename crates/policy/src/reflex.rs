@@ -7,7 +7,7 @@ use pathweave_units::{Duration, Rng, Time};
 
 use crate::cc::{AnyCc, CcConfig, IncreaseOver, SwiftConfig, TimelyConfig};
 use crate::error::check;
-use crate::fluid::{AsFluid, Fluid, HasControlModel};
+use crate::fluid::{AsFluid, ControlModel, Fluid, HasControlModel, OverUnequalPaths};
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{SplitConfig, SplitPolicy};
 use crate::{
@@ -87,7 +87,10 @@ fn edge_thresholds(cc: &CcConfig, edge: MeasuredSection, packet: Duration) -> Cc
 
 impl AsFluid for ReflexConfig {
     fn as_fluid(&self) -> Fluid {
-        Fluid { spread: self.picker.spread(), control: self.cc.control() }
+        // The model is not held to runs over unequal paths.
+        let over_unequal_paths = OverUnequalPaths::IsDisturbed;
+        let control = ControlModel { over_unequal_paths, ..self.cc.control() };
+        Fluid { spread: self.picker.spread(), control }
     }
 }
 

@@ -82,8 +82,12 @@ impl Scheme {
     /// Describes the scheme for fluid models, whatever the switches do.
     pub fn as_fluid(&self) -> Fluid {
         let fluid = self.policy.as_fluid();
+        if self.credit.is_none() {
+            return fluid;
+        }
         // After the first window, receiver credit keeps queues as short as congestion control by delay does.
-        if self.credit.is_some() { Fluid { control: ControlModel::BY_DELAY, ..fluid } } else { fluid }
+        let control = ControlModel { alone: fluid.control.alone, ..ControlModel::BY_DELAY };
+        Fluid { control, ..fluid }
     }
 
     /// Returns an error that names the first invalid field, or the combination that cannot work.

@@ -29,8 +29,8 @@ pub(crate) fn note(spec: &SimSpec) -> Option<String> {
     let notification = spec.task_notification().ok()?;
     let arrival = latency_chain(&spec.graph, notification, least);
     let bytes = Bounds::on_topology((&spec.graph, Awaited::ALL), Duration::ZERO, &spec.topology).completion();
-    let given = latency_chain(&spec.graph, Duration::ZERO, Duration::ZERO);
     (arrival > bytes).then(|| {
+        let given = latency_chain(&spec.graph, Duration::ZERO, Duration::ZERO);
         let scale = match least_scale(&spec.scenario_toml) {
             Some(scale) => format!(", with `scale = {scale}`"),
             None => String::new(),

@@ -3,7 +3,7 @@
 use pathweave_units::{Rate, Time};
 
 use super::{CongestionControl, Permit, Window};
-use crate::fluid::{ControlModel, HasControlModel};
+use crate::fluid::{ControlModel, HasControlModel, OverUnequalPaths};
 use crate::{Adapt, ConfigError, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`Unlimited`].
@@ -17,7 +17,7 @@ pub struct UnlimitedConfig {
 
 impl HasControlModel for UnlimitedConfig {
     fn control(&self) -> ControlModel {
-        ControlModel::BY_MARKS
+        ControlModel { over_unequal_paths: OverUnequalPaths::KeepsRate, ..ControlModel::BY_MARKS }
     }
 }
 

@@ -9,7 +9,7 @@ use pathweave_units::{Duration, Rng};
 use super::Dlbf;
 use crate::cc::{CcConfig, DcqcnConfig, DcqcnPreset};
 use crate::error::{above, within};
-use crate::fluid::{AsFluid, Fluid, HasControlModel, Spread};
+use crate::fluid::{AsFluid, ControlModel, Fluid, HasControlModel, OverUnequalPaths, Spread};
 use crate::{Adapt, ConfigError, PolicyEnv};
 
 /// Variant of the algorithm.
@@ -130,7 +130,10 @@ impl Default for DlbfConfig {
 
 impl AsFluid for DlbfConfig {
     fn as_fluid(&self) -> Fluid {
-        Fluid { spread: Some(Spread::ByCapacity), control: self.cc.control() }
+        // The model is not held to runs over unequal paths.
+        let over_unequal_paths = OverUnequalPaths::IsDisturbed;
+        let control = ControlModel { over_unequal_paths, ..self.cc.control() };
+        Fluid { spread: Some(Spread::ByCapacity), control }
     }
 }
 

@@ -91,13 +91,12 @@ impl LostTime {
             let flow = &facts.flows[flow];
             let met = if rank < CHECKED { facts.outage_of(flow) } else { None };
             let weight = 1.0 / flow.ideal_ns.max(1.0);
-            for (held, ns) in lost(facts, flow, met.as_ref()) {
+            let (lost, most_by_fault) = lost(facts, flow, met.as_ref());
+            for (held, ns) in lost {
                 *sums.entry(held).or_default() += ns * weight;
             }
-            if !facts.faults.is_empty() {
-                for (fault, ns) in facts.bounds(flow) {
-                    *bounds.entry(fault).or_default() += ns * weight;
-                }
+            for (fault, ns) in most_by_fault {
+                *bounds.entry(fault).or_default() += ns * weight;
             }
             outage = outage.or(met);
             for part in &flow.parts {
@@ -243,8 +242,13 @@ fn is_delayed(facts: &Facts, flow: &Flow, link: usize) -> bool {
     facts.faults_of(link).any(|fault| fault.kind == "link-delay" && lasts(fault))
 }
 
-/// Returns the time of a flow beyond that on an idle network, by cause.
-fn lost(facts: &Facts, flow: &Flow, outage: Option<&Outage>) -> BTreeMap<DelayCause, f64> {
+/// Returns the time of a flow beyond that on an idle network, by cause, and upper bounds of the time that faults can have cost
+/// it, by fault.
+fn lost(
+    facts: &Facts,
+    flow: &Flow,
+    outage: Option<&Outage>,
+) -> (BTreeMap<DelayCause, f64>, BTreeMap<usize, f64>) {
     let spent = Spent::new(facts, flow);
     let excess = (flow.took_ns - flow.ideal_ns).max(0.0);
     // Time to send everything once, and time for the packets to arrive.
@@ -285,8 +289,8 @@ fn lost(facts: &Facts, flow: &Flow, outage: Option<&Outage>) -> BTreeMap<DelayCa
     if let Some(outage) = outage {
         attribute_to_outage(facts, outage, outage.part_of(excess), &mut sums);
     }
-    facts.weigh(flow, &mut sums);
-    sums
+    let most_by_fault = facts.weigh(flow, &mut sums);
+    (sums, most_by_fault)
 }
 
 /// Moves the time that a flow lost because packets were lost.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::facts::Facts;
 use super::outage::Trip;
 use super::settings::Fault;
-use super::weigh::{Hindrance, Met, Origin};
+use super::weigh::{Hindrance, Met};
 
 /// Share of a flow's time for which a link must have been busy to hold the flow back.
 const BUSY: f64 = 0.6;
@@ -15,11 +15,7 @@ impl Facts {
     pub(super) fn bounds_of_trip(&self, trip: &Trip) -> BTreeMap<usize, f64> {
         let journey = trip.journey(self.run_ns);
         let met = self.met(journey, std::iter::empty());
-        let bound = |hindrance: &Hindrance| match hindrance.origin {
-            Origin::Fault(fault) => Some((fault, met.bound_without_waits_ns(hindrance, trip))),
-            Origin::SlowLink(_) => None,
-        };
-        met.hindrances.iter().filter_map(bound).collect()
+        met.bounds_of_faults(|hindrance, _| met.bound_without_waits_ns(hindrance, trip))
     }
 }
 
@@ -174,7 +170,7 @@ mod tests {
     fn faults_cost_at_most_their_part_of_the_capacity_for_their_time() {
         let facts = facts(FAULTS, [0.25, 0.25]);
         // A half of the paths for 100 us, three quarters of a half for 100 us, a tenth for 10 us; the last comes later.
-        let bounds: Vec<(usize, f64)> = facts.bounds(&flow()).into_iter().collect();
+        let bounds: Vec<(usize, f64)> = facts.weigh(&flow(), &mut BTreeMap::new()).into_iter().collect();
         let hand = [(0, 50e3), (1, 37.5e3), (2, 1e3)];
         assert_eq!(bounds.len(), hand.len());
         for ((fault, bound), (known, ns)) in bounds.into_iter().zip(hand) {

@@ -153,28 +153,18 @@ impl Facts {
         met
     }
 
-    /// Returns upper bounds of the time that faults can have cost a flow, by fault.
-    pub(super) fn bounds(&self, flow: &Flow) -> BTreeMap<usize, f64> {
-        let met = self.met(Journey::from(flow), flow.crossed());
-        let bound = |hindrance: &Hindrance| match hindrance.origin {
-            Origin::Fault(fault) => Some((
-                fault,
-                met.held_ns(hindrance) + 2.0 * met.added_ns(hindrance) + met.repair_ns(flow, fault),
-            )),
-            Origin::SlowLink(_) => None,
-        };
-        met.hindrances.iter().filter_map(bound).collect()
-    }
-
     /// Attributes the lost time of a flow to faults, to links that are slower than those beside them, and to background
-    /// traffic, as far as these can have cost it.
-    pub(super) fn weigh(&self, flow: &Flow, sums: &mut BTreeMap<DelayCause, f64>) {
+    /// traffic, as far as these can have cost it. Returns upper bounds of the time that faults can have cost it, by fault.
+    pub(super) fn weigh(&self, flow: &Flow, sums: &mut BTreeMap<DelayCause, f64>) -> BTreeMap<usize, f64> {
         let met = self.met(Journey::from(flow), flow.crossed());
         met.weigh_losses(flow, sums);
         met.weigh_dead_ports(flow, sums);
         met.weigh_distance(flow, sums);
         met.weigh_links(sums);
         self.weigh_background(flow, sums);
+        met.bounds_of_faults(|hindrance, fault| {
+            met.held_ns(hindrance) + 2.0 * met.added_ns(hindrance) + met.repair_ns(flow, fault)
+        })
     }
 
     /// Attributes waits at links to background traffic: without its packets a link would have had as much more room.
@@ -236,6 +226,18 @@ impl Met<'_> {
         if !links.is_empty() {
             self.hindrances.push(Hindrance { origin, links, over_ns, part, depth });
         }
+    }
+
+    /// Returns a bound for each fault among the hindrances.
+    pub(super) fn bounds_of_faults(
+        &self,
+        bound_ns: impl Fn(&Hindrance, usize) -> f64,
+    ) -> BTreeMap<usize, f64> {
+        let of_fault = |hindrance: &Hindrance| match hindrance.origin {
+            Origin::Fault(fault) => Some((fault, bound_ns(hindrance, fault))),
+            Origin::SlowLink(_) => None,
+        };
+        self.hindrances.iter().filter_map(of_fault).collect()
     }
 
     pub(super) fn fault(&self, hindrance: &Hindrance) -> Option<&Fault> {

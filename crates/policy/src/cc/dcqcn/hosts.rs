@@ -11,7 +11,7 @@ use pathweave_units::{Duration, Rate};
 
 use super::DcqcnConfig;
 use crate::cc::host_scaling::HostScaling;
-use crate::fluid::{ControlModel, HasControlModel, RateRecovery};
+use crate::fluid::{ControlModel, HasControlModel, OverUnequalPaths, RateRecovery};
 use crate::{Adapt, HostEnv};
 
 /// Lowest line rate for which the presets are given (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are for
@@ -26,7 +26,11 @@ impl HasControlModel for DcqcnConfig {
         let forgets = Duration::from_ps((p.alpha_timer.as_ps() as f64 / p.gain) as u64);
         let recovery =
             RateRecovery { interval: p.rate_timer, estimate_decay: forgets, ..RateRecovery::BY_TIMER };
-        ControlModel { recovery: Some(recovery), ..ControlModel::BY_NOTIFICATIONS }
+        ControlModel {
+            recovery: Some(recovery),
+            over_unequal_paths: OverUnequalPaths::KeepsRate,
+            ..ControlModel::BY_NOTIFICATIONS
+        }
     }
 }
 

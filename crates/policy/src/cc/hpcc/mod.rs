@@ -11,7 +11,7 @@ use pathweave_units::{Duration, PathId, QpNum, Rate, Telemetry, Time};
 
 use super::{CongestionControl, Permit};
 use crate::error::{above, check, within};
-use crate::fluid::{ControlModel, HasControlModel};
+use crate::fluid::{AloneAtPort, ControlModel, HasControlModel};
 use crate::{
     Adapt, ConfigError, FabricEnv, Feedback, FeedbackKind, PolicyCx, PolicyEnv, QueuePairId, SendRequest,
     SendWindow, Sent,
@@ -87,10 +87,11 @@ impl HpccConfig {
     }
 }
 
-/// The model of other controls by acknowledgements, not fitted to runs of HPCC.
+/// The model of other controls by acknowledgements, not fitted to runs of HPCC, whose rate is `eta` of that of the busiest
+/// port.
 impl HasControlModel for HpccConfig {
     fn control(&self) -> ControlModel {
-        ControlModel::BY_DELAY
+        ControlModel { alone: AloneAtPort::LeavesRoom, ..ControlModel::BY_DELAY }
     }
 }
 
