@@ -3,6 +3,7 @@
 use std::io;
 
 use pathweave_linux::netlink::SystemError;
+use pathweave_sim::SimError;
 use pathweave_topo::TopoError;
 
 /// Reason why a lab cannot be created, found, changed or removed.
@@ -88,6 +89,9 @@ pub enum LabError {
     /// The topology, or a name in it, is invalid.
     #[error(transparent)]
     Topology(#[from] TopoError),
+    /// A fault has a value out of its range or names a link or node that does not exist.
+    #[error(transparent)]
+    Fault(#[from] SimError),
 }
 
 /// Adds a description of the operation to an error of the operating system.

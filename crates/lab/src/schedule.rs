@@ -3,9 +3,12 @@
 //! A lab whose links have a thousandth of the rate is its network in slow motion: a microsecond of the network takes
 //! a millisecond in the lab. Times are therefore divided by the rate scale.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use pathweave_fabric::any_of;
 use pathweave_fabric::config::FaultConfig;
+use pathweave_sim::{Action, link_changes};
 use pathweave_topo::{LinkId, TopoError, Topology, Ways};
 use pathweave_units::Rate;
 
@@ -42,74 +45,36 @@ pub enum Change {
 }
 
 impl Schedule {
-    /// Creates the schedule of a scenario's faults. Routes are updated `reroute_after` a change of a link. Faults
-    /// that a lab cannot apply are left out and described in [`Schedule::notes`].
+    /// Creates the schedule of a scenario's faults, which combine as in the simulator ([`link_changes`]). Routes are
+    /// updated `reroute_after` a change of a link. Faults that a lab cannot apply are left out and described in
+    /// [`Schedule::notes`].
     ///
     /// # Errors
     ///
-    /// A name that does not exist, or more than 100,000 changes.
+    /// A name that does not exist, a value out of its range, a fault of one direction, or more than 100,000 changes.
     pub fn new(
         topology: &Topology,
         faults: &[FaultConfig],
         reroute_after: pathweave_units::Duration,
         scale: RateScale,
     ) -> Result<Schedule, LabError> {
-        let mut schedule = Schedule { changes: Vec::new(), notes: Vec::new() };
-        let mut add = |at: pathweave_units::Duration, change| {
+        faults.iter().try_for_each(|fault| check(topology, fault))?;
+        let mut schedule = Schedule { changes: Vec::new(), notes: notes(faults) };
+        let mut links = Faults { topology, links: BTreeMap::new() };
+        for (at, action) in link_changes(topology, faults)? {
             let lab_time = |span: pathweave_units::Duration| {
                 // A century is practically for ever, and can be represented.
                 let seconds = (span.as_secs_f64() / scale.share()).min(3.2e9);
                 Duration::from_secs_f64(seconds)
             };
-            schedule.changes.push((lab_time(at), change));
+            let Some(change) = links.change(action) else { continue };
+            let at = lab_time(at - pathweave_units::Time::ZERO);
+            schedule.changes.push((at, change));
             if let Change::Link(..) = change {
-                schedule.changes.push((lab_time(at) + lab_time(reroute_after), Change::Reroute));
-            }
-        };
-        let (down, up) = (LinkState::Down, LinkState::Up);
-        for fault in faults {
-            match fault {
-                FaultConfig::LinkDown { link, at, up_at } => {
-                    let link = whole_link(topology, link)?;
-                    add(*at, Change::Link(link, down));
-                    up_at.iter().for_each(|&up_at| add(up_at, Change::Link(link, up)));
-                }
-                FaultConfig::LinkFlap { link, at, down_for, up_for, times } => {
-                    let link = whole_link(topology, link)?;
-                    check_size(4 * *times as usize)?;
-                    let period = down_for.as_ps().saturating_add(up_for.as_ps());
-                    for time in 0..u64::from(*times) {
-                        let begin = at.as_ps().saturating_add(period.saturating_mul(time));
-                        let end = begin.saturating_add(down_for.as_ps());
-                        add(pathweave_units::Duration::from_ps(begin), Change::Link(link, down));
-                        add(pathweave_units::Duration::from_ps(end), Change::Link(link, up));
-                    }
-                }
-                FaultConfig::LinkRate { link, at, rate, until } => {
-                    let link = whole_link(topology, link)?;
-                    add(*at, Change::Rate(link, *rate));
-                    until.iter().for_each(|&until| add(until, Change::Rate(link, topology.link(link).rate)));
-                }
-                FaultConfig::LinkLoss { link, at, probability, until }
-                | FaultConfig::LinkCorruption { link, at, probability, until } => {
-                    let link = whole_link(topology, link)?;
-                    add(*at, Change::Loss(link, *probability));
-                    until
-                        .iter()
-                        .for_each(|&until| add(until, Change::Loss(link, topology.link(link).error_rate)));
-                }
-                FaultConfig::SwitchDown { switch, at, up_at } => {
-                    let node = topology.node_by_name(switch)?;
-                    for port in topology.ports(node) {
-                        add(*at, Change::Link(port.link, down));
-                        up_at.iter().for_each(|&up_at| add(up_at, Change::Link(port.link, up)));
-                    }
-                }
-                FaultConfig::LinkDelay { .. } | FaultConfig::PauseStorm { .. } => {}
+                schedule.changes.push((at + lab_time(reroute_after), Change::Reroute));
             }
         }
         check_size(schedule.changes.len())?;
-        schedule.notes = notes(faults);
         // The sort is stable: changes at the same time keep the scenario's order.
         schedule.changes.sort_by_key(|(at, _)| *at);
         Ok(schedule)
@@ -196,13 +161,91 @@ fn notes(faults: &[FaultConfig]) -> Vec<String> {
     notes
 }
 
-/// Returns the link with this name.
+/// Faults in force at the links of a topology.
+struct Faults<'a> {
+    topology: &'a Topology,
+    links: BTreeMap<LinkId, Faulty>,
+}
+
+/// Faults of a link that are in force.
+#[derive(Default)]
+struct Faulty {
+    /// Number of faults that hold the link down.
+    down: u32,
+    loss: f64,
+    corruption: f64,
+}
+
+impl Faults<'_> {
+    /// Takes in a change of the simulated fabric. Returns the change of the lab, if there is one.
+    fn change(&mut self, action: Action) -> Option<Change> {
+        match action {
+            Action::Down(link, _) => {
+                let faulty = self.at(link);
+                faulty.down += 1;
+                (faulty.down == 1).then_some(Change::Link(link, LinkState::Down))
+            }
+            Action::Up(link, _) => {
+                let faulty = self.at(link);
+                faulty.down -= 1;
+                (faulty.down == 0).then_some(Change::Link(link, LinkState::Up))
+            }
+            Action::Rate(link, _, rate) => {
+                Some(Change::Rate(link, rate.unwrap_or(self.topology.link(link).rate)))
+            }
+            Action::Loss(link, _, loss) => {
+                self.at(link).loss = loss;
+                Some(self.lost(link))
+            }
+            Action::Corruption(link, _, corruption) => {
+                self.at(link).corruption = corruption;
+                Some(self.lost(link))
+            }
+            Action::Delay(..)
+            | Action::StormStart(_)
+            | Action::StormStop(_)
+            | Action::ScaleUp(..)
+            | Action::Reroute => None,
+        }
+    }
+
+    fn at(&mut self, link: LinkId) -> &mut Faulty {
+        self.links.entry(link).or_default()
+    }
+
+    /// Returns the link with the probability that it loses or corrupts a packet. A fault can only raise the error rate of
+    /// the topology.
+    fn lost(&mut self, link: LinkId) -> Change {
+        let error_rate = self.topology.link(link).error_rate;
+        let faulty = self.at(link);
+        Change::Loss(link, any_of(&[faulty.loss, faulty.corruption.max(error_rate)]))
+    }
+}
+
+/// Refuses a fault that is not one of a whole link, or that makes too many changes to list them.
+fn check(topology: &Topology, fault: &FaultConfig) -> Result<(), LabError> {
+    match fault {
+        FaultConfig::LinkDown { link, .. }
+        | FaultConfig::LinkRate { link, .. }
+        | FaultConfig::LinkLoss { link, .. }
+        | FaultConfig::LinkCorruption { link, .. } => Ok(check_whole(topology, link)?),
+        FaultConfig::LinkFlap { link, times, .. } => {
+            check_whole(topology, link)?;
+            check_size(4 * *times as usize)
+        }
+        FaultConfig::SwitchDown { .. } | FaultConfig::LinkDelay { .. } | FaultConfig::PauseStorm { .. } => {
+            Ok(())
+        }
+    }
+}
+
+/// Checks that the name is that of a link.
 ///
 /// # Errors
 /// There is no such link, or the name means one direction.
-fn whole_link(topology: &Topology, name: &str) -> Result<LinkId, TopoError> {
+fn check_whole(topology: &Topology, name: &str) -> Result<(), TopoError> {
     match topology.ways_by_name(name)? {
-        (link, Ways::Both) => Ok(link),
+        (_, Ways::Both) => Ok(()),
         (link, _) => Err(TopoError::Field {
             field: "link",
             value: format!("\"{name}\""),
@@ -301,6 +344,43 @@ mod tests {
         let down =
             broken.changes.iter().filter(|(_, change)| matches!(change, Change::Link(_, LinkState::Down)));
         assert_eq!(down.count(), 2);
+    }
+
+    /// 100 Gb/s; 25 from 1 to 4 ms and 10 from 2 to 3 ms. Down from 1 to 3 ms and from 2 to 4 ms. A fifth is lost from 1 to
+    /// 3 ms, and a tenth corrupted from 2 ms: together .28.
+    #[test]
+    fn faults_that_overlap_combine_as_in_the_simulator() {
+        let (ms, link) = (Span::from_ms, || "leaf0-spine1".to_owned());
+        let rate = |at, gbps, until| FaultConfig::LinkRate {
+            link: link(),
+            at: ms(at),
+            rate: Rate::from_gbps(gbps),
+            until: Some(ms(until)),
+        };
+        let down = |at, up_at| FaultConfig::LinkDown { link: link(), at: ms(at), up_at: Some(ms(up_at)) };
+        let loss = FaultConfig::LinkLoss { link: link(), at: ms(1), probability: 0.2, until: Some(ms(3)) };
+        let corruption =
+            FaultConfig::LinkCorruption { link: link(), at: ms(2), probability: 0.1, until: None };
+        let of = |faults: &[FaultConfig]| {
+            let changes = schedule(faults, "1").unwrap().changes;
+            let named = changes.into_iter().filter(|(_, change)| *change != Change::Reroute);
+            named.map(|(at, change)| (at.as_millis(), change)).collect::<Vec<_>>()
+        };
+        let id = topology().link_by_name("leaf0-spine1").unwrap();
+        let has = |gbps| Change::Rate(id, Rate::from_gbps(gbps));
+        let slow = [(1, has(25)), (2, has(10)), (3, has(25)), (4, has(100))];
+        assert_eq!(of(&[rate(1, 25, 4), rate(2, 10, 3)]), slow);
+        assert_eq!(of(&[rate(2, 10, 3), rate(1, 25, 4)]), slow, "the order of the tables has no effect");
+        let state = |state| Change::Link(id, state);
+        assert_eq!(of(&[down(1, 3), down(2, 4)]), [(1, state(LinkState::Down)), (4, state(LinkState::Up))]);
+        let lost: Vec<_> = of(&[loss, corruption])
+            .into_iter()
+            .map(|(at, change)| match change {
+                Change::Loss(_, probability) => (at, (1e3 * probability).round()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(lost, [(1, 200.0), (2, 280.0), (3, 100.0)]);
     }
 
     #[test]

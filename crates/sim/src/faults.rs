@@ -85,12 +85,21 @@ pub fn scale_up_changes(spec: &SimSpec) -> Result<Vec<ScaleUpChange>, SimError> 
     if spec.topology.scale_up().is_none() {
         return Ok(Vec::new());
     }
-    let entries = entries(&turns(&spec.topology, None, &spec.faults)?);
-    let change = |entry: Entry| match entry.action {
-        Action::ScaleUp(part, action) => Some(ScaleUpChange { at: entry.at, part, action }),
+    let change = |(at, action)| match action {
+        Action::ScaleUp(part, action) => Some(ScaleUpChange { at, part, action }),
         _ => None,
     };
-    Ok(entries.into_iter().filter_map(change).collect())
+    Ok(link_changes(&spec.topology, &spec.faults)?.into_iter().filter_map(change).collect())
+}
+
+/// Returns what faults change about links, ordered by time. Storms of pauses, which are at ports, and updates of routes
+/// are left out.
+///
+/// # Errors
+/// A fault has a value out of its range or names a link or node that does not exist.
+pub fn link_changes(topology: &Topology, faults: &[FaultConfig]) -> Result<Vec<(Time, Action)>, SimError> {
+    let entries = entries(&turns(topology, None, faults)?);
+    Ok(entries.into_iter().map(|entry| (entry.at, entry.action)).collect())
 }
 
 /// Returns all actions ordered by time. Routing that is due detects the state before the instant, unless it needs no

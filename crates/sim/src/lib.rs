@@ -71,7 +71,7 @@ mod work;
 pub use at_best::topology_at_best;
 pub use capture::{Capture, CaptureFilter, Frames};
 pub use config::{Calibrate, Fold, NetworkConfig, ObserveConfig, RunConfig, USUAL_TASK_NOTIFICATION, Verb};
-pub use faults::scale_up_changes;
+pub use faults::{Action, link_changes, scale_up_changes};
 pub use followed::followed;
 pub use footprint::{
     Footprint, Sizes, Weight, flows_can_leave, ports_of_all_threads, records_can_be_written_singly,
