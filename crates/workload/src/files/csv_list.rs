@@ -43,13 +43,14 @@ const COLUMNS: &[(&str, bool)] = &[
 pub fn parse_csv(text: &str, file: &str) -> Result<FlowFile, FileError> {
     let mut reader =
         csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|e| csv_error(file, &e))?;
-    let head_line = header.position().map_or(1, csv::Position::line);
+    let mut lines = Lines { text: text.as_bytes(), byte: 0, line: 1 };
+    let header = reader.headers().map_err(|e| csv_error(file, &mut lines, &e))?;
+    let head_line = lines.of(header.position());
     let columns = read_header(header).map_err(|what| FileError::at(file, head_line, what))?;
     let mut flows = Vec::new();
     let mut record = csv::StringRecord::new();
-    while reader.read_record(&mut record).map_err(|e| csv_error(file, &e))? {
-        let line = record.position().map_or(0, csv::Position::line);
+    while reader.read_record(&mut record).map_err(|e| csv_error(file, &mut lines, &e))? {
+        let line = lines.of(record.position());
         let mut flow = FlowRecord { line, ..FlowRecord::default() };
         let fields = || columns.iter().copied().zip(&record);
         for (column, value) in fields() {
@@ -162,8 +163,31 @@ fn moment(word: &str) -> Result<Moment, String> {
     })
 }
 
-fn csv_error(file: &str, error: &csv::Error) -> FileError {
-    let line = error.position().map(csv::Position::line);
+/// Line numbers of rows in ascending order. The position that the reader gives a row is the end of the row before, ahead
+/// of blank lines, comments and the second character of a CRLF.
+struct Lines<'a> {
+    text: &'a [u8],
+    byte: usize,
+    /// Line of `byte`, from 1.
+    line: u64,
+}
+
+impl Lines<'_> {
+    /// Returns the line of the row whose position the reader gives.
+    fn of(&mut self, position: Option<&csv::Position>) -> u64 {
+        let begin = position.and_then(|position| usize::try_from(position.byte()).ok()).unwrap_or(self.byte);
+        let rest = self.text.get(begin..).unwrap_or_default().split_inclusive(|&byte| byte == b'\n');
+        let is_skipped = |line: &&[u8]| line[0] == b'#' || line.iter().all(|byte| b"\r\n".contains(byte));
+        let row = begin + rest.take_while(is_skipped).map(<[u8]>::len).sum::<usize>();
+        let passed = self.text.get(self.byte..row).unwrap_or_default();
+        self.line += passed.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.byte = self.byte.max(row);
+        self.line
+    }
+}
+
+fn csv_error(file: &str, lines: &mut Lines<'_>, error: &csv::Error) -> FileError {
+    let line = error.position().map(|position| lines.of(Some(position)));
     let message = match error.kind() {
         csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
             format!("{len} columns; the first line names {expected_len}")
@@ -249,6 +273,20 @@ mod tests {
             "f.csv:2: size_bytes = many: expected a whole number at or above 0"
         );
         assert_eq!(error("src,dst,size_bytes\n0,1\n"), "f.csv:2: 2 columns; the first line names 3");
+    }
+
+    #[test]
+    fn lines_are_those_of_the_file() {
+        let line = |text: &str| parse_csv(text, "f.csv").unwrap_err().line;
+        let (lf, head) = ("# a\n\nsrc,dst,size_bytes\n0,1,10\n\n# b\n#c\n", "# a\n\nsrc,dst,size\n");
+        for (text, expected) in [(head, 3), (&format!("{lf}0,x,10\n"), 8), (&format!("{lf}0,1\n"), 8)] {
+            assert_eq!(line(text), Some(expected), "{text}");
+            assert_eq!(line(&text.replace('\n', "\r\n")), Some(expected), "{text}, CRLF");
+        }
+        let flows = parse_csv(&lf.replace('\n', "\r\n"), "f.csv").unwrap().flows;
+        assert_eq!(flows[0].line, 4);
+        let quoted = "src,dst,size_bytes,id\n0,1,10,\"a\n\"\n0,x,10,b\n";
+        assert_eq!(line(quoted), Some(4), "a value may span lines");
     }
 
     proptest! {
