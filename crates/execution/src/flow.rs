@@ -133,14 +133,16 @@ impl Receiving {
     }
 
     /// Adds the receiver's state to a record that has the sender's. A message that has arrived whole has finished,
-    /// even if its sender gave up waiting for the acknowledgement.
+    /// unless its sender gave up waiting for the acknowledgement: its application has an error.
     pub(crate) fn complete(&self, record: &mut FlowRecord) {
         record.ooo_packets = self.ooo_packets;
         record.ooo_degree_max = self.ooo_degree_max;
         record.dropped_packets += self.lost_packets;
         if self.finish < Time::MAX {
             record.finish_ps = Some(self.finish.as_ps());
-            record.status = FlowStatus::Finished;
+            if record.status == FlowStatus::Unfinished {
+                record.status = FlowStatus::Finished;
+            }
         }
     }
 }
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_gives_up_has_failed_unless_all_arrived() {
+    fn a_sender_that_gives_up_has_failed_though_all_arrived() {
         let mut lost = flow(1);
         assert!(lost.0.part_completed(Time::from_us(9), Status::RetryExceeded));
         let lost = record(lost);
@@ -203,6 +205,7 @@ mod tests {
         let mut arrived = flow(1);
         assert!(arrived.1.part_delivered(Time::from_us(1)));
         arrived.0.part_completed(Time::from_us(9), Status::Flushed);
-        assert_eq!(record(arrived).status, FlowStatus::Finished);
+        let arrived = record(arrived);
+        assert_eq!((arrived.status, arrived.finish_ps), (FlowStatus::RetriesExceeded, Some(1_000_000)));
     }
 }

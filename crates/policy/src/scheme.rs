@@ -310,8 +310,9 @@ pub enum Recovery {
     /// ago than any recent packet took; that time is the patience. A late packet is lost. If switches pause or trim,
     /// it is lost only if a probe that followed it on its path returns first, or after twice the patience (weave: 1.25
     /// times). If nothing arrives any more, probes follow the oldest packet after the patience, after twice the patience,
-    /// and so on. A timeout occurs only if nothing arrives for the configured retransmission timeout. A message fails
-    /// after the sum of the configured timeouts.
+    /// and so on. A timeout occurs only if nothing arrives for the configured retransmission timeout, and for three
+    /// patiences; until a packet has returned, the patience is that timeout. A message fails after the sum of the
+    /// configured timeouts.
     Timed {
         /// Reordering threshold in packets: a packet also counts as lost once one sent this many packets later is
         /// acknowledged. 0 (default) disables the threshold.

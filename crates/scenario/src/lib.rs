@@ -27,6 +27,7 @@ mod pools;
 mod prepare;
 mod recovery_windows;
 mod resolved;
+mod retransmission_timer;
 mod run;
 mod schema;
 mod server_size;

@@ -22,11 +22,12 @@ use crate::fold;
 use crate::ineffective_settings;
 use crate::latency;
 use crate::load::Loaded;
-use crate::model::WorkloadEntry;
 use crate::model::validate::out_of_range;
+use crate::model::{Scenario, WorkloadEntry};
 use crate::pools;
 use crate::recovery_windows;
 use crate::resolved;
+use crate::retransmission_timer::Timer;
 use crate::run;
 use crate::text::{Diagnostic, Diagnostics, FieldPath, value_of};
 use crate::workload_env::workload_env;
@@ -123,7 +124,7 @@ impl Loaded {
             GroupSpec { scheme, class: workload.class, role: workload.role, awaited }
         };
         let partition = self.partition(&topology)?;
-        let spec = SimSpec {
+        let mut spec = SimSpec {
             name: scenario.name.clone(),
             seed: scenario.seed,
             groups: graph.groups().iter().map(of_group).collect(),
@@ -144,6 +145,12 @@ impl Loaded {
         // Too short a notification would make every figure of the run wrong.
         spec.task_notification().map_err(|why| self.sim_error(&why))?;
         notes.extend(recovery_windows::notes(scenario, &spec));
+        if let Some(Timer { network, note }) = self.retransmission_timer(&spec) {
+            spec.network = network;
+            let scenario = Scenario { network: spec.network.clone(), ..scenario.clone() };
+            spec.scenario_toml = resolved::to_toml(&scenario, &self.base_dir);
+            notes.push(note);
+        }
         let footprint = Footprint::of(&spec);
         notes.extend(latency::note(&spec));
         notes.extend(spec.memory_warnings());

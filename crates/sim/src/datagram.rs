@@ -158,8 +158,7 @@ impl<const C: usize> Shard<'_, C> {
                 }
                 RdEvent::Abandoned { .. } => {}
                 RdEvent::Completion { wr_id, status, sent_packets, retransmitted, .. } => {
-                    let flow = wr_id as u32;
-                    self.traffic.execution.count_sent(flow, sent_packets, retransmitted);
+                    self.traffic.execution.count_sent(wr_id as u32, sent_packets, retransmitted);
                     self.on_completion(now, wr_id, status);
                 }
             }

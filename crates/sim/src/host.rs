@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use pathweave_fabric::{Fabric, PortId};
 use pathweave_policy::AnyPolicy;
+use pathweave_transport::rd::{RdOutstanding, RdQp};
 use pathweave_transport::{Endpoint, MemoryRegion, PortChange, Prefetch, Transport};
 use pathweave_units::{HostId, QpNum, Time};
 use pathweave_wire::Segment;
@@ -223,6 +224,11 @@ impl Host {
     /// Returns the datagram queue pairs and the NIC model, if the run has them.
     pub(crate) fn model(&mut self) -> Option<&mut NicModel> {
         self.model.as_deref_mut()
+    }
+
+    /// Returns the datagrams that this host has posted and that are not finished.
+    pub(crate) fn outstanding_datagrams(&self) -> impl Iterator<Item = RdOutstanding> {
+        self.model.iter().flat_map(|model| model.rd.iter()).flat_map(RdQp::outstanding)
     }
 
     /// Returns the model together with the endpoint and the NIC, if the run has a model.

@@ -434,10 +434,14 @@ impl<const C: usize> Shard<'_, C> {
         }
     }
 
-    /// Assigns, at the end of the run, the counters of each open connection to its unfinished message.
+    /// Assigns, at the end of the run, the counters of each open connection to its unfinished message, and those of
+    /// datagrams to theirs.
     pub(crate) fn settle_open(&mut self) {
         let Shard { traffic, hosts, spec, .. } = self;
         let Traffic { execution, queue_pairs: numbers, .. } = traffic;
+        for sent in hosts.iter().flat_map(Host::outstanding_datagrams) {
+            execution.count_sent(sent.wr_id as u32, sent.sent_packets, sent.retransmitted);
+        }
         let queue_pairs = |connection: &Connection<QueuePair>| {
             let scheme = &spec.scheme_of(connection.group).scheme;
             (!matches!(scheme.service, Service::Datagram(_))).then_some(scheme.queue_pairs)

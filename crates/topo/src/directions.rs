@@ -101,9 +101,17 @@ impl Topology {
 
     /// Returns the shortest delay of any direction, with the latency of its switch; 0 without links.
     pub fn shortest_delay(&self) -> Duration {
+        self.delays().min().unwrap_or(Duration::ZERO)
+    }
+
+    /// Returns the longest delay of any direction, with the latency of its switch; 0 without links.
+    pub fn longest_delay(&self) -> Duration {
+        self.delays().max().unwrap_or(Duration::ZERO)
+    }
+
+    fn delays(&self) -> impl Iterator<Item = Duration> {
         let links = (0..self.links().len() as u32).map(LinkId);
-        let both = links.flat_map(|link| [true, false].map(|from_a| self.direction(link, from_a).delay));
-        both.min().unwrap_or(Duration::ZERO)
+        links.flat_map(|link| [true, false].map(|from_a| self.direction(link, from_a).delay))
     }
 
     /// Returns a link with directions that differ in themselves, if there is one.

@@ -138,7 +138,8 @@ pub enum LossEvidence {
 pub struct RetransmissionConfig {
     /// Time to the first timeout. Default 4 ms (ConWeave's set-ups): longer than a full 32 MB buffer takes to drain
     /// at 100 Gb/s, so that a late packet in a lossless fabric is not taken for lost. A fabric that drops packets
-    /// needs less.
+    /// needs less. In a scenario without the field, twice the longest idle round trip if that is longer, in whole
+    /// milliseconds.
     pub timeout: Duration,
     /// Longest time between timeouts. Default 64 ms.
     pub max_timeout: Duration,

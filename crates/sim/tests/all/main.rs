@@ -3,6 +3,7 @@
 mod capture;
 mod cluster;
 mod contract;
+mod counters;
 mod credit;
 mod crowd;
 mod datagram;

@@ -125,6 +125,17 @@ pub enum RdEvent {
     },
 }
 
+/// Packets of a message that is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RdOutstanding {
+    /// Identifier given when the message was posted.
+    pub wr_id: u64,
+    /// Number of its packets that were sent, retransmissions included.
+    pub sent_packets: u32,
+    /// Number of retransmissions among them.
+    pub retransmitted: u32,
+}
+
 /// Position for the payload of a packet: a message and an offset in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RdPlacement {
@@ -392,6 +403,11 @@ impl<P: Policy> RdQp<P> {
     /// Returns true if nothing that this end has posted is outstanding.
     pub fn is_idle(&self) -> bool {
         self.queues.is_empty() && self.flows.iter().all(|flow| flow.tx.is_idle())
+    }
+
+    /// Returns the messages of this end that are not finished, with their packets so far.
+    pub fn outstanding(&self) -> impl Iterator<Item = RdOutstanding> {
+        self.flows.iter().flat_map(|flow| flow.tx.outstanding())
     }
 
     /// Lowest present sending rate to a destination. `None` without congestion control or peers.

@@ -293,7 +293,7 @@ impl<P: Policy> RdQp<P> {
             wr_id: message.wr_id,
             to: *peer,
             status,
-            sent_packets: message.reached + message.retransmitted,
+            sent_packets: message.sent_packets(),
             retransmitted: message.retransmitted,
         });
         true

@@ -6,6 +6,7 @@ use alloc::collections::{BTreeMap, VecDeque};
 use pathweave_policy::DestinationControl;
 use pathweave_units::Time;
 
+use super::RdOutstanding;
 use super::config::PeerId;
 use super::pace::Pace;
 use super::receive::RxFlow;
@@ -49,6 +50,11 @@ impl OutMessage {
         let offset = u64::from(index) * u64::from(capacity);
         let len = (self.len - offset).min(u64::from(capacity)) as u16;
         Part { offset, len, multi: self.packets > 1 }
+    }
+
+    /// Number of packets that have left so far, retransmissions included.
+    pub(super) fn sent_packets(&self) -> u32 {
+        self.reached + self.retransmitted
     }
 }
 
@@ -113,6 +119,15 @@ impl TxFlow {
         self.next_psn += u64::from(packets);
         self.next_msg += 1;
         Ok(self.next_msg - 1)
+    }
+
+    /// Messages that are not done.
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = RdOutstanding> {
+        self.outstanding.iter().filter(|message| !message.done).map(|message| RdOutstanding {
+            wr_id: message.wr_id,
+            sent_packets: message.sent_packets(),
+            retransmitted: message.retransmitted,
+        })
     }
 
     fn first_msg(&self) -> u64 {
