@@ -26,7 +26,7 @@ named_enum! {
         QueueBytes = "queue_bytes",
         /// Fraction of the interval in which link `entity` was busy, 0 to 1.
         LinkUtilisation = "link_utilisation_ratio",
-        /// Payload bits per second that host `entity` received in the interval.
+        /// Payload bits per second that the NIC of host `entity` received in the interval, without scale-up networks.
         HostRateBps = "host_rate_bps",
         /// Sending rate that the policy of flow `entity` allows, summed over its queue pairs, bits per second.
         PolicyRateBps = "policy_rate_bps",

@@ -98,7 +98,7 @@ described! {
         pub p99_error: Option<f64>,
         /// Number of identical ranks that each recorded rank represents; null if each rank is recorded.
         pub stands_for: Option<u64>,
-        /// Digest of the event trace, 16 hexadecimal digits: equal for equal scenario and seed.
+        /// Digest of the packets that reach hosts or are lost, in order, 16 hexadecimal digits: equal for equal scenario and seed.
         pub digest: String,
         /// Reason why the run ended; the values are listed below.
         pub ended: EndReason,
