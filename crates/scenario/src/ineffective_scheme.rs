@@ -85,8 +85,16 @@ fn of_policy(scheme: &Scheme, around: Surroundings) -> Vec<Ineffective> {
 
 fn of_window(laps: &LapsConfig, around: Surroundings) -> Option<Ineffective> {
     let is_known = laps.fabric_threshold > Duration::ZERO;
+    let has_rate = match laps.limit {
+        Limit::RateAndWindow | Limit::RateAndScaledWindow => true,
+        Limit::Auto => !around.all_pause,
+        Limit::Window | Limit::DelayWindow => false,
+    };
     match laps.window_of {
         WindowOf::Paths if is_known => Some(("policy.fabric_threshold", "window_of is \"paths\"")),
+        WindowOf::Fabric if has_rate => {
+            Some(("policy.window_of", "a rate limits beside the window, which is computed by the paths then"))
+        }
         WindowOf::Fabric if !is_known && !around.sources_choose => Some((
             "policy.window_of",
             "the fabric's threshold is unknown where switches choose paths; set fabric_threshold",

@@ -61,6 +61,14 @@ fn refused(error: ClassError) -> SimError {
             allowed: "give `match`, such as match = \"leaf*\", `tier` or `group`".to_owned(),
             nearest: None,
         },
+        ClassError::ChangesNothing { table, field } => SimError::SwitchFor {
+            table,
+            field,
+            message: "the table changes nothing".to_owned(),
+            allowed: "set `asic`, `buffer`, `egress_alpha`, `pfc`, `ecn`, `trim`, `hash` or `latency`"
+                .to_owned(),
+            nearest: None,
+        },
         ClassError::NoMatch { table, field, selection, allowed, nearest } => SimError::SwitchFor {
             table,
             field,

@@ -314,6 +314,9 @@ fn bad_tables_are_refused_with_the_nearest_right_choice() {
         &["no link matches \"leaf0-spin0\"", "leaf*-spine*", "link[0].match"],
     );
     refused("[[link]]\nmatch = \"host0->spine*\"\nrate = \"1Gbps\"\n", &["no link matches", "host*->leaf*"]);
+    for selection in ["tier = 0", "match = \"leaf*\"\npfc = {}"] {
+        refused(&table(selection), &["the table changes nothing", "`egress_alpha`", "switch.for[0]"]);
+    }
     refused("[[link]]\nmatch = \"*\"\n", &["the table changes nothing", "`rate`, `delay` or `error_rate`"]);
     refused("[[link]]\nmatch = \"*\"\nrate = \"0Gbps\"\n", &["link[0].rate", "link-down"]);
     refused("[[link]]\nmatch = \"*\"\nerror_rate = 2.0\n", &["link[0].error_rate", "0 to 1"]);
