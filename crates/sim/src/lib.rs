@@ -88,6 +88,6 @@ pub use pathweave_fabric::Hop;
 pub use pathweave_records::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};
 pub use runner::{RankSimulation, Simulation, run};
-pub use spec::{ErrorSource, NamedScheme, RouteChoice, SimError, SimSpec};
+pub use spec::{BufferField, ErrorSource, NamedScheme, RouteChoice, SimError, SimSpec};
 pub use switch_classes::{place_of, switch_classes, switch_role, with_switch_latencies};
 pub use tap::{Arrival, Tap};

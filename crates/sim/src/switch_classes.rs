@@ -5,7 +5,7 @@ use pathweave_policy::FullBufferAction;
 use pathweave_topo::{LinkId, NodeId, Switch, Topology};
 use pathweave_units::Duration;
 
-use crate::spec::SimError;
+use crate::spec::{BufferField, SimError};
 
 /// Returns the settings of each switch of a network.
 ///
@@ -136,6 +136,18 @@ fn setting_of_pfc(topology: &Topology, config: &SwitchConfig, node: NodeId) -> (
     match tables.iter().rev().find(sets) {
         Some((number, table)) => (Some(*number), format!("[[switch.for]] with {}", table.selection())),
         None => (None, "[switch.pfc]".to_owned()),
+    }
+}
+
+/// Returns the field that sets the buffer of a switch, such as `switch.for[1].buffer`.
+pub(crate) fn setting_of_buffer(topology: &Topology, config: &SwitchConfig, switch: usize) -> BufferField {
+    let place = place_of(&topology.switches()[switch]);
+    let sets = |table: &SwitchFor| table.sets("buffer") && table.selects(&place);
+    match (config.tables.iter().rposition(sets), switch_role(topology, switch)) {
+        (Some(table), _) if config.tables[table].buffer.is_some() => BufferField::Table(table, "buffer"),
+        (Some(table), _) => BufferField::Table(table, "asic"),
+        (None, SwitchRole::Local) => BufferField::Local,
+        (None, SwitchRole::External) => BufferField::External,
     }
 }
 

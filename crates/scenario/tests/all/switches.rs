@@ -341,3 +341,34 @@ fn fields_of_parts_that_are_off_are_noted() {
         assert!(notes.contains(&note), "{note} is missing in {notes:?}");
     }
 }
+
+/// Headroom of a link between sites is twice its delay at its full rate, 200 MB: three of them exceed the 512 MB of an
+/// external switch. The field that sets a buffer is named, wherever it stands.
+#[test]
+fn a_buffer_that_headroom_fills_is_named_by_its_field() {
+    let sites = "[topology]\nkind = \"cross-dc\"\nsites = 4\nwan_pfc = true\nsite = [{ kind = \"star\", hosts = 2 }]\n\
+                 [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n[switch]\npfc = { enabled = true }\n";
+    let small = "[[switch.for]]\nmatch = \"dc*.esw0\"\nbuffer = \"1MB\"\n";
+    for (text, field) in [
+        (sites.to_owned(), "switch.external.buffer"),
+        (format!("{sites}external = {{ buffer = \"2GB\" }}\nbuffer = \"64KB\"\n"), "switch.buffer"),
+        (format!("{sites}{small}"), "switch.for[0].buffer"),
+        (
+            format!("{sites}{}", small.replace("buffer = \"1MB\"", "asic = \"tomahawk-3\"")),
+            "switch.for[0].asic",
+        ),
+    ] {
+        let loaded =
+            Loaded::parse(&text, "a.toml", ".", &Changes::default()).unwrap_or_else(|why| panic!("{why}"));
+        let prepared =
+            loaded.prepare().map(|prepared| pathweave_scenario::run(&prepared.spec, &mut NoMonitor).err());
+        let why = match prepared {
+            Err(why) => why.to_string(),
+            Ok(why) => loaded.sim_error(&why.expect("it is refused")).to_string(),
+        };
+        assert!(
+            why.contains(&format!("enlarge {field} or")) && why.contains(&format!("field: {field}")),
+            "{why}"
+        );
+    }
+}
