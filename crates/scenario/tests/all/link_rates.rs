@@ -107,8 +107,10 @@ fn background_traffic_does_not_bound_the_run() {
         [[workload]]\nkind = \"flows\"\ngroup = \"bg\"\nrole = \"background\"\nflows = [{ src = 0, dst = 1, size = \"100MB\" }]\n\
         [[workload]]\nkind = \"flows\"\ngroup = \"fg\"\nflows = [{ src = 2, dst = 1, size = \"1MB\" }]\n";
     let bounds = prepared(text, "packet").inspect().bounds;
-    assert_eq!((bounds.links_ns, bounds.chain_ns), (80_000.0, 80_000.0));
-    let end_ns = result(text, "packet").info.simulated_ps as f64 / 1e3;
+    let run = result(text, "packet");
+    let alone_ns = run.flows.iter().find(|flow| flow.src_host == 2).unwrap().ideal_fct_ps as f64 / 1e3;
+    assert_eq!((bounds.links_ns, bounds.chain_ns), (80_000.0, alone_ns));
+    let end_ns = run.info.simulated_ps as f64 / 1e3;
     assert!((160_000.0..200_000.0).contains(&end_ns), "half the link until {end_ns} ns");
 }
 
