@@ -358,6 +358,10 @@ values = [1, 3]
         summary["cells"].as_array().unwrap().iter().map(|c| c["failed"].as_array().unwrap().len()).collect();
     assert_eq!(failed, [0, 1, 0, 0]);
     assert!(fs::read_to_string(lab.path("out/report.html")).unwrap().contains("1 failed"));
+    // The text of the error and the number of failed flows are columns of their own.
+    let table = fs::read(lab.path("out/runs.parquet")).unwrap();
+    let has = |name: &[u8]| table.windows(name.len()).any(|part| part == name);
+    assert!(has(b"error") && has(b"failed") && !has(b"failed_2"));
 }
 
 #[test]
@@ -446,9 +450,25 @@ fn a_damaged_run_is_made_again() {
     let runs = names(&lab.path("out/runs"));
     fs::write(lab.path("out/runs").join(&runs[0]).join("run.json"), "{\"key\": ").unwrap();
     fs::remove_file(lab.path("out/runs").join(&runs[1]).join("flows.parquet")).unwrap();
+    let emptied = lab.path("out/runs").join(&runs[2]).join("flows.parquet");
+    fs::write(&emptied, "").unwrap();
+    let cut = lab.path("out/runs").join(&runs[3]).join("links.parquet");
+    let half = fs::read(&cut).unwrap();
+    fs::write(&cut, &half[..half.len() / 2]).unwrap();
     let done = lab.run(&["sweep", "small.toml", "--out", "out"]);
-    assert!(done.code == 0 && done.err.contains("10 of them finished before"), "{}", done.err);
+    assert!(done.code == 0 && done.err.contains("8 of them finished before"), "{}", done.err);
     assert_eq!(digest(&lab, "out"), before);
+    assert!(fs::read(emptied).unwrap().ends_with(b"PAR1") && fs::read(cut).unwrap() == half);
+}
+
+/// Two hosts have one path between them, so that schemes and seeds make no difference.
+#[test]
+fn equal_results_are_level() {
+    let sweep = "seeds = 2\n[scenario.topology]\nkind = \"star\"\nhosts = 2\n[[scenario.workload]]\nkind = \"ring-all-reduce\"\n\
+                 size = \"10KB\"\n[[grid]]\nkey = \"scheme\"\nvalues = [\"ecmp\", \"rps\"]\n";
+    let lab = Lab::new().file("level.toml", sweep);
+    let done = lab.run(&["sweep", "level.toml"]);
+    assert!(done.out.contains("Job time: ecmp is level with rps; none is better."), "{}", done.out);
 }
 
 const CLUSTER: &str = "\

@@ -21,6 +21,9 @@ pub struct Best {
     /// differences by seed contains 0. All values have the same traffic under one seed, so the differences vary less
     /// than the figures. With one seed, only values with exactly the same figure count.
     pub tied: Vec<usize>,
+    /// Tied values with exactly the figures of the best one, seed by seed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub level: Vec<usize>,
 }
 
 /// Returns the cells of each setting of the other axes, by the index of the value on each axis.
@@ -85,10 +88,13 @@ pub(crate) fn best(
             let sign = if metric.better == Better::Higher { -1.0 } else { 1.0 };
             let first = figures.iter().min_by(|(_, a, _), (_, b, _)| (sign * a).total_cmp(&(sign * b)));
             let Some((value, _, of_best)) = first.filter(|_| figures.len() > 1) else { continue };
-            let others = figures.iter().filter(|(other, ..)| other != value);
-            let tied =
-                others.filter(|(.., values)| is_tied(of_best, values)).map(|(other, ..)| *other).collect();
-            found.push(Best { metric: metric.name.clone(), at: at.clone(), value: *value, tied });
+            let such = |is_such: fn(&[Option<f64>], &[Option<f64>]) -> bool| -> Vec<usize> {
+                let others =
+                    figures.iter().filter(|(other, _, values)| other != value && is_such(of_best, values));
+                others.map(|(other, ..)| *other).collect()
+            };
+            let (tied, level) = (such(is_tied), such(is_level));
+            found.push(Best { metric: metric.name.clone(), at: at.clone(), value: *value, tied, level });
         }
     }
     found
@@ -117,6 +123,11 @@ fn is_tied(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
         // Without a common seed, the values cannot be compared.
         None => true,
     }
+}
+
+/// Returns true if two values have the same figures under each seed.
+fn is_level(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
+    a == b
 }
 
 #[cfg(test)]

@@ -236,7 +236,7 @@ impl SweepSummary {
             Some(Outcome::Failed(why)) => Some(why.clone()),
             _ => None,
         });
-        frame.add("failed", Series::Text(why.collect()));
+        frame.add("error", Series::Text(why.collect()));
         for metric in &self.metrics {
             let of = |&(_, run, _): &(usize, usize, u64)| record(run)?.metrics.get(&metric.name).copied();
             frame.add(&metric.name, Series::Real(rows.iter().map(of).collect()));

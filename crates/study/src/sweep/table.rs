@@ -155,19 +155,33 @@ fn best_values(plan: &Plan, summary: &SweepSummary, figure: &str) -> Option<Stri
     let values = &summary.axes[plan.compare].values;
     if let [only] = &of_figure[..] {
         let best = &values[only.value];
-        let tied: Vec<&str> = only.tied.iter().map(|&value| values[value].as_str()).collect();
-        let undecided =
-            if summary.seeds.len() > 1 { "the seeds do not distinguish it from" } else { "equal to" };
-        return Some(match &tied[..] {
-            [] => format!("{label}: {best} is best."),
-            _ => format!("{label}: {best} is best; {undecided} {}.", tied.join(", ")),
+        let names = |of: &mut dyn Iterator<Item = &usize>| -> String {
+            of.map(|&value| values[value].as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let level = names(&mut only.level.iter());
+        let undecided = names(&mut only.tied.iter().filter(|value| !only.level.contains(value)));
+        return Some(match (level.is_empty(), undecided.is_empty()) {
+            (true, true) => format!("{label}: {best} is best."),
+            (false, true) => format!("{label}: {best} is level with {level}; none is better."),
+            (true, false) => {
+                format!("{label}: {best} is best; the seeds do not distinguish it from {undecided}.")
+            }
+            (false, false) => format!(
+                "{label}: {best} is best; it is level with {level}, and the seeds do not distinguish it from {undecided}."
+            ),
         });
     }
     let wins =
         |value: usize| of_figure.iter().filter(|best| best.value == value && best.tied.is_empty()).count();
     let alone = values.iter().enumerate().filter(|(value, _)| wins(*value) > 0);
     let mut parts: Vec<String> = alone.map(|(value, name)| format!("{name} in {}", wins(value))).collect();
-    let undecided = of_figure.iter().filter(|best| !best.tied.is_empty()).count();
+    let is_level = |best: &&&Best| best.tied.len() == best.level.len();
+    let tied = || of_figure.iter().filter(|best| !best.tied.is_empty());
+    let level = tied().filter(is_level).count();
+    if level > 0 {
+        parts.push(format!("level in {level}"));
+    }
+    let undecided = tied().count() - level;
     if undecided > 0 {
         parts.push(format!("undecided in {undecided}"));
     }
