@@ -285,13 +285,13 @@ impl SwitchClasses {
             if selecting.selection().is_empty() {
                 return Err(ClassError::NothingSelected { table });
             }
+            if !switches.clone().any(|place| selecting.selects(&place)) {
+                return Err(no_match(table, selecting, switches.clone()));
+            }
             if selecting.changes_nothing() {
                 let by_name = selecting.names.is_some();
                 let field = if by_name { "match" } else { selecting.tier.map_or("group", |_| "tier") };
                 return Err(ClassError::ChangesNothing { table, field });
-            }
-            if !switches.clone().any(|place| selecting.selects(&place)) {
-                return Err(no_match(table, selecting, switches.clone()));
             }
         }
         if config.tables.is_empty() {

@@ -221,10 +221,13 @@ mod tests {
         let answers = [("/policy/cc/edge_updates", json!("per_round_trip"))];
         let fabric = [("/policy/window_of", json!("fabric"))];
         let (half, to_share) = (("/policy/decrease", json!("half")), ("/policy/decrease", json!("to_share")));
-        let rate = ("/policy/limit", json!("rate_and_window"));
+        let [rate, window] = ["rate_and_window", "window"].map(|limit| ("/policy/limit", json!(limit)));
         let cases: &[Case<'_>] = &[
             ("laps", &fabric, SWITCHES_CHOOSE, &["policy.window_of"]),
-            ("laps", &fabric, SOURCES_CHOOSE, &[]),
+            ("laps", &fabric, SOURCES_CHOOSE, &["policy.window_of"]),
+            ("laps", &[fabric[0].clone(), window.clone()], SOURCES_CHOOSE, &[]),
+            ("laps", &[fabric[0].clone(), window], SWITCHES_CHOOSE, &["policy.window_of"]),
+            ("laps", &[fabric[0].clone(), rate.clone()], ALL_PAUSE, &["policy.window_of"]),
             ("laps", std::slice::from_ref(&half), ALL_PAUSE, &["policy.decrease"]),
             ("laps", std::slice::from_ref(&half), SWITCHES_CHOOSE, &[]),
             ("laps-code-2025", std::slice::from_ref(&to_share), SWITCHES_CHOOSE, &["policy.decrease"]),

@@ -53,13 +53,12 @@ fn drops(config: &SwitchConfig, forwarding: Option<Forwarding>) -> bool {
 /// Returns the reason why no switch hashes a packet; `None` if one does.
 fn why_not_hashed(scenario: &Scenario, in_use: &[&NamedScheme]) -> Option<&'static str> {
     let is_hashed = in_use.iter().any(|named| named.scheme.ports == Ports::Distinct);
-    if is_hashed || scenario.run.fidelity != Fidelity::Packet {
-        return None;
-    }
     match forwarding(&scenario.switch, in_use) {
+        _ if scenario.run.fidelity != Fidelity::Packet => None,
         _ if matches!(scenario.routing, RoutingConfig::Source(_)) => {
             Some("sources choose the path of every packet")
         }
+        _ if is_hashed => None,
         Some(Forwarding::Rps | Forwarding::WeightedRps) => {
             Some("switches choose a random next hop for every packet")
         }

@@ -360,8 +360,7 @@ fn a_buffer_that_headroom_fills_is_named_by_its_field() {
     ] {
         let loaded =
             Loaded::parse(&text, "a.toml", ".", &Changes::default()).unwrap_or_else(|why| panic!("{why}"));
-        let prepared =
-            loaded.prepare().map(|prepared| pathweave_scenario::run(&prepared.spec, &mut NoMonitor).err());
+        let prepared = loaded.prepare().map(|prepared| run(&prepared.spec, &mut NoMonitor).err());
         let why = match prepared {
             Err(why) => why.to_string(),
             Ok(why) => loaded.sim_error(&why.expect("it is refused")).to_string(),
