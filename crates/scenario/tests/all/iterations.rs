@@ -98,7 +98,8 @@ fn iterations_with_stragglers_add_up() {
 #[test]
 fn rounds_of_a_collective_take_equally_long() {
     let nccl = "kind = \"nccl\"\ngpu = \"h100\"\n";
-    for kind in ["kind = \"collective\"\n", "kind = \"collective\"\nalgorithm = \"direct\"\n", nccl] {
+    for kind in ["kind = \"collective\"\n", "kind = \"collective\"\nalgorithm = \"halving-doubling\"\n", nccl]
+    {
         let rounds = |repetitions: u32| {
             let text = format!(
                 "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\n{kind}operation = \"all-gather\"\nsize = \"8KB\"\n\
