@@ -5,7 +5,7 @@ use pathweave_sim::NoMonitor;
 
 /// Returns the bound of a scenario, and the end of its last message, in nanoseconds.
 fn bound_and_end(text: &str, fidelity: &str) -> (f64, f64) {
-    let set = vec![format!("run.fidelity={fidelity:?}"), "run.calibrate=\"none\"".to_owned()];
+    let set = vec![format!("run.fidelity={fidelity:?}"), "run.calibrate=\"off\"".to_owned()];
     let loaded = Loaded::parse(text, "test.toml", "", &Changes { set, ..Changes::default() });
     let prepared = loaded.and_then(|loaded| loaded.prepare()).unwrap_or_else(|why| panic!("{text}\n{why}"));
     let result = run(&prepared.spec, &mut NoMonitor).expect("it was tried");
