@@ -115,7 +115,10 @@ struct Ends {
 
 impl Ends {
     fn has(self, value: f64) -> bool {
-        value >= self.low && (value < self.high || (self.is_last && value <= self.high))
+        // The ends are rounded, too.
+        let rounding = (self.high - self.low) * 1e-9;
+        value >= self.low - rounding
+            && (value < self.high - rounding || (self.is_last && value <= self.high + rounding))
     }
 
     /// Returns the text of the number with so many decimals that is nearest to `value`, or of the next one if only that is
