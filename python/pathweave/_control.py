@@ -3,8 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ._pathweave import Feedback, Packet, QueuePair
+
+
+_LIMITS = ("window_bytes", "rate_bps")
+
+
+def _refuse_misspelt_limit(name: str) -> None:
+    """Raises an error for the name of a limit with another case, number or without its underscore: the engine would not
+    read it, and nothing would limit."""
+
+    def letters(text: str) -> str:
+        return text.lower().replace("_", "").replace("s", "")
+
+    for limit in _LIMITS:
+        if name != limit and letters(name) == letters(limit):
+            raise AttributeError(f'a congestion control has no attribute "{name}"; did you mean "{limit}"?')
 
 
 class CongestionControl:
@@ -42,6 +58,13 @@ class CongestionControl:
         self.queue_pair = queue_pair
         self.window_bytes = None
         self.rate_bps = None
+
+    if not TYPE_CHECKING:  # Checkers of types know the attributes.
+
+        def __setattr__(self, name, value):
+            if name not in self.__dict__:
+                _refuse_misspelt_limit(name)
+            object.__setattr__(self, name, value)
 
     def on_sent(self, now_ps: int, path: int, packet: Packet) -> int | None:
         """A packet left.

@@ -76,3 +76,15 @@ def test_mistakes_come_out_with_their_place(sprayed: pw.Scenario) -> None:
         pw.run(sprayed, control=3, progress=False)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match='"udmp" decides rate and path together'):
         pw.run(sprayed.with_(scheme="udmp"), control=Window, progress=False)
+
+
+@pytest.mark.parametrize("name", ["windowbytes", "window_byte", "Window_Bytes", "ratebps", "rates_bps"])
+def test_a_misspelt_limit_is_refused_and_own_attributes_are_not(sprayed: pw.Scenario, name: str) -> None:
+    class Misspelt(pw.CongestionControl):
+        def __init__(self, queue_pair: pw.QueuePair) -> None:
+            super().__init__(queue_pair)
+            self.rate_gbps, self.window, self.alpha = 1.0, 2.0, 3.0
+            setattr(self, name, 5)
+
+    with pytest.raises(AttributeError, match="did you mean"):
+        pw.run(sprayed, control=Misspelt, progress=False)

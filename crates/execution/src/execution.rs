@@ -587,7 +587,14 @@ mod tests {
         };
         let first = builder.message(message(0, 1, groups[0], job)).unwrap();
         let duration = Duration::from_us(2);
-        let compute = Compute { host: Some(HostId(1)), duration, start: Time::ZERO, job, core: None };
+        let compute = Compute {
+            host: Some(HostId(1)),
+            duration,
+            start: Time::ZERO,
+            job,
+            core: None,
+            core_taken: Duration::ZERO,
+        };
         let compute = builder.compute(compute).unwrap();
         let second = builder.message(message(1, 2, groups[0], job)).unwrap();
         builder.message(message(2, 0, groups[1], None)).unwrap();
@@ -689,8 +696,14 @@ mod tests {
             job: None,
         };
         let first = builder.message(message(0, 100)).unwrap();
-        let barrier =
-            Compute { host: None, duration: Duration::ZERO, start: Time::ZERO, job: None, core: None };
+        let barrier = Compute {
+            host: None,
+            duration: Duration::ZERO,
+            start: Time::ZERO,
+            job: None,
+            core: None,
+            core_taken: Duration::ZERO,
+        };
         let barrier = builder.compute(barrier).unwrap();
         builder.after(barrier, first).unwrap();
         for (host, size, behind, moment) in [
@@ -785,6 +798,7 @@ mod tests {
             start: Time::ZERO,
             job,
             core,
+            core_taken: Duration::ZERO,
         };
         let message = |src, size| NewMessage {
             src: HostId(src),
@@ -857,7 +871,14 @@ mod tests {
         // three messages: two that do not overlap, and one that starts after the end of the run.
         builder.label(Some(label("forward", None)));
         let duration = Duration::from_us(4);
-        let compute = Compute { host: Some(HostId(0)), duration, start: Time::ZERO, job, core: None };
+        let compute = Compute {
+            host: Some(HostId(0)),
+            duration,
+            start: Time::ZERO,
+            job,
+            core: None,
+            core_taken: Duration::ZERO,
+        };
         let forward = builder.compute(compute).unwrap();
         let collective =
             CollectiveLabel { number: 0, ranks: 2, algorithm: Algorithm::Ring.name(), measure: None };

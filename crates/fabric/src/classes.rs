@@ -214,6 +214,18 @@ impl SwitchFor {
         names.chain(tier).chain(group).collect::<Vec<_>>().join(", ")
     }
 
+    /// Returns true if the table gives the switches that it selects no setting.
+    fn changes_nothing(&self) -> bool {
+        let set = SwitchFor {
+            pfc: self.pfc.clone().filter(|pfc| *pfc != PfcChange::default()),
+            ecn: self.ecn.clone().filter(|ecn| *ecn != EcnChange::default()),
+            trim: self.trim.clone().filter(|trim| *trim != TrimChange::default()),
+            ..self.clone()
+        };
+        let (names, tier, group) = (self.names.clone(), self.tier, self.group);
+        set == SwitchFor { names, tier, group, ..Self::default() }
+    }
+
     fn apply(&self, config: &mut SwitchConfig, role: SwitchRole) {
         if let Some(buffer) = self.buffer.or(self.asic.map(Asic::buffer)) {
             match role {
@@ -275,6 +287,11 @@ impl SwitchClasses {
             }
             if !switches.clone().any(|place| selecting.selects(&place)) {
                 return Err(no_match(table, selecting, switches.clone()));
+            }
+            if selecting.changes_nothing() {
+                let by_name = selecting.names.is_some();
+                let field = if by_name { "match" } else { selecting.tier.map_or("group", |_| "tier") };
+                return Err(ClassError::ChangesNothing { table, field });
             }
         }
         if config.tables.is_empty() {
@@ -353,6 +370,13 @@ pub enum ClassError {
     NothingSelected {
         /// Number of the table, from 0.
         table: usize,
+    },
+    /// A table gives no setting.
+    ChangesNothing {
+        /// Number of the table, from 0.
+        table: usize,
+        /// Selecting field of the table.
+        field: &'static str,
     },
     /// A table selects no switch.
     NoMatch {

@@ -12,6 +12,8 @@ pub struct FlowMetric {
     pub quantity: Quantity,
     /// Direction of the better figure.
     pub better: Better,
+    /// Work that has to be finished for the figure to stand for a run.
+    pub needs: Needs,
     /// Returns the figure, or `None` if there is none (no flow finished).
     pub get: fn(&FlowSummary) -> Option<f64>,
 }
@@ -24,6 +26,8 @@ pub struct RunMetric {
     pub quantity: Quantity,
     /// Direction of the better figure.
     pub better: Better,
+    /// Work that has to be finished for the figure to stand for a run.
+    pub needs: Needs,
     /// Returns the figure, or `None` if there is none.
     pub get: fn(&Summary) -> Option<f64>,
 }
@@ -40,6 +44,18 @@ pub enum Better {
     Neither,
 }
 
+/// Work that has to be finished for a figure to stand for a run. A figure of the work that finished leaves out the slowest
+/// work otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Needs {
+    /// None: the figure is of all that happened.
+    Nothing,
+    /// All flows.
+    Flows,
+    /// All jobs.
+    Jobs,
+}
+
 /// A figure of a run with a name for files, made from label and unit in lower case: "FCT P99" is `fct_p99_ns`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
@@ -51,6 +67,8 @@ pub struct Figure {
     pub quantity: Quantity,
     /// Direction of the better figure.
     pub better: Better,
+    /// Work that has to be finished for the figure to stand for a run.
+    pub needs: Needs,
     /// Value of the figure, or `None` if the run has none.
     pub value: Option<f64>,
 }
@@ -58,15 +76,17 @@ pub struct Figure {
 /// Returns every figure of a run that tables show, for the measured flows. All runs have the same figures in the same
 /// order.
 pub fn figures(summary: &Summary) -> Vec<Figure> {
-    let of = |label, quantity, better, value| Figure {
+    let of = |label, quantity, better, needs, value| Figure {
         name: name(label, quantity),
         label,
         quantity,
         better,
+        needs,
         value,
     };
-    let flows = FLOW_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, (m.get)(summary.measured())));
-    let run = RUN_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, (m.get)(summary)));
+    let flows =
+        FLOW_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, m.needs, (m.get)(summary.measured())));
+    let run = RUN_METRICS.iter().map(|m| of(m.label, m.quantity, m.better, m.needs, (m.get)(summary)));
     flows.chain(run).collect()
 }
 
@@ -86,10 +106,22 @@ pub(crate) fn name(label: &str, quantity: Quantity) -> String {
 }
 
 const fn flow(label: &'static str, quantity: Quantity, get: fn(&FlowSummary) -> Option<f64>) -> FlowMetric {
-    FlowMetric { label, quantity, better: Better::Lower, get }
+    FlowMetric { label, quantity, better: Better::Lower, needs: Needs::Nothing, get }
+}
+/// Returns a metric of the flows that finished.
+const fn of_finished(
+    label: &'static str,
+    quantity: Quantity,
+    get: fn(&FlowSummary) -> Option<f64>,
+) -> FlowMetric {
+    FlowMetric { needs: Needs::Flows, ..flow(label, quantity, get) }
+}
+/// Returns a metric of the jobs that finished.
+const fn of_jobs(label: &'static str, quantity: Quantity, get: fn(&Summary) -> Option<f64>) -> RunMetric {
+    RunMetric { needs: Needs::Jobs, ..run(label, quantity, get) }
 }
 const fn run(label: &'static str, quantity: Quantity, get: fn(&Summary) -> Option<f64>) -> RunMetric {
-    RunMetric { label, quantity, better: Better::Lower, get }
+    RunMetric { label, quantity, better: Better::Lower, needs: Needs::Nothing, get }
 }
 impl FlowMetric {
     const fn higher(self) -> Self {
@@ -147,22 +179,22 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Flows", Count, |f| Some(f.count as f64)).neither(),
     flow("Unfinished", Count, |f| Some(f.unfinished as f64)),
     flow("Failed", Count, |f| Some(f.failed as f64)),
-    flow("FCT mean", TimeNs, |f| if_finished(f, f.fct_ns.mean)),
-    flow("FCT median", TimeNs, |f| if_finished(f, f.fct_ns.p50)),
-    flow("FCT P95", TimeNs, |f| if_finished(f, f.fct_ns.p95)),
-    flow("FCT P99", TimeNs, |f| if_finished(f, f.fct_ns.p99)),
-    flow("FCT P99.9", TimeNs, |f| if_many(f, f.fct_ns.p999)),
-    flow("FCT max", TimeNs, |f| if_finished(f, f.fct_ns.max)),
-    flow("Ideal FCT mean", TimeNs, |f| if_finished(f, f.ideal_fct_ns.mean)).neither(),
-    flow("Slowdown mean", Plain, |f| if_finished(f, f.slowdown.mean)),
-    flow("Slowdown median", Plain, |f| if_finished(f, f.slowdown.p50)),
-    flow("Slowdown P95", Plain, |f| if_finished(f, f.slowdown.p95)),
-    flow("Slowdown P99", Plain, |f| if_finished(f, f.slowdown.p99)),
-    flow("Slowdown P99.9", Plain, |f| if_many(f, f.slowdown.p999)),
-    flow("Slowdown max", Plain, |f| if_finished(f, f.slowdown.max)),
-    flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).higher(),
-    flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).higher(),
-    flow("Jain's index", Plain, |f| f.jain_index).higher(),
+    of_finished("FCT mean", TimeNs, |f| if_finished(f, f.fct_ns.mean)),
+    of_finished("FCT median", TimeNs, |f| if_finished(f, f.fct_ns.p50)),
+    of_finished("FCT P95", TimeNs, |f| if_finished(f, f.fct_ns.p95)),
+    of_finished("FCT P99", TimeNs, |f| if_finished(f, f.fct_ns.p99)),
+    of_finished("FCT P99.9", TimeNs, |f| if_many(f, f.fct_ns.p999)),
+    of_finished("FCT max", TimeNs, |f| if_finished(f, f.fct_ns.max)),
+    of_finished("Ideal FCT mean", TimeNs, |f| if_finished(f, f.ideal_fct_ns.mean)).neither(),
+    of_finished("Slowdown mean", Plain, |f| if_finished(f, f.slowdown.mean)),
+    of_finished("Slowdown median", Plain, |f| if_finished(f, f.slowdown.p50)),
+    of_finished("Slowdown P95", Plain, |f| if_finished(f, f.slowdown.p95)),
+    of_finished("Slowdown P99", Plain, |f| if_finished(f, f.slowdown.p99)),
+    of_finished("Slowdown P99.9", Plain, |f| if_many(f, f.slowdown.p999)),
+    of_finished("Slowdown max", Plain, |f| if_finished(f, f.slowdown.max)),
+    of_finished("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).higher(),
+    of_finished("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).higher(),
+    of_finished("Jain's index", Plain, |f| f.jain_index).higher(),
     flow("Dropped packets", Count, |f| f.dropped_packets.map(|n| n as f64)),
     flow("Retransmissions", Count, |f| f.retransmitted_packets.map(|n| n as f64)),
     flow("Copies", Count, |f| f.copied_packets.and_then(nonzero)).neither(),
@@ -189,22 +221,22 @@ pub const RUN_METRICS: &[RunMetric] = &[
     run("Packets between switches", Count, |s| nonzero(s.fabric.balancing.message_packets)).neither(),
     run("Host link utilisation", Percent, |s| tier_mean(s, true)).neither(),
     run("Fabric link utilisation", Percent, |s| tier_mean(s, false)).neither(),
-    run(JOB_TIME, TimeNs, |s| s.jobs.time_ns),
+    of_jobs(JOB_TIME, TimeNs, |s| s.jobs.time_ns),
     run("Unfinished jobs", Count, |s| nonzero(s.jobs.unfinished)),
-    run("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
-    run("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
-    run("Exposed communication per job", TimeNs, |s| mean_if_any(&s.jobs.exposed_ns)),
-    run("Iteration", TimeNs, |s| training(s).map(|t| t.iteration_ns)),
+    of_jobs("Job completion mean", TimeNs, |s| jobs(s).map(|j| j.mean)),
+    of_jobs("Job completion max", TimeNs, |s| jobs(s).map(|j| j.max)),
+    of_jobs("Exposed communication per job", TimeNs, |s| mean_if_any(&s.jobs.exposed_ns)),
+    of_jobs("Iteration", TimeNs, |s| training(s).map(|t| t.iteration_ns)),
     run("Global batch", Count, |s| training(s).map(|t| t.global_batch as f64)).neither(),
-    run("Tokens per second", Count, |s| training(s).map(|t| t.tokens_per_s)).higher(),
-    run("Tokens per second and GPU", Plain, |s| training(s).map(|t| t.tokens_per_s_per_gpu)).higher(),
-    run("TFLOP/s per GPU", Plain, |s| training(s).map(|t| t.tflops_per_gpu)).higher(),
-    run("MFU", Percent, |s| training(s).and_then(|t| t.mfu)).higher(),
-    run("Pipeline bubble over computation", Percent, |s| training(s).and_then(|t| t.pipeline_bubble)),
-    run("Exposed communication per rank", TimeNs, |s| training(s).map(TrainingSummary::all_exposed_ns)),
-    run("Latency of jobs", Percent, |s| s.run.latency_ratio).neither(),
-    run("Algorithm bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.algorithm_bandwidth_bps)).higher(),
-    run("Bus bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.bus_bandwidth_bps)).higher(),
+    of_jobs("Tokens per second", Count, |s| training(s).map(|t| t.tokens_per_s)).higher(),
+    of_jobs("Tokens per second and GPU", Plain, |s| training(s).map(|t| t.tokens_per_s_per_gpu)).higher(),
+    of_jobs("TFLOP/s per GPU", Plain, |s| training(s).map(|t| t.tflops_per_gpu)).higher(),
+    of_jobs("MFU", Percent, |s| training(s).and_then(|t| t.mfu)).higher(),
+    of_jobs("Pipeline bubble over computation", Percent, |s| training(s).and_then(|t| t.pipeline_bubble)),
+    of_jobs("Exposed communication per rank", TimeNs, |s| training(s).map(TrainingSummary::all_exposed_ns)),
+    of_jobs("Latency of jobs", Percent, |s| s.run.latency_ratio).neither(),
+    of_jobs("Algorithm bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.algorithm_bandwidth_bps)).higher(),
+    of_jobs("Bus bandwidth mean", RateBps, |s| mean_if_any(&s.jobs.bus_bandwidth_bps)).higher(),
     run("Simulated time", TimeNs, |s| Some(s.run.simulated_ns)).neither(),
     run("Packet-hops", Count, |s| s.run.packet_hops.map(|n| n as f64)).neither(),
 ];

@@ -85,8 +85,16 @@ fn of_policy(scheme: &Scheme, around: Surroundings) -> Vec<Ineffective> {
 
 fn of_window(laps: &LapsConfig, around: Surroundings) -> Option<Ineffective> {
     let is_known = laps.fabric_threshold > Duration::ZERO;
+    let has_rate = match laps.limit {
+        Limit::RateAndWindow | Limit::RateAndScaledWindow => true,
+        Limit::Auto => !around.all_pause,
+        Limit::Window | Limit::DelayWindow => false,
+    };
     match laps.window_of {
         WindowOf::Paths if is_known => Some(("policy.fabric_threshold", "window_of is \"paths\"")),
+        WindowOf::Fabric if has_rate => {
+            Some(("policy.window_of", "a rate limits beside the window, which is computed by the paths then"))
+        }
         WindowOf::Fabric if !is_known && !around.sources_choose => Some((
             "policy.window_of",
             "the fabric's threshold is unknown where switches choose paths; set fabric_threshold",
@@ -213,10 +221,13 @@ mod tests {
         let answers = [("/policy/cc/edge_updates", json!("per_round_trip"))];
         let fabric = [("/policy/window_of", json!("fabric"))];
         let (half, to_share) = (("/policy/decrease", json!("half")), ("/policy/decrease", json!("to_share")));
-        let rate = ("/policy/limit", json!("rate_and_window"));
+        let [rate, window] = ["rate_and_window", "window"].map(|limit| ("/policy/limit", json!(limit)));
         let cases: &[Case<'_>] = &[
             ("laps", &fabric, SWITCHES_CHOOSE, &["policy.window_of"]),
-            ("laps", &fabric, SOURCES_CHOOSE, &[]),
+            ("laps", &fabric, SOURCES_CHOOSE, &["policy.window_of"]),
+            ("laps", &[fabric[0].clone(), window.clone()], SOURCES_CHOOSE, &[]),
+            ("laps", &[fabric[0].clone(), window], SWITCHES_CHOOSE, &["policy.window_of"]),
+            ("laps", &[fabric[0].clone(), rate.clone()], ALL_PAUSE, &["policy.window_of"]),
             ("laps", std::slice::from_ref(&half), ALL_PAUSE, &["policy.decrease"]),
             ("laps", std::slice::from_ref(&half), SWITCHES_CHOOSE, &[]),
             ("laps-code-2025", std::slice::from_ref(&to_share), SWITCHES_CHOOSE, &["policy.decrease"]),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pathweave_fabric::config::SwitchConfig;
 use pathweave_records::Role;
-use pathweave_sim::{RouteChoice, topology_at_best};
+use pathweave_sim::{IdleTimes, RouteChoice, topology_at_best};
 use pathweave_topo::{PathFinder, PathSets, Routing, SwitchRatio, Topology};
 use pathweave_units::{HostId, Time};
 use pathweave_workload::{Awaited, Bounds, GroupId, TrainingMemory};
@@ -188,13 +188,13 @@ pub struct GroupSize {
     pub bytes: u64,
 }
 
-/// Lower bounds of the completion time in simulated time. They count payload only, without headers and propagation,
-/// and without background traffic. Links that faults make faster have their highest rate.
+/// Lower bounds of the completion time in simulated time, without background traffic. That of the busiest link counts
+/// payload only, that of the longest chain also headers and propagation. Links that faults make faster have their highest rate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LowerBounds {
     /// Time of the busiest host link in nanoseconds, taking the start times of its messages into account.
     pub links_ns: f64,
-    /// Time of the longest chain of dependent messages in nanoseconds, each alone on its links.
+    /// Time of the longest chain of dependent messages in nanoseconds, each alone on the network.
     pub chain_ns: f64,
     /// Larger of both bounds in nanoseconds. No run completes earlier.
     pub completion_ns: f64,
@@ -224,8 +224,9 @@ impl Prepared {
         let spec = &self.spec;
         let routing = Routing::all_links_up(&spec.topology);
         let mut finder = PathFinder::new(&spec.topology, &routing);
-        let bounds = self.bounds();
+        let mut bounds = self.bounds();
         let memory = Memory::new(spec, &routing, &self.footprint, bounds.completion(), process);
+        self.count_idle_times(&mut bounds);
         let ns = |time: Time| time.as_ps() as f64 / 1e3;
         Inspection {
             name: spec.name.clone(),
@@ -251,6 +252,17 @@ impl Prepared {
         let topology = best.as_ref().unwrap_or(&spec.topology);
         let awaited = |group: GroupId| spec.groups[group.index()].role != Role::Background;
         Bounds::on_topology((&spec.graph, Awaited::of_groups(&awaited)), notification, topology)
+    }
+
+    /// Makes the messages of the longest chain take their time on an idle network. Their paths take long to find in a large
+    /// network, so that only inspections do this.
+    fn count_idle_times(&self, bounds: &mut Bounds) {
+        let spec = &self.spec;
+        let notification = spec.task_notification().expect("it was checked when the run was set up");
+        let idle = IdleTimes::new(spec).expect("it was checked when the run was set up");
+        let awaited = |group: GroupId| spec.groups[group.index()].role != Role::Background;
+        let awaited = Awaited::of_groups(&awaited);
+        bounds.count_idle_times((&spec.graph, awaited), notification, |message| idle.of(message));
     }
 
     fn traffic(&self) -> TrafficSize {

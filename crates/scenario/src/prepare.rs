@@ -7,7 +7,8 @@ use std::sync::Arc;
 use pathweave_fabric::config::FaultConfig;
 use pathweave_policy::Awaited;
 use pathweave_sim::{
-    ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes, with_switch_latencies,
+    BufferField, ErrorSource, Footprint, GroupSpec, RouteChoice, SimError, SimSpec, switch_classes,
+    with_switch_latencies,
 };
 use pathweave_topo::{
     LinkForError, NamedNode, PathSets, RequestedPairs, RoutingConfig, TopoError, Topology, TopologyConfig,
@@ -340,7 +341,15 @@ impl Loaded {
             SimError::FaultTarget { index, message } => {
                 Diagnostic::new(root.key("fault").index(*index), message)
             }
-            SimError::BufferTooSmall { .. } => Diagnostic::new(root.key("switch.buffer"), why.to_string()),
+            SimError::BufferTooSmall { field, .. } => {
+                let switch = root.key("switch");
+                let field = match *field {
+                    BufferField::Local => switch.key("buffer"),
+                    BufferField::External => switch.key("external").key("buffer"),
+                    BufferField::Table(table, field) => switch.key("for").index(table).key(field),
+                };
+                Diagnostic::new(field, why.to_string())
+            }
             SimError::Forwarding { blame, message, advice } => {
                 Diagnostic::new(self.field_at_fault(blame), message).help(*advice)
             }

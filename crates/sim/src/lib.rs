@@ -30,6 +30,7 @@ mod groups;
 mod host;
 mod hosts;
 mod ideal;
+mod idle_times;
 mod link_states;
 mod locked_shards;
 mod longest_path;
@@ -77,6 +78,7 @@ pub use footprint::{
     Footprint, Sizes, Weight, flows_can_leave, ports_of_all_threads, records_can_be_written_singly,
 };
 pub use ideal::{IdealPath, ideal_fct};
+pub use idle_times::IdleTimes;
 pub use monitor::{Monitor, MonitorDecision, NoMonitor, Snapshot};
 pub use outline::memory_in_words;
 pub use packet_bytes::{full_and_ack_bytes, payload_share};
@@ -88,6 +90,6 @@ pub use pathweave_fabric::Hop;
 pub use pathweave_records::{Fidelity, Role};
 pub use ranks::{InProcess, Ranks};
 pub use runner::{RankSimulation, Simulation, run};
-pub use spec::{ErrorSource, NamedScheme, RouteChoice, SimError, SimSpec};
+pub use spec::{BufferField, ErrorSource, NamedScheme, RouteChoice, SimError, SimSpec};
 pub use switch_classes::{place_of, switch_classes, switch_role, with_switch_latencies};
 pub use tap::{Arrival, Tap};

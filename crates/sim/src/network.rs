@@ -20,6 +20,7 @@ use crate::partition::ShardLayout;
 use crate::plan::{NetworkPlan, cable_of};
 use crate::routes::View;
 use crate::spec::{ErrorSource, RouteChoice, SimError, SimSpec};
+use crate::switch_classes::setting_of_buffer;
 use crate::switch_routes::switch_routes;
 
 /// The fabric of a shard, with its routes and the state of all links.
@@ -155,6 +156,7 @@ fn refused(spec: &SimSpec, error: BuildError) -> SimError {
             switch: topology.switches()[switch as usize].name.clone(),
             headroom,
             buffer,
+            field: setting_of_buffer(topology, &spec.switch, switch as usize),
         },
         BuildError::ManyLeaves { host, forwarding } => SimError::Forwarding {
             blame: ErrorSource::Topology,

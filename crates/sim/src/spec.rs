@@ -174,6 +174,27 @@ pub enum ErrorSource {
     Fault(usize),
 }
 
+/// Field that sets the buffer of a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferField {
+    /// `switch.buffer`.
+    Local,
+    /// `switch.external.buffer`.
+    External,
+    /// Field of the table of `switch.for` with this number, from 0.
+    Table(usize, &'static str),
+}
+
+impl std::fmt::Display for BufferField {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            BufferField::Local => f.write_str("switch.buffer"),
+            BufferField::External => f.write_str("switch.external.buffer"),
+            BufferField::Table(table, field) => write!(f, "switch.for[{table}].{field}"),
+        }
+    }
+}
+
 /// Error that prevents a run from starting.
 #[derive(Clone, Debug, thiserror::Error, PartialEq)]
 pub enum SimError {
@@ -215,8 +236,8 @@ pub enum SimError {
     Ranks(String),
     /// PFC headroom leaves no shared buffer.
     #[error(
-        "the buffer of {switch} is {buffer}, but PFC headroom alone takes {headroom}; enlarge switch.buffer (or, for an \
-         external switch, switch.external.buffer) or set switch.pfc.headroom"
+        "the buffer of {switch} is {buffer}, but PFC headroom alone takes {headroom}; enlarge {field} or set \
+         switch.pfc.headroom"
     )]
     BufferTooSmall {
         /// Name of the switch.
@@ -225,6 +246,8 @@ pub enum SimError {
         headroom: Bytes,
         /// Size of the buffer.
         buffer: Bytes,
+        /// Field that sets it.
+        field: BufferField,
     },
     /// Schemes, routing and the load balancing of switches are incompatible.
     #[error("{message}")]

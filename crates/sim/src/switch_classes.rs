@@ -5,7 +5,7 @@ use pathweave_policy::FullBufferAction;
 use pathweave_topo::{LinkId, NodeId, Switch, Topology};
 use pathweave_units::Duration;
 
-use crate::spec::SimError;
+use crate::spec::{BufferField, SimError};
 
 /// Returns the settings of each switch of a network.
 ///
@@ -59,6 +59,14 @@ fn refused(error: ClassError) -> SimError {
             field: "match",
             message: "the table selects no switch".to_owned(),
             allowed: "give `match`, such as match = \"leaf*\", `tier` or `group`".to_owned(),
+            nearest: None,
+        },
+        ClassError::ChangesNothing { table, field } => SimError::SwitchFor {
+            table,
+            field,
+            message: "the table changes nothing".to_owned(),
+            allowed: "set `asic`, `buffer`, `egress_alpha`, `pfc`, `ecn`, `trim`, `hash` or `latency`"
+                .to_owned(),
             nearest: None,
         },
         ClassError::NoMatch { table, field, selection, allowed, nearest } => SimError::SwitchFor {
@@ -128,6 +136,18 @@ fn setting_of_pfc(topology: &Topology, config: &SwitchConfig, node: NodeId) -> (
     match tables.iter().rev().find(sets) {
         Some((number, table)) => (Some(*number), format!("[[switch.for]] with {}", table.selection())),
         None => (None, "[switch.pfc]".to_owned()),
+    }
+}
+
+/// Returns the field that sets the buffer of a switch, such as `switch.for[1].buffer`.
+pub(crate) fn setting_of_buffer(topology: &Topology, config: &SwitchConfig, switch: usize) -> BufferField {
+    let place = place_of(&topology.switches()[switch]);
+    let sets = |table: &SwitchFor| table.sets("buffer") && table.selects(&place);
+    match (config.tables.iter().rposition(sets), switch_role(topology, switch)) {
+        (Some(table), _) if config.tables[table].buffer.is_some() => BufferField::Table(table, "buffer"),
+        (Some(table), _) => BufferField::Table(table, "asic"),
+        (None, SwitchRole::Local) => BufferField::Local,
+        (None, SwitchRole::External) => BufferField::External,
     }
 }
 

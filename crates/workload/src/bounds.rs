@@ -10,7 +10,8 @@ use crate::graph::{GroupId, Job, JobId, Message, MessageGraph, Moment, Notice, T
 use crate::progress::Progress;
 
 /// Lower bounds on completion. They count payload (no headers, no propagation) and notifications between
-/// hosts. No run that completes can be faster, whatever its scheme and framing.
+/// hosts; the chain also counts idle times that are given to it. No run that completes can be faster, whatever its scheme
+/// and framing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
     /// Payload that each host sends, bytes, of the messages that the run waits for.
@@ -166,6 +167,22 @@ impl Bounds {
             }
         }
         bounds
+    }
+
+    /// Raises the bound of the longest chain to that of the same chain with each message taking `time_of` at least, such as
+    /// its time on an idle network.
+    pub fn count_idle_times(
+        &mut self,
+        (graph, awaited): (&MessageGraph, Awaited<'_>),
+        notification: Duration,
+        time_of: impl Fn(&Message) -> Duration,
+    ) {
+        let time_of = |id: TaskId| match graph.task(id) {
+            Task::Compute(compute) => compute.duration,
+            Task::Message(message) => time_of(message),
+        };
+        let chain = end_of_chain(graph, notification, time_of, |id| awaited.has(graph, id));
+        self.chain = self.chain.max(chain);
     }
 
     /// Returns the larger bound. No run completes before this instant.

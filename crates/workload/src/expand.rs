@@ -271,7 +271,14 @@ mod tests {
                 builder.message(NewMessage { src, dst, size, start, group, stream: Stream::Own, job })
             } else {
                 let duration = Duration::from_ns(*size);
-                builder.compute(Compute { host: Some(HostId(0)), duration, start, job, core: None })
+                builder.compute(Compute {
+                    host: Some(HostId(0)),
+                    duration,
+                    start,
+                    job,
+                    core: None,
+                    core_taken: Duration::ZERO,
+                })
             };
             let draft = draft.unwrap();
             after.iter().filter(|_| i > 0).for_each(|on| builder.after(draft, drafts[on % i]).unwrap());
@@ -330,6 +337,7 @@ mod tests {
                 start: Time::ZERO,
                 job: None,
                 core,
+                core_taken: Duration::ZERO,
             };
             let (first, second) = (builder.compute(compute).unwrap(), builder.compute(compute).unwrap());
             let (src, dst, size) = (HostId(0), HostId(1), Bytes::new(1));

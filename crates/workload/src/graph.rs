@@ -227,6 +227,8 @@ pub struct Compute {
     /// Core that executes the computation. Computations of a core take turns, in the order in which they may
     /// begin.
     pub core: Option<CoreId>,
+    /// Time for which the core is taken beyond the end, by a computation without a core of its own that begins then.
+    pub core_taken: Duration,
 }
 
 /// Moment of a message that other tasks can wait for. For a computation, both moments are its end.

@@ -103,7 +103,7 @@ impl Progress {
         };
         let end = begin.saturating_add(compute.duration);
         if let Some(core) = compute.core {
-            self.core_free[core.index()] = end;
+            self.core_free[core.index()] = end.saturating_add(compute.core_taken);
         }
         self.computed[task.index() - graph.messages().len()] = end;
         Some(end)
@@ -202,7 +202,14 @@ mod tests {
         let first = builder.message(message(0, 1, 3)).unwrap();
         let early = builder.message(message(0, 1, 1)).unwrap();
         let duration = Duration::from_us(10);
-        let compute = Compute { host: Some(HostId(1)), duration, start: Time::ZERO, job: None, core: None };
+        let compute = Compute {
+            host: Some(HostId(1)),
+            duration,
+            start: Time::ZERO,
+            job: None,
+            core: None,
+            core_taken: Duration::ZERO,
+        };
         let compute = builder.compute(compute).unwrap();
         let answer = builder.message(message(1, 0, 20)).unwrap();
         builder.after(compute, first).unwrap();
@@ -253,6 +260,7 @@ mod tests {
             start: Time::from_us(1),
             job: None,
             core,
+            core_taken: Duration::ZERO,
         };
         for (us, core) in [(2, Some(first)), (3, Some(first)), (4, Some(second)), (5, None)] {
             builder.compute(compute(us, core)).unwrap();

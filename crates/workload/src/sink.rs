@@ -204,9 +204,34 @@ impl<'a> WorkloadBuilder<'a> {
             start,
             job: Some(job),
             core,
+            core_taken: Duration::ZERO,
         });
         self.builder.nominal(nominal);
         self.with_group_name(result)
+    }
+    /// Declares a computation on a core, and its begin, a task that ends when the computation has the core. Returns the
+    /// begin and the computation.
+    pub(crate) fn compute_with_begin(
+        &mut self,
+        core: CoreId,
+        host: u32,
+        duration: Duration,
+        job: JobId,
+    ) -> Result<(Draft, Draft), WorkloadError> {
+        let nominal = duration;
+        let duration = self.pace.as_mut().map_or(nominal, |pace| pace.time(host, nominal));
+        let start = self.instant(Duration::ZERO)?;
+        let host = Some(self.env.member(host));
+        let job = Some(job);
+        let turn =
+            Compute { host, duration: Duration::ZERO, start, job, core: Some(core), core_taken: duration };
+        let begin = self.builder.unlabelled_compute(turn);
+        let begin = self.with_group_name(begin)?;
+        let task = self.builder.compute(Compute { duration, core: None, core_taken: Duration::ZERO, ..turn });
+        self.builder.nominal(nominal);
+        let task = self.with_group_name(task)?;
+        self.after(task, begin)?;
+        Ok((begin, task))
     }
     /// Declares a latency at a host: a computation that is no work, so that stragglers do not stretch it and results do
     /// not list it.
@@ -218,8 +243,14 @@ impl<'a> WorkloadBuilder<'a> {
     ) -> Result<Draft, WorkloadError> {
         let start = self.instant(Duration::ZERO)?;
         let host = Some(self.env.member(host));
-        let result =
-            self.builder.unlabelled_compute(Compute { host, duration, start, job: Some(job), core: None });
+        let result = self.builder.unlabelled_compute(Compute {
+            host,
+            duration,
+            start,
+            job: Some(job),
+            core: None,
+            core_taken: Duration::ZERO,
+        });
         self.with_group_name(result)
     }
     /// Declares a core.

@@ -59,6 +59,7 @@ pub(crate) fn fit(args: &FitArgs) -> Result<Outcome, Failure> {
     });
     let output = output.transpose()?;
     let found = fitted(args, &loaded)?;
+    found.left_out.iter().for_each(|why| terminal::note(&format!("note: {why}")));
     let toml = snippet(&found);
     if let Some(output) = output {
         output.write(|to| to.write_all(toml.as_bytes()))?;
@@ -86,7 +87,7 @@ fn text(found: &UserFit) -> String {
     let mut text = format!(
         "# {} on {} {}: fitted to every second size of Simple\n\
          #      size   measured  simulated   busbw   error  algorithm\n\
-         #       (B)       (us)       (us)  (GB/s)\n",
+         #       (B)       (us)       (us)  (GB/s)  (busbw)\n",
         found.operation,
         found.ranks,
         found.gpu.name()
@@ -174,7 +175,9 @@ mod tests {
             (512, 2_151.0),
             (1_024, 4_029.4),
         ];
-        let row = |&(mib, us): &(u64, f64)| format!("{} 1 float sum -1 {us} 0 0 0\n", mib << 20);
+        let row = |&(mib, us): &(u64, f64)| {
+            format!("{} 1 float sum -1 {us} {} 0 0\n", mib << 20, (mib << 20) as f64 / us / 1e3)
+        };
         let measured: String = std::iter::once(head.to_owned()).chain(rows.iter().map(row)).collect();
         let found = asked(&measured, &[]).unwrap();
         assert_eq!((found.operation, found.ranks, found.rows.len()), ("all-reduce", 8, 10));
@@ -186,7 +189,7 @@ mod tests {
 
     #[test]
     fn wrong_input_is_named() {
-        let table = "# size time algbw busbw\n1048576 30 0 0\n";
+        let table = "# size time algbw busbw\n1048576 30 34.95 0\n";
         assert!(asked("nothing\n", &[]).unwrap_err().contains("out.txt: no rows of nccl-tests"));
         assert!(asked(table, &[]).unwrap_err().contains("give --collective"));
         let why = asked(table, &["--collective", "all-gathr"]).unwrap_err();

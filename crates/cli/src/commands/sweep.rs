@@ -254,13 +254,15 @@ fn run_one(
     encode_files(&run.key, &result, &summary, keep).map(Some).map_err(|why| why.to_string())
 }
 
-/// Prints the cells that failed or have unfinished flows, with the reasons.
+/// Prints the cells that failed or have unfinished flows or jobs, with the reasons.
 fn print_failures(summary: &SweepSummary) {
     let mut lines = Vec::new();
     for cell in &summary.cells {
         lines.extend(cell.failed.iter().map(|why| format!("failed: {}: {}", cell.label, why.trim_end())));
         if cell.open_flows > 0 {
             lines.push(format!("unfinished: {}: {} flows", cell.label, cell.open_flows));
+        } else if !cell.withheld.is_empty() {
+            lines.push(format!("unfinished: {}: jobs", cell.label));
         }
     }
     for line in lines.iter().take(SHOWN) {

@@ -358,6 +358,10 @@ values = [1, 3]
         summary["cells"].as_array().unwrap().iter().map(|c| c["failed"].as_array().unwrap().len()).collect();
     assert_eq!(failed, [0, 1, 0, 0]);
     assert!(fs::read_to_string(lab.path("out/report.html")).unwrap().contains("1 failed"));
+    // The text of the error and the number of failed flows are columns of their own.
+    let table = fs::read(lab.path("out/runs.parquet")).unwrap();
+    let has = |name: &[u8]| table.windows(name.len()).any(|part| part == name);
+    assert!(has(b"error") && has(b"failed") && !has(b"failed_2"));
 }
 
 #[test]
@@ -370,6 +374,38 @@ fn flows_that_do_not_finish_are_told() {
     // Failed runs are results, too, and are not repeated.
     let again = lab.run(&["sweep", "sweep.toml", "--out", "out"]);
     assert!(again.code == 3 && again.err.contains("6 of them finished before"), "{}", again.err);
+}
+
+/// Flows that did not finish are the slow ones: at 46 us ECMP has lost 32 of them, and what is left of it looks better than
+/// RPS, which is better when all finish. At 60 us two of six permutations are not over.
+#[test]
+fn a_cell_is_not_judged_by_what_finished() {
+    let sweep = |until: &str, metric: &str| {
+        format!(
+            "seeds = 6\n{until}[report]\nmetric = \"{metric}\"\n[scenario.topology]\nkind = \"leaf-spine\"\nleaves = 4\n\
+             spines = 2\nhosts_per_leaf = 4\n[[scenario.workload]]\nkind = \"permutation\"\nsize = \"200KB\"\n\
+             [[grid]]\nkey = \"scheme\"\nvalues = [\"ecmp\", \"rps\"]\n"
+        )
+    };
+    let until = |time: &str| format!("set = {{ \"run.until\" = \"{time}\" }}\n");
+    let lab = Lab::new()
+        .file("whole.toml", &sweep("", "slowdown_p99"))
+        .file("cut.toml", &sweep(&until("46us"), "slowdown_p99"))
+        .file("jobs.toml", &sweep(&until("60us"), "job_time_ns"));
+    let whole = lab.run(&["sweep", "whole.toml"]);
+    assert!(whole.out.contains("Slowdown P99: rps is best."), "{}", whole.out);
+    for (name, figure) in [("cut", "slowdown_p99"), ("jobs", "job_time_ns")] {
+        let done = lab.run(&["sweep", &format!("{name}.toml"), "--out", name]);
+        assert!(done.out.contains("Not judged: scheme=ecmp (unfinished)."), "{}", done.out);
+        let ecmp = done.out.lines().find(|line| line.contains("ecmp")).unwrap();
+        assert!(ecmp.contains("unfinished") && !done.out.contains("is best"), "{}", done.out);
+        let cells = &lab.json(&format!("{name}/summary.json"))["cells"];
+        assert!(cells[0]["metrics"][figure].is_null() && cells[0]["metrics"]["flows"]["n"] == 6, "{cells}");
+        assert!(cells[0]["withheld"].as_array().unwrap().contains(&figure.into()), "{cells}");
+        assert_eq!(cells[1]["metrics"][figure]["n"], 6, "{cells}");
+        let page = fs::read_to_string(lab.path(&format!("{name}/report.html"))).unwrap();
+        assert!(page.contains("Not judged: scheme=ecmp (unfinished)."));
+    }
 }
 
 #[test]
@@ -414,9 +450,25 @@ fn a_damaged_run_is_made_again() {
     let runs = names(&lab.path("out/runs"));
     fs::write(lab.path("out/runs").join(&runs[0]).join("run.json"), "{\"key\": ").unwrap();
     fs::remove_file(lab.path("out/runs").join(&runs[1]).join("flows.parquet")).unwrap();
+    let emptied = lab.path("out/runs").join(&runs[2]).join("flows.parquet");
+    fs::write(&emptied, "").unwrap();
+    let cut = lab.path("out/runs").join(&runs[3]).join("links.parquet");
+    let half = fs::read(&cut).unwrap();
+    fs::write(&cut, &half[..half.len() / 2]).unwrap();
     let done = lab.run(&["sweep", "small.toml", "--out", "out"]);
-    assert!(done.code == 0 && done.err.contains("10 of them finished before"), "{}", done.err);
+    assert!(done.code == 0 && done.err.contains("8 of them finished before"), "{}", done.err);
     assert_eq!(digest(&lab, "out"), before);
+    assert!(fs::read(emptied).unwrap().ends_with(b"PAR1") && fs::read(cut).unwrap() == half);
+}
+
+/// Two hosts have one path between them, so that schemes and seeds make no difference.
+#[test]
+fn equal_results_are_level() {
+    let sweep = "seeds = 2\n[scenario.topology]\nkind = \"star\"\nhosts = 2\n[[scenario.workload]]\nkind = \"ring-all-reduce\"\n\
+                 size = \"10KB\"\n[[grid]]\nkey = \"scheme\"\nvalues = [\"ecmp\", \"rps\"]\n";
+    let lab = Lab::new().file("level.toml", sweep);
+    let done = lab.run(&["sweep", "level.toml"]);
+    assert!(done.out.contains("Job time: ecmp is level with rps; none is better."), "{}", done.out);
 }
 
 const CLUSTER: &str = "\

@@ -61,7 +61,8 @@ fn tables_that_select_nothing_or_set_nonsense_are_refused() {
         role: SwitchRole::Local,
     });
     let refused = |table: SwitchFor| {
-        SwitchClasses::new(&with_tables(plain(), &[named("*"), table]), places.clone()).unwrap_err()
+        let all = SwitchFor { egress_alpha: Some(0.5), ..named("*") };
+        SwitchClasses::new(&with_tables(plain(), &[all, table]), places.clone()).unwrap_err()
     };
     let no_match = |field, selection: &str, allowed: &str, nearest: Option<&str>| ClassError::NoMatch {
         table: 1,
@@ -82,6 +83,11 @@ fn tables_that_select_nothing_or_set_nonsense_are_refused() {
     let together = "values that apply to one switch together";
     assert_eq!(refused(both), no_match("match", "match = \"*leaf*\", tier = 1", together, None));
     assert_eq!(refused(SwitchFor::default()), ClassError::NothingSelected { table: 1 });
+    for (idle, field) in [(named("*leaf0"), "match"), (of_tier(1), "tier")] {
+        assert_eq!(refused(idle), ClassError::ChangesNothing { table: 1, field });
+    }
+    let empty = SwitchFor { ecn: Some(EcnChange::default()), ..named("*leaf0") };
+    assert_eq!(refused(empty), ClassError::ChangesNothing { table: 1, field: "match" });
     let ecn = EcnChange { kmin: Some(Bytes::from_mb(3)), ..EcnChange::default() };
     let ClassError::Value { table: 1, error } = refused(SwitchFor { ecn: Some(ecn), ..named("*leaf0") })
     else {

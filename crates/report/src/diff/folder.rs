@@ -268,6 +268,7 @@ fn of_sweep(folder: &Path, summary: &Value) -> Vec<Entry> {
         let scenario = scenario(&folder.join("runs").join(format!("run={run}")));
         let seeds = cell["finished_seeds"].as_array().map(Vec::len);
         let whole = cell["open_flows"].as_u64().unwrap_or(0) == 0
+            && cell["withheld"].as_array().is_none_or(Vec::is_empty)
             && seeds.is_none_or(|seeds| Some(seeds) == cell["runs"].as_array().map(Vec::len));
         (!figures.is_empty()).then(|| Entry {
             name: cell["label"].as_str().unwrap_or_default().to_owned(),

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use pathweave_fabric::config::{FaultConfig, SwitchConfig};
+use pathweave_fabric::config::{FaultConfig, SwitchConfig, Thresholds};
 use pathweave_policy::{Ports, Recovery, Scheme, Service};
-use pathweave_sim::{NamedScheme, switch_classes};
-use pathweave_topo::Topology;
+use pathweave_sim::{NamedScheme, place_of, switch_classes};
+use pathweave_topo::{RoutingConfig, Topology};
 use pathweave_units::{Duration, Forwarding};
 
 use super::{Notes, any_switch, changed, refs};
 use crate::model::pool::PoolSize;
 use crate::model::{Calibrate, Fidelity, ObserveConfig, Pool, RetransmissionConfig, Scenario};
+use crate::text::value_of;
 
 /// Reason of settings that only packets read.
 const NO_PACKETS: &str =
@@ -43,6 +44,29 @@ fn forwarding(switch: &SwitchConfig, in_use: &[&NamedScheme]) -> Option<Forwardi
     switch.forwarding.kind.or_else(|| in_use.iter().find_map(|named| named.scheme.forwarding))
 }
 
+/// Returns true if a switch drops packets by its share of the buffer. Switches that hold packets back do, even if they
+/// trim others.
+fn drops(config: &SwitchConfig, forwarding: Option<Forwarding>) -> bool {
+    !config.pfc.enabled && (forwarding == Some(Forwarding::ConWeave) || !config.trim.enabled)
+}
+
+/// Returns the reason why no switch hashes a packet; `None` if one does.
+fn why_not_hashed(scenario: &Scenario, in_use: &[&NamedScheme]) -> Option<&'static str> {
+    let is_hashed = in_use.iter().any(|named| named.scheme.ports == Ports::Distinct);
+    match forwarding(&scenario.switch, in_use) {
+        _ if scenario.run.fidelity != Fidelity::Packet => None,
+        _ if matches!(scenario.routing, RoutingConfig::Source(_)) => {
+            Some("sources choose the path of every packet")
+        }
+        _ if is_hashed => None,
+        Some(Forwarding::Rps | Forwarding::WeightedRps) => {
+            Some("switches choose a random next hop for every packet")
+        }
+        Some(Forwarding::Drill) => Some("switches choose the next hop of every packet by queues"),
+        _ => None,
+    }
+}
+
 /// Returns the turn in which pools get their hosts: those that name hosts, those of servers, those of numbers of hosts.
 fn turn(pool: &Pool) -> u8 {
     match pool.size() {
@@ -61,6 +85,7 @@ impl Notes {
             self.of_retransmission(scenario, topology, in_use);
             self.of_admission(&scenario.switch, topology, in_use);
         }
+        self.of_unread_tables(scenario, topology, in_use);
         self.of_routes(scenario, in_use);
         self.of_storms(scenario, topology);
         self.of_observation(scenario, in_use);
@@ -102,11 +127,61 @@ impl Notes {
         }
     }
 
+    /// Reports fields of tables for some switches that these switches do not read, though the part that has them is on.
+    fn of_unread_tables(&mut self, scenario: &Scenario, topology: &Topology, in_use: &[&NamedScheme]) {
+        let switch = &scenario.switch;
+        let Ok(classes) = switch_classes(topology, switch) else { return };
+        let is_without_packets = is_without_packets(scenario);
+        let hash = why_not_hashed(scenario, in_use);
+        for (index, table) in switch.tables.iter().enumerate() {
+            let path = format!("switch.for[{index}]");
+            let places = (0u32..).zip(topology.switches());
+            let selected = places.filter(|(_, switch)| table.selects(&place_of(switch)));
+            let selected: Vec<&SwitchConfig> = selected.map(|(switch, _)| classes.of(switch)).collect();
+            let all = |is_such: &dyn Fn(&SwitchConfig) -> bool| selected.iter().all(|config| is_such(config));
+            let drops = |config: &SwitchConfig| drops(config, forwarding(switch, in_use));
+            if table.egress_alpha.is_some() && is_without_packets {
+                self.add(&path, &["egress_alpha"], NO_PACKETS);
+            } else if table.egress_alpha.is_some() && all(&|config| !drops(config)) {
+                let why = "the switches that the table selects pause or trim (switch.pfc, switch.trim)";
+                self.add(&path, &["egress_alpha"], why);
+            }
+            if let Some(why) = hash.filter(|_| table.hash.is_some()) {
+                self.add(&path, &["hash"], why);
+            }
+            let fixed = "thresholds are \"fixed\" at the switches that the table selects";
+            let by_rate = |thresholds: Thresholds| thresholds == Thresholds::ByRate;
+            for (part, set, is_off, is_fixed) in [
+                (
+                    "ecn",
+                    table.ecn.as_ref().map(value_of),
+                    all(&|config| !config.ecn.enabled),
+                    all(&|config| !by_rate(config.ecn.thresholds)),
+                ),
+                (
+                    "trim",
+                    table.trim.as_ref().map(value_of),
+                    all(&|config| !config.trim.enabled),
+                    all(&|config| !by_rate(config.trim.thresholds)),
+                ),
+            ] {
+                // Fields of a part that is off have been reported.
+                let fields = set.iter().filter_map(toml::Value::as_table).flat_map(|set| set.keys());
+                let fields: Vec<&str> =
+                    fields.map(String::as_str).filter(|field| !is_off || *field == "enabled").collect();
+                let part = format!("{path}.{part}");
+                if is_without_packets {
+                    self.add(&part, &fields, NO_PACKETS);
+                } else if is_fixed && fields.contains(&"reference_rate") {
+                    self.add(&part, &["reference_rate"], fixed);
+                }
+            }
+        }
+    }
+
     /// Reports a share of the buffer by which no switch drops packets.
     fn of_admission(&mut self, switch: &SwitchConfig, topology: &Topology, in_use: &[&NamedScheme]) {
-        // Switches that hold packets back drop them by this share, even if they trim others.
-        let holds = forwarding(switch, in_use) == Some(Forwarding::ConWeave);
-        let drops = |config: &SwitchConfig| !config.pfc.enabled && (holds || !config.trim.enabled);
+        let drops = |config: &SwitchConfig| drops(config, forwarding(switch, in_use));
         if switch.egress_alpha != SwitchConfig::default().egress_alpha && !any_switch(topology, switch, drops)
         {
             self.add("switch", &["egress_alpha"], "every switch pauses or trims (switch.pfc, switch.trim)");
@@ -116,11 +191,8 @@ impl Notes {
     /// Reports hashes where switches spray, and the delay of routing where nothing fails.
     fn of_routes(&mut self, scenario: &Scenario, in_use: &[&NamedScheme]) {
         let (switch, usual) = (&scenario.switch, SwitchConfig::default());
-        let sprays = matches!(forwarding(switch, in_use), Some(Forwarding::Rps | Forwarding::WeightedRps));
-        let is_hashed = in_use.iter().any(|named| named.scheme.ports == Ports::Distinct);
-        let of_packets = scenario.run.fidelity == Fidelity::Packet;
-        if switch.hash != usual.hash && sprays && !is_hashed && of_packets {
-            self.add("switch", &["hash"], "switches choose a random next hop for every packet");
+        if let Some(why) = why_not_hashed(scenario, in_use).filter(|_| switch.hash != usual.hash) {
+            self.add("switch", &["hash"], why);
         }
         let fails = |fault: &FaultConfig| match fault {
             FaultConfig::LinkDown { .. }

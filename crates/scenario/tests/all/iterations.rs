@@ -92,3 +92,22 @@ fn iterations_with_stragglers_add_up() {
         assert!(path.time_ns < 1.02 * iteration.time_ns, "{iteration:?}: a path of {} ns", path.time_ns);
     }
 }
+
+/// All rounds do the same, and each is over with its last message, whose acknowledgement only delays the next one. So a
+/// round takes as long as a single one, and as the collective in it.
+#[test]
+fn rounds_of_a_collective_take_equally_long() {
+    let nccl = "kind = \"nccl\"\ngpu = \"h100\"\n";
+    for kind in ["kind = \"collective\"\n", "kind = \"collective\"\nalgorithm = \"halving-doubling\"\n", nccl]
+    {
+        let rounds = |repetitions: u32| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\n{kind}operation = \"all-gather\"\nsize = \"8KB\"\n\
+                 repetitions = {repetitions}\n"
+            );
+            let result = result(&text);
+            result.jobs.iter().map(|job| job.completion_ps().expect("it ended")).collect::<Vec<_>>()
+        };
+        assert_eq!(rounds(3), [rounds(1)[0]; 3], "{kind}");
+    }
+}

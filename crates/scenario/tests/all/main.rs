@@ -13,6 +13,7 @@ mod hostile_files;
 mod in_use;
 mod iterations;
 mod jobs;
+mod least_times;
 mod limits;
 mod link_rates;
 mod names;

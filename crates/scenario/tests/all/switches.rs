@@ -314,6 +314,9 @@ fn bad_tables_are_refused_with_the_nearest_right_choice() {
         &["no link matches \"leaf0-spin0\"", "leaf*-spine*", "link[0].match"],
     );
     refused("[[link]]\nmatch = \"host0->spine*\"\nrate = \"1Gbps\"\n", &["no link matches", "host*->leaf*"]);
+    for selection in ["tier = 0", "match = \"leaf*\"\npfc = {}"] {
+        refused(&table(selection), &["the table changes nothing", "`egress_alpha`", "switch.for[0]"]);
+    }
     refused("[[link]]\nmatch = \"*\"\n", &["the table changes nothing", "`rate`, `delay` or `error_rate`"]);
     refused("[[link]]\nmatch = \"*\"\nrate = \"0Gbps\"\n", &["link[0].rate", "link-down"]);
     refused("[[link]]\nmatch = \"*\"\nerror_rate = 2.0\n", &["link[0].error_rate", "0 to 1"]);
@@ -336,5 +339,35 @@ fn fields_of_parts_that_are_off_are_noted() {
             "switch.for[0].{field} has no effect: {part}.enabled is false at the switches that the table selects"
         );
         assert!(notes.contains(&note), "{note} is missing in {notes:?}");
+    }
+}
+
+/// Headroom of a link between sites is twice its delay at its full rate, 200 MB: three of them exceed the 512 MB of an
+/// external switch. The field that sets a buffer is named, wherever it stands.
+#[test]
+fn a_buffer_that_headroom_fills_is_named_by_its_field() {
+    let sites = "[topology]\nkind = \"cross-dc\"\nsites = 4\nwan_pfc = true\nsite = [{ kind = \"star\", hosts = 2 }]\n\
+                 [[workload]]\nkind = \"permutation\"\nsize = \"1KB\"\n[switch]\npfc = { enabled = true }\n";
+    let small = "[[switch.for]]\nmatch = \"dc*.esw0\"\nbuffer = \"1MB\"\n";
+    for (text, field) in [
+        (sites.to_owned(), "switch.external.buffer"),
+        (format!("{sites}external = {{ buffer = \"2GB\" }}\nbuffer = \"64KB\"\n"), "switch.buffer"),
+        (format!("{sites}{small}"), "switch.for[0].buffer"),
+        (
+            format!("{sites}{}", small.replace("buffer = \"1MB\"", "asic = \"tomahawk-3\"")),
+            "switch.for[0].asic",
+        ),
+    ] {
+        let loaded =
+            Loaded::parse(&text, "a.toml", ".", &Changes::default()).unwrap_or_else(|why| panic!("{why}"));
+        let prepared = loaded.prepare().map(|prepared| run(&prepared.spec, &mut NoMonitor).err());
+        let why = match prepared {
+            Err(why) => why.to_string(),
+            Ok(why) => loaded.sim_error(&why.expect("it is refused")).to_string(),
+        };
+        assert!(
+            why.contains(&format!("enlarge {field} or")) && why.contains(&format!("field: {field}")),
+            "{why}"
+        );
     }
 }

@@ -49,7 +49,8 @@ pub struct FitRow {
     pub before_us: f64,
     /// Simulated time with the fitted numbers.
     pub simulated_us: f64,
-    /// Simulated over measured bus bandwidth, less 1.
+    /// Error of the bus bandwidth, as validations have it: simulated less measured, over measured. Bandwidths are over
+    /// times, so that a simulation that is too slow has a negative error.
     pub error: f64,
     /// Simulated bus bandwidth.
     pub busbw_gbs: f64,
@@ -69,6 +70,8 @@ pub struct UserFit {
     pub numbers: Numbers,
     /// All sizes.
     pub rows: Vec<FitRow>,
+    /// Rows of the measurements that are left out, each with its line and the reason.
+    pub left_out: Vec<String>,
     /// Mean of the absolute errors of the rows that are held out.
     pub held_out_error: Option<f64>,
     /// Likewise with the numbers of the GPU's generation.
@@ -126,7 +129,7 @@ pub fn fit_measurements(
     let known = Fitted::of(gpu.generation());
     let mut rows = Vec::new();
     let mut simple = 0;
-    for row in tests.rows.iter().filter(|row| row.bytes > 0 && row.time_us > 0.0) {
+    for row in &tests.rows {
         let (before_us, algorithm) = setup.simulate(row.bytes, known)?;
         let mut role = FitRole::HeldOut;
         if algorithm.ends_with("/Simple") {
@@ -166,6 +169,7 @@ pub fn fit_measurements(
         held_out_error: mean(|row| row.error),
         held_out_error_before: mean(|row| row.measured_us / row.before_us - 1.0),
         rows,
+        left_out: tests.left_out.clone(),
     })
 }
 
@@ -194,6 +198,10 @@ mod tests {
         Loaded::of_system(&System::new(Gpu::H100, 1, 8)).unwrap()
     }
 
+    fn row(bytes: u64, us: f64) -> String {
+        format!("{bytes} {us:.3} {:.2} 0\n", bytes as f64 / us / 1e3)
+    }
+
     /// Times that were simulated with other numbers are found again.
     #[test]
     fn numbers_are_found_again() {
@@ -203,7 +211,7 @@ mod tests {
         let mut text = String::from("# Collective test starting: all_reduce_perf\n# size time algbw busbw\n");
         for power in [12, 22, 24, 26, 28, 30] {
             let (us, _) = setup.simulate(1 << power, truth).unwrap();
-            text.push_str(&format!("{} {us:.3} 0 0\n", 1u64 << power));
+            text.push_str(&row(1 << power, us));
         }
         let tests = parse_nccl_tests(&text, "out.txt").unwrap();
         let found = fit_measurements(&loaded, &tests, None, Some(Gpu::H100)).unwrap();
@@ -225,7 +233,7 @@ mod tests {
                 String::from("# Collective test starting: all_reduce_perf\n# size time algbw busbw\n");
             for power in powers {
                 let (us, _) = setup.simulate(1 << power, known).unwrap();
-                text.push_str(&format!("{} {us:.3} 0 0\n", 1u64 << power));
+                text.push_str(&row(1 << power, us));
             }
             let tests = parse_nccl_tests(&text, "out.txt").unwrap();
             let found = fit_measurements(&loaded, &tests, None, Some(Gpu::H100)).unwrap();

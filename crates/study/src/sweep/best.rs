@@ -21,6 +21,9 @@ pub struct Best {
     /// differences by seed contains 0. All values have the same traffic under one seed, so the differences vary less
     /// than the figures. With one seed, only values with exactly the same figure count.
     pub tied: Vec<usize>,
+    /// Tied values with exactly the figures of the best one, seed by seed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub level: Vec<usize>,
 }
 
 /// Returns the cells of each setting of the other axes, by the index of the value on each axis.
@@ -74,20 +77,42 @@ pub(crate) fn best(
         for (at, cells) in &groups {
             let of = |&cell: &usize| {
                 let values = figure(cell, &metric.name);
-                let mean = Estimate::from_values(&values.iter().flatten().copied().collect::<Vec<_>>())?.mean;
-                Some((plan.cells[cell].value_indices[plan.compare], mean, values))
+                let place = plan.cells[cell].value_indices[plan.compare];
+                values.iter().any(Option::is_some).then_some((place, values))
             };
-            let figures: Vec<_> = cells.iter().filter_map(of).collect();
+            let with_value: Vec<_> = cells.iter().filter_map(of).collect();
+            let by_seed: Vec<&[Option<f64>]> = with_value.iter().map(|(_, values)| &values[..]).collect();
+            let means = means(&by_seed);
+            let figures: Vec<_> =
+                with_value.iter().zip(means).map(|((place, values), mean)| (*place, mean, values)).collect();
             let sign = if metric.better == Better::Higher { -1.0 } else { 1.0 };
             let first = figures.iter().min_by(|(_, a, _), (_, b, _)| (sign * a).total_cmp(&(sign * b)));
             let Some((value, _, of_best)) = first.filter(|_| figures.len() > 1) else { continue };
-            let others = figures.iter().filter(|(other, ..)| other != value);
-            let tied =
-                others.filter(|(.., values)| is_tied(of_best, values)).map(|(other, ..)| *other).collect();
-            found.push(Best { metric: metric.name.clone(), at: at.clone(), value: *value, tied });
+            let such = |is_such: fn(&[Option<f64>], &[Option<f64>]) -> bool| -> Vec<usize> {
+                let others =
+                    figures.iter().filter(|(other, _, values)| other != value && is_such(of_best, values));
+                others.map(|(other, ..)| *other).collect()
+            };
+            let (tied, level) = (such(is_tied), such(is_level));
+            found.push(Best { metric: metric.name.clone(), at: at.clone(), value: *value, tied, level });
         }
     }
     found
+}
+
+/// Returns the mean of each value over the seeds that all of them have: an interrupted sweep has more seeds of one value
+/// than of another. Without such a seed, the mean over the seeds of each.
+fn means(by_seed: &[&[Option<f64>]]) -> Vec<f64> {
+    let seeds = by_seed.first().map_or(0, |values| values.len());
+    let common: Vec<usize> =
+        (0..seeds).filter(|&seed| by_seed.iter().all(|values| values[seed].is_some())).collect();
+    let mean = |values: &&[Option<f64>]| {
+        let of_common: Vec<f64> = common.iter().filter_map(|&seed| values[seed]).collect();
+        let all: Vec<f64> = values.iter().flatten().copied().collect();
+        let taken = if common.is_empty() { all } else { of_common };
+        taken.iter().sum::<f64>() / taken.len() as f64
+    };
+    by_seed.iter().map(mean).collect()
 }
 
 /// Returns true if the seeds do not distinguish two values.
@@ -98,6 +123,11 @@ fn is_tied(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
         // Without a common seed, the values cannot be compared.
         None => true,
     }
+}
+
+/// Returns true if two values have the same figures under each seed.
+fn is_level(a: &[Option<f64>], b: &[Option<f64>]) -> bool {
+    a == b
 }
 
 #[cfg(test)]
@@ -113,6 +143,14 @@ mod tests {
         assert!((found.ci95.unwrap() - 12.706 / 15.0).abs() < 1e-9);
         assert_eq!(relative_change(&[Some(0.0)], &[Some(1.0)]), None);
         assert_eq!(relative_change(&[Some(1.0)], &[None]), None);
+    }
+
+    /// The second value has run with the seed of the light traffic only.
+    #[test]
+    fn values_are_compared_by_the_seeds_that_all_have() {
+        let (whole, begun) = ([Some(10.0), Some(90.0)], [Some(11.0), None]);
+        assert_eq!(means(&[&whole, &begun]), [10.0, 11.0]);
+        assert_eq!(means(&[&[Some(1.0), None], &[None, Some(2.0)]]), [1.0, 2.0]);
     }
 
     #[test]

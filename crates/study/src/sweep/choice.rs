@@ -71,7 +71,7 @@ pub enum ChoiceOutcome {
     Ended,
     /// The plan was interrupted: some seeds have been run, and all of these ended with all their flows.
     Partial,
-    /// A run ended with unfinished flows.
+    /// A run ended with unfinished flows or jobs.
     Unfinished,
     /// A run failed.
     Failed,
@@ -96,7 +96,7 @@ impl ChoiceOutcome {
         match () {
             () if !cell.failed.is_empty() => ChoiceOutcome::Failed,
             () if cell.left_out.is_some() => ChoiceOutcome::LeftOut,
-            () if cell.open_flows > 0 => ChoiceOutcome::Unfinished,
+            () if cell.open_flows > 0 || !cell.withheld.is_empty() => ChoiceOutcome::Unfinished,
             () if cell.finished_seeds.is_empty() => ChoiceOutcome::NotRun,
             () if cell.finished_seeds.len() < cell.runs.len() => ChoiceOutcome::Partial,
             () => ChoiceOutcome::Ended,
@@ -428,6 +428,7 @@ pub(crate) mod tests {
             left_out: None,
             change: None,
             metrics: BTreeMap::new(),
+            withheld: Vec::new(),
         };
         let endings = [&[][..], &[1, 2], &[1, 2, 3]].map(|seeds| ChoiceOutcome::of(&cell(seeds), None));
         assert_eq!(endings, [ChoiceOutcome::NotRun, ChoiceOutcome::Partial, ChoiceOutcome::Ended]);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use pathweave_report::{PROGRESS_FILE, Progress};
@@ -63,7 +63,7 @@ impl Dataset {
     /// Returns the record of a finished run that has every file `plan` keeps. `None` if it has to run.
     pub fn record(&self, plan: &Plan, key: &str) -> Option<Record> {
         let folder = self.store.folder(key);
-        let complete = plan.keep.files().iter().all(|name| folder.join(name).is_file());
+        let complete = plan.keep.files().iter().all(|name| is_whole(&folder.join(name)));
         let record = Record::parse(&fs::read(folder.join(MARK)).ok()?, key)?;
         complete.then_some(record)
     }
@@ -120,6 +120,17 @@ impl Dataset {
         self.store.file(CHOICES, &text)?;
         self.store.file(CHOICES_PAGE, choices.html().as_bytes())
     }
+}
+
+/// Returns true if a file is there and has an end: that of its format for a table.
+fn is_whole(path: &Path) -> bool {
+    const MAGIC: &[u8] = b"PAR1";
+    let is_table = path.extension().is_some_and(|extension| extension == "parquet");
+    let Ok(mut file) = fs::File::open(path) else { return false };
+    let end = if is_table { MAGIC.len() as i64 } else { 1 };
+    let mut last = Vec::new();
+    let is_read = file.seek(SeekFrom::End(-end)).and_then(|_| file.read_to_end(&mut last)).is_ok();
+    is_read && (!is_table || last == MAGIC)
 }
 
 /// Checks that `path` is free or empty, or is the folder of a sweep without foreign files.

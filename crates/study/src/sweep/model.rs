@@ -119,7 +119,7 @@ pub struct HypercubeAxis {
     /// Name of the field, in the syntax of `--set`.
     pub key: String,
     /// Lower end: a number, or a text with a unit. Integers give integer values. A text gives values in its unit,
-    /// with as many decimals as the ends have.
+    /// with as many decimals as the ends have, or more in a slice without such a value.
     #[schemars(with = "Option<serde_json::Value>")]
     pub from: Option<Value>,
     /// Upper end, in the unit of the lower one.

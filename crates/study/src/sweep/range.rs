@@ -1,9 +1,12 @@
 //! Points of a Latin hypercube.
 
-use pathweave_units::Rng;
+use pathweave_units::{Bytes, Duration, Rate, Rng};
 use toml::Value;
 
 use crate::sweep::model::{HypercubeAxis, LatinHypercube, Scale};
+
+/// Most decimals of a value, about those of a 64-bit number.
+const MOST_DECIMALS: usize = 15;
 
 /// Domain from which a dimension draws its values.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +38,8 @@ pub(crate) fn points(cube: &LatinHypercube) -> Result<Vec<Vec<Value>>, (usize, &
         let mut rng = Rng::for_component(cube.seed, "latin-hypercube", d as u64);
         let mut slices: Vec<u32> = (0..n).collect();
         rng.shuffle(&mut slices);
-        let mut within = |slice: u32| (f64::from(slice) + rng.unit_f64()) / f64::from(n);
-        columns.push(slices.into_iter().map(|slice| domain.sample(within(slice))).collect::<Vec<_>>());
+        let mut sample = |number: u32| domain.sample(Slice { number, of: n }, rng.unit_f64());
+        columns.push(slices.into_iter().map(&mut sample).collect::<Vec<_>>());
     }
     Ok((0..n as usize).map(|i| columns.iter().map(|column| column[i].clone()).collect()).collect())
 }
@@ -88,39 +91,100 @@ fn parse_bound(value: &Value) -> Result<(f64, NumberFormat), String> {
     }
 }
 
+/// Slice of a range.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    number: u32,
+    of: u32,
+}
+
+impl Slice {
+    /// Returns the place of a point in the whole range, both from 0 to 1.
+    fn place(self, point: f64) -> f64 {
+        (f64::from(self.number) + point) / f64::from(self.of)
+    }
+}
+
+/// Values of a slice: those from `low` up to, and for the last slice including, `high`.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    low: f64,
+    high: f64,
+    is_last: bool,
+}
+
+impl Ends {
+    fn has(self, value: f64) -> bool {
+        // The ends are rounded, too.
+        let rounding = (self.high - self.low) * 1e-9;
+        value >= self.low - rounding
+            && (value < self.high - rounding || (self.is_last && value <= self.high + rounding))
+    }
+
+    /// Returns the text of the number with so many decimals that is nearest to `value`, or of the next one if only that is
+    /// in the slice. `None` if neither is.
+    fn rounded(self, value: f64, decimals: usize) -> Option<String> {
+        let scale = libm::pow(10.0, decimals as f64);
+        let (below, above) = (libm::floor(value * scale), libm::ceil(value * scale));
+        let nearest_first =
+            if value * scale - below <= above - value * scale { [below, above] } else { [above, below] };
+        let text = |steps: f64| format!("{:.decimals$}", steps / scale);
+        let is_inside = |text: &String| text.parse().is_ok_and(|number| self.has(number));
+        nearest_first.into_iter().map(text).find(is_inside)
+    }
+}
+
+/// Returns the value at a place of a range, from 0 to 1.
+fn at((from, to): (f64, f64), scale: Scale, place: f64) -> f64 {
+    let value = match scale {
+        Scale::Linear => from + place * (to - from),
+        Scale::Log => from * libm::pow(to / from, place),
+    };
+    // Rounding must not miss the ends.
+    if place >= 1.0 { to } else { value.clamp(from, to) }
+}
+
+/// Returns true if a text is a quantity with a unit, which may have no finer values than bytes or picoseconds.
+fn is_quantity(text: &str) -> bool {
+    text.parse::<Bytes>().is_ok() || text.parse::<Duration>().is_ok() || text.parse::<Rate>().is_ok()
+}
+
 impl Domain {
-    /// Returns the value at `u`, from 0 to 1.
-    fn sample(&self, u: f64) -> Value {
+    /// Returns the value at `point` of a slice, from 0 to 1. Rounding leaves it in its slice: a slice that has no value with
+    /// the decimals of the ends has one with more, unless values are whole.
+    fn sample(&self, slice: Slice, point: f64) -> Value {
         let (from, to, scale, form) = match self {
             Domain::Values(values) => {
-                return values[((u * values.len() as f64) as usize).min(values.len() - 1)].clone();
+                let index = (slice.place(point) * values.len() as f64) as usize;
+                return values[index.min(values.len() - 1)].clone();
             }
             Domain::Range { from, to, scale, form } => (*from, *to, *scale, form),
         };
-        let step = match form {
-            NumberFormat::Real => 0.0,
-            NumberFormat::Whole => 1.0,
-            NumberFormat::Text { decimals, .. } => libm::pow(10.0, -(*decimals as f64)),
-        };
-        // The range is extended by half a step at both ends. After rounding, the ends are as likely as the values
-        // between them.
-        let (mut low, high) = (from - step / 2.0, to + step / 2.0);
-        let value = match scale {
-            Scale::Linear => low + u * (high - low),
-            Scale::Log => {
-                if low <= 0.0 {
-                    low = from;
-                }
-                low * libm::pow(high / low, u)
-            }
-        };
-        let value = value.clamp(from, to);
+        let edge = |edge: f64| at((from, to), scale, slice.place(edge));
+        let ends = Ends { low: edge(0.0), high: edge(1.0), is_last: slice.number + 1 == slice.of };
+        let value = edge(point);
         match form {
-            NumberFormat::Whole => Value::Integer(libm::round(value).clamp(from, to) as i64),
+            NumberFormat::Whole => Value::Integer(match ends.rounded(value, 0) {
+                Some(whole) => whole.parse().expect("a number without decimals is whole"),
+                // Slices are narrower than 1. The ends are to be as likely as the values between them.
+                None if scale == Scale::Linear => {
+                    let wide = at((from - 0.5, to + 0.5), scale, slice.place(point));
+                    libm::round(wide).clamp(from, to) as i64
+                }
+                None => libm::round(value).clamp(from, to) as i64,
+            }),
             NumberFormat::Real => {
-                Value::Float(format!("{value:.5e}").parse().expect("a formatted number parses"))
+                let number = |digits: usize| format!("{value:.digits$e}").parse().ok();
+                let found = (5..MOST_DECIMALS).filter_map(number).find(|number: &f64| ends.has(*number));
+                Value::Float(found.unwrap_or(value))
             }
-            NumberFormat::Text { decimals, unit } => Value::String(format!("{value:.decimals$}{unit}")),
+            NumberFormat::Text { decimals, unit } => {
+                let with_unit = |decimals: usize| Some(ends.rounded(value, decimals)? + unit);
+                let same = with_unit(*decimals);
+                let mut finer = (decimals + 1..=MOST_DECIMALS).filter_map(with_unit);
+                let found = same.or_else(|| finer.find(|text| is_quantity(text)));
+                Value::String(found.unwrap_or_else(|| format!("{value:.decimals$}{unit}")))
+            }
         }
     }
 }
@@ -139,6 +203,49 @@ mod tests {
         points(&cube).unwrap().into_iter().map(|mut point| point.remove(0)).collect()
     }
 
+    /// Twelve slices of one ratio from 10 to 1,000 KB: each ends 10^(1/6) above its begin.
+    #[test]
+    fn each_slice_has_a_point_after_rounding() {
+        for seed in 0..50 {
+            let axes = [
+                axis("10KB", "1000KB", Scale::Log),
+                axis("10KB", "30KB", Scale::Linear),
+                axis("1B", "13B", Scale::Linear),
+                axis("0.1us", "2us", Scale::Log),
+                axis(10, 1000, Scale::Log),
+                axis(0, 24, Scale::Linear),
+                axis(1.0, 1.0001, Scale::Linear),
+            ];
+            let cube = LatinHypercube { samples: 12, seed, axis: axes.to_vec() };
+            let of_point = |value: &Value| match value {
+                Value::String(text) => text.trim_end_matches(|c: char| !c.is_ascii_digit()).parse().unwrap(),
+                Value::Integer(whole) => *whole as f64,
+                other => other.as_float().unwrap(),
+            };
+            let log = |ratio: f64| move |value: f64, from: f64| (value / from).ln() / ratio.ln();
+            let linear = |width: f64| move |value: f64, from: f64| (value - from) / width;
+            let places: [(f64, Box<dyn Fn(f64, f64) -> f64>); 7] = [
+                (10.0, Box::new(log(100f64.powf(1.0 / 12.0)))),
+                (10.0, Box::new(linear(20.0 / 12.0))),
+                (1.0, Box::new(linear(1.0))),
+                (0.1, Box::new(log(20f64.powf(1.0 / 12.0)))),
+                (10.0, Box::new(log(100f64.powf(1.0 / 12.0)))),
+                (0.0, Box::new(linear(2.0))),
+                (1.0, Box::new(linear(0.0001 / 12.0))),
+            ];
+            let found = points(&cube).unwrap();
+            for (d, (from, place)) in places.iter().enumerate() {
+                let mut slices: Vec<f64> =
+                    found.iter().map(|point| place(of_point(&point[d]), *from)).collect();
+                slices.sort_by(f64::total_cmp);
+                // The end of the last slice belongs to it.
+                let inside =
+                    |(place, slice): (&f64, f64)| (slice - 1e-6..=slice + 1.0 + 1e-6).contains(place);
+                assert!(slices.iter().zip((0..12).map(f64::from)).all(inside), "axis {d}: {slices:?}");
+            }
+        }
+    }
+
     #[test]
     fn whole_ends_give_whole_values_each_equally_often() {
         let mut values: Vec<_> =
@@ -149,7 +256,7 @@ mod tests {
 
     #[test]
     fn units_stay_and_decimals_are_those_of_the_ends() {
-        for value in column(axis("0.5us", "2us", Scale::Linear), 20) {
+        for value in column(axis("0.5us", "2us", Scale::Linear), 15) {
             let text = value.as_str().unwrap();
             let number = text.strip_suffix("us").unwrap();
             assert_eq!(number.split_once('.').unwrap().1.len(), 1, "{text}");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use pathweave_records::{FlowStatus, RunResult, Summary};
-use pathweave_report::{FILES, figures, run_files, table_bytes};
+use pathweave_report::{FILES, Needs, figures, run_files, table_bytes};
 use pathweave_scenario::{Changes, Diagnostics, Loaded};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -28,6 +28,7 @@ pub(crate) const ITERATION: &str = "iteration_ns";
 pub(crate) const TOKENS_PER_SECOND: &str = "tokens_per_second";
 pub(crate) const TAIL_TIME: &str = "fct_p99_ns";
 pub(crate) const IDEAL_TIME: &str = "ideal_fct_mean_ns";
+const UNFINISHED_JOBS: &str = "unfinished_jobs";
 /// File with the complete scenario of a run.
 const SCENARIO: &str = "scenario.toml";
 
@@ -83,15 +84,27 @@ impl Record {
 
     /// Returns true if the run has jobs, finished or not.
     pub(crate) fn has_jobs(&self) -> bool {
-        self.metrics.contains_key(JOB_TIME) || self.metrics.contains_key("unfinished_jobs")
+        self.metrics.contains_key(JOB_TIME) || self.metrics.contains_key(UNFINISHED_JOBS)
     }
 
-    /// Returns a figure that may decide. A run with unfinished flows has no completion times and slowdowns of all of
-    /// them, and those of the others do not stand for it.
-    pub(crate) fn comparable(&self, figure: &str) -> Option<f64> {
-        let of_finished =
-            figure.starts_with("fct_") || figure.starts_with("slowdown_") || figure == IDEAL_TIME;
-        self.metrics.get(figure).copied().filter(|_| !of_finished || self.open_flows == 0)
+    /// Returns a figure that stands for the run. A figure of the work that finished does not if other work is left: it
+    /// lacks the slowest.
+    pub(crate) fn comparable(&self, figure: &str, needs: Needs) -> Option<f64> {
+        self.metrics.get(figure).copied().filter(|_| !self.lacks(needs))
+    }
+
+    /// Returns true if the run has left work that a figure is of.
+    pub(crate) fn lacks(&self, needs: Needs) -> bool {
+        match needs {
+            Needs::Nothing => false,
+            Needs::Flows => self.open_flows > 0,
+            Needs::Jobs => self.metrics.contains_key(UNFINISHED_JOBS),
+        }
+    }
+
+    /// Returns true if all flows and jobs finished.
+    pub(crate) fn is_whole(&self) -> bool {
+        !self.lacks(Needs::Flows) && !self.lacks(Needs::Jobs)
     }
 
     /// Parses a `run.json`. Returns `None` if it is invalid, incomplete, or of another run.

@@ -66,7 +66,7 @@ fn header(plan: &Plan, summary: &SweepSummary) -> String {
         ("seeds", summary.seeds.len().to_string()),
         ("runs", format!("{} of {}", summary.finished_runs, summary.runs)),
         ("failed", summary.failed_runs.to_string()),
-        ("with unfinished flows", summary.open_runs.to_string()),
+        ("with unfinished flows or jobs", summary.open_runs.to_string()),
     ];
     let fact = |(k, v): &(&str, String)| format!("<div><dt>{k}</dt><dd>{}</dd></div>", escape(v));
     let verdict = verdict(plan, summary)

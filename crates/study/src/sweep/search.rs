@@ -167,13 +167,13 @@ impl ClusterPlan {
         missing
     }
 
-    /// Returns a candidate whose runs all ended with all their flows.
+    /// Returns a candidate whose runs all ended with all their flows and jobs.
     fn known(&self, entry: &Entry, outcomes: &BTreeMap<usize, Outcome>) -> Option<Known> {
         let runs = self.plan.runs_of[entry.cell].as_ref().ok()?;
         let mut sum = 0.0;
         for run in runs {
             match outcomes.get(run)? {
-                Outcome::Finished(record) if record.open_flows == 0 => {
+                Outcome::Finished(record) if record.is_whole() => {
                     sum += merit(|name| record.metrics.get(name).copied())?;
                 }
                 _ => return None,

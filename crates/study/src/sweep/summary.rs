@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pathweave_records::{Quantity, Summary};
-use pathweave_report::{Better, DataFrame, Estimate, Figure, Series, figures};
+use pathweave_report::{Better, DataFrame, Estimate, Figure, Needs, Series, figures};
 use serde::Serialize;
 
 use crate::sweep::ENGINE;
@@ -54,7 +54,7 @@ pub struct SweepSummary {
     /// Number of runs that were not made because their results cannot matter.
     #[serde(skip_serializing_if = "is_zero")]
     pub left_out_runs: usize,
-    /// Number of runs that ended with unfinished flows.
+    /// Number of runs that ended with unfinished flows or jobs.
     pub open_runs: usize,
     /// Seeds of each cell.
     pub seeds: Vec<u64>,
@@ -85,6 +85,9 @@ pub struct Metric {
     pub quantity: Quantity,
     /// Direction in which the figure is better.
     pub better: Better,
+    /// Work that has to be finished for the figure to stand for a cell.
+    #[serde(skip)]
+    pub needs: Needs,
 }
 
 /// Summary of a cell.
@@ -105,8 +108,12 @@ pub struct CellSummary {
     /// Reason why runs were not made, if their results cannot matter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
-    /// Figures by name, without those for which no seed has a value.
+    /// Figures by name, without those for which no seed has a value, and those that are withheld.
     pub metrics: BTreeMap<String, Figures>,
+    /// Names of figures without a value because flows or jobs that they are of did not finish under a seed. Those that
+    /// finished are the fast ones, and do not stand for the cell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<String>,
     /// Relative change of the figure by which cells are judged, from the cell with the first value of the compared axis,
     /// seed by seed. Cells of one seed have the same traffic, so a change varies less than its figures. The half width of
     /// its interval is that of the differences over the mean of the first value.
@@ -134,22 +141,38 @@ impl Figures {
     }
 }
 
+impl CellSummary {
+    /// Returns the word in place of a figure that the cell has no value of, as its work did not finish.
+    pub(crate) fn without_value(&self, figure: &str) -> Option<&'static str> {
+        let is_withheld = self.withheld.iter().any(|name| name == figure);
+        let all_failed = self.finished_seeds.is_empty() && !self.failed.is_empty();
+        match (is_withheld, all_failed) {
+            (true, _) => Some("unfinished"),
+            (false, true) => Some("failed"),
+            (false, false) => None,
+        }
+    }
+}
+
 impl SweepSummary {
     /// Builds the summary of `plan` from the outcomes, by index of the run. A missing run has not been made.
     pub fn from_outcomes(plan: &Plan, outcomes: BTreeMap<usize, Outcome>) -> Self {
         let metrics: Vec<Metric> =
             figures(&Summary::from_run(&Default::default())).into_iter().map(metric).collect();
         let mut cells: Vec<CellSummary> =
-            (0..plan.cells.len()).map(|cell| summarise(plan, cell, &outcomes)).collect();
+            (0..plan.cells.len()).map(|cell| summarise(plan, cell, &metrics, &outcomes)).collect();
         let by_seed = |cell: usize, name: &str| {
             let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
             let record = |run: &usize| match outcomes.get(run) {
                 Some(Outcome::Finished(record)) => Some(record),
                 Some(Outcome::Failed(_) | Outcome::LeftOut(_)) | None => None,
             };
-            let value = |run: &usize| record(run)?.comparable(name);
-            // A cell that leaves work unfinished under one seed is not judged by its other seeds.
-            let whole = runs.iter().all(|run| record(run).is_none() || value(run).is_some());
+            let needs =
+                metrics.iter().find(|metric| metric.name == name).map_or(Needs::Nothing, |of| of.needs);
+            let value = |run: &usize| record(run)?.comparable(name, needs);
+            // A cell that fails or leaves work unfinished under one seed is not judged by its other seeds.
+            let is_missing = |run: &usize| !outcomes.contains_key(run);
+            let whole = runs.iter().all(|run| is_missing(run) || value(run).is_some());
             if whole { runs.iter().map(value).collect() } else { Vec::new() }
         };
         let metric =
@@ -169,7 +192,7 @@ impl SweepSummary {
             finished_runs: count(|outcome| matches!(outcome, Outcome::Finished(_))),
             failed_runs: count(|outcome| matches!(outcome, Outcome::Failed(_))),
             left_out_runs: count(|outcome| matches!(outcome, Outcome::LeftOut(_))),
-            open_runs: count(|outcome| matches!(outcome, Outcome::Finished(record) if record.open_flows > 0)),
+            open_runs: count(|outcome| matches!(outcome, Outcome::Finished(record) if !record.is_whole())),
             seeds: plan.seeds.clone(),
             axes: plan.axes.clone(),
             best: best(plan, &metrics, by_seed),
@@ -180,7 +203,7 @@ impl SweepSummary {
         }
     }
 
-    /// Returns true if a run or cell failed, or flows did not finish.
+    /// Returns true if a run or cell failed, or flows or jobs did not finish.
     pub fn has_failures(&self) -> bool {
         self.failed_runs > 0 || self.open_runs > 0 || self.cells.iter().any(|cell| !cell.failed.is_empty())
     }
@@ -213,7 +236,7 @@ impl SweepSummary {
             Some(Outcome::Failed(why)) => Some(why.clone()),
             _ => None,
         });
-        frame.add("failed", Series::Text(why.collect()));
+        frame.add("error", Series::Text(why.collect()));
         for metric in &self.metrics {
             let of = |&(_, run, _): &(usize, usize, u64)| record(run)?.metrics.get(&metric.name).copied();
             frame.add(&metric.name, Series::Real(rows.iter().map(of).collect()));
@@ -269,19 +292,32 @@ fn is_zero(count: &usize) -> bool {
 }
 
 fn metric(figure: Figure) -> Metric {
-    Metric { name: figure.name, label: figure.label, quantity: figure.quantity, better: figure.better }
+    Metric {
+        name: figure.name,
+        label: figure.label,
+        quantity: figure.quantity,
+        better: figure.better,
+        needs: figure.needs,
+    }
 }
 
-fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> CellSummary {
+fn summarise(
+    plan: &Plan,
+    cell: usize,
+    metrics: &[Metric],
+    outcomes: &BTreeMap<usize, Outcome>,
+) -> CellSummary {
     let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let (mut open_flows, mut failed, mut finished_seeds, mut left_out) = (0, Vec::new(), Vec::new(), None);
     let runs = plan.runs_of[cell].as_deref().unwrap_or_default();
     if let Err(why) = &plan.runs_of[cell] {
         failed.push(why.clone());
     }
+    let mut lacking = Vec::new();
     for (&run, &seed) in runs.iter().zip(&plan.seeds) {
         match outcomes.get(&run) {
             Some(Outcome::Finished(record)) => {
+                lacking.extend([Needs::Flows, Needs::Jobs].into_iter().filter(|needs| record.lacks(*needs)));
                 open_flows += record.open_flows;
                 finished_seeds.push(seed);
                 for (name, &value) in &record.metrics {
@@ -293,6 +329,8 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
             None => {}
         }
     }
+    let withheld = metrics.iter().filter(|metric| lacking.contains(&metric.needs));
+    let withheld: Vec<String> = withheld.map(|metric| metric.name.clone()).collect();
     CellSummary {
         label: plan.cells[cell].label.clone(),
         at: plan.cells[cell].value_indices.clone(),
@@ -303,8 +341,10 @@ fn summarise(plan: &Plan, cell: usize, outcomes: &BTreeMap<usize, Outcome>) -> C
         left_out,
         metrics: values
             .into_iter()
+            .filter(|(name, _)| !withheld.contains(name))
             .filter_map(|(name, values)| Some((name, Figures::from_values(&values)?)))
             .collect(),
+        withheld,
         change: None,
     }
 }

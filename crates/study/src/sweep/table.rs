@@ -13,6 +13,8 @@ use crate::sweep::summary::{CellSummary, Metric, SweepSummary};
 const MAX_ROWS: usize = 60;
 /// Width up to which figures get a column.
 const WIDTH: usize = 100;
+/// Largest number of cells that the verdict names as not judged.
+const MAX_NOT_JUDGED: usize = 4;
 /// Largest number of characters of a value in a heading.
 const MAX_HEADING: usize = 24;
 /// Figures shown beside the one that decides, if a cell has a value.
@@ -69,17 +71,24 @@ fn width((heading, cells): &(String, Vec<String>)) -> usize {
     3 + texts.map(|text| text.chars().count()).max().unwrap_or(0)
 }
 
-/// Formats a figure, for instance "192.1 us +- 3.2 us".
+/// Formats a figure, for instance "192.1 us +- 3.2 us", with the number of its seeds if the cell has more. A cell without
+/// one has the reason.
 fn figure(cell: &CellSummary, metric: &Metric) -> String {
-    let Some(figures) = cell.metrics.get(&metric.name) else { return "-".to_owned() };
+    let Some(figures) = cell.metrics.get(&metric.name) else {
+        return cell.without_value(&metric.name).unwrap_or("-").to_owned();
+    };
     let show = |value: f64| match metric.quantity {
         // The mean of a count need not be an integer.
         Quantity::Count => Quantity::Plain.format(value),
         quantity => quantity.format(value),
     };
-    match figures.estimate.ci95 {
+    let shown = match figures.estimate.ci95 {
         Some(half) => format!("{} \u{b1} {}", show(figures.estimate.mean), show(half)),
         None => show(figures.estimate.mean),
+    };
+    match (figures.estimate.n, cell.runs.len()) {
+        (seeds, all) if seeds < all => format!("{shown} ({seeds} of {all} seeds)"),
+        _ => shown,
     }
 }
 
@@ -110,9 +119,11 @@ pub(crate) fn verdict(plan: &Plan, summary: &SweepSummary) -> Option<String> {
     let figures = [Some(summary.metric.as_str()), mean];
     let mut sentences: Vec<String> =
         figures.into_iter().flatten().filter_map(|figure| best_values(plan, summary, figure)).collect();
+    let not_judged = not_judged(summary);
     if sentences.is_empty() {
-        return None;
+        return not_judged;
     }
+    sentences.extend(not_judged);
     let flows = summary.cells.iter().filter_map(|cell| Some(cell.metrics.get("flows")?.min));
     let few = flows.reduce(f64::min).and_then(|flows| few_flows_sentence(flows as u64, Unsure::Order));
     if let Some(words) =
@@ -123,6 +134,20 @@ pub(crate) fn verdict(plan: &Plan, summary: &SweepSummary) -> Option<String> {
     Some(sentences.join(" "))
 }
 
+/// Returns a sentence on the cells that have no part in the judgement, although their runs were made.
+fn not_judged(summary: &SweepSummary) -> Option<String> {
+    let reason = |cell: &CellSummary| {
+        // A cell that failed under one seed is not judged by its other seeds.
+        let failed = (!cell.failed.is_empty()).then_some("failed");
+        Some(format!("{} ({})", cell.label, cell.without_value(&summary.metric).or(failed)?))
+    };
+    let all: Vec<String> = summary.cells.iter().filter_map(reason).collect();
+    let more = all.len().saturating_sub(MAX_NOT_JUDGED);
+    let shown = all[..all.len() - more].join("; ");
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    (!all.is_empty()).then(|| format!("Not judged: {shown}{more}."))
+}
+
 /// Returns a sentence on how often each value of the compared axis is best by a figure.
 fn best_values(plan: &Plan, summary: &SweepSummary, figure: &str) -> Option<String> {
     let of_figure: Vec<&Best> = summary.best.iter().filter(|best| best.metric == figure).collect();
@@ -130,19 +155,33 @@ fn best_values(plan: &Plan, summary: &SweepSummary, figure: &str) -> Option<Stri
     let values = &summary.axes[plan.compare].values;
     if let [only] = &of_figure[..] {
         let best = &values[only.value];
-        let tied: Vec<&str> = only.tied.iter().map(|&value| values[value].as_str()).collect();
-        let undecided =
-            if summary.seeds.len() > 1 { "the seeds do not distinguish it from" } else { "equal to" };
-        return Some(match &tied[..] {
-            [] => format!("{label}: {best} is best."),
-            _ => format!("{label}: {best} is best; {undecided} {}.", tied.join(", ")),
+        let names = |of: &mut dyn Iterator<Item = &usize>| -> String {
+            of.map(|&value| values[value].as_str()).collect::<Vec<_>>().join(", ")
+        };
+        let level = names(&mut only.level.iter());
+        let undecided = names(&mut only.tied.iter().filter(|value| !only.level.contains(value)));
+        return Some(match (level.is_empty(), undecided.is_empty()) {
+            (true, true) => format!("{label}: {best} is best."),
+            (false, true) => format!("{label}: {best} is level with {level}; none is better."),
+            (true, false) => {
+                format!("{label}: {best} is best; the seeds do not distinguish it from {undecided}.")
+            }
+            (false, false) => format!(
+                "{label}: {best} is best; it is level with {level}, and the seeds do not distinguish it from {undecided}."
+            ),
         });
     }
     let wins =
         |value: usize| of_figure.iter().filter(|best| best.value == value && best.tied.is_empty()).count();
     let alone = values.iter().enumerate().filter(|(value, _)| wins(*value) > 0);
     let mut parts: Vec<String> = alone.map(|(value, name)| format!("{name} in {}", wins(value))).collect();
-    let undecided = of_figure.iter().filter(|best| !best.tied.is_empty()).count();
+    let is_level = |best: &&&Best| best.tied.len() == best.level.len();
+    let tied = || of_figure.iter().filter(|best| !best.tied.is_empty());
+    let level = tied().filter(is_level).count();
+    if level > 0 {
+        parts.push(format!("level in {level}"));
+    }
+    let undecided = tied().count() - level;
     if undecided > 0 {
         parts.push(format!("undecided in {undecided}"));
     }

@@ -13,7 +13,8 @@ impl GraphBuilder {
     /// Validates the declarations and makes the graph, in canonical order.
     ///
     /// The order of tasks is by start, then depth (longest chain of predecessors), then all other fields.
-    /// Tasks that are still equal keep the order of declaration. That order is deterministic: a generator's
+    /// Tasks that are still equal keep the order of declaration, as do computations of a core, which take turns in that
+    /// order if they may begin at once. That order is deterministic: a generator's
     /// order follows from its configuration, and lists of flows are sorted by content before. Connections of
     /// [`Stream::Own`] are numbered in canonical order for each pair of hosts, so further flows between other
     /// hosts do not change them.
@@ -207,13 +208,16 @@ impl GraphBuilder {
                 (m.dst, m.group, m.size, m.stream, m.job)
             },
         );
-        let of_computes = |i: usize| depth(self.messages.len() + i);
+        let of_computes = |i: usize| match self.computes[i].core {
+            Some(_) => 0,
+            None => depth(self.messages.len() + i),
+        };
         let host = |c: &Compute| c.host.map_or(0, |host| host.0 + 1);
         let computes = sorted_indices(
             self.computes.iter().enumerate().map(|(i, c)| (c.start, of_computes(i), host(c))),
             |i| {
                 let c = &self.computes[i];
-                (c.duration, c.job, c.core)
+                (c.core.map_or(c.duration, |_| Duration::ZERO), c.job, c.core)
             },
         );
         (messages, computes)

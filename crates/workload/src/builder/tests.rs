@@ -42,7 +42,14 @@ fn a_cycle_is_named() {
     builder.name(tasks[0], "head");
     let leads_in = builder.message(message(3, 0, 10, group)).unwrap();
     let hangs_on = builder.message(message(3, 1, 10, group)).unwrap();
-    let barrier = Compute { host: None, duration: Duration::ZERO, start: Time::ZERO, job: None, core: None };
+    let barrier = Compute {
+        host: None,
+        duration: Duration::ZERO,
+        start: Time::ZERO,
+        job: None,
+        core: None,
+        core_taken: Duration::ZERO,
+    };
     let barrier = builder.compute(barrier).unwrap();
     let edges = [(leads_in, tasks[0]), (tasks[0], tasks[1]), (tasks[1], barrier), (barrier, tasks[0])];
     for (from, to) in edges.into_iter().chain([(tasks[1], hangs_on)]) {
@@ -110,7 +117,14 @@ fn declare(specs: &[Spec]) -> MessageGraph {
         let (start, job) = (Time::from_us(spec.start_us), spec.job.map(|j| jobs[j]));
         let draft = if spec.is_compute {
             let duration = Duration::from_ns(spec.size);
-            builder.compute(Compute { host: Some(HostId(spec.hosts.0)), duration, start, job, core: None })
+            builder.compute(Compute {
+                host: Some(HostId(spec.hosts.0)),
+                duration,
+                start,
+                job,
+                core: None,
+                core_taken: Duration::ZERO,
+            })
         } else {
             let new = message(spec.hosts.0, (spec.hosts.0 + 1 + spec.hosts.1) % 6, spec.size, group);
             builder.message(NewMessage { start, job, ..new })
@@ -188,6 +202,7 @@ fn a_task_may_need_some_of_what_it_waits_for() {
         start: Time::ZERO,
         job: None,
         core: None,
+        core_taken: Duration::ZERO,
     };
     let before: Vec<Draft> = [7, 3, 5].map(|us| builder.compute(compute(us)).unwrap()).to_vec();
     let next = builder.compute(compute(1)).unwrap();

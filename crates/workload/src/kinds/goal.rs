@@ -19,10 +19,10 @@ use crate::sink::{Generate, MAX_FILE_BYTES, NamedFile, WorkloadBuilder};
 /// A schedule in the text or binary form of GOAL, as LogGOPSim and ATLAHS execute it: computations, sends and
 /// receives of each rank, with dependencies. The whole schedule is one job.
 ///
-/// Computations of a rank with the same `cpu` take turns, in the order in which they may begin. Sends and
+/// Computations of a rank with the same `cpu` take turns, in the order in which they may begin, and then in that of the file. Sends and
 /// receives with the same pair of ranks and tag match in the order of the file. A send begins even if its
 /// receive has not been reached. It ends when all bytes are acknowledged, unless it is eager. An operation
-/// that waits with `irequires` begins once the other one may begin. LogGOPSim's times for the network and the
+/// that waits with `irequires` begins when the other one begins. LogGOPSim's times for the network and the
 /// hosts (L, o, g, G, O) are not added, because the network is simulated. `nic` is not used: the paths of a
 /// host determine the port it sends on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -157,6 +157,13 @@ impl Play<'_, '_> {
             GoalAction::Receive { tag, .. } => self.out.doing("recv", format_args!("tag {tag}")),
         }
         let (task, is_eager) = match op.act {
+            GoalAction::Compute(duration) if is_watched => {
+                // Others begin when this computation has its turn.
+                let core = self.core(rank, op.cpu)?;
+                let (begin, end) = self.out.compute_with_begin(core, host, duration, self.job)?;
+                self.out.name_task(end, &format!("line {}", op.line));
+                return Ok(ConvertedOp { begin, end });
+            }
             GoalAction::Compute(duration) => {
                 let core = self.core(rank, op.cpu)?;
                 (self.out.compute_on(Some(core), host, duration, self.job)?, false)
@@ -288,6 +295,23 @@ mod tests {
         let eager = |size| move |goal: &mut Goal| goal.eager = Bytes::new(size);
         assert_eq!(end_ns("eager", &[&with("requires"), other], eager(700)), Time::from_ns(700));
         assert_eq!(end_ns("not-eager", &[&with("requires"), other], eager(699)), Time::from_ns(1_000));
+    }
+
+    /// LogGOPSim marks a computation as begun when it gets its cpu. The last message is of 1,000 bytes.
+    #[test]
+    fn a_computation_begins_when_it_has_its_turn() {
+        let (c, d, r) = ("c: calc 1500\n", "d: calc 100\n", "r: recv 1000b from 0");
+        let sent = "s: send 1000b to 1\ns requires c\n";
+        // c 0-1500, send at 1500, d 1500-1600.
+        let begun = format!("{c}{d}d irequires c\n{sent}");
+        assert_eq!(end_ns("turn", &[&begun, r], PLAIN), Time::from_ns(2_500));
+        // Computations that may begin at once keep the order of the file, whichever is shorter.
+        assert_eq!(end_ns("first", &[&format!("{c}{d}{sent}"), r], PLAIN), Time::from_ns(2_500));
+        assert_eq!(end_ns("second", &[&format!("{d}{c}{sent}"), r], PLAIN), Time::from_ns(2_600));
+        // x 0-200, c 200-500 and y 500-1100 on one cpu, d 200-1200 on the other: nothing takes the turn of c.
+        let queued = "x: calc 200\nc: calc 300\ny: calc 600\nd: calc 1000 cpu 1\nd irequires c\ns: send 900b to 1\ns requires c";
+        assert_eq!(end_ns("queued", &[queued, "recv 900b from 0"], PLAIN), Time::from_ns(1_400));
+        assert_eq!(end_ns("other", &[&queued[..queued.find("s: ").unwrap()]], PLAIN), Time::from_ns(1_200));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::placement::{GroupSize, Placement, configured_groups};
 use crate::builder::Draft;
-use crate::collective::{BadPlan, Operation, Ranks};
+use crate::collective::{BadPlan, Operation, Ranks, Through};
 use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::fold::Folding;
@@ -193,24 +193,21 @@ impl Nccl {
         let all = Counts { dependencies: counts.dependencies + through, ..counts };
         out.check_dependencies(all.times(u64::from(self.repetitions)).dependencies as f64)?;
         let (mut ready, mut before): (Vec<Option<Draft>>, _) = (vec![None; members.len()], None);
+        let mut passed: Vec<Through> = Vec::new();
         for round in 0..self.repetitions {
             let job = out.next_job(format_args!("group {number}, round {round}"), &mut before)?;
-            out.measure(job, self.operation.measure(members.len(), self.size.get()));
-            out.collective(format_args!("round {round}"), plan.steps(None));
-            let ranks = Ranks { members, alike: None, ready: &ready, stream: 0, job };
-            let through = plan.put(out, ranks)?;
-            if round + 1 == self.repetitions {
-                break;
-            }
-            let mut done = Vec::with_capacity(members.len());
-            for (&host, through) in members.iter().zip(through) {
-                let task = out.latency(host, Duration::ZERO, job)?;
+            // A round is over with its last message. Its acknowledgement delays the next one.
+            for (rank, through) in passed.into_iter().enumerate() {
+                let task = out.latency(members[rank], Duration::ZERO, job)?;
                 for (message, moment) in through {
                     out.after_moment(task, message, moment)?;
                 }
-                done.push(Some(task));
+                ready[rank] = Some(task);
             }
-            ready = done;
+            out.measure(job, self.operation.measure(members.len(), self.size.get()));
+            out.collective(format_args!("round {round}"), plan.steps(None));
+            let ranks = Ranks { members, alike: None, ready: &ready, stream: 0, job };
+            passed = plan.put(out, ranks)?;
         }
         Ok(())
     }

@@ -12,6 +12,8 @@ pub struct NcclTests {
     pub ranks: Option<u32>,
     /// Sizes in the order of the output.
     pub rows: Vec<NcclTestsRow>,
+    /// Rows that are left out as they are no measurement, each with its line, the value, and the reason.
+    pub left_out: Vec<String>,
 }
 
 /// Measurement of one size.
@@ -38,13 +40,29 @@ const PROGRAMS: [(&str, Operation); 6] = [
     ("broadcast", Operation::Broadcast),
     ("reduce", Operation::Reduce),
 ];
+/// Types of nccl-tests and rccl-tests.
+const TYPES: [&str; 16] = [
+    "int8", "char", "uint8", "int32", "int", "uint32", "int64", "uint64", "half", "float", "double",
+    "bfloat16", "f8e4m3", "f8e5m2", "fp8_e4m3", "fp8_e5m2",
+];
 const COLUMNS: [&str; 4] = ["size", "time", "algbw", "busbw"];
 /// Largest time of a row, a day.
 const MOST_US: f64 = 86_400e6;
 
+/// Largest relative difference between the printed algorithm bandwidth and size over time.
+const ROUNDING: f64 = 0.01;
+/// Largest difference between them, GB/s: half of the last digit that is printed.
+const LAST_DIGIT_GBS: f64 = 0.0051;
+
 /// Columns of a table, by their places.
 #[derive(Clone, Copy, Debug)]
-struct Columns([usize; 4]);
+struct Columns {
+    places: [usize; 4],
+    /// Place of the number of wrong values out of place, if the table has it.
+    wrong: Option<usize>,
+    /// Place of the type of values, likewise.
+    kind: Option<usize>,
+}
 
 /// Parses the output of nccl-tests. Other lines than those of its tables are skipped, and so is what mpirun or srun
 /// write before each line.
@@ -52,7 +70,7 @@ struct Columns([usize; 4]);
 /// # Errors
 /// If there is no table, or a row of one is not as its heading says.
 pub fn parse_nccl_tests(text: &str, file: &str) -> Result<NcclTests, FileError> {
-    let mut found = NcclTests { operation: None, ranks: None, rows: Vec::new() };
+    let mut found = NcclTests { operation: None, ranks: None, rows: Vec::new(), left_out: Vec::new() };
     let mut columns: Option<Columns> = None;
     for (number, line) in (1..).zip(text.lines()) {
         let line = without_prefix(line);
@@ -71,7 +89,19 @@ pub fn parse_nccl_tests(text: &str, file: &str) -> Result<NcclTests, FileError> 
             let what = "a row before the heading of a table, which begins with \"#\" and has size and time";
             return Err(FileError::at(file, number, what));
         };
-        found.rows.push(row(line, number, columns).map_err(|why| FileError::at(file, number, why))?);
+        let row = row(line, number, columns).map_err(|why| FileError::at(file, number, why))?;
+        match doubt(line, &row, columns) {
+            None => found.rows.push(row),
+            Some(why) => {
+                found
+                    .left_out
+                    .push(FileError::at(file, number, format!("{why}; the row is left out")).to_string());
+            }
+        }
+    }
+    if let (true, Some(first)) = (found.rows.is_empty(), found.left_out.first()) {
+        let what = format!("none of its {} rows is a measurement: {first}", found.left_out.len());
+        return Err(FileError::whole(file, what));
     }
     if found.rows.is_empty() {
         let what = "no rows of nccl-tests: expected its table, such as all_reduce_perf prints it";
@@ -118,10 +148,37 @@ fn columns_of(words: &[&str]) -> Result<Columns, String> {
         let found = words.iter().position(|word| *word == name);
         *place = found.ok_or_else(|| format!("the heading has no column {name}, as nccl-tests print it"))?;
     }
-    Ok(Columns(places))
+    // The columns out of place come first.
+    let of = |name: &str| words.iter().position(|word| *word == name);
+    Ok(Columns { places, wrong: of("#wrong"), kind: of("type") })
 }
 
-fn row(line: &str, number: u64, Columns(places): Columns) -> Result<NcclTestsRow, String> {
+/// Returns the reason why a row is no measurement.
+fn doubt(line: &str, row: &NcclTestsRow, columns: Columns) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let word = |place: Option<usize>| words.get(place?).copied();
+    let kind = word(columns.kind).filter(|kind| !TYPES.contains(kind));
+    // "N/A" stands for results that were not checked.
+    let wrong = word(columns.wrong).filter(|wrong| !["0", "N/A"].contains(wrong));
+    if let Some(kind) = kind {
+        return Some(format!("type = {}: no type of nccl-tests", shorten(kind)));
+    }
+    if let Some(wrong) = wrong {
+        return Some(format!("#wrong = {}: expected 0, as results were wrong", shorten(wrong)));
+    }
+    if row.bytes == 0 {
+        return Some("size = 0: nothing was sent".to_owned());
+    }
+    if row.time_us == 0.0 {
+        return Some("time = 0: expected a number above 0".to_owned());
+    }
+    let expected_gbs = row.bytes as f64 / row.time_us / 1e3;
+    let apart = (row.algbw_gbs - expected_gbs).abs();
+    (apart > LAST_DIGIT_GBS + ROUNDING * expected_gbs)
+        .then(|| format!("algbw = {}: expected {expected_gbs:.2}, its size over its time", row.algbw_gbs))
+}
+
+fn row(line: &str, number: u64, Columns { places, .. }: Columns) -> Result<NcclTestsRow, String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let word = |column: usize| {
         let found = words.get(places[column]).copied();
@@ -186,6 +243,33 @@ NCCL version 2.27.7+cuda12.9
         assert_eq!(parse_nccl_tests(&tagged, "o").unwrap().rows.len(), 2);
         let labelled: String = OUTPUT.lines().map(|line| format!("0: {line}\n")).collect();
         assert_eq!(parse_nccl_tests(&labelled, "o").unwrap().operation, Some(Operation::AllReduce));
+    }
+
+    /// 1 MiB in 30 us is 34.95 GB/s. A time below 0.005 us is printed as 0.00.
+    #[test]
+    fn rows_that_are_no_measurement_are_left_out_by_name() {
+        let head = "# size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n";
+        let row = |of: &str| {
+            format!("{head}{of} 30 34.95 61 0\n1048576 262144 float sum -1 30 34.95 61 0 30 1 1 0\n")
+        };
+        for (of, why) in [
+            ("1048576 262144 float sum -1 30.00 34.95 61.17 3", "out.txt:2: #wrong = 3"),
+            ("1048576 262144 float sum -1 30.00 34.95 61.17 1e+00", "out.txt:2: #wrong = 1e+00"),
+            ("8 2 float sum -1 0.00 0.00 0.00 0", "out.txt:2: time = 0"),
+            ("0 0 float sum -1 5.00 0.00 0.00 0", "out.txt:2: size = 0"),
+            ("1048576 262144 float sum -1 30.00 349.5 61.17 0", "out.txt:2: algbw = 349.5: expected 34.95"),
+            ("1048576 262144 flaot sum -1 30.00 34.95 61.17 0", "out.txt:2: type = flaot"),
+        ] {
+            let found = parse_nccl_tests(&row(of), "out.txt").unwrap();
+            assert_eq!((found.rows.len(), found.rows[0].line, found.left_out.len()), (1, 3, 1), "{of}");
+            assert!(found.left_out[0].starts_with(why), "{of}: {:?}", found.left_out);
+            let alone = parse_nccl_tests(&format!("{head}{of} 30 34.95 61 0\n"), "out.txt").unwrap_err();
+            assert!(alone.to_string().contains("none of its 1 rows is a measurement"), "{alone}");
+        }
+        for of in ["8 2 bfloat16 sum -1 17.02 0.00 0.00 0", "1048576 1 fp8_e4m3 sum -1 30.0 34.9 61 N/A"] {
+            let found = parse_nccl_tests(&row(of), "out.txt").unwrap();
+            assert_eq!((found.rows.len(), found.left_out.len()), (2, 0), "{of}");
+        }
     }
 
     #[test]

@@ -149,6 +149,7 @@ fn dependencies_that_a_trace_cannot_express_are_refused() {
         start: Time::ZERO,
         job: None,
         core: None,
+        core_taken: Duration::ZERO,
     };
     let (one, other) = (builder.compute(compute(0)).unwrap(), builder.compute(compute(1)).unwrap());
     builder.after(other, one).unwrap();
@@ -194,7 +195,14 @@ fn graph_of_tasks(tasks: &[(bool, u64, u64, Vec<usize>)]) -> MessageGraph {
             builder.message(NewMessage { src, dst, size, start, group, stream, job })
         } else {
             let duration = Duration::from_ps(size / 4 * 700_000);
-            builder.compute(Compute { host: Some(HostId(src)), duration, start, job, core: None })
+            builder.compute(Compute {
+                host: Some(HostId(src)),
+                duration,
+                start,
+                job,
+                core: None,
+                core_taken: Duration::ZERO,
+            })
         };
         let draft = draft.unwrap();
         let ends = if *is_message { [src, dst] } else { [src, src] };

@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use super::parse_config_json;
+use super::{FAMILIES, parse_config_json};
 use crate::architecture::tests::{DEEPSEEK, LLAMA4, QWEN, QWEN2, list_of, model, parsed};
 use crate::architecture::{Architecture, Embeddings, Window, WindowKind};
 
@@ -213,4 +213,14 @@ fn layers_of_llama_4_with_experts_may_be_listed() {
     assert_eq!(layers(&list(5, 3)), (5..48).step_by(3).collect::<Vec<_>>());
     let found = error(LLAMA4, "moe_layers", "[0, 1, 5]");
     assert!(found.contains("moe_layers = [0,1,5]: expected every n-th layer, from one on"), "{found}");
+}
+
+/// The field that takes a file names the architectures, and no others are read.
+#[test]
+fn architectures_that_are_read_are_documented() {
+    let schema = schemars::schema_for!(crate::kinds::Transformer);
+    let text = schema.pointer("/properties/model/description").unwrap().as_str().unwrap().replace('\n', " ");
+    let named = text.split("a `model_type` of ").nth(1).unwrap().trim_end_matches('.').replace(" or ", ", ");
+    let known: Vec<&str> = FAMILIES.iter().map(|(name, _)| *name).collect();
+    assert_eq!(named, known.join(", "));
 }

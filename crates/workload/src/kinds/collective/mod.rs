@@ -9,7 +9,7 @@ use self::fold::Alike;
 use super::placement::{GroupSize, Placement, configured_groups};
 use crate::algorithm::Algorithm;
 use crate::builder::Draft;
-use crate::collective::{Operation, Plan, Ranks, chunk, eight, note_ineffective_pieces};
+use crate::collective::{Operation, Plan, Ranks, Through, chunk, eight, note_ineffective_pieces};
 use crate::counts::Counts;
 use crate::error::WorkloadError;
 use crate::fold::Fold;
@@ -115,10 +115,17 @@ impl Generate for Collective {
         for (number, members) in groups.iter().take(alike.map_or(groups.len(), |of| of.groups)).enumerate() {
             let alike = alike.map(|alike| alike.ranks(members.len()));
             let (mut ready, mut before) = (vec![None; members.len()], None);
+            let mut through: Vec<Through> = Vec::new();
             for round in 0..self.repetitions {
                 let job = out.next_job(format_args!("group {number}, round {round}"), &mut before)?;
                 let group = Group { job, members, alike: alike.as_deref() };
-                ready = self.round(out, group, round, &ready)?;
+                if round > 0 && self.compute == Duration::ZERO {
+                    ready = group.wait_for(out, &through)?;
+                }
+                through = self.messages(out, group, round, &ready)?;
+                if self.compute > Duration::ZERO {
+                    ready = self.computations(out, group, round, (&ready, &through))?;
+                }
             }
         }
         note_ineffective_pieces(out, "", self.local_size, self.chunk);
@@ -181,29 +188,34 @@ impl Collective {
         out.fold(found, groups.iter().map(Vec::len).sum(), ("operation", self.operation.name()))
     }
 
-    /// Declares one round. `ready` holds the task after which each simulated rank may begin; all are `None`
-    /// in the first round. Returns those tasks for the next round.
-    fn round(
+    /// Declares the messages of one round. `ready` holds the task after which each simulated rank may begin; all are
+    /// `None` in the first round. Returns what each rank waits for.
+    fn messages(
         &self,
         out: &mut WorkloadBuilder<'_>,
         group: Group<'_>,
         round: u32,
         ready: &[Option<Draft>],
-    ) -> Result<Vec<Option<Draft>>, WorkloadError> {
+    ) -> Result<Vec<Through>, WorkloadError> {
         let Group { job, members, alike } = group;
         let plan = self.plan(members.len());
         out.measure(job, plan.operation.measure(plan.ranks, plan.size));
         out.collective(format_args!("round {round}"), plan.steps(None));
-        let through = plan.put(out, Ranks { members, alike, ready, stream: 0, job })?;
-        let mut done = vec![None; members.len()];
-        if round + 1 == self.repetitions && self.compute == Duration::ZERO {
-            return Ok(done);
-        }
+        plan.put(out, Ranks { members, alike, ready, stream: 0, job })
+    }
+
+    /// Declares the computations of one round. Returns the tasks after which ranks begin the next one.
+    fn computations(
+        &self,
+        out: &mut WorkloadBuilder<'_>,
+        group: Group<'_>,
+        round: u32,
+        (ready, through): (&[Option<Draft>], &[Through]),
+    ) -> Result<Vec<Option<Draft>>, WorkloadError> {
+        let job = group.job;
         out.doing("compute", format_args!("round {round}"));
-        for (rank, (&host, through)) in members.iter().zip(&through).enumerate() {
-            if alike.is_some_and(|alike| alike[rank] != rank) {
-                continue;
-            }
+        let mut done = vec![None; group.members.len()];
+        for (rank, host) in group.simulated() {
             let task = match self.compute_when {
                 ComputeWhen::After => out.compute(host, self.compute, job)?,
                 ComputeWhen::Beside => {
@@ -216,12 +228,39 @@ impl Collective {
                     both
                 }
             };
-            for &(message, moment) in through {
+            for &(message, moment) in &through[rank] {
                 out.after_moment(task, message, moment)?;
             }
             done[rank] = Some(task);
         }
         Ok(done)
+    }
+}
+
+impl Group<'_> {
+    /// Iterates over the simulated ranks, each with its host.
+    fn simulated(&self) -> impl Iterator<Item = (usize, u32)> {
+        let is_simulated = |rank: usize| self.alike.is_none_or(|alike| alike[rank] == rank);
+        self.members.iter().copied().enumerate().filter(move |(rank, _)| is_simulated(*rank))
+    }
+
+    /// Declares the wait of each rank for its messages of the round before. This wait belongs to the round that it
+    /// delays: the round before is over with its last message, although the sender still lacks an acknowledgement.
+    fn wait_for(
+        &self,
+        out: &mut WorkloadBuilder<'_>,
+        through: &[Through],
+    ) -> Result<Vec<Option<Draft>>, WorkloadError> {
+        out.label_activity("wait");
+        let mut ready = vec![None; self.members.len()];
+        for (rank, host) in self.simulated() {
+            let task = out.compute(host, Duration::ZERO, self.job)?;
+            for &(message, moment) in &through[rank] {
+                out.after_moment(task, message, moment)?;
+            }
+            ready[rank] = Some(task);
+        }
+        Ok(ready)
     }
 }
 

@@ -53,11 +53,20 @@ pub(super) enum Span {
     Data,
     /// Ranks with the same experts.
     ExpertData,
+    /// Ranks of the first and the last stage with the same part of a matrix that both use.
+    Ends,
 }
 
 impl Span {
-    pub(super) const ALL: [Span; 6] =
-        [Span::Tensor, Span::Context, Span::Expert, Span::ExpertTensor, Span::Data, Span::ExpertData];
+    pub(super) const ALL: [Span; 7] = [
+        Span::Tensor,
+        Span::Context,
+        Span::Expert,
+        Span::ExpertTensor,
+        Span::Data,
+        Span::ExpertData,
+        Span::Ends,
+    ];
 
     pub(super) const fn parallelism(self) -> Parallelism {
         match self {
@@ -66,6 +75,7 @@ impl Span {
             Span::Expert => Parallelism::Expert,
             Span::Data => Parallelism::Data,
             Span::ExpertData => Parallelism::ExpertData,
+            Span::Ends => Parallelism::Pipeline,
         }
     }
 }
@@ -169,10 +179,18 @@ impl Axes {
             Span::ExpertTensor => self.etp,
             Span::Data => self.cp * self.dp,
             Span::ExpertData => self.edp,
+            Span::Ends => {
+                if self.pp > 1 {
+                    2
+                } else {
+                    1
+                }
+            }
         }
     }
 
-    /// Returns the groups by stage, in the order of their first members. Members ascend.
+    /// Returns the groups by stage, in the order of their first members. Members ascend. Groups of both ends are at the
+    /// first stage.
     pub(super) fn groups(&self, span: Span) -> Vec<Vec<Vec<usize>>> {
         let mut found: BTreeMap<Place, Vec<usize>> = BTreeMap::new();
         for gpu in 0..self.gpus() {
@@ -184,6 +202,8 @@ impl Axes {
                 Span::Expert => Place { expert: 0, ..experts },
                 Span::ExpertTensor => Place { tensor: 0, ..experts },
                 Span::ExpertData => Place { data: 0, ..experts },
+                Span::Ends if (1..self.pp.saturating_sub(1)).contains(&outside.stage) => continue,
+                Span::Ends => Place { stage: 0, ..outside },
             };
             found.entry(key).or_default().push(gpu);
         }
@@ -222,6 +242,8 @@ mod tests {
         // Experts: no tensor parallelism, so that four neighbours share them.
         assert_eq!(axes.groups(Span::Expert)[0], [[0, 1, 2, 3], [4, 5, 6, 7]]);
         assert_eq!(axes.groups(Span::ExpertData)[0], [[0, 4], [1, 5], [2, 6], [3, 7]]);
+        assert_eq!(axes.groups(Span::Ends)[0][..2], [[0, 8], [1, 9]]);
+        assert!(axes.groups(Span::Ends)[1].is_empty());
         assert!((0..16).all(|gpu| axes.gpu(axes.outside(gpu)) == gpu));
         for span in Span::ALL {
             let all = axes.groups(span);

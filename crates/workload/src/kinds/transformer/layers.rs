@@ -402,6 +402,19 @@ impl Layers {
         out.extend([dense, experts].into_iter().flatten().map(step));
     }
 
+    /// Returns the collective that adds up the gradients of a matrix of which both ends of a pipeline have a copy, once each
+    /// end has added up those of its replicas (`finalize_model_grads` of Megatron-LM). Ranks that share gradients add up
+    /// their parts.
+    pub(super) fn tie(&self) -> Option<Comm> {
+        let sharers = match self.optimizer {
+            Optimizer::Replicated | Optimizer::Distributed => 1,
+            Optimizer::ShardedGradients | Optimizer::ShardedWeights => self.axes.ranks(Span::Data) as u64,
+        };
+        let bytes = self.embedding().dense * u64::from(self.bytes_per_gradient) / sharers;
+        let tied = self.architecture.embeddings == Embeddings::Tied;
+        self.comm(Operation::AllReduce, Span::Ends, bytes, "tied embedding").filter(|_| tied)
+    }
+
     /// Returns the collectives that distribute updated weights before the first microbatch.
     pub(super) fn gathers(&self, parameters: ChunkParameters) -> Vec<Comm> {
         if !matches!(self.optimizer, Optimizer::Distributed | Optimizer::ShardedGradients) {

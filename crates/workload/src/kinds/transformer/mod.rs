@@ -48,15 +48,18 @@ const NUMBER_OR_MODEL: &str =
 /// while later work still computes. Experts are equally popular.
 ///
 /// Without `gpu`, `schedule` and the other fields of stages, all stages have the same layers; embedding and logits are
-/// divided evenly among them; all microbatches go forward, then all backward; and the number of a GPU is
+/// divided evenly among them, without the sum of a tied matrix's gradients over both ends; all microbatches go forward, then all backward; and the number of a GPU is
 /// (stage x DP + data rank) x TP + tensor rank. With one of these fields, each stage has layers and an order of its
-/// own: embeddings are at the first, logits at the last stage.
+/// own: embeddings are at the first, logits at the last stage. A matrix that both use has a copy at either, and its
+/// gradients are all-reduced between them at the end of the iteration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Transformer {
     /// Model whose numbers are the defaults of `layers` to `feed_forward`: the name of a published one, or its file,
     /// `{ file = "config.json" }`. Without it these fields are required, except `kv_heads`, `head_dim`, `experts`,
-    /// `top_k` and `feed_forward`. A file needs `sequence`, too.
+    /// `top_k` and `feed_forward`. A file needs `sequence`, too, and a `model_type` of llama, llama4_text, mistral,
+    /// mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, gemma, gemma2, gemma3_text, gpt_oss, glm4_moe, minimax_m2, nemotron,
+    /// deepseek_v2, deepseek_v3 or kimi_k2.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelChoice>,
     /// Number of layers. Default: that of `model`.

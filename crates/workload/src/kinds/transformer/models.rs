@@ -64,10 +64,13 @@ impl Shape {
         let inside = self.architecture.experts.map_or(dense, |experts| experts.hidden);
         self.architecture.feed_forward_parameters(inside)
     }
-    /// Returns the parameters of one matrix between tokens and vectors. The model has one at its input and
-    /// one at its output.
+    /// Returns the parameters of one matrix between tokens and vectors.
     pub(super) const fn embedding(&self) -> u64 {
         self.architecture.embedding()
+    }
+    /// Returns the number of these matrices: one at the input and one at the output, or one for both.
+    pub(super) const fn ends(&self) -> u64 {
+        self.architecture.ends()
     }
     /// Returns the multiplications and additions per token in the attention of a layer, forward. They are two
     /// for each parameter, plus those of the scores. Attention is causal, so that scores take half of those that

@@ -74,7 +74,7 @@ impl LayerBuilder<'_> {
     fn outer_layers(&self) -> Vec<SimAiLayer> {
         let (shape, stages) = (&self.shape, self.layout.pp as u64);
         let of_stage = |each: u64| each * u64::from(shape.layers) / stages / self.tp();
-        let embedding = 2 * shape.embedding() / stages / self.tp();
+        let embedding = self.embeddings() * shape.embedding() / stages / self.tp();
         let mut dense = shape.attention();
         let mut layers = Vec::new();
         let bytes = u64::from(self.config.bytes_per_value);
@@ -93,6 +93,12 @@ impl LayerBuilder<'_> {
         let reduced = self.reduction(Span::Dp, embedding);
         layers.push(layer("weights", forward, SimAiPhase { comm: reduced, ..NOTHING }));
         layers
+    }
+
+    /// Returns the number of matrices between tokens and vectors. A matrix that both ends use has a copy at either end of a
+    /// pipeline.
+    fn embeddings(&self) -> u64 {
+        if self.layout.pp > 1 { 2 } else { self.shape.ends() }
     }
 
     fn reduction(&self, over: Span, parameters: u64) -> Option<SimAiComm> {

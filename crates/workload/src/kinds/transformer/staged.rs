@@ -40,6 +40,8 @@ pub(super) struct Program {
     /// Work of each chunk, in the order of the model.
     pub(super) chunks: Vec<ChunkWork>,
     pub(super) gathers: Vec<Vec<Comm>>,
+    /// Sum of the gradients of a matrix that both ends use, before the optimizer.
+    tie: Option<Comm>,
     /// Time of a stage's optimizer.
     pub(super) updates: Vec<Duration>,
 }
@@ -83,6 +85,7 @@ impl Staged<'_> {
                 .map(|place| self.layers.chunk(self.chunks[place].clone(), self.ends(place)))
                 .collect(),
             gathers: parameters.iter().map(|of| self.layers.gathers(*of)).collect(),
+            tie: self.layers.tie(),
             updates: updates.collect(),
         }
     }
@@ -116,7 +119,8 @@ impl Staged<'_> {
         let (mut messages, mut computations) = (0.0, 0.0);
         let mut add = |comm: Comm, times: f64| {
             let each = self.plan_of_first(out, groups, comm)?.messages();
-            messages += times * each * (stage / self.axes().ranks(comm.over) as f64);
+            let ranks = if comm.over == Span::Ends { 1 } else { self.axes().ranks(comm.over) };
+            messages += times * each * (stage / ranks as f64);
             Ok::<(), WorkloadError>(())
         };
         let batches = f64::from(self.pipeline.microbatches);
@@ -131,6 +135,7 @@ impl Staged<'_> {
             }
             program.gathers[place].iter().try_for_each(|comm| add(*comm, 1.0))?;
         }
+        program.tie.map_or(Ok(()), |comm| add(comm, 1.0))?;
         messages += 2.0 * batches * stage * (self.chunks.len() - 1) as f64;
         Ok((messages, computations + self.axes().gpus() as f64))
     }
@@ -216,7 +221,7 @@ impl Program {
     fn comms(&self) -> Vec<Comm> {
         let mut seen = BTreeSet::new();
         let of_steps = self.chunks.iter().flat_map(ChunkWork::steps).filter_map(Step::comm);
-        let all = of_steps.chain(self.gathers.iter().flatten().copied());
+        let all = of_steps.chain(self.gathers.iter().flatten().copied()).chain(self.tie);
         all.filter(|comm| seen.insert((comm.operation.name(), comm.over, comm.bytes))).collect()
     }
 }
@@ -272,6 +277,7 @@ impl Play<'_, '_, '_> {
             left.iter().all(VecDeque::is_empty),
             "orders of stages fit each other, as tests of schedules show"
         );
+        self.tie()?;
         for stage in 0..stages {
             self.end(stage)?;
         }
@@ -358,6 +364,18 @@ impl Play<'_, '_, '_> {
         for (gpu, through) in self.slots.remove(&(stage, slot)).unwrap_or_default() {
             self.waits[gpu].extend(through);
         }
+    }
+
+    /// Adds up the gradients of a matrix that both ends use, once those of each end are there.
+    fn tie(&mut self) -> Result<(), WorkloadError> {
+        let Some(comm) = self.program.tie else { return Ok(()) };
+        for stage in [0, self.job.axes().pp - 1] {
+            for gpu in self.played(stage) {
+                let beside = std::mem::take(&mut self.beside[gpu]);
+                self.waits[gpu].extend(beside);
+            }
+        }
+        self.step(0, Step::Beside(comm), true)
     }
 
     /// Ends the iteration of a stage: its optimizer updates the weights once all gradients are there.

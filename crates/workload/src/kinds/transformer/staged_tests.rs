@@ -354,3 +354,33 @@ fn mistakes_are_named_with_what_is_allowed() {
     let found = error(Transformer { experts: Some(4), ep: 4, etp: Some(8), ..staged() });
     assert!(found.contains("ep = 4: EP x ETP (here 32)"), "{found}");
 }
+
+/// Each of two replicas adds up the table's gradients of its first and its last stage: 2 x 6,400 bytes divided by TP, of
+/// which each of two ranks sends half twice. That begins when both ends have their gradients, and the optimizer waits.
+#[test]
+fn both_ends_add_up_the_gradients_of_a_tied_matrix() {
+    let model: ModelChoice = serde_json::from_str("\"gpt-3-175b\"").unwrap();
+    let job = |tied: bool, optimizer| Transformer {
+        model: tied.then(|| model.clone()),
+        kv_heads: Some(4),
+        layers: Some(3),
+        tp: 2,
+        pp: 3,
+        optimizer,
+        ..staged()
+    };
+    for (optimizer, table) in [
+        (Optimizer::Replicated, 6_400 * 2 / 2),
+        (Optimizer::Distributed, 6_400 * 2 / 2),
+        (Optimizer::ShardedGradients, 6_400 * 2 / 2 / 2),
+    ] {
+        let (tied, separate) = (graph(12, job(true, optimizer)), graph(12, job(false, optimizer)));
+        let more = bytes(&tied, Parallelism::Pipeline) - bytes(&separate, Parallelism::Pipeline);
+        // TP 2 x DP 2 pairs.
+        assert_eq!(more, 4 * 2 * table, "{optimizer:?}");
+        assert_eq!(bytes(&tied, Parallelism::Data), bytes(&separate, Parallelism::Data));
+    }
+    let end = |tied: bool| job_ends(&graph(12, job(tied, Optimizer::Replicated)))[0].as_ps() / 1_000;
+    // At a byte a nanosecond, halves of 6,400 bytes go there and back.
+    assert!((6_400..20_000).contains(&(end(true) - end(false))), "{} {}", end(true), end(false));
+}

@@ -189,3 +189,18 @@ fn computations_are_the_operations_of_the_model() {
     TransformerModel::ALL.iter().for_each(|&model| check(model, staged));
     [TransformerModel::Gpt3, TransformerModel::Llama8].into_iter().for_each(|model| check(model, None));
 }
+
+/// GPT-3 uses one matrix at both ends, of which each end of a pipeline needs a copy.
+#[test]
+fn a_tied_matrix_counts_once() {
+    let layers = 2 * (4 * 64 * 64 + 2 * 64 * 128);
+    let model = serde_json::from_str("\"gpt-3-175b\"").unwrap();
+    let tied = Transformer { model: Some(model), kv_heads: Some(4), ..tiny() };
+    // An all-reduce among 4 GPUs: each sends 3/4 of two bytes a parameter twice.
+    for (config, matrices) in [(tiny(), 2), (tied.clone(), 1)] {
+        let sent = bytes(&graph(4, config), Parallelism::Data);
+        assert_eq!(sent, 4 * 2 * 3 * (layers + matrices * 6_400) * 2 / 4);
+    }
+    let sent = bytes(&graph(4, Transformer { pp: 2, ..tied }), Parallelism::Data);
+    assert_eq!(sent, 2 * 2 * (layers + 2 * 6_400));
+}
