@@ -15,6 +15,7 @@ mod iterations;
 mod jobs;
 mod limits;
 mod link_rates;
+mod maps;
 mod names;
 mod planted;
 mod reference;
