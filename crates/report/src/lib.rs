@@ -54,7 +54,7 @@ pub use few_flows::{Unsure, few_flows_sentence};
 pub use flow_file::FlowFile;
 pub use folder::{FILES, OutputError, ResultFolder, run_files};
 pub use frame::{DataFrame, Series};
-pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, RUN_METRICS, RunMetric, figures};
+pub use metrics::{Better, FLOW_METRICS, Figure, FlowMetric, FlowScope, RUN_METRICS, RunMetric, figures};
 pub use overview::{SchemeComparison, html as landing_html, sentence, unlike_idle_times};
 pub use parquet_file::{RunTable, table_bytes};
 pub use partial::{PartialFolder, partial_file};

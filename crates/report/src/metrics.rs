@@ -12,8 +12,19 @@ pub struct FlowMetric {
     pub quantity: Quantity,
     /// Direction of the better figure.
     pub better: Better,
+    /// Flows of which the figure is one.
+    pub scope: FlowScope,
     /// Returns the figure, or `None` if there is none (no flow finished).
     pub get: fn(&FlowSummary) -> Option<f64>,
+}
+
+/// Flows of which a figure is one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowScope {
+    /// All flows of the set.
+    All,
+    /// The flows that finished. Beside a run in which others did not, the figure is neither better nor worse.
+    Finished,
 }
 
 /// A figure of a run.
@@ -86,7 +97,7 @@ pub(crate) fn name(label: &str, quantity: Quantity) -> String {
 }
 
 const fn flow(label: &'static str, quantity: Quantity, get: fn(&FlowSummary) -> Option<f64>) -> FlowMetric {
-    FlowMetric { label, quantity, better: Better::Lower, get }
+    FlowMetric { label, quantity, better: Better::Lower, scope: FlowScope::All, get }
 }
 const fn run(label: &'static str, quantity: Quantity, get: fn(&Summary) -> Option<f64>) -> RunMetric {
     RunMetric { label, quantity, better: Better::Lower, get }
@@ -94,6 +105,9 @@ const fn run(label: &'static str, quantity: Quantity, get: fn(&Summary) -> Optio
 impl FlowMetric {
     const fn higher(self) -> Self {
         FlowMetric { better: Better::Higher, ..self }
+    }
+    const fn of_finished(self) -> Self {
+        FlowMetric { scope: FlowScope::Finished, ..self }
     }
     const fn neither(self) -> Self {
         FlowMetric { better: Better::Neither, ..self }
@@ -147,22 +161,22 @@ pub const FLOW_METRICS: &[FlowMetric] = &[
     flow("Flows", Count, |f| Some(f.count as f64)).neither(),
     flow("Unfinished", Count, |f| Some(f.unfinished as f64)),
     flow("Failed", Count, |f| Some(f.failed as f64)),
-    flow("FCT mean", TimeNs, |f| if_finished(f, f.fct_ns.mean)),
-    flow("FCT median", TimeNs, |f| if_finished(f, f.fct_ns.p50)),
-    flow("FCT P95", TimeNs, |f| if_finished(f, f.fct_ns.p95)),
-    flow("FCT P99", TimeNs, |f| if_finished(f, f.fct_ns.p99)),
-    flow("FCT P99.9", TimeNs, |f| if_many(f, f.fct_ns.p999)),
-    flow("FCT max", TimeNs, |f| if_finished(f, f.fct_ns.max)),
-    flow("Ideal FCT mean", TimeNs, |f| if_finished(f, f.ideal_fct_ns.mean)).neither(),
-    flow("Slowdown mean", Plain, |f| if_finished(f, f.slowdown.mean)),
-    flow("Slowdown median", Plain, |f| if_finished(f, f.slowdown.p50)),
-    flow("Slowdown P95", Plain, |f| if_finished(f, f.slowdown.p95)),
-    flow("Slowdown P99", Plain, |f| if_finished(f, f.slowdown.p99)),
-    flow("Slowdown P99.9", Plain, |f| if_many(f, f.slowdown.p999)),
-    flow("Slowdown max", Plain, |f| if_finished(f, f.slowdown.max)),
-    flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).higher(),
-    flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).higher(),
-    flow("Jain's index", Plain, |f| f.jain_index).higher(),
+    flow("FCT mean", TimeNs, |f| if_finished(f, f.fct_ns.mean)).of_finished(),
+    flow("FCT median", TimeNs, |f| if_finished(f, f.fct_ns.p50)).of_finished(),
+    flow("FCT P95", TimeNs, |f| if_finished(f, f.fct_ns.p95)).of_finished(),
+    flow("FCT P99", TimeNs, |f| if_finished(f, f.fct_ns.p99)).of_finished(),
+    flow("FCT P99.9", TimeNs, |f| if_many(f, f.fct_ns.p999)).of_finished(),
+    flow("FCT max", TimeNs, |f| if_finished(f, f.fct_ns.max)).of_finished(),
+    flow("Ideal FCT mean", TimeNs, |f| if_finished(f, f.ideal_fct_ns.mean)).of_finished().neither(),
+    flow("Slowdown mean", Plain, |f| if_finished(f, f.slowdown.mean)).of_finished(),
+    flow("Slowdown median", Plain, |f| if_finished(f, f.slowdown.p50)).of_finished(),
+    flow("Slowdown P95", Plain, |f| if_finished(f, f.slowdown.p95)).of_finished(),
+    flow("Slowdown P99", Plain, |f| if_finished(f, f.slowdown.p99)).of_finished(),
+    flow("Slowdown P99.9", Plain, |f| if_many(f, f.slowdown.p999)).of_finished(),
+    flow("Slowdown max", Plain, |f| if_finished(f, f.slowdown.max)).of_finished(),
+    flow("Goodput aggregate", RateBps, |f| if_finished(f, f.aggregate_goodput_bps)).of_finished().higher(),
+    flow("Goodput per flow", RateBps, |f| if_finished(f, f.mean_goodput_bps)).of_finished().higher(),
+    flow("Jain's index", Plain, |f| f.jain_index).of_finished().higher(),
     flow("Dropped packets", Count, |f| f.dropped_packets.map(|n| n as f64)),
     flow("Retransmissions", Count, |f| f.retransmitted_packets.map(|n| n as f64)),
     flow("Copies", Count, |f| f.copied_packets.and_then(nonzero)).neither(),

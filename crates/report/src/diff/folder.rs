@@ -65,6 +65,16 @@ pub(super) struct Entry {
 
 /// Results in a folder.
 pub(super) struct Contents {
+impl Entry {
+    /// Returns true if a flow of a workload did not finish. A single workload may have another name in the other folder.
+    pub(super) fn is_open(&self, workload: &str) -> bool {
+        match self.workloads[..] {
+            [_] => !self.incomplete.is_empty(),
+            _ => self.incomplete.contains(workload),
+        }
+    }
+}
+
     pub(super) kind: Kind,
     pub(super) entries: Vec<Entry>,
 }
@@ -243,6 +253,7 @@ fn figures(flows: &Value, job_time: Option<&Value>) -> Figures {
         _ => None,
     };
     let finished = flows["finished"].as_f64().map(|flows| (FINISHED.to_owned(), flows));
+        "Failed" => flows["failed"].as_f64(),
     FIGURES
         .iter()
         .filter_map(|label| Some((name(label, format_of(label).0), of(label)?)))
