@@ -26,6 +26,7 @@ pub(super) struct Run {
     pub(super) label: String,
     pub(super) outside: Vec<String>,
     pub(super) warnings: Vec<String>,
+    pub(super) digest: String,
     /// Number of identical ranks that each recorded rank represents.
     pub(super) stands_for: Option<u64>,
 }

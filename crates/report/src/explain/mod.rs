@@ -66,6 +66,19 @@ pub enum ExplainError {
         why: String,
     },
 }
+    /// A table is that of another run than the summary.
+    #[error(
+        "{}: digest = \"{digest}\" is that of another run; that of summary.json beside it is \"{of_summary}\"; take all \
+         files from the folder of one run", path.display()
+    )]
+    OtherRun {
+        /// The file.
+        path: PathBuf,
+        /// Digest of the run that wrote it.
+        digest: String,
+        /// Digest of the run of the summary.
+        of_summary: String,
+    },
 
 /// Returns the limits of a run and its faults, from data that is in memory anyway, at the cost of a few bytes a flow.
 pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
@@ -94,14 +107,25 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
 pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let read = |name: &str, columns: &[&str]| {
         let path = folder.join(name);
-        Table::read(&path, columns).map_err(|source| ExplainError::Table { path, source })
+        let table = Table::read(&path, columns);
+        let table = table.map_err(|source| ExplainError::Table { path: path.clone(), source })?;
+        match &table.digest {
+            Some(digest) if *digest != summary.run.digest && !summary.run.digest.is_empty() => {
+                Err(ExplainError::OtherRun {
+                    path,
+                    digest: digest.clone(),
+                    of_summary: summary.run.digest.clone(),
+                })
+            }
+            _ => Ok(table),
+        }
     };
+    // A folder that is not of a run lacks it, or has another one.
+    let summary = Summary::read(folder)?;
     // Folders of earlier versions lack some tables.
     let read_if_there = |name: &str, columns: &[&str]| {
         if folder.join(name).exists() { read(name, columns) } else { Ok(Table::default()) }
     };
-    // A folder that is not of a run lacks it, or has another one.
-    let summary = Summary::read(folder)?;
     let flows = read("flows.parquet", FLOW_COLUMNS)?;
     let links = read("links.parquet", LINK_COLUMNS)?;
     let events = read("events.parquet", EVENT_COLUMNS)?;
@@ -136,6 +160,11 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
 fn fidelity(run: &jobs::Run) -> Option<Finding> {
     if run.label.is_empty() {
         return None;
+    if !folder.join("waits.parquet").exists() {
+        let words = "waits.parquet is missing, so the verdict rests on links, faults and the times of flows"
+            .to_owned();
+        found.insert(at, Finding { about: "warning", words, evidence: "waits.parquet" });
+    }
     }
     let mut words = run.label.trim_start_matches("fidelity: ").to_owned();
     for reason in &run.outside {

@@ -1,5 +1,7 @@
 //! Explanations of the limits of runs, from their result folders.
 
+use std::path::Path;
+
 use pathweave_records::{
     Direction, DropReason, EventKind, EventRecord, FaultInfo, FlowRecord, FlowStatus, LinkTotals, NodeInfo,
     NodeKind, Role, RunResult, Summary, WaitKind, WaitRecord,
@@ -76,10 +78,49 @@ fn waits(flow: u32) -> [WaitRecord; 3] {
 fn explained(run: &RunResult) -> Vec<Finding> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    let out = ResultFolder::create(&path).unwrap();
+    write(run, &path);
+    explain(&path).unwrap()
+}
+
+fn write(run: &RunResult, path: &Path) {
+    let out = ResultFolder::create(path).unwrap();
     out.write_run(run, &Summary::from_run(run)).unwrap();
     out.commit().unwrap();
-    explain(&path).unwrap()
+}
+
+#[test]
+fn tables_of_another_run_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| home.path().join(name));
+    write(&run(), &one);
+    let mut second = run();
+    second.info.digest = 7;
+    write(&second, &other);
+    for table in
+        ["flows", "links", "events", "waits", "critical", "activities"].map(|name| format!("{name}.parquet"))
+    {
+        let own = std::fs::read(other.join(&table)).unwrap();
+        std::fs::copy(one.join(&table), other.join(&table)).unwrap();
+        let why = explain(&other).unwrap_err().to_string();
+        let expected = format!(
+            "{table}: digest = \"0000000000000000\" is that of another run; that of summary.json beside it is \
+             \"0000000000000007\"; take all files from the folder of one run"
+        );
+        assert!(why.ends_with(&expected), "{why}");
+        std::fs::write(other.join(&table), own).unwrap();
+    }
+    assert!(explain(&other).is_ok());
+}
+
+#[test]
+fn a_missing_table_of_waits_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("out");
+    write(&run(), &path);
+    assert_eq!(words(&explain(&path).unwrap(), "warning"), None);
+    std::fs::remove_file(path.join("waits.parquet")).unwrap();
+    let found = explain(&path).unwrap();
+    assert!(words(&found, "warning").unwrap().starts_with("waits.parquet is missing"), "{found:?}");
 }
 
 fn words<'a>(found: &'a [Finding], about: &str) -> Option<&'a str> {
