@@ -417,6 +417,9 @@ impl CauseBuilder<'_> {
             return String::new();
         };
         let ns = |bytes: f64| bytes * 8e9 / at.rate_bps;
+        if !self.facts.heeds_marks(&self.account.flows) {
+            return String::new();
+        }
         let long = ns(kmin) >= LONG_NS && ns(kmin) >= LONG_RTTS * self.facts.round_trip_ns();
         let stood = at.max_queue_bytes >= kmin.min(at.rate_bps / 8e9 * LONG_NS);
         if !(long && stood) {

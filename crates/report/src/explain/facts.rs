@@ -175,6 +175,8 @@ pub(super) struct Facts {
     pub(super) faults: Vec<Fault>,
     /// Number of dropped packets by reason and link.
     pub(super) drops: BTreeMap<(String, usize), u64>,
+    /// Names of the schemes whose senders do not slow down for marks.
+    pub(super) ignoring_marks: Vec<String>,
     pub(super) run_ns: f64,
     pub(super) neighbours: OnceCell<Neighbours>,
     /// Links that each fault takes down, as indices into `links`.
@@ -281,6 +283,7 @@ impl Facts {
             flows: flows(wait_table),
             faults,
             settings,
+            ignoring_marks: Vec::new(),
             drops,
             links,
             neighbours: OnceCell::new(),
@@ -300,6 +303,15 @@ impl Facts {
     /// Returns the faults that concern a link.
     pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
         self.faults.iter().filter(move |fault| self.links[link].has(fault))
+    /// Returns true if marks slow the senders of some of these flows down, or of any if none is given.
+    pub(super) fn heeds_marks(&self, flows: &[usize]) -> bool {
+        let heeds = |scheme: &str| !self.ignoring_marks.iter().any(|name| name == scheme);
+        match flows {
+            [] => self.settings.schemes().any(heeds),
+            some => some.iter().any(|&flow| heeds(self.settings.scheme_of(&self.flows[flow].group))),
+        }
+    }
+
     }
 
     /// Returns true if a fault was in force during the run. The length of a run that used no link is not known.

@@ -208,7 +208,8 @@ impl CauseBuilder<'_> {
             );
             return (Class::Window, 1, None, words);
         }
-        let Some(link) = most.filter(|&link| marks(&links[link]) > 0.0) else {
+        let heeds_marks = self.facts.heeds_marks(&self.account.flows);
+        let Some(link) = most.filter(|&link| heeds_marks && marks(&links[link]) > 0.0) else {
             let words =
                 format!("congestion control ({name}) held flows back while no link on their way was full");
             return (Class::Control, 0, None, words);

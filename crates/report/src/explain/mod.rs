@@ -87,7 +87,10 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
     let events = Table::of(run, EVENTS, &run.events, EVENT_COLUMNS);
     let figures = run.figures();
     let found = findings::Run {
-        facts: Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml)),
+        facts: Facts {
+            ignoring_marks: run.info.ignoring_marks.clone(),
+            ..Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml))
+        },
         flows: Table::of_flows(&figures, run.of_packets(()).is_some()),
         times_recorded: u64::from(run.info.times_recorded()),
         late: figures.late().clone(),
@@ -132,7 +135,10 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
     let waits = read_if_there("waits.parquet", WAIT_COLUMNS)?;
     let scenario = std::fs::read_to_string(folder.join("scenario.toml")).unwrap_or_default();
     let run = findings::Run {
-        facts: Facts::new(&links, &waits, &events, Settings::new(&scenario)),
+        facts: Facts {
+            ignoring_marks: summary.run.ignoring_marks.clone(),
+            ..Facts::new(&links, &waits, &events, Settings::new(&scenario))
+        },
         late: late_flows(&flows),
         trips: Trip::of_table(&flows),
         critical: read_if_there("critical.parquet", CRITICAL_COLUMNS)?,

@@ -222,6 +222,22 @@ fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|whole| whole as f64))
 }
 
+    /// Returns the name of the scheme of a workload group.
+    pub(super) fn scheme_of(&self, group: &str) -> &str {
+        let is_of_group = |table: &&Table| {
+            let text = |name: &str| table.get(name).and_then(Value::as_str);
+            text("group").or_else(|| text("kind")) == Some(group)
+        };
+        let own = self.tables("workload").find(is_of_group).and_then(scheme_name);
+        own.unwrap_or_else(|| scheme_name(&self.0).unwrap_or_default())
+    }
+
+    /// Iterates over the names of the schemes of the scenario and of its workloads.
+    pub(super) fn schemes(&self) -> impl Iterator<Item = &str> {
+        let of_all = scheme_name(&self.0).unwrap_or_default();
+        std::iter::once(of_all).chain(self.tables("workload").filter_map(scheme_name))
+    }
+
 pub(super) fn time_ns(text: &str) -> Option<f64> {
     Some(text.parse::<Duration>().ok()?.as_ps() as f64 / 1e3)
 }
@@ -237,6 +253,12 @@ mod tests {
     fn fault(text: &str) -> Fault {
         Settings::new(&format!("[[fault]]\n{text}")).faults().remove(0)
     }
+/// Returns the name of the scheme of a scenario or a workload, if it has one.
+fn scheme_name(table: &Table) -> Option<&str> {
+    let scheme = table.get("scheme")?;
+    scheme.as_str().or_else(|| scheme.get("name")?.as_str())
+}
+
 
     #[test]
     fn a_fault_is_on_the_links_and_directions_of_its_name() {
