@@ -11,6 +11,7 @@ mod jobs;
 mod losses;
 mod outage;
 mod paths;
+mod room;
 mod scale_up;
 mod settings;
 mod slow_nic;
@@ -65,7 +66,6 @@ pub enum ExplainError {
         /// Description of the error.
         why: String,
     },
-}
     /// A table is that of another run than the summary.
     #[error(
         "{}: digest = \"{digest}\" is that of another run; that of summary.json beside it is \"{of_summary}\"; take all \
@@ -79,6 +79,7 @@ pub enum ExplainError {
         /// Digest of the run of the summary.
         of_summary: String,
     },
+}
 
 /// Returns the limits of a run and its faults, from data that is in memory anyway, at the cost of a few bytes a flow.
 pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
@@ -108,6 +109,8 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
 /// # Errors
 /// `folder` lacks `summary.json`, `flows.parquet`, `links.parquet` or `events.parquet`, or they cannot be read.
 pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
+    // A folder that is not of a run lacks it, or has another one.
+    let summary = Summary::read(folder)?;
     let read = |name: &str, columns: &[&str]| {
         let path = folder.join(name);
         let table = Table::read(&path, columns);
@@ -123,8 +126,6 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
             _ => Ok(table),
         }
     };
-    // A folder that is not of a run lacks it, or has another one.
-    let summary = Summary::read(folder)?;
     // Folders of earlier versions lack some tables.
     let read_if_there = |name: &str, columns: &[&str]| {
         if folder.join(name).exists() { read(name, columns) } else { Ok(Table::default()) }
@@ -159,6 +160,11 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
         evidence: "summary.json: run.warnings",
     };
     found.splice(at..at, summary.run.warnings.iter().map(warning));
+    if !folder.join("waits.parquet").exists() {
+        let words = "waits.parquet is missing, so the verdict rests on links, faults and the times of flows"
+            .to_owned();
+        found.insert(at, Finding { about: "warning", words, evidence: "waits.parquet" });
+    }
     Ok(found)
 }
 
@@ -166,11 +172,6 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
 fn fidelity(run: &jobs::Run) -> Option<Finding> {
     if run.label.is_empty() {
         return None;
-    if !folder.join("waits.parquet").exists() {
-        let words = "waits.parquet is missing, so the verdict rests on links, faults and the times of flows"
-            .to_owned();
-        found.insert(at, Finding { about: "warning", words, evidence: "waits.parquet" });
-    }
     }
     let mut words = run.label.trim_start_matches("fidelity: ").to_owned();
     for reason in &run.outside {

@@ -127,9 +127,38 @@ fn words<'a>(found: &'a [Finding], about: &str) -> Option<&'a str> {
     found.iter().find(|finding| finding.about == about).map(|finding| finding.words.as_str())
 }
 
+/// Packets that each take a path of their own do not collide by their hashes.
+#[test]
+fn hashes_are_named_where_flows_keep_their_paths() {
+    let mut run = run();
+    run.info.scenario_toml = "scheme.policy.picker = \"rps\"\n".to_owned();
+    let found = explained(&run);
+    let verdict = words(&found, "limited by").unwrap();
+    assert!(verdict.starts_with("unevenly used paths: tor to up0 was 75 % busy"), "{verdict}");
+}
+
+/// The switch marked packets with a threshold that is far below a round trip.
+#[test]
+fn marks_are_no_cause_for_senders_that_ignore_them() {
+    let mut run = run();
+    run.info.scenario_toml = "scheme = { name = \"s\", policy = { cc = { kind = \"c\" } } }\n\
+                              [switch.ecn]\nenabled = true\nkmin = \"1B\"\n"
+        .to_owned();
+    for wait in run.waits.iter_mut().filter(|wait| wait.kind == WaitKind::Queue) {
+        (wait.kind, wait.link) = (WaitKind::Control, None);
+    }
+    (run.links[2].tx_packets, run.links[2].ecn_marked_packets) = (10, 5);
+    let verdict = |run: &RunResult| words(&explained(run), "limited by").unwrap().to_owned();
+    assert!(verdict(&run).starts_with("ECN thresholds too low: tor to up0 marked 50 %"), "{}", verdict(&run));
+    run.info.ignoring_marks = vec!["s".to_owned()];
+    assert_eq!(verdict(&run), "congestion control (c) held flows back while no link on their way was full");
+}
+
 #[test]
 fn a_run_is_explained_by_its_tables() {
-    let found = explained(&run());
+    let mut run = run();
+    run.info.scenario_toml = "scheme.policy.picker = \"ecmp\"\n".to_owned();
+    let found = explained(&run);
     let expected = [
         (
             "limited by",
