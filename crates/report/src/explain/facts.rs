@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_records::{Direction, WaitKind, idle_latency_ns};
 
 use super::paths::Neighbours;
-use super::settings::{Fault, Settings};
+use super::settings::{Effect, Fault, Settings};
 use super::table::Table;
 
 pub(super) const LINK_COLUMNS: &[&str] = &[
@@ -274,16 +274,19 @@ impl Facts {
             }
         }
         let links = links(link_table);
-        let faults = settings.faults();
+        let mut faults = settings.faults();
+        for fault in &mut faults {
+            fault.effect = effect(fault, &links);
+        }
         count_unrecorded(&mut drops, &links, &faults);
         let spans = (0..links.len()).map(|row| link_table.number("busy_ns", row) / links[row].busy);
         let run_ns = spans.filter(|span| span.is_finite()).fold(0.0, f64::max);
         Facts {
             run_ns,
+            ignoring_marks: Vec::new(),
             flows: flows(wait_table),
             faults,
             settings,
-            ignoring_marks: Vec::new(),
             drops,
             links,
             neighbours: OnceCell::new(),
@@ -300,9 +303,6 @@ impl Facts {
         (of().map(|(_, n)| n).sum(), most)
     }
 
-    /// Returns the faults that concern a link.
-    pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
-        self.faults.iter().filter(move |fault| self.links[link].has(fault))
     /// Returns true if marks slow the senders of some of these flows down, or of any if none is given.
     pub(super) fn heeds_marks(&self, flows: &[usize]) -> bool {
         let heeds = |scheme: &str| !self.ignoring_marks.iter().any(|name| name == scheme);
@@ -312,6 +312,9 @@ impl Facts {
         }
     }
 
+    /// Returns the faults that concern a link.
+    pub(super) fn faults_of(&self, link: usize) -> impl Iterator<Item = &Fault> {
+        self.faults.iter().filter(move |fault| self.links[link].has(fault))
     }
 
     /// Returns true if a fault was in force during the run. The length of a run that used no link is not known.
@@ -421,6 +424,19 @@ impl Facts {
     pub(super) fn bytes_in_flight(&self) -> f64 {
         0.5 * self.round_trip_ns() * self.host_rate_bps() / 8e9
     }
+}
+
+/// Returns the effect of a fault on its links, as far as these are known.
+fn effect(fault: &Fault, links: &[Link]) -> Effect {
+    let mut own = links.iter().filter(|link| link.has(fault)).peekable();
+    let is_known = own.peek().is_some();
+    let leaves_all = match fault.kind.as_str() {
+        "link-loss" | "link-corruption" => fault.probability <= 0.0,
+        "link-rate" => is_known && own.all(|link| fault.rate_bps.is_some_and(|bps| bps >= link.rate_bps)),
+        "link-delay" => is_known && own.all(|link| fault.delay_ns.is_some_and(|ns| ns <= link.delay_ns)),
+        _ => false,
+    };
+    if leaves_all { Effect::None } else { Effect::Worse }
 }
 
 /// Adds the drops of links that no event records, because only so many are kept: for the reason of most recorded ones, or
