@@ -77,11 +77,13 @@ function distribution(cards: HTMLElement, redraw: () => void): void {
   if (!shown.length) return;
   const quantity = shown[0].cdf!.quantity;
   const values = shown.flatMap((s) => s.cdf!.value);
-  const log = Math.min(...values) > 0;
+  const low = Math.min(...values), high = Math.max(...values), log = low > 0;
+  // No flow has less than the least, and all have at most the most: each curve goes from 0 to 1, over the same values.
+  const beyond = high / low < 1.5 ? 2 : 1.05, [from, to] = log ? [low / beyond, high * beyond] : [Math.min(low, 0) - (high - low || 1) / 20, high + (high - low || 1) / 20];
   chart(box, {
     x: { label: title, quantity, log },
     y: { label: "Fraction of flows", quantity: "plain", max: 1.02 },
-    lines: shown.map((s) => ({ label: s.label, x: s.cdf!.value, y: s.cdf!.fraction, colour: s.colour,
+    lines: shown.map((s) => ({ label: s.label, x: [from, ...s.cdf!.value, to], y: [0, ...s.cdf!.fraction, 1], colour: s.colour,
       dash: Math.floor(s.index / 8), holds: "after" as const, width: 2 })),
   });
 }

@@ -10,10 +10,18 @@ import { areaColour, css } from "./theme";
 import { flowEnds, hostName } from "./topology/names";
 
 const BAR = 20, GAP = 6;
+// Usual width of a letter.
+const LETTER = 7;
 // Collectives in the table.
 const MOST = 12;
 
 const summary = () => summaries[state.run];
+
+// A name of at most so many letters: its middle is left out, as many names differ in their ends alone, others in their beginnings.
+function cut(name: string, most: number): string {
+  const end = Math.floor((most - 1) / 2);
+  return name.length > most ? `${name.slice(0, most - 1 - end)}\u2026${name.slice(-end)}` : name;
+}
 
 // Opens the panel of a flow, if the page has it.
 function openFlow(flow: number): boolean {
@@ -39,7 +47,9 @@ export function waterfall(cards: HTMLElement): void {
     return element("span", {}, square, names.includes(part) ? `exposed ${part}` : part);
   })));
   later(() => {
-    const width = Math.max(280, box.clientWidth - 30), left = width < 520 ? 120 : 150, high = iterations.length <= 24 ? BAR : 8, height = iterations.length * (high + GAP);
+    const width = Math.max(280, box.clientWidth - 30), high = iterations.length <= 24 ? BAR : 8;
+    const longest = Math.max(...iterations.map((i) => i.name.length)), left = Math.min(Math.max(80, longest * LETTER + 10), width * 0.45);
+    const height = iterations.length * (high + GAP);
     const most = Math.max(...iterations.map((i) => i.time_ns), 1);
     const x = (ns: number) => left + (ns / most) * (width - left - 10);
     const picture = svg("svg", { viewBox: `0 0 ${width} ${height + 24}`, role: "img", "aria-label": "Time of iterations by what it went to" });
@@ -54,8 +64,8 @@ export function waterfall(cards: HTMLElement): void {
       text(side === "end" ? width : x(at), height + 18, label, side);
     }
     iterations.forEach((iteration, i) => {
-      const y = i * (high + GAP);
-      if (high >= 12) text(0, y + high / 2 + 4, iteration.name.length > left / 7 ? `…${iteration.name.slice(1 - Math.floor(left / 7))}` : iteration.name, "start");
+      const y = GAP / 2 + i * (high + GAP);
+      text(0, y + high / 2 + 4, cut(iteration.name, Math.floor((left - 6) / LETTER)), "start");
       let from = 0;
       const add = (part: string, ns: number) => {
         if (ns <= 0) return;

@@ -27,19 +27,23 @@ const WIDE = 'name = "wide"\nscheme = "weave"\ntopology = { kind = "file", path 
 const NET = `hosts = 8\ndelay = "1us"\nswitch = [{ name = "a" }, { name = "b" }, { name = "wide", tier = 1 }, { name = "thin", tier = 1 }]\nlink = [\n`
   + Array.from({ length: 8 }, (_, host) => `{ a = "host${host}", b = "${host < 4 ? "a" : "b"}", rate = "100Gbps" },\n`).join("")
   + ["a", "b"].map((leaf) => `{ a = "${leaf}", b = "wide", rate = "400Gbps" }, { a = "${leaf}", b = "thin", rate = "100Gbps" },\n`).join("") + "]\n";
+const ONE = 'name = "one"\ntopology = { kind = "star", hosts = 2 }\n[[workload]]\nkind = "flows"\nflows = [{ src = 0, dst = 1, size = "100KB" }]\n';
+const JOBS = `name = "jobs"\n${FABRIC.replace("leaf = 4", "leaf = 16")}\n[[workload]]\nkind = "ring-all-reduce"\ngroup = "a-group-with-${"a-very-".repeat(20)}long-name"\ngroup_size = 2\nsize = "20KB"\ncompute = "20us"\n`;
 const PLAN = `schemes = ["ecmp", "rps"]\n[[scenario.workload]]\nkind = "collective"\noperation = "all-to-all"\nsize = "64KB"\n`
   + '[[fabric]]\nname = "four spines"\ntopology = { kind = "leaf-spine", leaves = 2, spines = 4, hosts_per_leaf = 4 }\nrates = ["100Gbps", "200Gbps"]\n'
   + '[[fabric]]\nname = "one spine"\ntopology = { kind = "leaf-spine", leaves = 2, spines = 1, hosts_per_leaf = 4, host_rate = "100Gbps" }\n'
   + '[[prices.of]]\nrate = "100Gbps"\nswitch_port = 1100\noptics = 450\n[[prices.of]]\nrate = "200Gbps"\nswitch_port = 2300\noptics = 890\n';
 
 before(() => {
-  for (const [name, text] of Object.entries({ "ring.toml": RING, "search.toml": SEARCH, "training.toml": TRAINING, "plan.toml": PLAN, "wide.toml": WIDE, "wide.net": NET })) writeFileSync(join(made, name), text);
+  for (const [name, text] of Object.entries({ "ring.toml": RING, "search.toml": SEARCH, "training.toml": TRAINING, "one.toml": ONE, "jobs.toml": JOBS, "plan.toml": PLAN, "wide.toml": WIDE, "wide.net": NET })) writeFileSync(join(made, name), text);
   run("compare", "ring.toml", "--schemes", "ecmp,rps,weave", "--out", "ring");
   run("compare", "search.toml", "--schemes", "weave,ecmp", "--out", "search");
   run("compare", "ring.toml", "search.toml", "--schemes", "ecmp,udmp", "--out", "two");
   run("run", "search.toml", "--out", "alone");
   run("run", "training.toml", "--out", "training");
   run("run", "wide.toml", "--out", "wide");
+  run("run", "one.toml", "--out", "one");
+  run("run", "jobs.toml", "--out", "jobs");
   run("plan", "plan.toml", "--out", "plan");
   try { run("plan", "plan.toml", "--out", "part", "--most", "2"); } catch { /* it is not complete, and says so */ }
   run("validate", "law-ring", "roce-ring", "--out", "validate");
@@ -54,6 +58,7 @@ const pages = {
   "a sweep": () => sample("sweep-grid/report.html"), "a sweep of a cube": () => sample("sweep-cube/report.html"), "a sweep with failures": () => sample("sweep-named/report.html"),
   "a comparison of jobs": () => own("ring", "report.html"), "a comparison of flows": () => own("search", "report.html"),
   "a page of two comparisons": () => own("two", "index.html"), "a run with a fault": () => own("alone", "report.html"), "a training job": () => own("training", "report.html"),
+  "one flow": () => own("one", "report.html"), "many jobs of a long name": () => own("jobs", "report.html"),
   "a plan": () => own("plan", "plan.html"), "half a plan": () => own("part", "plan.html"), "a plan's sweep": () => own("plan", "report.html"),
   "a paper": () => own("paper", "tiny", "index.html"), "a validation": () => own("validate", "index.html"),
 };
@@ -80,6 +85,27 @@ for (const [name, file] of Object.entries(pages)) {
     if (name !== "an empty report") assert.ok(linked + files.length > 0, "it has a picture");
   });
 }
+
+test("a distribution of one flow goes from 0 to 1", async (t) => {
+  const page = await open(t, own("one", "report.html"), "light", 1400);
+  const card = page.locator(".card", { has: page.locator("h3", { hasText: "Flow completion time" }) });
+  assert.equal(await card.locator(".chart").getAttribute("data-points"), "3");
+  // The flow took as long as on an idle network, so that there is the step from all to none alone.
+  assert.ok(await page.locator("path.curve").first().evaluate((path) => path.getBBox().height > 50));
+});
+
+test("each iteration has its name, and a long name leaves the numbers of the summary in sight", async (t) => {
+  const page = await open(t, own("jobs", "report.html"), "light", 1400);
+  const { iterations } = read("jobs", "summary.json");
+  const bars = await page.locator("#iterations svg rect").evaluateAll((all) => new Set(all.map((bar) => bar.getAttribute("y"))).size);
+  const names = await page.locator("#iterations svg text[x='0'][text-anchor='start']").evaluateAll((all) => all.filter((name) => name.textContent.startsWith("a-group")).length);
+  assert.ok(iterations.length > 24 && names === bars && bars === iterations.length, `${names} names, ${bars} bars, ${iterations.length} iterations`);
+  const cells = await page.locator(".tables .scroll").first().evaluate((box) => {
+    const edge = box.getBoundingClientRect().right;
+    return [...box.querySelectorAll("td")].filter((cell) => cell.getBoundingClientRect().right > edge + 1).length;
+  });
+  assert.equal(cells, 0);
+});
 
 test("without script, a page still has the SVG and the numbers of its pictures", async (t) => {
   const page = await open(t, own("plan", "plan.html"), "light", 1400);

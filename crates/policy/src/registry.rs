@@ -6,6 +6,9 @@
 //! (`policy.kind`), the JSON Schema, validation, building and dispatch. If a named scheme uses the policy, the preset
 //! is one more file and line in `src/schemes/`.
 
+use alloc::vec;
+use alloc::vec::Vec;
+
 use pathweave_units::Rng;
 
 use crate::cc::{AnyCc, CcConfig};
@@ -112,6 +115,46 @@ impl PolicyConfig {
     /// Returns true if the policy depends on feedback by packets, which a model without packets does not have.
     pub fn is_about_feedback(&self) -> bool {
         matches!(self, PolicyConfig::Reflex(_))
+    }
+
+    /// Returns true if marks of switches change no rate and no window, though they may change paths. A program's own policy
+    /// may read them.
+    pub fn ignores_marks(&self) -> bool {
+        match self {
+            PolicyConfig::Split(config) => config.cc.ignores_marks(),
+            PolicyConfig::Dlbf(config) => config.cc.ignores_marks(),
+            PolicyConfig::Reflex(config) => {
+                config.cc.ignores_marks() && config.edge_cc.as_ref().is_none_or(CcConfig::ignores_marks)
+            }
+            PolicyConfig::Udmp(_)
+            | PolicyConfig::UdmpPublished(_)
+            | PolicyConfig::Laps(_)
+            | PolicyConfig::Weave(_) => true,
+            PolicyConfig::Mprdma(_)
+            | PolicyConfig::Mrc(_)
+            | PolicyConfig::Reps(_)
+            | PolicyConfig::Supplied(_) => false,
+        }
+    }
+
+    /// Returns the parts that the program supplies, each with its name: "picker", "control" or "policy".
+    pub fn supplied(&self) -> Vec<(&'static str, &str)> {
+        let (cc, picker) = match self {
+            PolicyConfig::Split(config) => (Some(&config.cc), Some(&config.picker)),
+            PolicyConfig::Dlbf(config) => (Some(&config.cc), None),
+            PolicyConfig::Reflex(config) => (Some(&config.cc), Some(&config.picker)),
+            PolicyConfig::Supplied(factory) => return vec![("policy", factory.name())],
+            _ => (None, None),
+        };
+        let picker = picker.and_then(|picker| match picker {
+            PickerConfig::Supplied(factory) => Some(("picker", factory.name())),
+            _ => None,
+        });
+        let cc = cc.and_then(|cc| match cc {
+            CcConfig::Supplied(factory) => Some(("control", factory.name())),
+            _ => None,
+        });
+        picker.into_iter().chain(cc).collect()
     }
 
     /// Returns the congestion control; `None` if rate and path are one decision.

@@ -4,6 +4,7 @@ use pathweave_units::{Bytes, Duration, Forwarding, Rate, Rng, Spread};
 
 use crate::cc::dcqcn::Reaction;
 use crate::cc::{CcConfig, Dcqcn, HPCC_PATHS, UnlimitedConfig, Window};
+use crate::credit::FabricControl;
 use crate::error::{check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid};
 use crate::{
@@ -77,6 +78,17 @@ impl Scheme {
     pub fn paths_over(&self, nic_ports: u16) -> u16 {
         let ports = nic_ports.max(1);
         self.paths.min(u16::MAX / ports) * ports
+    }
+
+    /// Returns true if marks of switches slow no sender down, though they may change paths. DCQCN hears of marks by
+    /// notifications, as senders of datagrams do, and receivers may grant less credit after marks.
+    pub fn ignores_marks(&self) -> bool {
+        let paced = self.credit.as_ref().is_some_and(|credit| credit.fabric != FabricControl::Off);
+        let by_notifications =
+            matches!(&self.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(_), .. }));
+        let notified = self.cnp != CnpPolicy::Off && (by_notifications || !self.service.is_connection());
+        let by_policy = !by_notifications && !self.policy.ignores_marks();
+        !(paced || notified || by_policy)
     }
 
     /// Describes the scheme for fluid models, whatever the switches do.

@@ -52,7 +52,7 @@ pub use middlebox::MiddleboxTotals;
 pub use records::{
     BalancingTotals, Calibration, Direction, EndReason, FaultInfo, Fidelity, FlowRecord, FlowStatus,
     GroupTotals, JobRecord, LinkTotals, NodeInfo, NodeKind, QueueRecords, Role, RunInfo, RunResult,
-    ServersInfo,
+    ServersInfo, SuppliedPart,
 };
 pub use series::{Missing, SeriesKind, SeriesSample, Span};
 pub use stats::{Distribution, jain_index, percentile};

@@ -100,6 +100,10 @@ pub struct RunInfo {
     pub scenario_toml: String,
     /// Scheme names; [`FlowRecord::scheme`] is an index into it.
     pub schemes: Vec<String>,
+    /// Names of the schemes whose senders do not slow down for marks of switches.
+    pub ignoring_marks: Vec<String>,
+    /// Parts of schemes that the calling program supplied.
+    pub supplied: Vec<SuppliedPart>,
     /// Workload group names; [`FlowRecord::group`] is an index into it.
     pub groups: Vec<String>,
     /// Role of each group; groups without an entry are foreground.
@@ -140,6 +144,15 @@ pub struct RunInfo {
     pub ended: EndReason,
     /// Details of that reason, for people; may be empty. For a PFC deadlock: the cycle of ports.
     pub ended_detail: String,
+}
+
+/// A part of schemes that the calling program supplied, which no scenario can name.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SuppliedPart {
+    /// Kind of the part: "picker", "control" or "policy".
+    pub part: String,
+    /// Name that the program gave it.
+    pub name: String,
 }
 
 /// A fault of the scenario.

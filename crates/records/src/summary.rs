@@ -13,7 +13,7 @@ use crate::format::ns;
 use crate::job_time::{GroupJobs, JobTime, foreground_jobs, job_time_ns, longest_jobs};
 use crate::latency;
 use crate::middlebox::MiddleboxTotals;
-use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult};
+use crate::records::{EndReason, Fidelity, JobRecord, Role, RunResult, SuppliedPart};
 use crate::stats::{Distribution, jain_index};
 use crate::summary_fabric::FabricSummary;
 use crate::training::{TrainingSummary, training};
@@ -98,6 +98,11 @@ described! {
         pub p99_error: Option<f64>,
         /// Number of identical ranks that each recorded rank represents; null if each rank is recorded.
         pub stands_for: Option<u64>,
+        /// Names of the schemes whose senders do not slow down for marks of switches.
+        pub ignoring_marks: Vec<String>,
+        /// Parts of schemes that the program supplied that called the simulator, each with `part` ("picker", "control" or
+        /// "policy") and `name`; empty if there are none.
+        pub supplied: Vec<SuppliedPart>,
         /// Digest of the packets that reach hosts or are lost, in order, 16 hexadecimal digits: equal for equal scenario and seed.
         pub digest: String,
         /// Reason why the run ended; the values are listed below.
@@ -282,6 +287,8 @@ impl Summary {
                 mean_error: info.calibration.map(|calibration| calibration.mean_error),
                 p99_error: info.calibration.map(|calibration| calibration.p99_error),
                 stands_for: info.ranks_represented.map(u64::from),
+                ignoring_marks: info.ignoring_marks.clone(),
+                supplied: info.supplied.clone(),
                 digest: info.digest_hex(),
                 ended: info.ended,
                 ended_detail: info.ended_detail.clone(),

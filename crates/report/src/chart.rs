@@ -26,6 +26,11 @@ impl Axis {
         Axis { from, to, log: true }
     }
 
+    /// Returns the value at which the axis begins.
+    pub fn from(self) -> f64 {
+        self.from
+    }
+
     /// Returns the position of a value on the axis, from 0 to 1. Values beyond an end are at that end.
     pub fn share(self, value: f64) -> f64 {
         let of = |value: f64| if self.log { value.max(1e-300).log10() } else { value };
@@ -80,6 +85,8 @@ pub enum Join {
     Straight,
     /// A horizontal line and then a vertical one: nothing changes between two points.
     Steps,
+    /// A vertical line and then a horizontal one: the value of a point holds from the point before.
+    StepsBefore,
 }
 
 /// Diagram with two axes.
@@ -160,6 +167,7 @@ impl Chart {
             let _ = match (count, join) {
                 (0, _) => write!(line, "M{x:.1} {y:.1}"),
                 (_, Join::Steps) => write!(line, "H{x:.1}V{y:.1}"),
+                (_, Join::StepsBefore) => write!(line, "V{y:.1}H{x:.1}"),
                 (_, Join::Straight) => write!(line, "L{x:.1} {y:.1}"),
             };
             count += 1;

@@ -4,7 +4,7 @@ use pathweave_records::{FlowSummary, JobTime, Quantity, Role, Summary, ratio};
 
 use crate::comparison::{Place, Verdict};
 use crate::judge::{LEVEL, Measure};
-use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS, run_label};
+use crate::metrics::{Better, FLOW_METRICS, Needs, RUN_METRICS, run_label};
 
 /// A table: a title over the row labels, column headings, rows.
 pub(crate) struct Grid {
@@ -88,9 +88,12 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
         }
     }
     let grid = |title: &str, flows: Vec<Option<&FlowSummary>>| {
+        let is_open = |flows: &FlowSummary| flows.unfinished + flows.failed > 0;
+        let open = flows.iter().flatten().any(|flows| is_open(flows));
         let rows = FLOW_METRICS.iter().filter_map(|m| {
             let values: Vec<_> = flows.iter().map(|f| f.and_then(m.get)).collect();
-            row(m.label, m.quantity, &values, Some(m.better))
+            let better = if open && m.needs == Needs::Flows { Better::Neither } else { m.better };
+            row(m.label, m.quantity, &values, Some(better))
         });
         Grid { title: title.to_owned(), columns: columns.clone(), rows: rows.collect() }
     };
@@ -323,6 +326,34 @@ mod tests {
         let grid = jobs(&[&runs[0], &runs[1]]).unwrap();
         assert_eq!(texts(&grid.rows[11]), ["j99", "100.0 us 1x", "-"]);
         assert_eq!(shortened("a name that is far too long to be read"), "a name that is far too lo...");
+    }
+
+    /// The only flow of `b` that finished was faster than that of `a`; another one failed.
+    #[test]
+    fn figures_of_survivors_are_neither_better_nor_worse() {
+        use pathweave_records::{FlowRecord, FlowStatus};
+        let of = |name: &str, ends: &[Option<u64>]| {
+            let flow = |&us: &Option<u64>| FlowRecord {
+                finish_ps: us.map(|us| us * 1_000_000),
+                ideal_fct_ps: 1_000_000,
+                status: if us.is_some() { FlowStatus::Finished } else { FlowStatus::RetriesExceeded },
+                ..FlowRecord::default()
+            };
+            let mut run =
+                pathweave_records::RunResult { flows: ends.iter().map(flow).collect(), ..Default::default() };
+            run.info.name = name.to_owned();
+            run.info.groups = vec!["g".to_owned()];
+            run.info.schemes = vec!["s".to_owned()];
+            Summary::from_run(&run)
+        };
+        let moods = |runs: [Summary; 2]| {
+            let grids = of_comparison(&runs.iter().collect::<Vec<_>>());
+            let row = |label: &str| grids[1].rows.iter().find(|row| row.label == label).unwrap();
+            ["Slowdown P99", "Failed"].map(|label| row(label).cells[2].is_better)
+        };
+        let a = || of("a", &[Some(4), Some(4)]);
+        assert_eq!(moods([a(), of("b", &[Some(2), None])]), [None, Some(false)]);
+        assert_eq!(moods([a(), of("b", &[Some(2), Some(2)])]), [Some(true), None]);
     }
 
     #[test]

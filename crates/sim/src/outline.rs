@@ -3,6 +3,7 @@
 use pathweave_fabric::config::FaultConfig;
 use pathweave_records::{
     ActivityLabel, Direction, FaultInfo, LinkTotals, NodeInfo, NodeKind, Quantity, RunInfo, ServersInfo,
+    SuppliedPart,
 };
 use pathweave_topo::{LinkId, NodeId, Switch};
 use pathweave_units::HostId;
@@ -44,6 +45,8 @@ impl SimSpec {
             seed: self.seed,
             scenario_toml: self.scenario_toml.clone(),
             schemes: self.schemes.iter().map(|scheme| scheme.name.clone()).collect(),
+            ignoring_marks: self.ignoring_marks(),
+            supplied: self.supplied(),
             groups: self.graph.groups().iter().map(|group| group.name.clone()).collect(),
             fidelity: self.run.fidelity,
             roles: self.groups.iter().map(|group| group.role).collect(),
@@ -54,6 +57,23 @@ impl SimSpec {
             warnings: self.memory_warnings(),
             ..RunInfo::default()
         }
+    }
+
+    fn ignoring_marks(&self) -> Vec<String> {
+        let ignoring = self.schemes.iter().filter(|named| named.scheme.ignores_marks());
+        ignoring.map(|named| named.name.clone()).collect()
+    }
+
+    /// Returns the parts of the schemes that the program supplies, each once.
+    fn supplied(&self) -> Vec<SuppliedPart> {
+        let mut found: Vec<SuppliedPart> = Vec::new();
+        for (part, name) in self.schemes.iter().flat_map(|named| named.scheme.policy.supplied()) {
+            let own = SuppliedPart { part: part.to_owned(), name: name.to_owned() };
+            if !found.contains(&own) {
+                found.push(own);
+            }
+        }
+        found
     }
 
     /// Returns a warning for each group whose training takes more memory than its GPUs have.

@@ -2,7 +2,7 @@
 
 use pathweave_records::Quantity;
 
-use crate::metrics::{Better, flow_metric, run_metric};
+use crate::metrics::{Better, Needs, flow_metric, run_metric};
 
 /// Figures that are compared, in the order of tables.
 pub(super) const FIGURES: &[&str] = &[
@@ -13,9 +13,15 @@ pub(super) const FIGURES: &[&str] = &[
     "Slowdown mean",
     "Slowdown P99",
     "Unfinished",
+    "Failed",
     "Dropped packets",
     "Retransmissions",
 ];
+
+/// Returns true if a figure is one of the flows that finished.
+pub(super) fn is_of_finished(label: &str) -> bool {
+    flow_metric(label).is_some_and(|metric| metric.needs == Needs::Flows)
+}
 
 /// Returns the format of a figure and its better direction.
 pub(super) fn format_of(label: &str) -> (Quantity, Better) {

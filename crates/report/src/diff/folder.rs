@@ -56,11 +56,23 @@ pub(super) struct Entry {
     pub(super) digest: String,
     /// Complete scenario, if the folder has it.
     pub(super) scenario: toml::Table,
+    /// Parts of schemes that the calling program supplied, each with its name.
+    pub(super) supplied: BTreeMap<String, String>,
     /// Figures of each workload, and of all if there are several.
     pub(super) workloads: Vec<(String, Figures)>,
     /// Names of the workloads of which a flow did not finish, or all of them if the run was stopped. Their figures are
     /// those of the flows that did.
     pub(super) incomplete: BTreeSet<String>,
+}
+
+impl Entry {
+    /// Returns true if a flow of a workload did not finish. A single workload may have another name in the other folder.
+    pub(super) fn is_open(&self, workload: &str) -> bool {
+        match self.workloads[..] {
+            [_] => !self.incomplete.is_empty(),
+            _ => self.incomplete.contains(workload),
+        }
+    }
 }
 
 /// Results in a folder.
@@ -216,7 +228,10 @@ fn entry(folder: &Path, summary: &Value) -> Entry {
         workloads.push((ALL.to_owned(), figures(measured, Some(&summary["jobs"]["time_ns"]))));
     }
     let scenario = scenario(folder);
+    let supplied = summary["run"]["supplied"].as_array().into_iter().flatten();
+    let supplied = supplied.filter_map(|part| Some((part["part"].as_str()?, part["name"].as_str()?)));
     Entry {
+        supplied: supplied.map(|(part, name)| (part.to_owned(), name.to_owned())).collect(),
         name: text("name"),
         scheme: scheme(&scenario),
         version: text("version"),
@@ -238,6 +253,7 @@ fn figures(flows: &Value, job_time: Option<&Value>) -> Figures {
         "Slowdown mean" => flows["slowdown"]["mean"].as_f64().filter(|_| finished),
         "Slowdown P99" => flows["slowdown"]["p99"].as_f64().filter(|_| finished),
         "Unfinished" => flows["unfinished"].as_f64(),
+        "Failed" => flows["failed"].as_f64(),
         "Dropped packets" => flows["dropped_packets"].as_f64(),
         "Retransmissions" => flows["retransmitted_packets"].as_f64(),
         _ => None,
@@ -275,6 +291,7 @@ fn of_sweep(folder: &Path, summary: &Value) -> Vec<Entry> {
             scheme: scheme(&scenario),
             version: engine.to_owned(),
             digest: String::new(),
+            supplied: BTreeMap::new(),
             scenario,
             workloads: vec![(ALL.to_owned(), figures)],
             incomplete: (!whole).then(|| ALL.to_owned()).into_iter().collect(),

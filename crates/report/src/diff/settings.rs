@@ -6,6 +6,7 @@ use serde::Serialize;
 use toml::{Table, Value};
 
 use super::Pair;
+use super::folder::Entry;
 
 /// A scenario field with different values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,7 +25,7 @@ pub struct SettingDifference {
 pub(super) fn of_pairs(pairs: &[Pair]) -> Vec<SettingDifference> {
     let mut found: Vec<SettingDifference> = Vec::new();
     for pair in pairs {
-        let (a, b) = (leaves(&pair.a.scenario), leaves(&pair.b.scenario));
+        let (a, b) = (fields(&pair.a), fields(&pair.b));
         let fields: BTreeSet<&String> = a.keys().chain(b.keys()).filter(|field| *field != "name").collect();
         for field in fields.into_iter().filter(|field| a.get(*field) != b.get(*field)) {
             let (a, b) = (a.get(field).cloned(), b.get(field).cloned());
@@ -40,6 +41,12 @@ pub(super) fn of_pairs(pairs: &[Pair]) -> Vec<SettingDifference> {
     let in_each = |difference: &&mut SettingDifference| difference.runs.len() == pairs.len();
     found.iter_mut().filter(in_each).for_each(|difference| difference.runs.clear());
     found
+}
+
+/// Returns the fields of a scenario, and the parts of its schemes that no scenario can name.
+fn fields(entry: &Entry) -> BTreeMap<String, String> {
+    let supplied = entry.supplied.iter().map(|(part, name)| (format!("{part} of the program"), name.clone()));
+    leaves(&entry.scenario).into_iter().chain(supplied).collect()
 }
 
 fn leaves(table: &Table) -> BTreeMap<String, String> {

@@ -120,7 +120,10 @@ fn flows_that_finished_do_not_stand_for_all() {
         assert_eq!(said(open, &a), "A leaves work unfinished, B does not. No setting differs.");
     }
     let both = said(&b, &c);
-    assert_eq!(both, "A and B leave work unfinished, so neither has a P99 slowdown. No setting differs.");
+    assert_eq!(
+        both,
+        "A and B leave work unfinished, so neither has a P99 slowdown of all flows. No setting differs."
+    );
 }
 
 #[test]
@@ -221,4 +224,60 @@ fn a_table_fits_a_terminal() {
     let text = diff(&a, &b).unwrap().table();
     assert!(text.lines().count() < 34 && text.contains("and 26 more rows"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
+/// Two of four flows failed under B, which the fastest two survived.
+#[test]
+fn flows_that_failed_are_shown_and_flatter_nobody() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| home.path().join(name));
+    for (folder, slowdown, failed) in [(&a, 2.0, 0), (&b, 1.0, 2)] {
+        write(folder, "x", None, slowdown, 0, "8MB");
+        change_summary(folder, |summary| summary["groups"][0]["failed"] = failed.into());
+    }
+    let found = diff(&a, &b).unwrap();
+    assert_eq!(found.sentence, "B leaves work unfinished, A does not. No setting differs.");
+    let row = |label: &str| found.results.iter().find(|row| row.label == label).unwrap();
+    assert_eq!(
+        (row("Failed").a, row("Failed").b, row("Failed").better),
+        (Some(0.0), Some(2.0), Better::Lower)
+    );
+    for label in ["Slowdown P99", "Slowdown mean", "FCT P99", "FCT mean"] {
+        assert_eq!(row(label).better, Better::Neither, "{label}");
+    }
+    assert_eq!(row("Dropped packets").better, Better::Lower);
+    let has_line = |text: String, words: &[&str]| {
+        text.lines().any(|line| words.iter().all(|word| line.split_whitespace().any(|part| part == *word)))
+    };
+    assert!(has_line(found.long_table(), &["Failed", "0", "2"]), "{}", found.long_table());
+    assert!(found.table().contains("Failed"), "{}", found.table());
+    // With all flows, the lower slowdown is better.
+    change_summary(&b, |summary| summary["groups"][0]["failed"] = 0.into());
+    let whole = diff(&a, &b).unwrap();
+    let slowdown = whole.results.iter().find(|row| row.label == "Slowdown P99").unwrap();
+    assert_eq!(slowdown.better, Better::Lower);
+}
+
+#[test]
+fn parts_of_the_calling_program_differ() {
+    let home = tempfile::tempdir().unwrap();
+    let [a, b] = ["a", "b"].map(|name| home.path().join(name));
+    write(&a, "x", None, 2.0, 0, "8MB");
+    write(&b, "x", None, 3.0, 0, "8MB");
+    let picker = serde_json::json!([{"part": "picker", "name": "RoundRobin"}]);
+    change_summary(&b, |summary| summary["run"]["supplied"] = picker);
+    let found = diff(&a, &b).unwrap();
+    assert!(found.sentence.ends_with("One setting differs."), "{}", found.sentence);
+    let setting = &found.settings[0];
+    assert_eq!(
+        (setting.field.as_str(), setting.a.as_deref(), setting.b.as_deref()),
+        ("picker of the program", None, Some("RoundRobin"))
+    );
+}
+
+fn change_summary(folder: &Path, change: impl FnOnce(&mut serde_json::Value)) {
+    let path = folder.join("summary.json");
+    let mut summary = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&mut summary);
+    fs::write(&path, summary.to_string()).unwrap();
 }

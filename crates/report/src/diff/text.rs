@@ -14,6 +14,7 @@ const WIDTH: usize = 100;
 /// Figures in the order in which they get a column.
 const COLUMNS: &[&str] = &[
     "Unfinished",
+    "Failed",
     "Job time",
     "Slowdown P99",
     "Slowdown mean",

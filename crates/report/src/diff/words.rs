@@ -133,12 +133,7 @@ fn judged(diff: &Diff, pair: &Pair, measure: &Measure) -> Option<ResultDifferenc
     let all = rows.clone().find(|row| row.workload == ALL);
     let row = all.or_else(|| rows.next())?;
     let whole = |entry: &Entry, value: Option<f64>| {
-        // A single workload may have another name in the other folder.
-        let is_open = match entry.workloads[..] {
-            [_] => !entry.incomplete.is_empty(),
-            _ => entry.incomplete.contains(&row.workload),
-        };
-        value.filter(|_| measure.label == JOB_TIME.label || !is_open)
+        value.filter(|_| measure.label == JOB_TIME.label || !entry.is_open(&row.workload))
     };
     Some(ResultDifference { a: whole(&pair.a, row.a), b: whole(&pair.b, row.b), ..row.clone() })
 }
@@ -153,7 +148,9 @@ fn one(row: &ResultDifference, measure: &Measure) -> String {
             let word = if b < a { measure.lower } else { measure.higher };
             format!("B has a {word} {}: {}, A has {} ({})", measure.name, show(b), show(a), percent(b / a))
         }
-        (None, None) => format!("A and B leave work unfinished, so neither has a {}", measure.name),
+        (None, None) => {
+            format!("A and B leave work unfinished, so neither has a {} of all flows", measure.name)
+        }
         (None, _) => "A leaves work unfinished, B does not".to_owned(),
         (_, None) => "B leaves work unfinished, A does not".to_owned(),
     }

@@ -295,7 +295,7 @@ fn lost(
 
 /// Moves the time that a flow lost because packets were lost.
 fn attribute_to_losses(facts: &Facts, flow: &Flow, sums: &mut BTreeMap<DelayCause, f64>) {
-    if flow.sent_again <= 0.0 {
+    if !facts.has_lost(flow) {
         return;
     }
     let at_once = sums.get(&DelayCause::Loss).copied().unwrap_or(0.0);

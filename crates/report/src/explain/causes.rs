@@ -4,6 +4,7 @@ use pathweave_records::{Direction, Quantity};
 
 use super::accounting::{DelayCause, LostTime};
 use super::facts::{Facts, Flow};
+use super::room::Room;
 use super::weigh::LASTING;
 
 /// Smallest share of the lost time from which a cause is named, the same for faults that are short beside the late
@@ -213,11 +214,9 @@ impl CauseBuilder<'_> {
     /// Names the cause of waiting at a link.
     pub(super) fn link(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
-        let beside = self.facts.parallel_links(link, self.late_at(link));
-        let others: Vec<usize> = beside.iter().copied().filter(|&other| other != link).collect();
-        let mean = self.mean_busy(&others);
-        let has_room = !others.is_empty() && mean < SPARE * at.busy;
-        if self.facts.is_slow(link) && (others.is_empty() || has_room || at.is_of_host()) {
+        let room = self.room_beside(link);
+        let is_alone = || self.facts.parallel_links(link, self.late_at(link)).len() == 1;
+        if self.facts.is_slow(link) && (room.is_some() || at.is_of_host() || is_alone()) {
             return self.slow_link(link);
         }
         if let Some(crowd) = self.other_group(link).filter(|_| self.group_share(link) >= 0.5) {
@@ -234,11 +233,11 @@ impl CauseBuilder<'_> {
             let words = format!("the sender's own link {}{shared}: {}", at.name(), self.state(link));
             return (Class::Sender, 0, Some(link), words);
         }
-        self.between_switches(link, &beside, has_room.then_some(mean))
+        self.between_switches(link, room)
     }
 
     /// Returns the mean utilisation of links, in proportion to their rates.
-    fn mean_busy(&self, links: &[usize]) -> f64 {
+    pub(super) fn mean_busy(&self, links: &[usize]) -> f64 {
         let rate = |&link: &usize| self.facts.links[link].rate_bps;
         let busy = |link: &usize| self.facts.links[*link].busy * rate(link);
         links.iter().map(busy).sum::<f64>() / links.iter().map(rate).sum::<f64>()
@@ -343,8 +342,8 @@ impl CauseBuilder<'_> {
         (Class::Receiver, 0, Some(link), words + &self.thresholds(link))
     }
 
-    /// Names the cause at a link between switches. `mean` is the utilisation of the parallel links if they have room.
-    fn between_switches(&self, link: usize, beside: &[usize], mean: Option<f64>) -> NamedCause {
+    /// Names the cause at a link between switches, with the room on links beside it.
+    fn between_switches(&self, link: usize, room: Option<Room>) -> NamedCause {
         let at = &self.facts.links[link];
         let tier = at.tier as usize;
         let (switch, name, side) = match at.direction {
@@ -358,14 +357,15 @@ impl CauseBuilder<'_> {
             matches!(held, DelayCause::Fault(_) | DelayCause::SlowLink(_)) && *share >= FAULT_WORTH
         };
         let collides = collides && (self.facts.keeps_paths() || !self.account.shares.iter().any(by_fault));
-        if let Some(mean) = mean.filter(|_| collides) {
-            let busy = format!("{:.0} % busy", mean * 100.0);
-            let others = match beside.len() - 1 {
+        if let Some(room) = room.filter(|_| collides) {
+            let busy = format!("{:.0} % busy", room.busy * 100.0);
+            let others = match room.links.len() {
                 1 => format!("the link beside it {side} {name} was {busy}"),
                 links => format!("the {links} links beside it {side} {name} were {busy} in the mean"),
             };
+            let by_hash = if self.facts.keeps_paths() { " (collisions of hashes)" } else { "" };
             let words = format!(
-                "unevenly used paths (collisions of hashes): {} was {}, while {others}",
+                "unevenly used paths{by_hash}: {} was {}, while {others}",
                 at.name(),
                 self.state(link)
             );
@@ -417,6 +417,9 @@ impl CauseBuilder<'_> {
             return String::new();
         };
         let ns = |bytes: f64| bytes * 8e9 / at.rate_bps;
+        if !self.facts.heeds_marks(&self.account.flows) {
+            return String::new();
+        }
         let long = ns(kmin) >= LONG_NS && ns(kmin) >= LONG_RTTS * self.facts.round_trip_ns();
         let stood = at.max_queue_bytes >= kmin.min(at.rate_bps / 8e9 * LONG_NS);
         if !(long && stood) {

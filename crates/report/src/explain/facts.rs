@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pathweave_records::{Direction, WaitKind, idle_latency_ns};
 
 use super::paths::Neighbours;
-use super::settings::{Fault, Settings};
+use super::settings::{Effect, Fault, Settings};
 use super::table::Table;
 
 pub(super) const LINK_COLUMNS: &[&str] = &[
@@ -175,6 +175,8 @@ pub(super) struct Facts {
     pub(super) faults: Vec<Fault>,
     /// Number of dropped packets by reason and link.
     pub(super) drops: BTreeMap<(String, usize), u64>,
+    /// Names of the schemes whose senders do not slow down for marks.
+    pub(super) ignoring_marks: Vec<String>,
     pub(super) run_ns: f64,
     pub(super) neighbours: OnceCell<Neighbours>,
     /// Links that each fault takes down, as indices into `links`.
@@ -272,12 +274,16 @@ impl Facts {
             }
         }
         let links = links(link_table);
-        let faults = settings.faults();
+        let mut faults = settings.faults();
+        for fault in &mut faults {
+            fault.effect = effect(fault, &links);
+        }
         count_unrecorded(&mut drops, &links, &faults);
         let spans = (0..links.len()).map(|row| link_table.number("busy_ns", row) / links[row].busy);
         let run_ns = spans.filter(|span| span.is_finite()).fold(0.0, f64::max);
         Facts {
             run_ns,
+            ignoring_marks: Vec::new(),
             flows: flows(wait_table),
             faults,
             settings,
@@ -295,6 +301,15 @@ impl Facts {
         of().for_each(|((_, link), n)| *by_link.entry(*link).or_default() += n);
         let most = by_link.iter().max_by_key(|(link, n)| (**n, usize::MAX - **link)).map(|(link, _)| *link);
         (of().map(|(_, n)| n).sum(), most)
+    }
+
+    /// Returns true if marks slow the senders of some of these flows down, or of any if none is given.
+    pub(super) fn heeds_marks(&self, flows: &[usize]) -> bool {
+        let heeds = |scheme: &str| !self.ignoring_marks.iter().any(|name| name == scheme);
+        match flows {
+            [] => self.settings.schemes().any(heeds),
+            some => some.iter().any(|&flow| heeds(self.settings.scheme_of(&self.flows[flow].group))),
+        }
     }
 
     /// Returns the faults that concern a link.
@@ -409,6 +424,19 @@ impl Facts {
     pub(super) fn bytes_in_flight(&self) -> f64 {
         0.5 * self.round_trip_ns() * self.host_rate_bps() / 8e9
     }
+}
+
+/// Returns the effect of a fault on its links, as far as these are known.
+fn effect(fault: &Fault, links: &[Link]) -> Effect {
+    let mut own = links.iter().filter(|link| link.has(fault)).peekable();
+    let is_known = own.peek().is_some();
+    let leaves_all = match fault.kind.as_str() {
+        "link-loss" | "link-corruption" => fault.probability <= 0.0,
+        "link-rate" => is_known && own.all(|link| fault.rate_bps.is_some_and(|bps| bps >= link.rate_bps)),
+        "link-delay" => is_known && own.all(|link| fault.delay_ns.is_some_and(|ns| ns <= link.delay_ns)),
+        _ => false,
+    };
+    if leaves_all { Effect::None } else { Effect::Worse }
 }
 
 /// Adds the drops of links that no event records, because only so many are kept: for the reason of most recorded ones, or

@@ -26,6 +26,8 @@ pub(super) struct Run {
     pub(super) label: String,
     pub(super) outside: Vec<String>,
     pub(super) warnings: Vec<String>,
+    pub(super) digest: String,
+    pub(super) ignoring_marks: Vec<String>,
     /// Number of identical ranks that each recorded rank represents.
     pub(super) stands_for: Option<u64>,
 }

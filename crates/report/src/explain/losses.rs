@@ -43,14 +43,35 @@ impl Facts {
         met.map(|fault| self.repair_ns(flow, fault)).sum()
     }
 
-    /// Returns the longest time that a flow can have lost to the losses of a fault: the length of failures, timeouts, and a
-    /// few round trips for each failure or lost packet.
+    /// Returns the longest time that a flow can have lost to the losses of a fault: the length of failures, or the part of
+    /// the time for which packets were sent in vain, timeouts, and a few round trips for each failure or lost packet.
     pub(super) fn repair_ns(&self, flow: &Flow, fault: &Fault) -> f64 {
-        let (over_ns, repairs) = match fault.takes_down() {
-            true => (fault.overlap_ns(flow.start_ns, flow.end_ns()), fault.times.max(1) as f64),
-            false => (0.0, self.lost_by(fault) as f64 * flow.sent_again / self.sent_again().max(1.0)),
+        let over_ns = fault.overlap_ns(flow.start_ns, flow.end_ns());
+        let (part, repairs) = match fault.takes_down() {
+            true => (1.0, fault.times.max(1) as f64),
+            false => {
+                let lost = self.lost_of(flow, fault);
+                ((lost / flow.sent.max(1.0)).min(1.0), lost)
+            }
         };
-        over_ns + silence_ns(flow) + REPAIR_RTTS * self.round_trip_ns() * repairs
+        over_ns * part + silence_ns(flow) + REPAIR_RTTS * self.round_trip_ns() * repairs
+    }
+
+    /// Returns the packets of a flow that a fault took: in proportion to what flows sent again or, as long as none has, at
+    /// most all that it sent over paths with links of the fault.
+    fn lost_of(&self, flow: &Flow, fault: &Fault) -> f64 {
+        let lost = self.lost_by(fault) as f64;
+        let again = self.sent_again();
+        if lost == 0.0 || again > 0.0 {
+            return lost * flow.sent_again / again.max(1.0);
+        }
+        let on_paths = || self.layers_of_paths(flow).concat().iter().any(|&link| self.links[link].has(fault));
+        if flow.meets(fault) && on_paths() { lost.min(flow.sent) } else { 0.0 }
+    }
+
+    /// Returns true if a flow sent packets again, or lost some to a fault and has not sent them again yet.
+    pub(super) fn has_lost(&self, flow: &Flow) -> bool {
+        flow.sent_again > 0.0 || self.faults.iter().any(|fault| self.lost_of(flow, fault) > 0.0)
     }
 
     /// Returns the packets that flows with records of waits sent again.
@@ -208,7 +229,8 @@ impl CauseBuilder<'_> {
             );
             return (Class::Window, 1, None, words);
         }
-        let Some(link) = most.filter(|&link| marks(&links[link]) > 0.0) else {
+        let heeds_marks = self.facts.heeds_marks(&self.account.flows);
+        let Some(link) = most.filter(|&link| heeds_marks && marks(&links[link]) > 0.0) else {
             let words =
                 format!("congestion control ({name}) held flows back while no link on their way was full");
             return (Class::Control, 0, None, words);

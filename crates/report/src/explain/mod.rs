@@ -11,6 +11,7 @@ mod jobs;
 mod losses;
 mod outage;
 mod paths;
+mod room;
 mod scale_up;
 mod settings;
 mod slow_nic;
@@ -65,6 +66,19 @@ pub enum ExplainError {
         /// Description of the error.
         why: String,
     },
+    /// A table is that of another run than the summary.
+    #[error(
+        "{}: digest = \"{digest}\" is that of another run; that of summary.json beside it is \"{of_summary}\"; take all \
+         files from the folder of one run", path.display()
+    )]
+    OtherRun {
+        /// The file.
+        path: PathBuf,
+        /// Digest of the run that wrote it.
+        digest: String,
+        /// Digest of the run of the summary.
+        of_summary: String,
+    },
 }
 
 /// Returns the limits of a run and its faults, from data that is in memory anyway, at the cost of a few bytes a flow.
@@ -74,7 +88,10 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
     let events = Table::of(run, EVENTS, &run.events, EVENT_COLUMNS);
     let figures = run.figures();
     let found = findings::Run {
-        facts: Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml)),
+        facts: Facts {
+            ignoring_marks: run.info.ignoring_marks.clone(),
+            ..Facts::new(&links, &waits, &events, Settings::new(&run.info.scenario_toml))
+        },
         flows: Table::of_flows(&figures, run.of_packets(()).is_some()),
         times_recorded: u64::from(run.info.times_recorded()),
         late: figures.late().clone(),
@@ -92,23 +109,37 @@ pub(crate) fn in_brief(run: &RunResult) -> Vec<Finding> {
 /// # Errors
 /// `folder` lacks `summary.json`, `flows.parquet`, `links.parquet` or `events.parquet`, or they cannot be read.
 pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
+    // A folder that is not of a run lacks it, or has another one.
+    let summary = Summary::read(folder)?;
     let read = |name: &str, columns: &[&str]| {
         let path = folder.join(name);
-        Table::read(&path, columns).map_err(|source| ExplainError::Table { path, source })
+        let table = Table::read(&path, columns);
+        let table = table.map_err(|source| ExplainError::Table { path: path.clone(), source })?;
+        match &table.digest {
+            Some(digest) if *digest != summary.run.digest && !summary.run.digest.is_empty() => {
+                Err(ExplainError::OtherRun {
+                    path,
+                    digest: digest.clone(),
+                    of_summary: summary.run.digest.clone(),
+                })
+            }
+            _ => Ok(table),
+        }
     };
     // Folders of earlier versions lack some tables.
     let read_if_there = |name: &str, columns: &[&str]| {
         if folder.join(name).exists() { read(name, columns) } else { Ok(Table::default()) }
     };
-    // A folder that is not of a run lacks it, or has another one.
-    let summary = Summary::read(folder)?;
     let flows = read("flows.parquet", FLOW_COLUMNS)?;
     let links = read("links.parquet", LINK_COLUMNS)?;
     let events = read("events.parquet", EVENT_COLUMNS)?;
     let waits = read_if_there("waits.parquet", WAIT_COLUMNS)?;
     let scenario = std::fs::read_to_string(folder.join("scenario.toml")).unwrap_or_default();
     let run = findings::Run {
-        facts: Facts::new(&links, &waits, &events, Settings::new(&scenario)),
+        facts: Facts {
+            ignoring_marks: summary.run.ignoring_marks.clone(),
+            ..Facts::new(&links, &waits, &events, Settings::new(&scenario))
+        },
         late: late_flows(&flows),
         trips: Trip::of_table(&flows),
         critical: read_if_there("critical.parquet", CRITICAL_COLUMNS)?,
@@ -129,6 +160,11 @@ pub fn explain(folder: &Path) -> Result<Vec<Finding>, ExplainError> {
         evidence: "summary.json: run.warnings",
     };
     found.splice(at..at, summary.run.warnings.iter().map(warning));
+    if !folder.join("waits.parquet").exists() {
+        let words = "waits.parquet is missing, so the verdict rests on links, faults and the times of flows"
+            .to_owned();
+        found.insert(at, Finding { about: "warning", words, evidence: "waits.parquet" });
+    }
     Ok(found)
 }
 

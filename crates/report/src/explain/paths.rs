@@ -76,9 +76,15 @@ impl Facts {
         (0..self.links.len()).filter(|&other| alike(&self.links[other])).collect()
     }
 
-    /// Returns the links beside a link over which this flow has paths of the same length. The link itself is included.
+    /// Returns the links beside a link over which this flow has paths of the same length. Without a flow, links between
+    /// switches of a tier have none beside them but those between the same two, as others lead elsewhere. The link itself is
+    /// included.
     pub(super) fn parallel_links(&self, link: usize, flow: Option<&Flow>) -> Vec<usize> {
         let mut beside = self.links_beside(link);
+        let at = &self.links[link];
+        if flow.is_none() && at.direction == Direction::Level {
+            beside.retain(|&other| self.links[other].to_node == at.to_node);
+        }
         let Some(flow) = flow.filter(|_| beside.len() > 1) else { return beside };
         let (end, host): (fn(&Link) -> u32, u32) = match self.links[link].direction {
             Direction::Down => (|link| link.from_node, flow.src_host),

@@ -24,6 +24,17 @@ pub(super) struct Fault {
     pub(super) probability: f64,
     /// Delay of a "link-delay".
     pub(super) delay_ns: Option<f64>,
+    pub(super) effect: Effect,
+}
+
+/// Effect of a fault on its links.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// The links are worse while the fault is in force.
+    #[default]
+    Worse,
+    /// The links are as they are without it: no packet is lost, and they are neither slower nor longer.
+    None,
 }
 
 impl Fault {
@@ -45,11 +56,16 @@ impl Fault {
 
     /// Returns true if the fault was in force at some time of this span, which ends with the run or before.
     pub(super) fn meets(&self, from_ns: f64, to_ns: f64) -> bool {
-        self.at_ns < to_ns && self.until_ns.is_none_or(|until_ns| until_ns > from_ns)
+        self.effect == Effect::Worse
+            && self.at_ns < to_ns
+            && self.until_ns.is_none_or(|until_ns| until_ns > from_ns)
     }
 
     /// Returns the time of this span for which the fault was in force.
     pub(super) fn overlap_ns(&self, from_ns: f64, to_ns: f64) -> f64 {
+        if self.effect == Effect::None {
+            return 0.0;
+        }
         let overlap = |begin_ns: f64, end_ns: f64| (end_ns.min(to_ns) - begin_ns.max(from_ns)).max(0.0);
         let Some((down_ns, up_ns)) = self.flaps_ns else {
             return overlap(self.at_ns, self.until_ns.unwrap_or(f64::INFINITY));
@@ -67,7 +83,9 @@ impl Fault {
 
     /// Returns true if the fault is in force at a time.
     pub(super) fn is_in_force(&self, at_ns: f64) -> bool {
-        self.at_ns <= at_ns && self.until_ns.is_none_or(|until_ns| until_ns > at_ns)
+        self.effect == Effect::Worse
+            && self.at_ns <= at_ns
+            && self.until_ns.is_none_or(|until_ns| until_ns > at_ns)
     }
 
     /// Returns the times of the fault in words.
@@ -185,6 +203,7 @@ impl Settings {
                 flaps_ns,
                 probability: table.get("probability").and_then(number).unwrap_or(0.0),
                 delay_ns: at("delay"),
+                effect: Effect::Worse,
             }
         };
         self.tables("fault").map(fault).collect()
@@ -203,6 +222,22 @@ impl Settings {
         self.tables("workload").map(workload).collect()
     }
 
+    /// Returns the name of the scheme of a workload group.
+    pub(super) fn scheme_of(&self, group: &str) -> &str {
+        let is_of_group = |table: &&Table| {
+            let text = |name: &str| table.get(name).and_then(Value::as_str);
+            text("group").or_else(|| text("kind")) == Some(group)
+        };
+        let own = self.tables("workload").find(is_of_group).and_then(scheme_name);
+        own.unwrap_or_else(|| scheme_name(&self.0).unwrap_or_default())
+    }
+
+    /// Iterates over the names of the schemes of the scenario and of its workloads.
+    pub(super) fn schemes(&self) -> impl Iterator<Item = &str> {
+        let of_all = scheme_name(&self.0).unwrap_or_default();
+        std::iter::once(of_all).chain(self.tables("workload").filter_map(scheme_name))
+    }
+
     /// Returns the weight of each data class, from class 1 on.
     pub(super) fn weights(&self) -> Vec<f64> {
         let all = self.value("switch.weights").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
@@ -216,6 +251,12 @@ impl Settings {
         let reference = self.rate_bps("switch.ecn.reference_rate").filter(|bps| scales && *bps > 0.0);
         Some(threshold * reference.map_or(1.0, |reference| rate_bps / reference))
     }
+}
+
+/// Returns the name of the scheme of a scenario or a workload, if it has one.
+fn scheme_name(table: &Table) -> Option<&str> {
+    let scheme = table.get("scheme")?;
+    scheme.as_str().or_else(|| scheme.get("name")?.as_str())
 }
 
 fn number(value: &Value) -> Option<f64> {
@@ -272,6 +313,22 @@ mod tests {
         let meets = [(0.0, 10.0), (0.0, 11.0), (19.0, 30.0), (20.0, 30.0)].map(|(a, b)| fault.meets(a, b));
         assert_eq!(meets, [false, true, true, false]);
         assert!(Fault { at_ns: 10.0, ..Fault::default() }.meets(1e9, 2e9), "for ever");
+    }
+
+    #[test]
+    fn a_workload_has_the_scheme_of_the_scenario_or_its_own() {
+        let settings = Settings::new(
+            "scheme = { name = \"rps\" }\n[[workload]]\ngroup = \"a\"\n[[workload]]\nkind = \"incast\"\nscheme = { name = \"timely\" }",
+        );
+        assert_eq!(["a", "incast", "other"].map(|group| settings.scheme_of(group)), ["rps", "timely", "rps"]);
+        assert_eq!(settings.schemes().collect::<Vec<_>>(), ["rps", "timely"]);
+    }
+
+    #[test]
+    fn a_fault_without_effect_is_never_in_force() {
+        let fault = Fault { at_ns: 10.0, effect: Effect::None, ..Fault::default() };
+        assert!(!fault.meets(0.0, 20.0) && !fault.is_in_force(15.0));
+        assert_eq!(fault.overlap_ns(0.0, 20.0), 0.0);
     }
 
     #[test]

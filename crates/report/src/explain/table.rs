@@ -10,10 +10,15 @@ use parquet::record::Field;
 use pathweave_records::figures::Finished;
 use pathweave_records::{Column, FlowStats, FlowStatus, Get, RunResult, ns};
 
+/// Key of the digest of the run in the metadata of a file.
+const DIGEST: &str = "pathweave.digest";
+
 /// Columns by name, all of the same length.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table {
     pub(super) rows: usize,
+    /// Digest of the run that wrote the file; `None` if it has none.
+    pub(super) digest: Option<String>,
     numbers: BTreeMap<String, Vec<f64>>,
     texts: BTreeMap<String, Texts>,
 }
@@ -52,7 +57,10 @@ impl Table {
     /// Reads the columns of `wanted` that the file has. Missing numbers are NaN.
     pub(super) fn read(path: &Path, wanted: &[&str]) -> Result<Table, ParquetError> {
         let reader = SerializedFileReader::new(File::open(path)?)?;
-        let mut table = Table::default();
+        let metadata = reader.metadata().file_metadata().key_value_metadata();
+        let digest = metadata.into_iter().flatten().find(|pair| pair.key == DIGEST);
+        let digest = digest.and_then(|pair| pair.value.clone());
+        let mut table = Table { digest, ..Table::default() };
         for row in reader.get_row_iter(None)? {
             for (name, field) in row?.get_column_iter().filter(|(name, _)| wanted.contains(&name.as_str())) {
                 match field {
@@ -118,6 +126,7 @@ impl Table {
         let status = finished().map(|_| 0).chain(std::iter::repeat_n(1, open as usize)).collect();
         Table {
             rows: timeouts.len(),
+            digest: None,
             numbers: [
                 ("slowdown".to_owned(), slowdowns),
                 ("timeouts".to_owned(), timeouts),

@@ -250,7 +250,7 @@ impl Met<'_> {
     /// Returns the time that repairs of a fault's losses can have cost a flow that sent packets again.
     fn repair_ns(&self, flow: &Flow, fault: usize) -> f64 {
         let fault = &self.facts.faults[fault];
-        if flow.sent_again <= 0.0 && flow.timeouts <= 0.0 || self.facts.lost_by(fault) == 0 {
+        if !self.facts.has_lost(flow) && flow.timeouts <= 0.0 || self.facts.lost_by(fault) == 0 {
             return 0.0;
         }
         self.facts.repair_ns(flow, fault)

@@ -88,8 +88,8 @@ pub(super) fn svg(
     });
     chart.y_ticks(&y.ticks(5), |tick| format!("{} %", (tick * 100.0 * 1e4).round() / 1e4));
     chart.x_title(below);
-    // No flow arrives between two arrivals.
-    let join = if measure == Measure::JobTime { Join::Steps } else { Join::Straight };
+    // No flow arrives between two arrivals, and none is as slow as what lies between two slowdowns.
+    let join = if measure == Measure::JobTime { Join::Steps } else { Join::StepsBefore };
     // Of fewer flows than a hundred, none stands for one in a hundred.
     let flows = curves.iter().map(|curve| curve.flows).max().unwrap_or(0);
     if measure != Measure::JobTime && flows >= 100 {
@@ -98,7 +98,14 @@ pub(super) fn svg(
     let names = situation.runs.iter().map(|(run, _)| run.info.name.as_str());
     let numbers = numbers(names, &curves, measure);
     for (curve, colour) in curves.into_iter().zip(colours) {
-        chart.curve(curve.points, join, &format!("style=\"stroke:var(--c{colour})\""));
+        // All flows take at least the time on an idle network, and none is slower than the slowest.
+        let (first, last) = match measure {
+            Measure::JobTime => (None, None),
+            _ if curve.points.is_empty() => (None, None),
+            _ => (Some((x.from(), 1.0)), curve.points.last().filter(|_| curve.open == 0).map(|p| (p.0, 0.0))),
+        };
+        let points = first.into_iter().chain(curve.points).chain(last);
+        chart.curve(points, join, &format!("style=\"stroke:var(--c{colour})\""));
     }
     Some(chart.svg(&format!("data-numbers=\"{}\"", escape(&numbers)), title))
 }
@@ -211,6 +218,33 @@ mod tests {
             curve(&run, Measure::TailSlowdown).points,
             [(1.0, 1.0), (2.0, 0.75), (3.0, 0.5), (4.0, 0.25)]
         );
+    }
+
+    /// Returns the path of the curve of a run, with its horizontal and vertical steps.
+    fn path(run: &RunResult) -> String {
+        let summary = Summary::from_run(run);
+        let situation = SchemeComparison {
+            title: "",
+            description: "",
+            report: String::new(),
+            runs: vec![(run, &summary)],
+            missing: Vec::new(),
+        };
+        let svg = svg(&situation, Measure::TailSlowdown, &[0], Extent::default()).unwrap();
+        let curve = svg.split("class=\"curve\"").nth(1).expect("a curve is drawn");
+        curve.split(" d=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    }
+
+    /// The field is from 52 to 426 and from 12 to 244; its right end is at a slowdown of 4, its lower one at a tenth.
+    #[test]
+    fn no_flow_is_between_two_slowdowns() {
+        // All are slower than 1, three of four than 2 up to where they are, and a quarter up to 4, where the curve ends.
+        assert_eq!(
+            path(&run(&[2, 2, 2, 4])),
+            "M52.0 12.0V12.0H239.0V41.0H239.0V81.8H239.0V151.7H426.0V244.0H426.0"
+        );
+        // The only flow has a step of its own.
+        assert_eq!(path(&run(&[4])), "M52.0 12.0V12.0H426.0V244.0H426.0");
     }
 
     #[test]

@@ -1,17 +1,12 @@
 //! Drawing of the topology, coloured by the difference in bytes that links carry under two schemes.
 
-use std::collections::BTreeMap;
+use pathweave_records::{LinkTotals, NodeInfo, NodeKind, Quantity, RunResult};
 
-use pathweave_records::{LinkTotals, NodeKind, Quantity, RunResult};
-
+use super::places::{End, Line, Places};
 use crate::blocks::Blocks;
 use crate::saved::csv_line;
 use crate::template::escape;
 
-const WIDTH: f64 = 440.0;
-const LEFT: f64 = 8.0;
-const ROW: f64 = 104.0;
-const TOP: f64 = 24.0;
 /// Largest number of links with a line each. With more links, all links between two blocks are one line.
 const MOST: usize = 1_500;
 /// Part of the bytes of the busiest link from which a difference has the full colour: one in as many.
@@ -30,9 +25,9 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
     // Differences that are small beside what links carry are pale.
     let carried_most = [base, other].into_iter().flat_map(|run| &run.links).map(|link| link.tx_bytes).max();
     let scale = largest.max(carried_most.unwrap_or(0) / FAINT);
-    let places = places(&sketch);
+    let places = sketch.places();
     let names = (&base.info.name, &other.info.name);
-    let mut out = opened(&places, &format!("What links carry under {} and under {}", names.0, names.1));
+    let mut out = places.opened(&format!("What links carry under {} and under {}", names.0, names.1));
     // The largest differences are drawn on top.
     out.extend(differences.iter().enumerate().rev().map(|(rank, &(line, difference))| {
         let strength = (difference.unsigned_abs() as f64 / scale as f64).sqrt();
@@ -53,8 +48,8 @@ pub(super) fn svg(base: &RunResult, other: &RunResult) -> Option<String> {
         places.line(line, class, strength, words.as_deref())
     }));
     out += &places.nodes();
-    let most = Quantity::Bytes.format(scale as f64);
-    Some(out + &format!("</svg>{}{}", key(names.1, names.0, &most), sketch.note()))
+    let key = key(&differences, scale, (names.1, names.0));
+    Some(out + &format!("</svg>{key}{}", sketch.note()))
 }
 
 /// Returns what each link between switches carries in two runs as CSV.
@@ -79,8 +74,8 @@ pub(super) fn of_one(run: &RunResult) -> Option<String> {
         sketch.lines.iter().filter_map(|line| Some((line, fullest(line)?))).collect();
     busiest.sort_by(|a, b| share(b.1).total_cmp(&share(a.1)));
     let most = busiest.first()?.1;
-    let places = places(&sketch);
-    let mut out = opened(&places, "How busy the links were");
+    let places = sketch.places();
+    let mut out = places.opened("How busy the links were");
     out.extend(busiest.iter().enumerate().rev().map(|(rank, &(line, link))| {
         let words = (rank < EXPLAINED).then(|| {
             format!(
@@ -108,28 +103,16 @@ pub(super) fn of_one(run: &RunResult) -> Option<String> {
     )
 }
 
-fn opened(places: &NodePositions, label: &str) -> String {
-    let height = TOP + places.rows.saturating_sub(1) as f64 * ROW + 14.0;
-    format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(label))
-}
-
 fn carried(run: &RunResult, link: usize) -> f64 {
     run.links[link].tx_bytes as f64
 }
 
 /// Ends and lines to draw. In a large fabric these are blocks, and all links from one block to another.
 struct Sketch {
-    /// Name and tier of each end.
-    ends: Vec<(String, u8)>,
+    ends: Vec<End>,
     lines: Vec<Line>,
     /// Number of links behind the lines, if ends are blocks.
     links: Option<usize>,
-}
-
-struct Line {
-    from: u32,
-    to: u32,
-    links: Vec<usize>,
 }
 
 impl Sketch {
@@ -142,21 +125,31 @@ impl Sketch {
                 to: run.links[link].to_node,
                 links: vec![link],
             };
-            let ends = run.nodes.iter().map(|node| (node.name.clone(), node.tier)).collect();
+            let end = |node: &NodeInfo| End { name: node.name.clone(), kind: node.kind, tier: node.tier };
+            let ends = run.nodes.iter().map(end).collect();
             return Sketch { ends, lines: drawn.iter().map(line).collect(), links: None };
         }
         let blocks = Blocks::from_run(run);
         let is_drawn = |links: &[usize]| drawn.binary_search(&links[0]).is_ok();
         let pairs = blocks.pairs(run).into_iter().filter(|(_, links)| is_drawn(links));
         Sketch {
-            ends: blocks.blocks.into_iter().map(|block| (block.name, block.tier)).collect(),
+            ends: blocks
+                .blocks
+                .into_iter()
+                .map(|block| End { name: block.name, kind: block.kind, tier: block.tier })
+                .collect(),
             lines: pairs.map(|((from, to), links)| Line { from, to, links }).collect(),
             links: Some(drawn.len()),
         }
     }
 
+    fn places(&self) -> Places {
+        let what = if self.links.is_some() { " blocks" } else { "" };
+        Places::of(&self.ends, &self.lines, what)
+    }
+
     fn ends(&self, line: &Line) -> String {
-        let name = |end: u32| self.ends.get(end as usize).map_or("?", |(name, _)| name.as_str());
+        let name = |end: u32| self.ends.get(end as usize).map_or("?", |end| end.name.as_str());
         match line.links.len() {
             1 => format!("{} to {}", name(line.from), name(line.to)),
             n => format!("{} to {}, {n} links", name(line.from), name(line.to)),
@@ -194,12 +187,22 @@ fn drawn(run: &RunResult) -> Vec<usize> {
     (0..run.links.len()).filter(|&l| only_hosts || between_switches(&run.links[l])).collect()
 }
 
-fn key(name: &str, base: &str, most: &str) -> String {
+/// Describes the colours: the largest differences in either direction, and the one from which a line has the full colour.
+fn key(differences: &[(usize, i64)], scale: u64, (name, base): (&str, &str)) -> String {
+    let bytes = |bytes: u64| Quantity::Bytes.format(bytes as f64);
+    let largest = |words: &str, of: fn(i64) -> bool| {
+        let most = differences.iter().map(|d| d.1).find(|&difference| of(difference));
+        most.map(|most| format!("{} {words}", bytes(most.unsigned_abs())))
+    };
+    let less = largest("less", |difference| difference < 0);
+    let most: Vec<String> = less.into_iter().chain(largest("more", |difference| difference > 0)).collect();
     format!(
-        "<p class=\"mapkey\"><span class=\"less\">{most} less</span><i></i><span class=\"more\">{most} more</span> \
-         on a link under {} than under {}</p>",
+        "<p class=\"mapkey\"><span class=\"less\">less</span><i></i><span class=\"more\">more</span> on a link under {} than \
+         under {}: at most {}; full colour from {} on</p>",
         escape(name),
-        escape(base)
+        escape(base),
+        most.join(" and "),
+        bytes(scale)
     )
 }
 
@@ -216,82 +219,9 @@ fn differences(base: &RunResult, other: &RunResult, sketch: &Sketch) -> Vec<(usi
     all
 }
 
-struct NodePositions {
-    at: BTreeMap<u32, (f64, f64)>,
-    rows: usize,
-    radius: f64,
-    /// Texts with their vertical positions.
-    names: Vec<(String, f64)>,
-}
-
-impl NodePositions {
-    /// Draws the half of a line beside the end that it leaves. `strength` is 0 to 1.
-    fn line(&self, line: &Line, class: &str, strength: f64, words: Option<&str>) -> String {
-        let (Some(from), Some(to)) = (self.at.get(&line.from), self.at.get(&line.to)) else {
-            return String::new();
-        };
-        // Lines within a row are bent below it, and lines within a block are loops.
-        let bow = match line.from == line.to {
-            true => 10.0,
-            false if from.1 == to.1 => (from.0 - to.0).abs().min(160.0) / 4.0,
-            false => 0.0,
-        };
-        let middle = ((from.0 + to.0) / 2.0, (from.1 + to.1) / 2.0 + bow);
-        let title = words.map_or(String::new(), |words| format!("<title>{}</title>", escape(words)));
-        format!(
-            "<path class=\"{class}\" style=\"stroke-opacity:{:.2};stroke-width:{:.1}\" d=\"M{:.1} {:.1}L{:.1} {:.1}\">{title}</path>",
-            0.08 + 0.92 * strength,
-            0.6 + 2.2 * strength,
-            from.0,
-            from.1,
-            middle.0,
-            middle.1
-        )
-    }
-
-    /// Draws the nodes and the names of the tiers.
-    fn nodes(&self) -> String {
-        let circle = |(x, y): &(f64, f64)| {
-            format!("<circle class=\"node\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{:.1}\"/>", self.radius)
-        };
-        let name = |(name, y): &(String, f64)| format!("<text x=\"{LEFT}\" y=\"{y:.1}\">{name}</text>");
-        self.at.values().map(circle).chain(self.names.iter().map(name)).collect()
-    }
-}
-
-/// Places the ends of the lines in rows, the highest tier on top.
-fn places(sketch: &Sketch) -> NodePositions {
-    let mut tiers: BTreeMap<std::cmp::Reverse<u8>, Vec<u32>> = BTreeMap::new();
-    let mut ends: Vec<u32> = sketch.lines.iter().flat_map(|line| [line.from, line.to]).collect();
-    ends.sort_unstable();
-    ends.dedup();
-    for end in ends {
-        let tier = sketch.ends.get(end as usize).map_or(0, |(_, tier)| *tier);
-        tiers.entry(std::cmp::Reverse(tier)).or_default().push(end);
-    }
-    let widest = tiers.values().map(Vec::len).max().unwrap_or(1) as f64;
-    let mut places = NodePositions {
-        at: BTreeMap::new(),
-        rows: tiers.len(),
-        radius: (130.0 / widest).clamp(1.2, 5.0),
-        names: vec![],
-    };
-    for (row, (tier, members)) in tiers.into_iter().enumerate() {
-        let (y, room) = (TOP + row as f64 * ROW, (WIDTH - 2.0 * LEFT) / members.len() as f64);
-        // The same names as in reports.
-        let what = if sketch.links.is_some() { " blocks" } else { "" };
-        places.names.push((format!("tier {} ({}{what})", tier.0, members.len()), y - 10.0));
-        for (i, end) in members.into_iter().enumerate() {
-            places.at.insert(end, (LEFT + (i as f64 + 0.5) * room, y));
-        }
-    }
-    places
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pathweave_records::NodeInfo;
 
     fn run(name: &str, bytes: [u64; 3]) -> RunResult {
         let node = |(node, kind, tier): (u32, NodeKind, u8)| NodeInfo {
@@ -332,7 +262,9 @@ mod tests {
         let svg = svg(&a, &b).unwrap();
         assert_eq!(svg.matches("<path").count(), 2, "the link of the host is left out");
         assert!(svg.contains("<title>n2 to n1: 5.000 KB under a, 1.000 KB under &lt;b&gt;</title>"), "{svg}");
-        assert!(svg.contains("4.000 KB less") && svg.contains("class=\"more\"") && !svg.contains("<b>"));
+        // 4 KB of 5 KB less on one link, 2 KB more on the other.
+        let key = "on a link under &lt;b&gt; than under a: at most 4.000 KB less and 2.000 KB more; full colour from 4.000 KB";
+        assert!(svg.contains(key) && svg.contains("class=\"more\"") && !svg.contains("<b>"), "{svg}");
     }
 
     /// 4 KB more on a link that carries 9 MB are hardly seen.
@@ -343,7 +275,8 @@ mod tests {
         let opacity =
             |svg: &str| svg.split("class=\"more\" style=\"stroke-opacity:").nth(1).unwrap()[..4].to_owned();
         assert_eq!(opacity(&svg), "0.14", "{svg}");
-        assert!(svg.contains("900.0 KB more"), "{svg}");
+        // A tenth of 9 MB has the full colour, which no link has.
+        assert!(svg.contains("at most 4.000 KB more; full colour from 900.0 KB on"), "{svg}");
     }
 
     #[test]

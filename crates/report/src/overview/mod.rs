@@ -5,6 +5,7 @@
 mod curve;
 mod map;
 mod page;
+mod places;
 mod situation;
 mod verdict;
 

@@ -308,6 +308,25 @@ mod tests {
         assert_eq!([&runs[0]["name"], &runs[1]["name"]], ["A: one", "B: one"]);
     }
 
+    /// One flow of B is twice as fast, and the other failed.
+    #[test]
+    fn slowdowns_of_survivors_have_no_colour() {
+        let home = tempfile::tempdir().unwrap();
+        let (a, b) = (home.path().join("a"), home.path().join("b"));
+        write(&a, "one", "ecmp", 4);
+        write(&b, "one", "ecmp", 2);
+        let path = b.join("summary.json");
+        let mut summary: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        summary["groups"][0]["failed"] = 1.into();
+        fs::write(&path, summary.to_string()).unwrap();
+        let page = beside(&a, &b).unwrap();
+        assert!(page.contains("<td class=\"ratio\">0.500x</td>") && !page.contains("ratio good"), "{page}");
+        assert!(
+            page.contains("<th>Failed</th><td data-value=\"0\">0</td><td data-value=\"1\">1</td>"),
+            "{page}"
+        );
+    }
+
     /// Writes the folder of a comparison with a flow of these times.
     fn write_comparison(folder: &Path, times: &[(&str, u64)]) {
         for (scheme, us) in times {

@@ -1,5 +1,7 @@
 //! Explanations of the limits of runs, from their result folders.
 
+use std::path::Path;
+
 use pathweave_records::{
     Direction, DropReason, EventKind, EventRecord, FaultInfo, FlowRecord, FlowStatus, LinkTotals, NodeInfo,
     NodeKind, Role, RunResult, Summary, WaitKind, WaitRecord,
@@ -76,19 +78,87 @@ fn waits(flow: u32) -> [WaitRecord; 3] {
 fn explained(run: &RunResult) -> Vec<Finding> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out");
-    let out = ResultFolder::create(&path).unwrap();
+    write(run, &path);
+    explain(&path).unwrap()
+}
+
+fn write(run: &RunResult, path: &Path) {
+    let out = ResultFolder::create(path).unwrap();
     out.write_run(run, &Summary::from_run(run)).unwrap();
     out.commit().unwrap();
-    explain(&path).unwrap()
+}
+
+#[test]
+fn tables_of_another_run_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| home.path().join(name));
+    write(&run(), &one);
+    let mut second = run();
+    second.info.digest = 7;
+    write(&second, &other);
+    for table in
+        ["flows", "links", "events", "waits", "critical", "activities"].map(|name| format!("{name}.parquet"))
+    {
+        let own = std::fs::read(other.join(&table)).unwrap();
+        std::fs::copy(one.join(&table), other.join(&table)).unwrap();
+        let why = explain(&other).unwrap_err().to_string();
+        let expected = format!(
+            "{table}: digest = \"0000000000000000\" is that of another run; that of summary.json beside it is \
+             \"0000000000000007\"; take all files from the folder of one run"
+        );
+        assert!(why.ends_with(&expected), "{why}");
+        std::fs::write(other.join(&table), own).unwrap();
+    }
+    assert!(explain(&other).is_ok());
+}
+
+#[test]
+fn a_missing_table_of_waits_is_said() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("out");
+    write(&run(), &path);
+    assert_eq!(words(&explain(&path).unwrap(), "warning"), None);
+    std::fs::remove_file(path.join("waits.parquet")).unwrap();
+    let found = explain(&path).unwrap();
+    assert!(words(&found, "warning").unwrap().starts_with("waits.parquet is missing"), "{found:?}");
 }
 
 fn words<'a>(found: &'a [Finding], about: &str) -> Option<&'a str> {
     found.iter().find(|finding| finding.about == about).map(|finding| finding.words.as_str())
 }
 
+/// Packets that each take a path of their own do not collide by their hashes.
+#[test]
+fn hashes_are_named_where_flows_keep_their_paths() {
+    let mut run = run();
+    run.info.scenario_toml = "scheme.policy.picker = \"rps\"\n".to_owned();
+    let found = explained(&run);
+    let verdict = words(&found, "limited by").unwrap();
+    assert!(verdict.starts_with("unevenly used paths: tor to up0 was 75 % busy"), "{verdict}");
+}
+
+/// The switch marked packets with a threshold that is far below a round trip.
+#[test]
+fn marks_are_no_cause_for_senders_that_ignore_them() {
+    let mut run = run();
+    run.info.scenario_toml = "scheme = { name = \"s\", policy = { cc = { kind = \"c\" } } }\n\
+                              [switch.ecn]\nenabled = true\nkmin = \"1B\"\n"
+        .to_owned();
+    for wait in run.waits.iter_mut().filter(|wait| wait.kind == WaitKind::Queue) {
+        (wait.kind, wait.link) = (WaitKind::Control, None);
+    }
+    (run.links[2].tx_packets, run.links[2].ecn_marked_packets) = (10, 5);
+    let verdict = |run: &RunResult| words(&explained(run), "limited by").unwrap().to_owned();
+    assert!(verdict(&run).starts_with("ECN thresholds too low: tor to up0 marked 50 %"), "{}", verdict(&run));
+    run.info.ignoring_marks = vec!["s".to_owned()];
+    assert_eq!(verdict(&run), "congestion control (c) held flows back while no link on their way was full");
+}
+
 #[test]
 fn a_run_is_explained_by_its_tables() {
-    let found = explained(&run());
+    let mut run = run();
+    run.info.scenario_toml = "scheme.policy.picker = \"ecmp\"\n".to_owned();
+    let found = explained(&run);
     let expected = [
         (
             "limited by",
