@@ -87,13 +87,17 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
             columns.push("ratio".to_owned());
         }
     }
+    // Figures of what finished neither speak for nor against a run beside one that left work undone.
+    let better = |of: Better, needs: Needs, open: bool| match needs {
+        Needs::Flows | Needs::Jobs if open => Better::Neither,
+        _ => of,
+    };
+    let is_open = |flows: &FlowSummary| flows.unfinished + flows.failed > 0;
     let grid = |title: &str, flows: Vec<Option<&FlowSummary>>| {
-        let is_open = |flows: &FlowSummary| flows.unfinished + flows.failed > 0;
         let open = flows.iter().flatten().any(|flows| is_open(flows));
         let rows = FLOW_METRICS.iter().filter_map(|m| {
             let values: Vec<_> = flows.iter().map(|f| f.and_then(m.get)).collect();
-            let better = if open && m.needs == Needs::Flows { Better::Neither } else { m.better };
-            row(m.label, m.quantity, &values, Some(better))
+            row(m.label, m.quantity, &values, Some(better(m.better, m.needs, open)))
         });
         Grid { title: title.to_owned(), columns: columns.clone(), rows: rows.collect() }
     };
@@ -102,7 +106,8 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     let mut all = grid(title, runs.iter().map(|s| Some(s.measured())).collect());
     all.rows.extend(RUN_METRICS.iter().filter_map(|m| {
         let values: Vec<_> = runs.iter().map(|s| (m.get)(s)).collect();
-        row(&run_label(m, runs), m.quantity, &values, Some(m.better))
+        let open = runs.iter().any(|s| is_open(s.measured()));
+        row(&run_label(m, runs), m.quantity, &values, Some(better(m.better, m.needs, open)))
     }));
     let mut grids = vec![verdict(&Verdict::of(runs)), all];
     grids.extend(jobs(runs));

@@ -389,9 +389,9 @@ fn a_cell_is_not_judged_by_what_finished() {
     };
     let until = |time: &str| format!("set = {{ \"run.until\" = \"{time}\" }}\n");
     let lab = Lab::new()
-        .file("whole.toml", &sweep("", "slowdown_p99"))
-        .file("cut.toml", &sweep(&until("46us"), "slowdown_p99"))
-        .file("jobs.toml", &sweep(&until("60us"), "job_time_ns"));
+        .file("whole.toml", sweep("", "slowdown_p99"))
+        .file("cut.toml", sweep(&until("46us"), "slowdown_p99"))
+        .file("jobs.toml", sweep(&until("60us"), "job_time_ns"));
     let whole = lab.run(&["sweep", "whole.toml"]);
     assert!(whole.out.contains("Slowdown P99: rps is best."), "{}", whole.out);
     for (name, figure) in [("cut", "slowdown_p99"), ("jobs", "job_time_ns")] {

@@ -228,3 +228,14 @@ fn schemes_that_carry_no_message_wait_for_nothing() {
         assert!(!prepared.notes.iter().any(waits), "{:?}", prepared.notes);
     }
 }
+
+/// Tables for some switches have the notes of the general fields.
+#[test]
+fn what_only_packets_read_is_noted_in_tables_too() {
+    for (table, field) in [("egress_alpha=0.25", "egress_alpha"), ("ecn={kmin=\"1KB\"}", "ecn.kmin")] {
+        let table = format!("switch.for=[{{tier=0,{table}}}]");
+        let found = notes("ecmp", &["run.fidelity=flow", "run.calibrate=off", &table]);
+        let note = format!("switch.for[0].{field} has no effect: run.fidelity is \"flow\"");
+        assert!(found.iter().any(|found| found.starts_with(&note)), "{found:?}");
+    }
+}

@@ -39,8 +39,8 @@ fn one_message_takes_its_bound() {
 /// Three messages in a chain between sites take three times the 20 ms of the way.
 #[test]
 fn each_message_of_a_chain_takes_its_way() {
-    let chain = "flows = [{ id = 1, src = 0, dst = 2, size = \"1KB\" }, { id = 2, src = 2, dst = 0, size = \"1KB\", after = [1] }, \
-                 { src = 0, dst = 2, size = \"1KB\", after = [2] }]";
+    let chain = "flows = [{ id = \"a\", src = 0, dst = 2, size = \"1KB\" }, { id = \"b\", src = 2, dst = 0, size = \"1KB\", after = [\"a\"] }, \
+                 { src = 0, dst = 2, size = \"1KB\", after = [\"b\"] }]";
     let text = format!("scheme = \"rps-nocc\"\n{SITES}[[workload]]\nkind = \"flows\"\n{chain}\n");
     let (bound, end) = bound_and_end(&text, "packet");
     assert!(bound > 60e6 && bound <= end && bound > 0.99 * end, "{bound}, {end}");

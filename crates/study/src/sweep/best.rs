@@ -88,12 +88,11 @@ pub(crate) fn best(
             let sign = if metric.better == Better::Higher { -1.0 } else { 1.0 };
             let first = figures.iter().min_by(|(_, a, _), (_, b, _)| (sign * a).total_cmp(&(sign * b)));
             let Some((value, _, of_best)) = first.filter(|_| figures.len() > 1) else { continue };
-            let such = |is_such: fn(&[Option<f64>], &[Option<f64>]) -> bool| -> Vec<usize> {
-                let others =
-                    figures.iter().filter(|(other, _, values)| other != value && is_such(of_best, values));
-                others.map(|(other, ..)| *other).collect()
-            };
-            let (tied, level) = (such(is_tied), such(is_level));
+            let others = || figures.iter().filter(|(other, ..)| other != value);
+            let tied = others().filter(|(.., values)| is_tied(of_best, values));
+            let level = others().filter(|(.., values)| is_level(of_best, values));
+            let [tied, level] =
+                [tied.map(|(other, ..)| *other).collect(), level.map(|(other, ..)| *other).collect()];
             found.push(Best { metric: metric.name.clone(), at: at.clone(), value: *value, tied, level });
         }
     }

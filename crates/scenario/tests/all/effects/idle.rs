@@ -175,20 +175,6 @@ const IDLE: &[Idle] = &[
         read_by: Some(("ecmp", &[])),
     },
     Idle {
-        scheme: "ecmp",
-        with: &["run.fidelity=flow", "run.calibrate=off"],
-        set: "switch.for=[{tier=0,ecn={kmin=\"1KB\"}}]",
-        note: "switch.for[0].ecn.kmin has no effect: run.fidelity is",
-        read_by: Some(("ecmp", &[])),
-    },
-    Idle {
-        scheme: "ecmp",
-        with: &["run.fidelity=flow", "run.calibrate=off"],
-        set: "switch.for=[{tier=0,egress_alpha=0.25}]",
-        note: "switch.for[0].egress_alpha has no effect: run.fidelity is",
-        read_by: Some(("ecmp", &[])),
-    },
-    Idle {
         scheme: "laps",
         with: &["scheme.policy.limit=rate_and_window"],
         set: "scheme.policy.window_of=fabric",
