@@ -92,6 +92,17 @@ pub enum LateWait {
     Brief,
 }
 
+/// Use of switches' marks (ECN) by senders, in rising order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MarkUse {
+    /// Marks change no rate and no window, though they may change paths.
+    Ignored,
+    /// Marks and delays change rates or windows.
+    BesideDelay,
+    /// Marks alone change rates or windows, as far as nothing is lost.
+    Alone,
+}
+
 /// Path of a pair of hosts whose idle round trip is the base, where their paths differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BasePath {
@@ -119,6 +130,10 @@ pub trait Adapt {
     /// Returns the path whose idle round trip is the base ([`PolicyEnv::base_rtt`](crate::PolicyEnv::base_rtt)).
     fn base_path(&self) -> BasePath {
         BasePath::Nearest
+    }
+    /// Returns the use of marks.
+    fn marks(&self) -> MarkUse {
+        MarkUse::Ignored
     }
     /// Returns the treatment of the delay of hosts.
     fn host_delay(&self) -> HostDelay {

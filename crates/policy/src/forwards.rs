@@ -31,7 +31,7 @@ macro_rules! forwards {
     };
     ($to:tt adapt) => {
         $crate::forwards!(
-            $to adapt_to_fabric, uses_longest_path, reads_telemetry, base_path, host_delay, late_wait, adapt_to_host
+            $to adapt_to_fabric, uses_longest_path, reads_telemetry, base_path, marks, host_delay, late_wait, adapt_to_host
         );
     };
     ($to:tt $($method:ident),+ $(,)?) => { $( $crate::forwards!(@ $to $method); )+ };
@@ -212,6 +212,11 @@ macro_rules! forwards {
     (@ $to:tt base_path) => {
         fn base_path(&self) -> $crate::BasePath {
             $crate::forwards!(@call $to self base_path())
+        }
+    };
+    (@ $to:tt marks) => {
+        fn marks(&self) -> $crate::MarkUse {
+            $crate::forwards!(@call $to self marks())
         }
     };
     (@ $to:tt host_delay) => {

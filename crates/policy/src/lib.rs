@@ -77,7 +77,9 @@ pub mod testing;
 mod udmp;
 mod weave;
 
-pub use adapt::{Adapt, Awaited, BasePath, FabricEnv, FullBufferAction, HostDelay, HostEnv, LateWait};
+pub use adapt::{
+    Adapt, Awaited, BasePath, FabricEnv, FullBufferAction, HostDelay, HostEnv, LateWait, MarkUse,
+};
 pub use cc::dcqcn::presets;
 pub use contract::{
     ControlClass, ControlFeedback, Feedback, FeedbackKind, Grant, MeasuredSection, Memo, Outgoing, PathState,

@@ -21,8 +21,8 @@ use crate::error::{above, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::late_acks::LateAckDetector;
 use crate::{
-    Adapt, ConfigError, Egress, Feedback, FeedbackKind, Grant, Memo, PathView, Policy, PolicyCx, PolicyEnv,
-    SendRequest, Sent,
+    Adapt, ConfigError, Egress, Feedback, FeedbackKind, Grant, MarkUse, Memo, PathView, Policy, PolicyCx,
+    PolicyEnv, SendRequest, Sent,
 };
 
 /// Effect of a mark on the window.
@@ -87,7 +87,11 @@ impl AsFluid for MpRdmaConfig {
     }
 }
 
-impl Adapt for MpRdmaConfig {}
+impl Adapt for MpRdmaConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::Alone
+    }
+}
 
 impl MpRdmaConfig {
     /// Returns an error that names the first invalid field.

@@ -11,7 +11,7 @@ use crate::fluid::{AsFluid, ControlModel, Fluid, HasControlModel, OverUnequalPat
 use crate::picker::{AnyPicker, PickerConfig};
 use crate::split::{SplitConfig, SplitPolicy};
 use crate::{
-    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, MeasuredSection, Policy,
+    Adapt, ConfigError, ControlFeedback, FabricEnv, Feedback, FeedbackKind, MarkUse, MeasuredSection, Policy,
     PolicyCx, PolicyEnv,
 };
 
@@ -102,6 +102,9 @@ impl Adapt for ReflexConfig {
         if let Some(cc) = &mut self.edge_cc {
             cc.adapt_to_fabric(fabric);
         }
+    }
+    fn marks(&self) -> MarkUse {
+        self.edge_cc.iter().map(CcConfig::marks).fold(self.cc.marks(), MarkUse::max)
     }
 }
 

@@ -117,26 +117,6 @@ impl PolicyConfig {
         matches!(self, PolicyConfig::Reflex(_))
     }
 
-    /// Returns true if marks of switches change no rate and no window, though they may change paths. A program's own policy
-    /// may read them.
-    pub fn ignores_marks(&self) -> bool {
-        match self {
-            PolicyConfig::Split(config) => config.cc.ignores_marks(),
-            PolicyConfig::Dlbf(config) => config.cc.ignores_marks(),
-            PolicyConfig::Reflex(config) => {
-                config.cc.ignores_marks() && config.edge_cc.as_ref().is_none_or(CcConfig::ignores_marks)
-            }
-            PolicyConfig::Udmp(_)
-            | PolicyConfig::UdmpPublished(_)
-            | PolicyConfig::Laps(_)
-            | PolicyConfig::Weave(_) => true,
-            PolicyConfig::Mprdma(_)
-            | PolicyConfig::Mrc(_)
-            | PolicyConfig::Reps(_)
-            | PolicyConfig::Supplied(_) => false,
-        }
-    }
-
     /// Returns the parts that the program supplies, each with its name: "picker", "control" or "policy".
     pub fn supplied(&self) -> Vec<(&'static str, &str)> {
         let (cc, picker) = match self {

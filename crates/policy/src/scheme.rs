@@ -8,8 +8,8 @@ use crate::credit::FabricControl;
 use crate::error::{check, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid};
 use crate::{
-    Adapt, AnyPolicy, ConfigError, CreditConfig, CreditParams, DatagramConfig, DlbfConfig, NotificationScope,
-    PolicyConfig, PolicyEnv, Reordering, Service, SplitConfig,
+    Adapt, AnyPolicy, ConfigError, CreditConfig, CreditParams, DatagramConfig, DlbfConfig, MarkUse,
+    NotificationScope, PolicyConfig, PolicyEnv, Reordering, Service, SplitConfig,
 };
 
 /// A named preset, or a preset with overrides. In a scenario it is a name (`scheme = "rps"`) or a table. The field
@@ -80,15 +80,19 @@ impl Scheme {
         self.paths.min(u16::MAX / ports) * ports
     }
 
-    /// Returns true if marks of switches slow no sender down, though they may change paths. DCQCN hears of marks by
-    /// notifications, as senders of datagrams do, and receivers may grant less credit after marks.
-    pub fn ignores_marks(&self) -> bool {
+    /// Returns the use of marks by senders. DCQCN hears of marks by notifications, as senders of datagrams do, and
+    /// receivers may grant less credit after marks.
+    pub fn marks(&self) -> MarkUse {
         let paced = self.credit.as_ref().is_some_and(|credit| credit.fabric != FabricControl::Off);
         let by_notifications =
             matches!(&self.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::Dcqcn(_), .. }));
-        let notified = self.cnp != CnpPolicy::Off && (by_notifications || !self.service.is_connection());
-        let by_policy = !by_notifications && !self.policy.ignores_marks();
-        !(paced || notified || by_policy)
+        let of_sender = match self.cnp {
+            CnpPolicy::Off if by_notifications => MarkUse::Ignored,
+            CnpPolicy::Off => self.policy.marks(),
+            _ if self.service.is_connection() => self.policy.marks(),
+            _ => MarkUse::Alone,
+        };
+        if paced { of_sender.max(MarkUse::BesideDelay) } else { of_sender }
     }
 
     /// Describes the scheme for fluid models, whatever the switches do.

@@ -6,7 +6,7 @@ use core::fmt;
 use pathweave_units::Rng;
 
 use crate::fluid::{AsFluid, ControlModel, Fluid};
-use crate::{Adapt, Policy, PolicyEnv};
+use crate::{Adapt, MarkUse, Policy, PolicyEnv};
 
 /// Factory of a program's policies, one per queue pair.
 pub trait MakePolicy: fmt::Debug + Send + Sync {
@@ -89,7 +89,12 @@ impl PolicyFactory {
     }
 }
 
-impl Adapt for PolicyFactory {}
+impl Adapt for PolicyFactory {
+    /// A program may use marks.
+    fn marks(&self) -> MarkUse {
+        MarkUse::BesideDelay
+    }
+}
 
 impl AsFluid for PolicyFactory {
     fn as_fluid(&self) -> Fluid {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pathweave_records::Quantity;
 use pathweave_sim::{NetworkConfig, SimSpec, full_and_ack_bytes, profile};
 use pathweave_topo::Routing;
 use pathweave_units::{Duration, HostId};
@@ -31,11 +32,12 @@ impl Loaded {
         let mut network = spec.network.clone();
         let timer = &mut network.retransmission;
         let [src, dst] = [src, dst].map(|host| spec.topology.node_name(host.into()));
+        let idle = Quantity::TimeNs.format(round_trip.as_ps() as f64 / 1e3);
         let field = FieldPath::root().key("network.retransmission.timeout");
         if self.is_written(&field) || round_trip * 2 <= timer.timeout {
             let why = "packets are sent again although none is lost";
             let note = format!(
-                "{field} = {}: the idle round trip of {src} and {dst} is {round_trip}; {why}",
+                "{field} = {}: the idle round trip of {src} and {dst} is {idle}; {why}",
                 timer.timeout
             );
             return (timer.timeout < round_trip).then_some(Timer { network, note });
@@ -47,10 +49,8 @@ impl Loaded {
         } else {
             (timer.timeout, timer.max_timeout) = (wanted, timer.max_timeout.max(wanted));
         }
-        let note = format!(
-            "{field} is {}, as the idle round trip of {src} and {dst} is {round_trip}",
-            timer.timeout
-        );
+        let note =
+            format!("{field} is {}, as the idle round trip of {src} and {dst} is {idle}", timer.timeout);
         Some(Timer { network, note })
     }
 }

@@ -1,6 +1,7 @@
 //! Records of a run that are known in advance, the same for a simulated and for a real network.
 
 use pathweave_fabric::config::FaultConfig;
+use pathweave_policy::MarkUse;
 use pathweave_records::{
     ActivityLabel, Direction, FaultInfo, LinkTotals, NodeInfo, NodeKind, Quantity, RunInfo, ServersInfo,
     SuppliedPart,
@@ -60,7 +61,7 @@ impl SimSpec {
     }
 
     fn ignoring_marks(&self) -> Vec<String> {
-        let ignoring = self.schemes.iter().filter(|named| named.scheme.ignores_marks());
+        let ignoring = self.schemes.iter().filter(|named| named.scheme.marks() == MarkUse::Ignored);
         ignoring.map(|named| named.name.clone()).collect()
     }
 

@@ -9,7 +9,9 @@ use super::window::Window;
 use super::{CongestionControl, Permit};
 use crate::error::{above, within};
 use crate::fluid::{ControlModel, HasControlModel};
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, SendWindow, Sent};
+use crate::{
+    Adapt, ConfigError, Feedback, FeedbackKind, MarkUse, PolicyCx, PolicyEnv, SendRequest, SendWindow, Sent,
+};
 
 /// Parameters of [`Dctcp`].
 #[derive(Clone, Debug, PartialEq)]
@@ -49,7 +51,11 @@ impl HasControlModel for DctcpConfig {
     }
 }
 
-impl Adapt for DctcpConfig {}
+impl Adapt for DctcpConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::Alone
+    }
+}
 
 impl DctcpConfig {
     /// Returns an error that names the first invalid field.

@@ -8,7 +8,7 @@ use super::window::Window;
 use super::{CongestionControl, Permit};
 use crate::error::{above, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
-use crate::{Adapt, ConfigError, Feedback, FeedbackKind, PolicyCx, PolicyEnv, SendRequest, Sent};
+use crate::{Adapt, ConfigError, Feedback, FeedbackKind, MarkUse, PolicyCx, PolicyEnv, SendRequest, Sent};
 
 /// Parameters of [`DctcpRate`].
 #[derive(Clone, Debug, PartialEq)]
@@ -44,7 +44,11 @@ impl HasControlModel for DctcpRateConfig {
     }
 }
 
-impl Adapt for DctcpRateConfig {}
+impl Adapt for DctcpRateConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::Alone
+    }
+}
 
 impl DctcpRateConfig {
     /// Returns an error that names the first invalid field.

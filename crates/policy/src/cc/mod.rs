@@ -181,23 +181,3 @@ congestion_controls! {
     /// TIMELY: rate-based, driven by the gradient of round-trip times.
     Timely(timely: Timely, TimelyConfig),
 }
-
-impl CcConfig {
-    /// Returns true if marks of switches change no rate and no window. A program's own control may read them.
-    pub fn ignores_marks(&self) -> bool {
-        match self {
-            CcConfig::None(_)
-            | CcConfig::Hpcc(_)
-            | CcConfig::Mswift(_)
-            | CcConfig::Swift(_)
-            | CcConfig::Timely(_) => true,
-            CcConfig::Dcqcn(_)
-            | CcConfig::Dctcp(_)
-            | CcConfig::DctcpRate(_)
-            | CcConfig::Nscc(_)
-            | CcConfig::Smartt(_)
-            | CcConfig::Strack(_)
-            | CcConfig::Supplied(_) => false,
-        }
-    }
-}

@@ -27,8 +27,8 @@ use super::{CongestionControl, Permit};
 use crate::error::{AT_MOST_A_SECOND, above, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendRequest,
-    SendWindow, Sent,
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, MarkUse, PolicyCx, PolicyEnv,
+    SendRequest, SendWindow, Sent,
 };
 
 /// Parameters of [`Smartt`].
@@ -84,6 +84,9 @@ impl HasControlModel for SmarttConfig {
 }
 
 impl Adapt for SmarttConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::BesideDelay
+    }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }

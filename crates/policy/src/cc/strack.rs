@@ -22,8 +22,8 @@ use super::{CongestionControl, Permit};
 use crate::error::{above, between, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, PolicyCx, PolicyEnv, SendRequest,
-    SendWindow, Sent,
+    Adapt, ConfigError, Feedback, FeedbackKind, HostDelay, HostEnv, MarkUse, PolicyCx, PolicyEnv,
+    SendRequest, SendWindow, Sent,
 };
 
 /// Network for which increases are given: 100 Gb/s and 12 us, with a bandwidth-delay product of 150,000 bytes. In
@@ -87,6 +87,9 @@ impl HasControlModel for StrackConfig {
 }
 
 impl Adapt for StrackConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::BesideDelay
+    }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }

@@ -7,7 +7,7 @@ use core::fmt;
 use super::CongestionControl;
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::supplied::supplied;
-use crate::{Adapt, PolicyEnv};
+use crate::{Adapt, MarkUse, PolicyEnv};
 
 /// Factory of a program's congestion controls, one per queue pair.
 pub trait MakeCc: fmt::Debug + Send + Sync {
@@ -31,7 +31,12 @@ impl ExternalCc {
     }
 }
 
-impl Adapt for CcFactory {}
+impl Adapt for CcFactory {
+    /// A program may use marks.
+    fn marks(&self) -> MarkUse {
+        MarkUse::BesideDelay
+    }
+}
 
 impl HasControlModel for CcFactory {
     fn control(&self) -> ControlModel {

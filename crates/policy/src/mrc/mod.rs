@@ -75,7 +75,7 @@ impl AsFluid for MrcConfig {
 }
 
 impl Adapt for MrcConfig {
-    crate::forwards!({ nscc } base_path, host_delay, adapt_to_host);
+    crate::forwards!({ nscc } base_path, marks, host_delay, adapt_to_host);
     /// Uses one plane per NIC port, each with the configured number of EVs.
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         self.nscc.adapt_to_fabric(fabric);

@@ -13,8 +13,8 @@ use pathweave_units::{Duration, Rate, Rng, Time};
 use crate::error::{AT_MOST_A_SECOND, above, between, within};
 use crate::fluid::{AsFluid, ControlModel, Fluid, Spread};
 use crate::{
-    Adapt, ConfigError, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, Memo, PathView, Policy, PolicyCx,
-    PolicyEnv, SendRequest, Sent,
+    Adapt, ConfigError, Feedback, FeedbackKind, Grant, HostDelay, HostEnv, MarkUse, Memo, PathView, Policy,
+    PolicyCx, PolicyEnv, SendRequest, Sent,
 };
 use entropy::Entropies;
 use window::Window;
@@ -68,6 +68,9 @@ impl AsFluid for RepsConfig {
 }
 
 impl Adapt for RepsConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::BesideDelay
+    }
     fn host_delay(&self) -> HostDelay {
         HostDelay::InRoundTrip
     }

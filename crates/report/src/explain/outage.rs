@@ -40,7 +40,9 @@ pub(super) enum Ending {
     Finished,
     /// The flow had no path when it was posted.
     Unreachable,
-    /// The run or the sender's patience ended first.
+    /// The sender gave up after too many timeouts.
+    GaveUp,
+    /// The run ended first.
     Open,
 }
 
@@ -69,7 +71,8 @@ impl Trip {
             ending: match flow.status {
                 FlowStatus::Finished => Ending::Finished,
                 FlowStatus::Unreachable => Ending::Unreachable,
-                _ => Ending::Open,
+                FlowStatus::RetriesExceeded => Ending::GaveUp,
+                FlowStatus::Unfinished | FlowStatus::Refused => Ending::Open,
             },
         }
     }
@@ -86,6 +89,7 @@ impl Trip {
             ending: match flows.text("status", row) {
                 status if status == FlowStatus::Finished.name() => Ending::Finished,
                 status if status == FlowStatus::Unreachable.name() => Ending::Unreachable,
+                status if status == FlowStatus::RetriesExceeded.name() => Ending::GaveUp,
                 _ => Ending::Open,
             },
         }

@@ -79,10 +79,17 @@ impl Run {
             (false, _) => said.join("; and "),
         };
         causes += &self.faults_besides(&causes, &account);
-        let words = match open {
-            0 => causes,
+        let gave_up = self.trips.iter().find(|trip| trip.ending == Ending::GaveUp);
+        let words = match (open, gave_up) {
+            (0, _) => causes,
             _ if stuck => format!("{} did not finish: {causes}", counted(open)),
-            _ => {
+            (_, Some(trip)) => format!(
+                "{} did not finish: their senders gave up, the first after {} timeouts (network.retransmission); \
+                 otherwise {causes}",
+                counted(open),
+                trip.timeouts
+            ),
+            (_, None) => {
                 format!("the end of the run, at which {} had not finished; otherwise {causes}", counted(open))
             }
         };

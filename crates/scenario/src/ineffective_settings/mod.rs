@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 
 use pathweave_fabric::config::{SwitchConfig, Thresholds};
 use pathweave_policy::cc::CcConfig;
-use pathweave_policy::fluid::ControlModel;
-use pathweave_policy::{PolicyConfig, Scheme, Service, SplitConfig};
+use pathweave_policy::{MarkUse, PolicyConfig, Scheme, Service};
 use pathweave_sim::nic::{NicConfig, SideRoute};
 use pathweave_sim::{place_of, switch_classes};
 use pathweave_topo::{RoutingConfig, Topology};
@@ -274,12 +273,7 @@ impl Notes {
                  sent again; it is made for switches that pause (switch.pfc)"
             ));
         }
-        let by_marks =
-            [ControlModel::BY_MARKS, ControlModel::BY_NOTIFICATIONS].contains(&scheme.as_fluid().control);
-        // The fluid model of Timely is that of marks, but Timely reacts to delay.
-        let is_timely =
-            matches!(&scheme.policy, PolicyConfig::Split(SplitConfig { cc: CcConfig::Timely(_), .. }));
-        if by_marks && !is_timely && switch.ecn.enabled && marks_nothing(switch, topology) {
+        if scheme.marks() == MarkUse::Alone && switch.ecn.enabled && marks_nothing(switch, topology) {
             self.0.push(format!(
                 "{path} slows down for marks, and there are none: switch.ecn.kmin = {} is not below switch.trim.queue = {}, \
                  beyond which packets are trimmed",

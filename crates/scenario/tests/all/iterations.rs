@@ -97,12 +97,18 @@ fn iterations_with_stragglers_add_up() {
 /// round takes as long as a single one, and as the collective in it.
 #[test]
 fn rounds_of_a_collective_take_equally_long() {
-    let nccl = "kind = \"nccl\"\ngpu = \"h100\"\n";
-    for kind in ["kind = \"collective\"\n", "kind = \"collective\"\nalgorithm = \"halving-doubling\"\n", nccl]
-    {
+    let gathers = [
+        "kind = \"collective\"",
+        "kind = \"collective\"\nalgorithm = \"halving-doubling\"",
+        "kind = \"nccl\"\ngpu = \"h100\"",
+    ]
+    .map(|kind| format!("{kind}\noperation = \"all-gather\"\n"));
+    let others =
+        ["kind = \"ring-all-reduce\"\n", "kind = \"all-to-all\"\n", "kind = \"all-to-all\"\nwindow = 1\n"];
+    for kind in gathers.into_iter().chain(others.map(str::to_owned)) {
         let rounds = |repetitions: u32| {
             let text = format!(
-                "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\n{kind}operation = \"all-gather\"\nsize = \"8KB\"\n\
+                "[topology]\nkind = \"star\"\nhosts = 2\n[[workload]]\n{kind}size = \"8KB\"\n\
                  repetitions = {repetitions}\n"
             );
             let result = result(&text);

@@ -57,6 +57,13 @@ struct Process {
     local: u16,
 }
 
+/// A message of a round, and the members at its ends.
+struct Sent {
+    from: usize,
+    to: usize,
+    message: Draft,
+}
+
 fn one() -> u32 {
     1
 }
@@ -89,10 +96,21 @@ impl Generate for AllToAll {
                 .map(|p| Process { host: hosts[p % hosts.len()], local: (p / hosts.len()) as u16 })
                 .collect();
             let members = &members[..];
-            let (mut ready, mut before): (Vec<Draft>, _) = (Vec::new(), None);
+            let (mut ready, mut sent, mut before): (Vec<Draft>, Vec<Sent>, _) =
+                (Vec::new(), Vec::new(), None);
             for round in 0..self.repetitions {
                 let job = out.next_job(format_args!("group {g}, round {round}"), &mut before)?;
-                ready = self.round(out, job, members, round, &ready)?;
+                // Without a computation the wait belongs to the round that it delays: the one before is over with its
+                // last message, although senders still lack acknowledgements.
+                if round > 0 && self.compute == Duration::ZERO {
+                    out.label_activity("wait");
+                    ready = self.tasks_after(out, job, members, &sent)?;
+                }
+                sent = self.messages(out, job, members, round, &ready)?;
+                if self.compute > Duration::ZERO {
+                    out.doing("compute", format_args!("round {round}"));
+                    ready = self.tasks_after(out, job, members, &sent)?;
+                }
             }
         }
         Ok(())
@@ -100,25 +118,37 @@ impl Generate for AllToAll {
 }
 
 impl AllToAll {
-    /// Declares one round. `ready` holds the tasks after which each member may begin; it is empty in the
-    /// first round. Returns those tasks for the next round.
-    fn round(
+    /// Declares a task for each member that takes `compute`, after all messages that the member sends or receives.
+    fn tasks_after(
+        &self,
+        out: &mut WorkloadBuilder<'_>,
+        job: JobId,
+        members: &[Process],
+        sent: &[Sent],
+    ) -> Result<Vec<Draft>, WorkloadError> {
+        let tasks: Result<Vec<Draft>, _> =
+            members.iter().map(|member| out.compute(member.host, self.compute, job)).collect();
+        let tasks = tasks?;
+        for &Sent { from, to, message } in sent {
+            out.after(tasks[from], message)?;
+            out.after(tasks[to], message)?;
+        }
+        Ok(tasks)
+    }
+
+    /// Declares the messages of one round. `ready` holds the tasks after which each member may begin; it is empty in the
+    /// first round.
+    fn messages(
         &self,
         out: &mut WorkloadBuilder<'_>,
         job: JobId,
         members: &[Process],
         round: u32,
         ready: &[Draft],
-    ) -> Result<Vec<Draft>, WorkloadError> {
+    ) -> Result<Vec<Sent>, WorkloadError> {
         let n = members.len();
         let window = self.window.map_or(n, |w| w as usize);
-        out.doing("compute", format_args!("round {round}"));
-        let mut done = Vec::new();
-        if round + 1 < self.repetitions || self.compute > Duration::ZERO {
-            for member in members {
-                done.push(out.compute(member.host, self.compute, job)?);
-            }
-        }
+        let mut all = Vec::new();
         // sent[step - 1][i] is the message of member i in that step. If that step stays within its host, it
         // is the member's last message before.
         let size = self.size.get() * n as u64;
@@ -149,15 +179,12 @@ impl AllToAll {
                 if let Some(before) = earlier.or_else(|| ready.get(i).copied()) {
                     out.after(message, before)?;
                 }
-                if !done.is_empty() {
-                    out.after(done[i], message)?;
-                    out.after(done[to], message)?;
-                }
+                all.push(Sent { from: i, to, message });
                 row.push(Some(message));
             }
             sent.push(row);
         }
-        Ok(done)
+        Ok(all)
     }
 }
 

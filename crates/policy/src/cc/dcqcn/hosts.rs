@@ -12,7 +12,7 @@ use pathweave_units::{Duration, Rate};
 use super::DcqcnConfig;
 use crate::cc::host_scaling::HostScaling;
 use crate::fluid::{ControlModel, HasControlModel, OverUnequalPaths, RateRecovery};
-use crate::{Adapt, HostEnv};
+use crate::{Adapt, HostEnv, MarkUse};
 
 /// Lowest line rate for which the presets are given (HPCC, `simulation/run.py`; those of DCQCN and ASTRA-sim are for
 /// 40 Gb/s and more).
@@ -36,6 +36,9 @@ impl HasControlModel for DcqcnConfig {
 
 /// The clocks are made for line rates of 25 Gb/s and more: on a slower line they must not tick between two packets.
 impl Adapt for DcqcnConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::Alone
+    }
     fn adapt_to_host(&mut self, host: &HostEnv) {
         *self = self.scaled_to(host.line_rate, host.network_rtt);
     }

@@ -29,7 +29,7 @@ use crate::error::{AT_MOST_A_SECOND, above, between, check, within};
 use crate::fluid::{ControlModel, HasControlModel};
 use crate::{
     Adapt, BasePath, ConfigError, FabricEnv, Feedback, FeedbackKind, FullBufferAction, HostDelay, HostEnv,
-    PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
+    MarkUse, PolicyCx, PolicyEnv, QueuePairId, SendRequest, SendWindow, Sent,
 };
 use law::{Acked, Controller};
 
@@ -152,6 +152,9 @@ impl HasControlModel for NsccConfig {
 }
 
 impl Adapt for NsccConfig {
+    fn marks(&self) -> MarkUse {
+        MarkUse::BesideDelay
+    }
     fn adapt_to_fabric(&mut self, fabric: &FabricEnv<'_>) {
         if fabric.when_full == FullBufferAction::Trim {
             self.delay_target.get_or_insert(TARGET_WITH_TRIMS);
