@@ -13,8 +13,6 @@ pub(super) const WORTH: f64 = 0.12;
 pub(super) const FAULT_WORTH: f64 = 0.08;
 const LASTING_WORTH: f64 = 0.03;
 const MOST: usize = 4;
-/// Factor by which parallel links must be less busy, in the mean, to count as having room.
-pub(super) const SPARE: f64 = 0.75;
 /// Share of the run up to which a host's link had room while its flows waited for it.
 const NIC_BUSY: f64 = 0.8;
 /// Ratio from which a switch counts as oversubscribed.
@@ -214,7 +212,7 @@ impl CauseBuilder<'_> {
     /// Names the cause of waiting at a link.
     pub(super) fn link(&self, link: usize) -> NamedCause {
         let at = &self.facts.links[link];
-        let room = self.room_beside(link);
+        let room = self.facts.room_beside(link, &self.account.flows);
         let is_alone = || self.facts.parallel_links(link, self.late_at(link)).len() == 1;
         if self.facts.is_slow(link) && (room.is_some() || at.is_of_host() || is_alone()) {
             return self.slow_link(link);
@@ -234,13 +232,6 @@ impl CauseBuilder<'_> {
             return (Class::Sender, 0, Some(link), words);
         }
         self.between_switches(link, room)
-    }
-
-    /// Returns the mean utilisation of links, in proportion to their rates.
-    pub(super) fn mean_busy(&self, links: &[usize]) -> f64 {
-        let rate = |&link: &usize| self.facts.links[link].rate_bps;
-        let busy = |link: &usize| self.facts.links[*link].busy * rate(link);
-        links.iter().map(busy).sum::<f64>() / links.iter().map(rate).sum::<f64>()
     }
 
     fn slow_link(&self, link: usize) -> NamedCause {

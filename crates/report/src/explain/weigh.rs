@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::accounting::DelayCause;
-use super::causes::SPARE;
 use super::facts::{Facts, Flow};
+use super::room::SPARE;
 use super::settings::Fault;
 
 /// Part of a flow's time for which a fault must last to change the use of paths beyond its own end.

@@ -203,6 +203,9 @@ mod tests {
         points(&cube).unwrap().into_iter().map(|mut point| point.remove(0)).collect()
     }
 
+    /// Place of a value among the slices of an axis, from the value and the axis's begin.
+    type Place = Box<dyn Fn(f64, f64) -> f64>;
+
     /// Twelve slices of one ratio from 10 to 1,000 KB: each ends 10^(1/6) above its begin.
     #[test]
     fn each_slice_has_a_point_after_rounding() {
@@ -224,7 +227,7 @@ mod tests {
             };
             let log = |ratio: f64| move |value: f64, from: f64| (value / from).ln() / ratio.ln();
             let linear = |width: f64| move |value: f64, from: f64| (value - from) / width;
-            let places: [(f64, Box<dyn Fn(f64, f64) -> f64>); 7] = [
+            let places: [(f64, Place); 7] = [
                 (10.0, Box::new(log(100f64.powf(1.0 / 12.0)))),
                 (10.0, Box::new(linear(20.0 / 12.0))),
                 (1.0, Box::new(linear(1.0))),

@@ -39,8 +39,8 @@ pub use input::RdOffer;
 pub use overhead::ScanOverhead;
 use queues::Queues;
 use round_trip::RoundTrip;
-pub use send::MAX_RD_OUTSTANDING;
 use send::{Flow, Full};
+pub use send::{MAX_RD_OUTSTANDING, RdOutstanding};
 pub use side::SideMessage;
 
 /// A datagram queue pair: all messages of a process to and from all its peers.
@@ -123,17 +123,6 @@ pub enum RdEvent {
         /// Number of retransmissions among them.
         retransmitted: u32,
     },
-}
-
-/// Packets of a message that is not finished.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RdOutstanding {
-    /// Identifier given when the message was posted.
-    pub wr_id: u64,
-    /// Number of its packets that were sent, retransmissions included.
-    pub sent_packets: u32,
-    /// Number of retransmissions among them.
-    pub retransmitted: u32,
 }
 
 /// Position for the payload of a packet: a message and an offset in it.

@@ -6,7 +6,6 @@ use alloc::collections::{BTreeMap, VecDeque};
 use pathweave_policy::DestinationControl;
 use pathweave_units::Time;
 
-use super::RdOutstanding;
 use super::config::PeerId;
 use super::pace::Pace;
 use super::receive::RxFlow;
@@ -17,6 +16,17 @@ pub const MAX_RD_OUTSTANDING: u64 = 1 << 15;
 pub(super) const MAX_PACKETS: u64 = 1 << 23;
 /// Value of `waits_from` while no message has to wait.
 const NONE_WAITS: u64 = u64::MAX;
+
+/// Packets of a message that is not finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RdOutstanding {
+    /// Identifier given when the message was posted.
+    pub wr_id: u64,
+    /// Number of its packets that were sent, retransmissions included.
+    pub sent_packets: u32,
+    /// Number of retransmissions among them.
+    pub retransmitted: u32,
+}
 
 /// A message that is not done. Packet i has PSN `first_psn + i`.
 #[derive(Clone, Copy, Debug)]
