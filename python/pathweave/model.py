@@ -2109,8 +2109,8 @@ class TimedRecovery(Table):
     any recent packet took; that time is the patience. A late packet is lost. If switches pause or trim, it is lost only
     if a probe that followed it on its path returns first, or after twice the patience (weave: 1.25 times). If nothing
     arrives any more, probes follow the oldest packet after the patience, after twice the patience, and so on. A timeout
-    occurs only if nothing arrives for the configured retransmission timeout. A message fails after the sum of the
-    configured timeouts.
+    occurs only if nothing arrives for the configured retransmission timeout, and for three patiences; until a packet
+    has returned, the patience is that timeout. A message fails after the sum of the configured timeouts.
 
     Args:
         reorder_packets: Reordering threshold in packets: a packet also counts as lost once one sent this many packets
@@ -2262,7 +2262,8 @@ class Retransmission(Table):
             value of a RoCE NIC.
         timeout: Time to the first timeout. Default 4 ms (ConWeave's set-ups): longer than a full 32 MB buffer takes to
             drain at 100 Gb/s, so that a late packet in a lossless fabric is not taken for lost. A fabric that drops
-            packets needs less.
+            packets needs less. In a scenario without the field, twice the longest idle round trip if that is longer, in
+            whole milliseconds.
     """
 
     backoff: int | None = None
@@ -3865,7 +3866,9 @@ class TransformerWorkload(WorkloadTable):
         microbatches: Number of microbatches in an iteration, for each replica (default 1).
         model: Model whose numbers are the defaults of `layers` to `feed_forward`: the name of a published one, or its
             file, `{ file = "config.json" }`. Without it these fields are required, except `kv_heads`, `head_dim`,
-            `experts`, `top_k` and `feed_forward`. A file needs `sequence`, too.
+            `experts`, `top_k` and `feed_forward`. A file needs `sequence`, too, and a `model_type` of llama,
+            llama4_text, mistral, mixtral, qwen2, qwen2_moe, qwen3, qwen3_moe, gemma, gemma2, gemma3_text, gpt_oss,
+            glm4_moe, minimax_m2, nemotron, deepseek_v2, deepseek_v3 or kimi_k2.
         optimizer: Distribution of the optimizer's state among ranks. Default "distributed".
         order: Fields of stages: order in which GPUs are numbered along the axes, fastest first (default
             "tp-cp-ep-dp-pp").
