@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from ._pathweave import Feedback, Packet, QueuePair
 
-
 _LIMITS = ("window_bytes", "rate_bps")
 
 
 def _refuse_misspelt_limit(name: str) -> None:
-    """Raises an error for the name of a limit with another case, number or without its underscore: the engine would not
-    read it, and nothing would limit."""
+    """Raises an error for the name of a limit with another case, number or without its underscore.
+
+    The engine would not read it, and nothing would limit.
+    """
 
     def letters(text: str) -> str:
         return text.lower().replace("_", "").replace("s", "")
@@ -61,7 +62,7 @@ class CongestionControl:
 
     if not TYPE_CHECKING:  # Checkers of types know the attributes.
 
-        def __setattr__(self, name, value):
+        def __setattr__(self, name: str, value: object) -> None:
             if name not in self.__dict__:
                 _refuse_misspelt_limit(name)
             object.__setattr__(self, name, value)
