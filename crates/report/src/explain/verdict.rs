@@ -84,7 +84,7 @@ impl Run {
             (0, _) => causes,
             _ if stuck => format!("{} did not finish: {causes}", counted(open)),
             (_, Some(trip)) => format!(
-                "{} did not finish: their senders gave up, the first after {} timeouts (network.retransmission); \
+                "{} did not finish: senders gave up, the first after {} timeouts (network.retransmission); \
                  otherwise {causes}",
                 counted(open),
                 trip.timeouts
