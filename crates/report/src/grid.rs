@@ -4,7 +4,7 @@ use pathweave_records::{FlowSummary, JobTime, Quantity, Role, Summary, ratio};
 
 use crate::comparison::{Place, Verdict};
 use crate::judge::{LEVEL, Measure};
-use crate::metrics::{Better, FLOW_METRICS, Needs, RUN_METRICS, run_label};
+use crate::metrics::{Better, FLOW_METRICS, RUN_METRICS, run_label};
 
 /// A table: a title over the row labels, column headings, rows.
 pub(crate) struct Grid {
@@ -87,17 +87,12 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
             columns.push("ratio".to_owned());
         }
     }
-    // Figures of what finished neither speak for nor against a run beside one that left work undone.
-    let better = |of: Better, needs: Needs, open: bool| match needs {
-        Needs::Flows | Needs::Jobs if open => Better::Neither,
-        _ => of,
-    };
     let is_open = |flows: &FlowSummary| flows.unfinished + flows.failed > 0;
     let grid = |title: &str, flows: Vec<Option<&FlowSummary>>| {
         let open = flows.iter().flatten().any(|flows| is_open(flows));
         let rows = FLOW_METRICS.iter().filter_map(|m| {
             let values: Vec<_> = flows.iter().map(|f| f.and_then(m.get)).collect();
-            row(m.label, m.quantity, &values, Some(better(m.better, m.needs, open)))
+            row(m.label, m.quantity, &values, Some(m.needs.direction(m.better, open)))
         });
         Grid { title: title.to_owned(), columns: columns.clone(), rows: rows.collect() }
     };
@@ -107,7 +102,7 @@ pub(crate) fn of_comparison(runs: &[&Summary]) -> Vec<Grid> {
     all.rows.extend(RUN_METRICS.iter().filter_map(|m| {
         let values: Vec<_> = runs.iter().map(|s| (m.get)(s)).collect();
         let open = runs.iter().any(|s| is_open(s.measured()));
-        row(&run_label(m, runs), m.quantity, &values, Some(better(m.better, m.needs, open)))
+        row(&run_label(m, runs), m.quantity, &values, Some(m.needs.direction(m.better, open)))
     }));
     let mut grids = vec![verdict(&Verdict::of(runs)), all];
     grids.extend(jobs(runs));

@@ -56,6 +56,17 @@ pub enum Needs {
     Jobs,
 }
 
+impl Needs {
+    /// Returns the direction of the better figure among runs, of which one is `open` if it left work undone. A figure of
+    /// what finished then speaks neither for nor against a run.
+    pub(crate) fn direction(self, better: Better, open: bool) -> Better {
+        match self {
+            Needs::Flows | Needs::Jobs if open => Better::Neither,
+            _ => better,
+        }
+    }
+}
+
 /// A figure of a run with a name for files, made from label and unit in lower case: "FCT P99" is `fct_p99_ns`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {

@@ -18,9 +18,9 @@ pub(super) const FIGURES: &[&str] = &[
     "Retransmissions",
 ];
 
-/// Returns true if a figure is one of the flows that finished.
-pub(super) fn is_of_finished(label: &str) -> bool {
-    flow_metric(label).is_some_and(|metric| metric.needs == Needs::Flows)
+/// Returns the work that has to be finished for a figure to stand for a run.
+pub(super) fn needs_of(label: &str) -> Needs {
+    flow_metric(label).map_or(Needs::Nothing, |metric| metric.needs)
 }
 
 /// Returns the format of a figure and its better direction.

@@ -16,7 +16,7 @@ use crate::export::quoted;
 use crate::judge::LEVEL;
 use crate::metrics::{Better, name};
 pub use error::DiffError;
-use figures::{FIGURES, format_of, is_of_finished};
+use figures::{FIGURES, format_of, needs_of};
 use folder::{Contents, Entry, Kind};
 pub use settings::SettingDifference;
 
@@ -174,8 +174,7 @@ fn of_pair(pair: &Pair) -> Vec<ResultDifference> {
         let workload = if other == workload { workload.clone() } else { format!("{workload} to {other}") };
         for &label in FIGURES {
             let (quantity, better) = format_of(label);
-            // Flows that finished beside others that did not are not all of them.
-            let better = if open && is_of_finished(label) { Better::Neither } else { better };
+            let better = needs_of(label).direction(better, open);
             let figure = name(label, quantity);
             let value = |figures: &folder::Figures| figures.get(&figure).copied();
             let (a, b) = (value(a), value(b));
