@@ -1,4 +1,4 @@
-//! Critical paths of jobs by kind of step, and hosts that compute longer than others.
+//! Critical paths of jobs by kind of step, and hosts that compute longer or more than others.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::table::Table;
 
 pub(super) const CRITICAL_COLUMNS: &[&str] = &["kind", "host", "time_ns", "lost_ns"];
 pub(super) const ACTIVITY_COLUMNS: &[&str] =
-    &["host", "kind", "activity", "part", "start_ns", "finish_ns", "nominal_ns"];
+    &["host", "group", "kind", "activity", "part", "start_ns", "finish_ns", "nominal_ns"];
 
 /// Mean excess over the computations of other hosts from which a host is slow.
 const SLOW: f64 = 0.08;
@@ -57,6 +57,16 @@ impl Paths {
 pub(super) struct Slow {
     pub(super) share: f64,
     pub(super) words: String,
+}
+
+/// A host with more work than others.
+struct Loaded {
+    host: u32,
+    /// Ratio of its work to that of the median host.
+    times: f64,
+    beyond_ns: f64,
+    /// Part of the critical paths that less work would save.
+    lost_ns: f64,
 }
 
 /// Computation of a host.
@@ -109,13 +119,13 @@ fn turns(activities: &Table) -> Turns {
     turns.into_iter().map(|(key, turns)| (key, of_equal_work(turns))).collect()
 }
 
-/// Finds hosts that are always slower than others, and computations that vary from one to the next. `name` returns
-/// the name of a host.
+/// Finds hosts that are always slower than others, computations that vary from one to the next, and hosts with more work.
+/// `name` returns the name of a host.
 pub(super) fn slow(
     activities: &Table,
     critical: &Table,
     paths: &Paths,
-    name: impl Fn(u32) -> String,
+    name: impl Fn(u32) -> String + Copy,
 ) -> Vec<Slow> {
     let turns = turns(activities);
     let mut ratios: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
@@ -166,8 +176,52 @@ pub(super) fn slow(
         });
     }
     found.extend(varying(&turns, &slow_hosts, paths));
+    found.extend(unequal(activities, paths, on_path, name));
     found.retain(|slow| slow.share >= WORTH);
     found
+}
+
+/// Finds the hosts that have more to compute than the median host of their group: a stage with more layers, or a host whose
+/// experts get more tokens. Amounts of work are times without stragglers.
+fn unequal(
+    activities: &Table,
+    paths: &Paths,
+    on_path: impl Fn(u32) -> f64,
+    name: impl Fn(u32) -> String,
+) -> Option<Slow> {
+    let mut work: BTreeMap<&str, BTreeMap<u32, f64>> = BTreeMap::new();
+    for row in (0..activities.rows).filter(|&row| activities.text("kind", row) == "computation") {
+        let (host, nominal_ns) = (activities.number("host", row) as u32, activities.number("nominal_ns", row));
+        let of_group = work.entry(activities.text("group", row)).or_default();
+        *of_group.entry(host).or_default() += if nominal_ns.is_finite() { nominal_ns } else { 0.0 };
+    }
+    let mut loaded: Vec<Loaded> = Vec::new();
+    for of_group in work.values() {
+        let usual_ns = lower_middle(of_group.values().copied().collect());
+        let more = of_group.iter().filter(|(_, ns)| usual_ns > 0.0 && **ns >= (1.0 + SLOW) * usual_ns);
+        loaded.extend(more.map(|(&host, &ns)| Loaded {
+            host,
+            times: ns / usual_ns,
+            beyond_ns: ns - usual_ns,
+            lost_ns: on_path(host) * (1.0 - usual_ns / ns),
+        }));
+    }
+    loaded.sort_by(|a, b| b.lost_ns.total_cmp(&a.lost_ns).then(a.host.cmp(&b.host)));
+    let first = loaded.first()?;
+    let others = match loaded.len() - 1 {
+        0 => String::new(),
+        count => format!("; {count} more hosts have more than the median, too"),
+    };
+    let lost_ns: f64 = loaded.iter().map(|of| of.lost_ns).sum();
+    Some(Slow {
+        share: lost_ns / paths.all_ns().max(f64::MIN_POSITIVE),
+        words: format!(
+            "unequal work: {} has {:.2} times the computation of the median host, {} more{others}",
+            name(first.host),
+            first.times,
+            Quantity::TimeNs.format(first.beyond_ns)
+        ),
+    })
 }
 
 /// Finds computations of which the longest takes much longer than the median.

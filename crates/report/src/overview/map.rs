@@ -75,6 +75,8 @@ pub(super) fn of_one(run: &RunResult) -> Option<String> {
     busiest.sort_by(|a, b| share(b.1).total_cmp(&share(a.1)));
     let most = busiest.first()?.1;
     let places = sketch.places();
+    // Idle links are seen in a small fabric; they would hide the busy ones of a large one.
+    let faintest = (16.0 / busiest.len() as f64).min(0.25);
     let mut out = places.opened("How busy the links were");
     out.extend(busiest.iter().enumerate().rev().map(|(rank, &(line, link))| {
         let words = (rank < EXPLAINED).then(|| {
@@ -84,7 +86,8 @@ pub(super) fn of_one(run: &RunResult) -> Option<String> {
                 sketch.format_value(line, Quantity::Percent, share)
             )
         });
-        places.line(line, "busy", share(link).clamp(0.0, 1.0).powi(2), words.as_deref())
+        let strength = faintest + (1.0 - faintest) * share(link).clamp(0.0, 1.0);
+        places.line(line, "busy", strength, words.as_deref())
     }));
     out += &places.nodes();
     let name = |node: u32| run.nodes.get(node as usize).map_or("?", |node| node.name.as_str());
@@ -288,6 +291,10 @@ mod tests {
         let svg = of_one(&run).unwrap();
         assert_eq!(svg.matches("<path class=\"busy\"").count(), 2);
         assert!(svg.contains("n2 to n1 was busy 90.00 % of the time"), "{svg}");
+        // From .08 + .92 x .25 of an idle link to 1, in proportion to the use: .31 + .69 x .25, .31 + .69 x .9.
+        for opacity in ["0.48", "0.93"] {
+            assert!(svg.contains(&format!("class=\"busy\" style=\"stroke-opacity:{opacity}")), "{opacity}: {svg}");
+        }
         assert!(
             svg.find("n1 to n2: busy 25").unwrap() < svg.find("n2 to n1: busy 90").unwrap(),
             "busiest on top"
