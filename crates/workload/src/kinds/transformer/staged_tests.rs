@@ -384,3 +384,17 @@ fn both_ends_add_up_the_gradients_of_a_tied_matrix() {
     // At a byte a nanosecond, halves of 6,400 bytes go there and back.
     assert!((6_400..20_000).contains(&(end(true) - end(false))), "{} {}", end(true), end(false));
 }
+
+/// The 16 GPUs of a stage with TP 2 cannot be groups of 3, and a dense model has no matrices for such groups.
+#[test]
+fn gpus_that_share_an_expert_need_experts_and_divide_the_stage() {
+    let experts = Transformer { etp: Some(3), experts: Some(4), tp: 2, ..staged() };
+    let found = error_of(16, Traffic::Transformer(experts.clone()));
+    let expected =
+        "etp = 3: EP x ETP (here 3) is expected to divide the 16 GPUs of a stage, TP 2 x CP 1 x DP 8";
+    assert!(found.contains(expected), "{found}");
+    let found = error_of(16, Traffic::Transformer(Transformer { etp: Some(8), ep: 4, ..experts.clone() }));
+    assert!(found.contains("ep = 4: EP x ETP (here 32) is expected to divide"), "{found}");
+    let dense = Transformer { experts: None, ..experts };
+    assert_eq!(notes_of(16, Traffic::Transformer(dense)), ["`etp` has no effect: the model has no experts"]);
+}
