@@ -6,7 +6,7 @@
 //! a larger error, or with too few messages measured, stays outside and reports the error.
 
 use pathweave_flow::{Efficiency, MAX_SMALL_RUN_MESSAGES};
-use pathweave_records::{Calibration, EndReason, FlowRecord, RunResult, percentile};
+use pathweave_records::{Calibration, EndReason, FlowRecord, Quantity, RunResult, percentile};
 use pathweave_sim::{Fidelity, Monitor, ObserveConfig, RunConfig, SimError, SimSpec};
 use pathweave_units::Duration;
 
@@ -138,7 +138,7 @@ impl Measured {
         let time = time_error.unwrap_or(0.0);
         let most = if self.whole { MAX_ERROR } else { MAX_PREFIX_ERROR };
         let of_mean = if self.has_jobs { INSIDE_OF_JOBS } else { most };
-        let span = Duration::from_ps(prefix_ps);
+        let span = Quantity::TimeNs.format(prefix_ps as f64 / 1e3);
         let what =
             if self.whole { "all of its packets".to_owned() } else { format!("packets of its first {span}") };
         if time.abs() > most || mean_error.abs() > of_mean {
