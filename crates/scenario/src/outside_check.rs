@@ -153,3 +153,24 @@ impl Measured {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1,588,026,760 ps are 1.588 ms.
+    #[test]
+    fn the_time_of_the_packets_has_a_unit_that_people_read() {
+        let calibration = Calibration {
+            prefix_ps: 1_588_026_760,
+            efficiency: None,
+            held_out: 48,
+            time_error: Some(0.0),
+            mean_error: 0.0,
+            p99_error: 0.0,
+        };
+        let few = Measured { calibration, whole: false, part: 0.001, has_jobs: true };
+        let expected = "packets of its first 1.588 ms have ended 0 % of its messages, too few to place it inside the model";
+        assert_eq!(few.outside_reason().as_deref(), Some(expected));
+    }
+}
