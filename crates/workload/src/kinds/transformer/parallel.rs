@@ -133,8 +133,10 @@ impl Transformer {
         let gpus = self.gpus.unwrap_or(out.env.hosts);
         let each = u64::from(self.tp) * u64::from(self.cp) * u64::from(self.pp);
         if gpus == 0 || !u64::from(gpus).is_multiple_of(each) {
+            // The nearest that needs no more hosts, if there is one.
+            let near = (u64::from(gpus) / each).max(1) * each;
             let allowed = format!(
-                "expected a multiple of {each}, which is TP {} x CP {} x PP {}; these may be set, too",
+                "expected a multiple of {each}, which is TP {} x CP {} x PP {}, such as {near}; these may be set, too",
                 self.tp, self.cp, self.pp
             );
             return out.field_error("gpus", gpus, allowed);

@@ -315,7 +315,10 @@ fn a_file_gives_the_model() {
 fn mistakes_are_named_with_what_is_allowed() {
     let error = |config: Transformer| error_of(16, Traffic::Transformer(config));
     let found = error(Transformer { cp: 3, ..staged() });
-    assert!(found.contains("gpus = 16: expected a multiple of 3, which is TP 1 x CP 3 x PP 1"), "{found}");
+    assert!(
+        found.contains("gpus = 16: expected a multiple of 3, which is TP 1 x CP 3 x PP 1, such as 15;"),
+        "{found}"
+    );
     let found = error(Transformer { gpus: Some(6), cp: 3, ..staged() });
     assert!(found.contains("cp = 3: TP x CP is expected to divide the 8 tokens"), "{found}");
     let found = error(Transformer { pp: 8, ..staged() });
