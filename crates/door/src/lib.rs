@@ -11,6 +11,7 @@ mod open;
 mod process;
 pub mod settings;
 pub mod sockaddr;
+mod unknown;
 
 pub use interfaces::{Interface, Link, Subnet, file_text};
 pub use list::{interfaces, interfaces_from};

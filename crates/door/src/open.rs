@@ -75,6 +75,15 @@ impl Settings {
         opened
     }
 
+    /// Returns what to say if all ports are in use that `PATHWEAVE_PORTS` allows at `address`, or `None` if it is not set.
+    pub fn without_a_free_port(&self, address: IpAddr) -> Option<String> {
+        let ports = self.ports.as_ref()?;
+        let (first, last) = (ports.start(), ports.end());
+        Some(format!(
+            "no UDP port of PATHWEAVE_PORTS, {first} to {last}, is free at {address}: each endpoint listens on one"
+        ))
+    }
+
     fn open_at(&self, interfaces: &[&Interface], config: DeviceConfig) -> Result<Device, DeviceError> {
         let fallback = match self.backend {
             Backend::Udp => return Ok(Device::open(config)?),
@@ -140,6 +149,19 @@ mod tests {
             let second = opened(&[OPEN], 1, taken..=next).expect("one of 21 ports");
             assert!((taken + 1..=next).contains(&second.local_addr().port()));
         }
+    }
+
+    #[test]
+    fn the_ports_that_are_all_in_use_are_named() {
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let said = |variables| read(variables).expect("the variables are right").without_a_free_port(address);
+        assert_eq!(
+            said(&[OPEN, ("PATHWEAVE_PORTS", "18500-18501")]).as_deref(),
+            Some(
+                "no UDP port of PATHWEAVE_PORTS, 18500 to 18501, is free at 127.0.0.1: each endpoint listens on one"
+            )
+        );
+        assert_eq!(said(&[OPEN]), None);
     }
 
     #[test]

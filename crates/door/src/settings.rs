@@ -24,18 +24,19 @@
 //! `PATHWEAVE_PROGRESS=auto`, callers drive the loop, and a thread does while there is no call. With
 //! `thread`, only the thread drives it. With `caller` there is no thread; this is for tests.
 
-use std::fmt::Display;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::time::Duration;
 
 use pathweave_datapath::secure::{ClusterKey, KeyError, MAX_ADDRESSES, Protection};
-use pathweave_datapath::{DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};
+use pathweave_datapath::{ConfigError, DeviceConfig, Driving, MAX_PATHS, Unprotected, Waiting};
 use pathweave_units::Rate;
 use thiserror::Error;
 
 use crate::interfaces::Interface;
+use crate::log::say_once;
+use crate::unknown::unread;
 
 /// Default scheme, the same as that of the device. Applications send in bursts. After a burst, `weave` does not spread
 /// the next one evenly over all paths, so that it need not wait for the slowest.
@@ -63,6 +64,9 @@ pub enum SettingError {
         /// Allowed values.
         allowed: String,
     },
+    /// There is no such scheme, or connections cannot have it.
+    #[error("PATHWEAVE_SCHEME: {0}")]
+    Scheme(ConfigError),
     /// Two variables contradict each other.
     #[error("PATHWEAVE_IFACE and PATHWEAVE_ADDRESS are both set; one of them is enough")]
     TwoInterfaces,
@@ -147,12 +151,14 @@ pub struct Settings {
     pub shared_memory: SharedMemory,
 }
 
-/// Reads the current environment.
+/// Reads the current environment, and names on standard error variables with our prefix that nothing reads.
 ///
 /// # Errors
 ///
 /// Returns an error about the first variable that is wrong.
 pub fn from_environment() -> Result<Settings, SettingError> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    unread(names).iter().for_each(|line| say_once(line));
     Settings::read(&|name| std::env::var_os(name).map(|value| value.to_string_lossy().into_owned()))
 }
 
@@ -302,11 +308,7 @@ fn check_scheme(name: &str) -> Result<(), SettingError> {
     let mut config = DeviceConfig::new(address);
     config.protection = Protection::Insecure;
     config.scheme = name.into();
-    config.validate().map_err(|error| value("PATHWEAVE_SCHEME", name, error))
-}
-
-fn value(variable: &'static str, value: &str, allowed: impl Display) -> SettingError {
-    SettingError::Value { variable, value: value.into(), allowed: allowed.to_string() }
+    config.validate().map_err(SettingError::Scheme)
 }
 
 /// Parses a comma-separated list. Returns `None` if it is too long or has duplicates.
@@ -430,6 +432,7 @@ pub(crate) mod tests {
                 "{error}"
             );
             assert!(!error.contains('\n'), "one line: {error}");
+            assert!(!error.contains("allowed: there is"), "{error}");
         }
     }
 

@@ -164,6 +164,13 @@ impl Clients {
         client.comes_back &= ended == Ended::Done;
     }
 
+    /// Records what a measurement had moved when the server ended.
+    pub(crate) fn is_cut_off(&mut self, ticket: MeasurementId, moved: Transferred) {
+        if let Some(client) = self.all.get_mut(&ticket.client) {
+            client.measurements[ticket.measurement].moved = moved;
+        }
+    }
+
     /// Returns true if the requested number of clients have come and are done.
     pub(crate) fn are_over(&self) -> bool {
         self.max_clients.is_some_and(|most| self.admitted >= most) && self.all.values().all(Client::is_over)
@@ -190,16 +197,17 @@ impl Clients {
             let mut address = client.address.to_string();
             for measurement in &client.measurements {
                 let Measurement { what, moved, ended } = measurement;
-                let rate =
-                    |bytes: u64| if moved.seconds > 0.0 { bytes as f64 / 1e6 / moved.seconds } else { 0.0 };
+                // A refused measurement has no time, and one of datagrams that is cut off none that is known.
+                let timed = |text: String| if moved.seconds > 0.0 { text } else { "-".to_owned() };
+                let rate = |bytes: u64| timed(format!("{:.2}", bytes as f64 / 1e6 / moved.seconds));
                 let kind = what.map_or("-".to_owned(), |what| format!("{} {}", what.op, what.kind));
                 let of = |number: Option<u64>| number.map_or("-".to_owned(), |number| number.to_string());
                 let _ = writeln!(
                     text,
-                    " {address:<22} {kind:<16} {:>11} {:>6} {:>9.3} {:>10.2} {:>9.2} {:>9}",
+                    " {address:<22} {kind:<16} {:>11} {:>6} {:>9} {:>10} {:>9} {:>9}",
                     of(what.map(|what| what.size_bytes)),
                     of(what.map(|what| what.depth.into())),
-                    moved.seconds,
+                    timed(format!("{:.3}", moved.seconds)),
                     rate(moved.received_bytes),
                     rate(moved.sent_bytes),
                     match ended {
@@ -284,6 +292,22 @@ mod tests {
             any.ends(ticket, Ended::Done, MOVED);
         }
         assert!(!any.are_over());
+    }
+
+    #[test]
+    fn a_measurement_that_the_server_cuts_off_has_what_it_moved_and_a_refused_one_has_none() {
+        let mut clients = Clients::new(None);
+        let tickets = [1, 2].map(|port| clients.admit(port.into(), at(port).1, false).unwrap());
+        clients.begins(tickets[0], WHAT);
+        clients.is_cut_off(tickets[0], MOVED);
+        clients.ends(tickets[1], Ended::Refused, Transferred::default());
+        let text = clients.text();
+        let words =
+            |line: usize| text.lines().nth(line).unwrap().split_whitespace().skip(1).collect::<Vec<_>>();
+        assert_eq!(words(2), ["write", "bandwidth", "4096", "8", "2.000", "3.00", "0.50", "cut", "off"]);
+        assert_eq!(words(3), ["-", "-", "-", "-", "-", "-", "refused"]);
+        let json = clients.json(at(9).1, "insecure", true);
+        assert!(json.contains("\"received_bytes\": 6000000") && json.contains("\"ended\": null"), "{json}");
     }
 
     #[test]

@@ -72,12 +72,19 @@ pub(crate) fn connect(
     Ok(Bundle::new(device, connections))
 }
 
-/// Notes on the console that the connection has fewer paths than were asked for.
-pub(crate) fn note_paths(connection: &Bundle, wanted: u16, console: &dyn Console) {
-    let has = connection.info().paths;
-    if has < wanted {
+/// Notes on the console that the connection has fewer paths or shorter packets than were asked for.
+pub(crate) fn note_less(connection: &Bundle, wanted: &DeviceConfig, console: &dyn Console) {
+    let (paths, payload) = (connection.info().paths, connection.info().mtu_payload);
+    if paths < wanted.paths {
         let why = "because the server has no more (--paths)";
-        console.note(Note::Remark(&format!("note: {has} paths instead of {wanted}, {why}")));
+        console.note(Note::Remark(&format!("note: {paths} paths instead of {}, {why}", wanted.paths)));
+    }
+    if payload < wanted.mtu_payload {
+        let why = "because that of the server is smaller";
+        let wanted = wanted.mtu_payload;
+        console.note(Note::Remark(&format!(
+            "note: the payload of a packet is {payload} bytes, not the {wanted} of this --mtu, {why}"
+        )));
     }
 }
 

@@ -124,7 +124,7 @@ impl Survey {
 /// If the server cannot be reached, or the connection closes.
 pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, Failure> {
     let SurveyOptions { server: peer, device: config, count, interval } = options.clone();
-    let (wanted, timeout) = (config.paths, config.connect_timeout);
+    let (wanted, timeout) = (config.clone(), config.connect_timeout);
     let device = open::open(config, &Carrier::Udp, console)?;
     let test = Test {
         kind: Kind::Survey,
@@ -138,7 +138,7 @@ pub fn survey(options: &SurveyOptions, console: &dyn Console) -> Result<Survey, 
     let broken = |why: MeasureError| Failure::Input(format!("{peer}: {why}"));
     let asks = Request { test, comes_back: false, client: draw_number()? };
     let mut ready = meet(&device, (peer, &[]), SCHEME, asks, timeout)?.map_err(broken)?;
-    open::note_paths(&ready.connection, wanted, console);
+    open::note_less(&ready.connection, &wanted, console);
     let mut samples = vec![Samples::new(); usize::from(ready.connection.info().paths)];
     let mut replies = vec![0; samples.len()];
     let (mut sent, mut ended) = (0, Ended::Done);

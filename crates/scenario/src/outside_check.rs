@@ -6,7 +6,7 @@
 //! a larger error, or with too few messages measured, stays outside and reports the error.
 
 use pathweave_flow::{Efficiency, MAX_SMALL_RUN_MESSAGES};
-use pathweave_records::{Calibration, EndReason, FlowRecord, RunResult, percentile};
+use pathweave_records::{Calibration, EndReason, FlowRecord, Quantity, RunResult, percentile};
 use pathweave_sim::{Fidelity, Monitor, ObserveConfig, RunConfig, SimError, SimSpec};
 use pathweave_units::Duration;
 
@@ -138,7 +138,7 @@ impl Measured {
         let time = time_error.unwrap_or(0.0);
         let most = if self.whole { MAX_ERROR } else { MAX_PREFIX_ERROR };
         let of_mean = if self.has_jobs { INSIDE_OF_JOBS } else { most };
-        let span = Duration::from_ps(prefix_ps);
+        let span = Quantity::TimeNs.format(prefix_ps as f64 / 1e3);
         let what =
             if self.whole { "all of its packets".to_owned() } else { format!("packets of its first {span}") };
         if time.abs() > most || mean_error.abs() > of_mean {
@@ -151,5 +151,26 @@ impl Measured {
             let part = 100.0 * self.part;
             format!("{what} have ended {part:.0} % of its messages, too few to place it inside the model")
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 1,588,026,760 ps are 1.588 ms.
+    #[test]
+    fn the_time_of_the_packets_has_a_unit_that_people_read() {
+        let calibration = Calibration {
+            prefix_ps: 1_588_026_760,
+            efficiency: None,
+            held_out: 48,
+            time_error: Some(0.0),
+            mean_error: 0.0,
+            p99_error: 0.0,
+        };
+        let few = Measured { calibration, whole: false, part: 0.001, has_jobs: true };
+        let expected = "packets of its first 1.588 ms have ended 0 % of its messages, too few to place it inside the model";
+        assert_eq!(few.outside_reason().as_deref(), Some(expected));
     }
 }

@@ -147,6 +147,31 @@ fn every_verb_moves_every_byte() {
 }
 
 #[test]
+fn a_server_that_is_stopped_says_what_had_arrived() {
+    let lab = Lab::new();
+    let mut server = Server::insecure(&lab);
+    let mut client = lab
+        .command(&["perf", "client", &server.address, "--insecure", "--time", "600", "--progress", "never"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(server.child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("write bandwidth, 65536 bytes a message"), "{line}");
+    sleep(Duration::from_secs(1));
+    let end = server.stop();
+    client.kill().unwrap();
+    client.wait().unwrap();
+    let row =
+        end.out.lines().find(|line| line.ends_with(" cut off")).unwrap_or_else(|| panic!("{}", end.out));
+    // Time and rate to the server, after the address, two words of the measurement, size and depth.
+    let numbers: Vec<f64> =
+        row.split_whitespace().skip(5).take(2).map(|word| word.parse().unwrap()).collect();
+    assert!(numbers.len() == 2 && numbers.iter().all(|&number| number > 0.0), "{row}");
+}
+
+#[test]
 fn both_ends_send_at_once() {
     let lab = Lab::new();
     let server = Server::insecure(&lab);
@@ -547,6 +572,12 @@ fn a_survey_tells_of_every_path() {
     assert!(packets > 0, "messages go with the probes");
     let note = lab.run(&["ping", &server.address, "--insecure", "--count", "1"]);
     assert!(note.err.contains("8 paths instead of 16"), "{}", note.err);
+    assert!(!note.err.contains("--mtu"), "both ends have the same: {}", note.err);
+    // 9000 less 40 and 8 of IPv6 and UDP, less headers, in multiples of 64; the server has 1500.
+    let note = lab.run(&["ping", &server.address, "--insecure", "--count", "1", "--mtu", "9000"]);
+    let line = note.err.lines().find(|line| line.contains("--mtu")).unwrap_or_default();
+    let words = "note: the payload of a packet is 1344 bytes, not the 8832 of this --mtu";
+    assert!(line.starts_with(words), "{}", note.err);
     assert_eq!(server.stop().code, 0);
 }
 

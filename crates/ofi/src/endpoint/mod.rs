@@ -123,7 +123,13 @@ fn open_device(domain: &Domain, wish: Option<SocketAddr>, boot: u64) -> FiResult
         Err(error) => {
             log(Level::Warn, format_args!("no endpoint can be opened on {ip}"));
             let number = match error.of_device() {
-                Some(OpenError::PortInUse { .. }) => return Err(Errno(FI_EADDRINUSE)),
+                Some(OpenError::PortInUse { .. }) => {
+                    // With a port of its own wish the application may try others.
+                    if let (0, Some(why)) = (port, domain.settings.without_a_free_port(ip)) {
+                        log_once(&why);
+                    }
+                    return Err(Errno(FI_EADDRINUSE));
+                }
                 Some(OpenError::NotLocal { .. }) => FI_EADDRNOTAVAIL,
                 Some(OpenError::Permission { .. }) => FI_EACCES,
                 _ => FI_EOTHER,

@@ -22,6 +22,10 @@ pub(super) struct Link<'a> {
 }
 
 /// Makes the structure. Returns NULL without memory.
+///
+/// The place on the PCI bus is left out. MPICH looks it up in its own hwloc, and ends the program if that one does not
+/// know PCI, as in the package of the Python index. Without a place it looks for the name of the domain, which is that
+/// of the interface.
 pub(super) fn made(nic: &Nic, link: &Link<'_>) -> *mut FidNic {
     let optional = |text: Option<&str>| text.map_or(ptr::null_mut(), text::duplicate);
     let device = DeviceAttr {
@@ -32,7 +36,6 @@ pub(super) fn made(nic: &Nic, link: &Link<'_>) -> *mut FidNic {
         driver: optional(nic.driver.as_deref()),
         firmware: ptr::null_mut(),
     };
-    let bus_type = if nic.pci.is_some() { FI_BUS_PCI } else { FI_BUS_UNSPEC };
     let link = LinkAttr {
         address: optional(nic.address.as_deref()),
         mtu: link.mtu,
@@ -40,7 +43,7 @@ pub(super) fn made(nic: &Nic, link: &Link<'_>) -> *mut FidNic {
         state: nic.state,
         network_type: optional(nic.network_type),
     };
-    whole(&device, BusAttr { bus_type, attr: nic.pci.unwrap_or_default() }, &link)
+    whole(&device, BusAttr { bus_type: FI_BUS_UNSPEC, attr: PciAttr::default() }, &link)
 }
 
 /// Assembles the structure and takes over the strings. Returns NULL without memory, after freeing all parts.
@@ -132,4 +135,23 @@ unsafe extern "C" fn control(fid: *mut Fid, command: c_int, to: *mut c_void) -> 
         }
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_has_no_place_on_a_bus_in_which_mpich_would_not_find_it() {
+        let card =
+            Nic { vendor_id: Some("0x15b3".into()), driver: Some("mlx5_core".into()), ..Nic::default() };
+        let link = Link { name: "eth7", mtu: 1_500, bits_per_second: 0 };
+        let nic = made(&card, &link);
+        // SAFETY: the structure was just made, and is freed once.
+        unsafe {
+            assert_eq!((*(*nic).bus_attr).bus_type, FI_BUS_UNSPEC);
+            assert_eq!(text::read((*(*nic).device_attr).vendor_id).as_deref(), Some("0x15b3"));
+            free(nic);
+        }
+    }
 }

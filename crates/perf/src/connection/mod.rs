@@ -154,7 +154,7 @@ impl Connect for Connections<'_> {
     }
 
     fn setup(&self, end: &ConnectionEnd, console: &dyn Console) -> Setup {
-        device::note_paths(&end.connection, self.options.device.paths, console);
+        device::note_less(&end.connection, &self.options.device, console);
         let (info, test) = (end.connection.info(), end.tally().test);
         Setup {
             op: test.op,

@@ -96,6 +96,12 @@ pub(crate) fn serve(options: &ServerOptions, console: &dyn Console) -> Result<Se
             }
         }
     }
+    for session in &sessions {
+        match (session.ticket(), session.ended()) {
+            (Some(ticket), (Ended::Broken, moved)) => clients.is_cut_off(ticket, moved),
+            _ => record_end(&mut clients, session),
+        }
+    }
     Ok(Served::of(&clients, local, protection, console.is_interrupted()))
 }
 

@@ -166,8 +166,10 @@ impl SimAi {
         let tp = self.model_parallel(out, file, gpus)?;
         let each = tp.saturating_mul(pp);
         if !gpus.is_multiple_of(each) {
-            let allowed =
-                format!("expected a multiple of {each}, which is TP {tp} x PP {pp}; these may be set, too");
+            let near = gpus.checked_div(each).unwrap_or(1).max(1).saturating_mul(each);
+            let allowed = format!(
+                "expected a multiple of {each}, which is TP {tp} x PP {pp}, such as {near}; these may be set, too"
+            );
             return out.field_error("gpus", gpus, allowed);
         }
         let dp = gpus / each;

@@ -127,6 +127,9 @@ fn the_mixture_of_experts_on_few_gpus() {
         error(SimAi { gpus: Some(32), ..whole.clone() }, 32).contains("gpus = 32: expected a multiple of 24")
     );
     assert!(
+        error(SimAi { gpus: Some(32), ..whole.clone() }, 32).contains(", such as 24; these may be set, too")
+    );
+    assert!(
         error(SimAi { gpus: Some(48), ..whole.clone() }, 48)
             .contains("ep = 16: expected a number that divides the 2 data-parallel")
     );

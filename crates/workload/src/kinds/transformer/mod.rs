@@ -245,7 +245,7 @@ impl Generate for Transformer {
     fn generate(&self, out: &mut WorkloadBuilder<'_>) -> Result<(), WorkloadError> {
         let architecture = self.architecture(out)?;
         self.check(out, &architecture)?;
-        self.note_ineffective(out);
+        self.note_ineffective(out, &architecture);
         self.play(out, architecture)?;
         self.algorithms.note_ineffective(out);
         Ok(())
@@ -273,9 +273,12 @@ impl Transformer {
     }
 
     /// Notes fields that others make ineffective.
-    fn note_ineffective(&self, out: &mut WorkloadBuilder<'_>) {
+    fn note_ineffective(&self, out: &mut WorkloadBuilder<'_>, architecture: &Architecture) {
         if self.cp == 1 && self.cp_kind.is_some_and(|kind| kind != ContextParallelism::default()) {
             out.note_ineffective("cp_kind", "`cp` is 1: each GPU has whole sequences");
+        }
+        if self.etp.is_some() && architecture.experts.is_none() {
+            out.note_ineffective("etp", "the model has no experts");
         }
         if self.gpu.is_some() && self.tflops.is_some() && self.efficiency.is_some() {
             out.note_ineffective("efficiency", "`tflops` replaces the rates of `gpu`");

@@ -133,8 +133,10 @@ impl Transformer {
         let gpus = self.gpus.unwrap_or(out.env.hosts);
         let each = u64::from(self.tp) * u64::from(self.cp) * u64::from(self.pp);
         if gpus == 0 || !u64::from(gpus).is_multiple_of(each) {
+            // The nearest that needs no more hosts, if there is one.
+            let near = (u64::from(gpus) / each).max(1) * each;
             let allowed = format!(
-                "expected a multiple of {each}, which is TP {} x CP {} x PP {}; these may be set, too",
+                "expected a multiple of {each}, which is TP {} x CP {} x PP {}, such as {near}; these may be set, too",
                 self.tp, self.cp, self.pp
             );
             return out.field_error("gpus", gpus, allowed);
@@ -149,14 +151,18 @@ impl Transformer {
         }
         let dp = u64::from(gpus) / each;
         let stage = dp * parts;
-        let etp = self.etp.unwrap_or(self.tp);
+        // Without experts nobody shares their matrices.
+        let etp = self.etp.filter(|_| architecture.experts.is_some()).unwrap_or(self.tp);
         let experts = u64::from(etp) * u64::from(self.ep);
         if !stage.is_multiple_of(experts) {
             let allowed = format!(
                 "EP x ETP (here {}) is expected to divide the {stage} GPUs of a stage, TP {} x CP {} x DP {dp}",
                 experts, self.tp, self.cp
             );
-            return out.field_error("ep", self.ep, allowed);
+            return match stage.is_multiple_of(u64::from(etp)) {
+                true => out.field_error("ep", self.ep, allowed),
+                false => out.field_error("etp", etp, allowed),
+            };
         }
         let written = self.order.as_deref().unwrap_or(ORDER);
         let order = match parse_order(written) {

@@ -315,7 +315,10 @@ fn a_file_gives_the_model() {
 fn mistakes_are_named_with_what_is_allowed() {
     let error = |config: Transformer| error_of(16, Traffic::Transformer(config));
     let found = error(Transformer { cp: 3, ..staged() });
-    assert!(found.contains("gpus = 16: expected a multiple of 3, which is TP 1 x CP 3 x PP 1"), "{found}");
+    assert!(
+        found.contains("gpus = 16: expected a multiple of 3, which is TP 1 x CP 3 x PP 1, such as 15;"),
+        "{found}"
+    );
     let found = error(Transformer { gpus: Some(6), cp: 3, ..staged() });
     assert!(found.contains("cp = 3: TP x CP is expected to divide the 8 tokens"), "{found}");
     let found = error(Transformer { pp: 8, ..staged() });
@@ -383,4 +386,18 @@ fn both_ends_add_up_the_gradients_of_a_tied_matrix() {
     let end = |tied: bool| job_ends(&graph(12, job(tied, Optimizer::Replicated)))[0].as_ps() / 1_000;
     // At a byte a nanosecond, halves of 6,400 bytes go there and back.
     assert!((6_400..20_000).contains(&(end(true) - end(false))), "{} {}", end(true), end(false));
+}
+
+/// The 16 GPUs of a stage with TP 2 cannot be groups of 3, and a dense model has no matrices for such groups.
+#[test]
+fn gpus_that_share_an_expert_need_experts_and_divide_the_stage() {
+    let experts = Transformer { etp: Some(3), experts: Some(4), tp: 2, ..staged() };
+    let found = error_of(16, Traffic::Transformer(experts.clone()));
+    let expected =
+        "etp = 3: EP x ETP (here 3) is expected to divide the 16 GPUs of a stage, TP 2 x CP 1 x DP 8";
+    assert!(found.contains(expected), "{found}");
+    let found = error_of(16, Traffic::Transformer(Transformer { etp: Some(8), ep: 4, ..experts.clone() }));
+    assert!(found.contains("ep = 4: EP x ETP (here 32) is expected to divide"), "{found}");
+    let dense = Transformer { experts: None, ..experts };
+    assert_eq!(notes_of(16, Traffic::Transformer(dense)), ["`etp` has no effect: the model has no experts"]);
 }
