@@ -167,7 +167,7 @@ impl Run {
                     0 => {}
                     lost => notes.push(format!("{} packets lost on it", Quantity::Count.format(lost as f64))),
                 }
-                let bound = bounds.get(&index).copied().unwrap_or(0.0);
+                let bound = bounds.get(&index).copied().unwrap_or_else(|| self.bound_in_scale_up(fault));
                 if bound < FAULT_WORTH && !said.starts_with("nothing") {
                     notes.push(format!("at most {} of the time lost", share_at_most(bound)));
                 }
