@@ -37,10 +37,14 @@ impl Run {
         let delays_jobs = of_jobs > 0.0 && paths.lost_ns >= LOST_SHARE * of_jobs;
         let matters = delays_jobs || (paths.computation_ns == 0.0 && tail >= LATE_SLOWDOWN);
         let unreachable = self.trips.iter().find(|trip| trip.ending == Ending::Unreachable);
-        // Flows that are young when the run ends are not late. Without records of waits nothing is known of them.
+        // Flows that are young when the run ends are not late.
         let held_up = match self.facts.flows.first() {
             Some(flow) => open > 0 && !flow.is_cut && flow.slowdown() >= LATE_SLOWDOWN,
-            None => open > 0 && unreachable.is_none(),
+            None => {
+                open > 0
+                    && unreachable.is_none()
+                    && self.trips.iter().any(|trip| trip.is_late(self.facts.run_ns))
+            }
         };
         // Those that would have been late at the pace so far tell what held them up, as late ones do.
         let falls_behind =
@@ -92,9 +96,11 @@ impl Run {
                 counted(open),
                 trip.timeouts
             ),
-            (_, None) => {
-                format!("the end of the run, at which {} had not finished; otherwise {causes}", counted(open))
-            }
+            (_, None) => format!(
+                "the end of the run, at which {} had not finished{}; otherwise {causes}",
+                counted(open),
+                self.busiest_of_open()
+            ),
         };
         Finding {
             about: "limited by",
@@ -121,6 +127,23 @@ impl Run {
         found
     }
 
+    /// Names the busiest link on the way of flows that the end of the run cut off, for runs without records of waits, in which
+    /// it is not known how much they had sent.
+    fn busiest_of_open(&self) -> String {
+        let open: Vec<&Trip> = self.trips.iter().filter(|trip| trip.ending == Ending::Open).collect();
+        let busiest = || self.facts.links_of_paths(&open).into_iter().max_by(|&a, &b| self.by_use(a, b));
+        match busiest().filter(|_| self.facts.flows.is_empty()).map(|link| &self.facts.links[link]) {
+            Some(link) => {
+                format!(" (of their links {} was busiest, {} of the run)", link.name(), percent(link.busy))
+            }
+            None => String::new(),
+        }
+    }
+
+    fn by_use(&self, a: usize, b: usize) -> std::cmp::Ordering {
+        self.facts.links[a].busy.total_cmp(&self.facts.links[b].busy)
+    }
+
     /// Describes the busiest link on the paths of late flows, for runs without records of waits.
     fn by_links(&self, late: &[&Trip]) -> String {
         let links = &self.facts.links;
@@ -128,7 +151,7 @@ impl Run {
         if on_paths.is_empty() {
             on_paths = (0..links.len()).collect();
         }
-        let busiest = on_paths.into_iter().max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
+        let busiest = on_paths.into_iter().max_by(|&a, &b| self.by_use(a, b));
         let Some(link) = busiest else { return "nothing that was recorded".to_owned() };
         let account = LostTime::of_link(link);
         let named = causes(&self.facts, &account).into_iter().next().map(|cause| cause.words);
