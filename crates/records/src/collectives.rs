@@ -56,8 +56,8 @@ impl CollectiveRecord {
 }
 
 impl CollectiveRecord {
-    /// Creates the record from the messages of a collective.
-    fn of(parts: &CollectiveState) -> Self {
+    /// Creates the record from the messages of a collective, in which all ranks may have `equal` parts.
+    fn of(parts: &CollectiveState, equal: bool) -> Self {
         let starts = || parts.ranks.iter().map(|(&host, rank)| (rank.start_ps, host));
         let finishes =
             || parts.ranks.iter().filter_map(|(&host, rank)| rank.finish_ps.map(|finish| (finish, host)));
@@ -74,7 +74,7 @@ impl CollectiveRecord {
             last_start_ps,
             first_finish_ps: finishes().map(|(finish, _)| finish).min(),
             last_finish_ps: last.map(|(finish, _)| finish),
-            mean_ps: parts.times_ps().map(mean),
+            mean_ps: parts.times_ps(equal).map(mean),
             last_to_start_host,
             last_to_finish_host: last.map(|(_, host)| host),
             slowest_flow: parts.slowest.map(|(_, flow)| flow),
@@ -122,6 +122,10 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
         *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
     }
     let times = run.info.times_recorded();
+    let equal = |label: u32| {
+        let collective = run.labels.get(label as usize).and_then(|label| label.collective);
+        collective.is_some_and(|collective| collective.bus_bytes.is_some())
+    };
     let record = |(&key, parts): (&Key, &CollectiveState)| {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
         let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
@@ -133,7 +137,7 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
             flows: parts.flows.saturating_mul(times),
             exposed_ps: mean,
             most_exposed_ps,
-            ..CollectiveRecord::of(parts)
+            ..CollectiveRecord::of(parts, equal(label))
         }
     };
     let mut all: Vec<CollectiveRecord> = of_flows.parts.iter().map(record).collect();
@@ -222,18 +226,14 @@ mod tests {
     #[test]
     fn ranks_that_wait_for_a_tree_began_with_the_first() {
         const US: u64 = 1_000_000;
-        let run = |messages: [(u32, u32, u64); 3]| RunResult {
+        let run = |messages: &[(u32, u32, u64)], bus_bytes| RunResult {
             labels: vec![ActivityLabel {
-                collective: Some(CollectiveLabel {
-                    ranks: 4,
-                    bus_bytes: Some(1_000),
-                    ..CollectiveLabel::default()
-                }),
+                collective: Some(CollectiveLabel { ranks: 4, bus_bytes, ..CollectiveLabel::default() }),
                 ..ActivityLabel::default()
             }],
             flows: (0u32..)
                 .zip(messages)
-                .map(|(flow, (src_host, dst_host, start))| FlowRecord {
+                .map(|(flow, &(src_host, dst_host, start))| FlowRecord {
                     flow,
                     label: Some(0),
                     src_host,
@@ -245,11 +245,14 @@ mod tests {
                 .collect(),
             ..RunResult::default()
         };
-        let of = |messages| collectives(&run(messages))[0].clone();
-        let broadcast = of([(0, 2, 0), (0, 1, 10), (2, 3, 10)]);
+        let of = |messages: &[_]| collectives(&run(messages, Some(1_000)))[0].clone();
+        let broadcast = of(&[(0, 2, 0), (0, 1, 10), (2, 3, 10)]);
         assert_eq!((broadcast.mean_ps, broadcast.bandwidth_bps(1_000)), (Some(20 * US), Some(4e8)));
-        assert_eq!(of([(1, 0, 0), (3, 2, 0), (2, 0, 10)]).mean_ps, Some(15 * US));
+        assert_eq!(of(&[(1, 0, 0), (3, 2, 0), (2, 0, 10)]).mean_ps, Some(15 * US));
         // A rank of a ring that posts late has computed before.
-        assert_eq!(of([(0, 1, 0), (1, 2, 5), (2, 0, 10)]).mean_ps, Some((20 + 10 + 10) * US / 3));
+        assert_eq!(of(&[(0, 1, 0), (1, 2, 5), (2, 0, 10)]).mean_ps, Some((20 + 10 + 10) * US / 3));
+        // The experts of rank 0 get no tokens, and ranks 1 and 2 post late.
+        let dispatch = run(&[(0, 1, 0), (0, 2, 0), (1, 2, 5), (2, 1, 10)], None);
+        assert_eq!(collectives(&dispatch)[0].mean_ps, Some((10 + 15 + 10) * US / 3));
     }
 }

@@ -280,14 +280,17 @@ pub(crate) struct CollectiveState {
 }
 
 impl CollectiveState {
-    /// Returns the time that each rank took, if each arrived: from its begin until its last message is there. In a
-    /// broadcast or a reduction one rank only sends or only receives, and a rank that receives waits for others before it
-    /// can send: it begins with the first rank, not with its own message.
-    pub(crate) fn times_ps(&self) -> Option<Vec<u64>> {
-        let one_sided = self.ranks.values().any(|rank| !(rank.sends && rank.receives));
-        let first_ps = self.ranks.values().map(|rank| rank.start_ps).min().unwrap_or(0);
-        let begin_ps = |rank: &Rank| if one_sided && rank.receives { first_ps } else { rank.start_ps };
-        self.ranks.values().map(|rank| Some(rank.finish_ps?.saturating_sub(begin_ps(rank)))).collect()
+    /// Returns the time that each rank took, if each arrived: from its begin until its last message is there. If all have
+    /// `equal` parts and one rank only sends or only receives, that is the root of a broadcast or a reduction. Ranks that
+    /// receive then wait for others before they can send: they begin with the first rank, not with a message of their own.
+    pub(crate) fn times_ps(&self, equal: bool) -> Option<Vec<u64>> {
+        let ranks = || self.ranks.values();
+        let only_send = ranks().filter(|rank| !rank.receives).count();
+        let only_receive = ranks().filter(|rank| !rank.sends).count();
+        let has_root = equal && (only_send == 1 || only_receive == 1);
+        let first_ps = ranks().map(|rank| rank.start_ps).min().unwrap_or(0);
+        let begin_ps = |rank: &Rank| if has_root && rank.receives { first_ps } else { rank.start_ps };
+        ranks().map(|rank| Some(rank.finish_ps?.saturating_sub(begin_ps(rank)))).collect()
     }
 
     /// Adds a message. `receiver` is the recorded host that represents its destination.
