@@ -170,20 +170,23 @@ impl Finished {
         );
         let host =
             |host: u32| run.nodes.get(host as usize).map_or(format!("host{host}"), |node| node.name.clone());
+        let in_packets = run.info.fidelity == Fidelity::Packet;
         for flow in known.take(SHOWN) {
             text.push_str(&format!(
-                "\n  flow {} of group {}: {} to {}, {} bytes, {}; {} packets sent, {} of them again, {} dropped, {} timeouts",
+                "\n  flow {} of group {}: {} to {}, {} bytes, {}",
                 flow.flow,
                 run.info.groups.get(usize::from(flow.group)).map_or("", String::as_str),
                 host(flow.src_host),
                 host(flow.dst_host),
                 flow.size_bytes,
                 flow.status.name().replace('_', " "),
-                flow.sent_packets,
-                flow.retransmitted_packets,
-                flow.dropped_packets,
-                flow.timeouts,
             ));
+            if in_packets {
+                text.push_str(&format!(
+                    "; {} packets sent, {} of them again, {} dropped, {} timeouts",
+                    flow.sent_packets, flow.retransmitted_packets, flow.dropped_packets, flow.timeouts
+                ));
+            }
         }
         if open > SHOWN {
             text.push_str(&format!("\n  and {} more: see the rows of flows.parquet by status", open - SHOWN));

@@ -78,6 +78,7 @@ pub(crate) fn records<'f>(
                 host: host.0,
                 group,
                 job: whole,
+                part: job.filter(|_| is_collective && job != whole),
                 kind: ActivityKind::Communication,
                 label,
                 start_ps: sending.start_ps,

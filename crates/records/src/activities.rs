@@ -86,6 +86,8 @@ pub struct ActivityRecord {
     pub group: u16,
     /// Job of the activity, an index into [`RunResult::jobs`](crate::RunResult::jobs).
     pub job: Option<u32>,
+    /// Job of its collective, where that is a part of `job`: the collective of a trace.
+    pub part: Option<u32>,
     /// Kind of the activity.
     pub kind: ActivityKind,
     /// Label of the activity, an index into [`RunResult::labels`](crate::RunResult::labels).

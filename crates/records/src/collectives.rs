@@ -29,7 +29,8 @@ pub struct CollectiveRecord {
     pub first_finish_ps: Option<u64>,
     /// Time at which the last rank finished. `None` if the run ended before that.
     pub last_finish_ps: Option<u64>,
-    /// Time from begin to end, the mean over ranks. `None` if a rank did not finish.
+    /// Time from begin to end, the mean over ranks; ranks of a broadcast or reduction that wait for others begin with the
+    /// first one. `None` if a rank did not finish.
     pub mean_ps: Option<u64>,
     /// Part of that time in which the rank computed nothing for the job, the mean over ranks.
     pub exposed_ps: u64,
@@ -55,27 +56,25 @@ impl CollectiveRecord {
 }
 
 impl CollectiveRecord {
-    /// Creates the record from the messages of a collective.
-    fn of(parts: &CollectiveState) -> Self {
+    /// Creates the record from the messages of a collective, in which all ranks may have `equal` parts.
+    fn of(parts: &CollectiveState, equal: bool) -> Self {
         let starts = || parts.ranks.iter().map(|(&host, rank)| (rank.start_ps, host));
         let finishes =
             || parts.ranks.iter().filter_map(|(&host, rank)| rank.finish_ps.map(|finish| (finish, host)));
         let (last_start_ps, last_to_start_host) = starts().max().unwrap_or_default();
         let all_through = finishes().count() == parts.ranks.len();
         let last = finishes().max().filter(|_| all_through);
-        let sum: u128 = parts
-            .ranks
-            .values()
-            .map(|rank| u128::from(rank.finish_ps.unwrap_or(0).saturating_sub(rank.start_ps)))
-            .sum();
-        let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
+        let mean = |times: Vec<u64>| {
+            let sum: u128 = times.iter().map(|&ps| u128::from(ps)).sum();
+            u64::try_from(sum / times.len().max(1) as u128).unwrap_or(u64::MAX)
+        };
         CollectiveRecord {
             flows: parts.flows,
             first_start_ps: starts().map(|(start, _)| start).min().unwrap_or(0),
             last_start_ps,
             first_finish_ps: finishes().map(|(finish, _)| finish).min(),
             last_finish_ps: last.map(|(finish, _)| finish),
-            mean_ps: all_through.then_some(mean),
+            mean_ps: parts.times_ps(equal).map(mean),
             last_to_start_host,
             last_to_finish_host: last.map(|(_, host)| host),
             slowest_flow: parts.slowest.map(|(_, flow)| flow),
@@ -102,9 +101,10 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
     if of_flows.parts.is_empty() {
         return Vec::new();
     }
+    let key = |activity: &ActivityRecord| (activity.group, activity.part.or(activity.job), activity.label);
     // Communication with a rank may begin before the rank does. Its own time counts.
     let from_ps = |activity: &ActivityRecord| {
-        let parts = of_flows.parts.get(&(activity.group, activity.job, activity.label));
+        let parts = of_flows.parts.get(&key(activity));
         parts
             .and_then(|parts| parts.ranks.get(&activity.host))
             .map_or(activity.start_ps, |rank| rank.start_ps)
@@ -112,8 +112,7 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
     let mut of_ranks: BTreeMap<(Key, u32), u64> = BTreeMap::new();
     for (activity, exposed_ps) in run.activities.iter().zip(exposed_ps(run, from_ps)) {
         if activity.kind == ActivityKind::Communication && of_flows.knows(activity.label) {
-            let key = (activity.group, activity.job, activity.label);
-            *of_ranks.entry((key, activity.host)).or_default() += exposed_ps;
+            *of_ranks.entry((key(activity), activity.host)).or_default() += exposed_ps;
         }
     }
     // Sum and maximum over ranks.
@@ -123,6 +122,10 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
         *of = (of.0 + u128::from(exposed_ps), of.1.max(exposed_ps));
     }
     let times = run.info.times_recorded();
+    let equal = |label: u32| {
+        let collective = run.labels.get(label as usize).and_then(|label| label.collective);
+        collective.is_some_and(|collective| collective.bus_bytes.is_some())
+    };
     let record = |(&key, parts): (&Key, &CollectiveState)| {
         let (sum, most_exposed_ps) = exposed.get(&key).copied().unwrap_or_default();
         let mean = u64::try_from(sum / parts.ranks.len().max(1) as u128).unwrap_or(u64::MAX);
@@ -134,7 +137,7 @@ fn records(run: &RunResult, of_flows: &CollectiveStats) -> Vec<CollectiveRecord>
             flows: parts.flows.saturating_mul(times),
             exposed_ps: mean,
             most_exposed_ps,
-            ..CollectiveRecord::of(parts)
+            ..CollectiveRecord::of(parts, equal(label))
         }
     };
     let mut all: Vec<CollectiveRecord> = of_flows.parts.iter().map(record).collect();
@@ -215,5 +218,41 @@ mod tests {
         assert_eq!((one.last_finish_ps, one.mean_ps, one.last_to_finish_host), (None, None, None));
         run.labels[1].collective = None;
         assert!(collectives(&run).is_empty());
+    }
+
+    /// Four ranks, 10 us a message. Binomial trees: the root sends to rank 2, then both send on; backwards, ranks 1 and 3
+    /// send to 0 and 2, then 2 to 0. nccl-tests start all ranks at once, so that the time of those that wait counts: 20 us
+    /// at each rank of the broadcast, and 20, 10, 20 and 10 us in the reduction.
+    #[test]
+    fn ranks_that_wait_for_a_tree_began_with_the_first() {
+        const US: u64 = 1_000_000;
+        let run = |messages: &[(u32, u32, u64)], bus_bytes| RunResult {
+            labels: vec![ActivityLabel {
+                collective: Some(CollectiveLabel { ranks: 4, bus_bytes, ..CollectiveLabel::default() }),
+                ..ActivityLabel::default()
+            }],
+            flows: (0u32..)
+                .zip(messages)
+                .map(|(flow, &(src_host, dst_host, start))| FlowRecord {
+                    flow,
+                    label: Some(0),
+                    src_host,
+                    dst_host,
+                    start_ps: start * US,
+                    finish_ps: Some((start + 10) * US),
+                    ..FlowRecord::default()
+                })
+                .collect(),
+            ..RunResult::default()
+        };
+        let of = |messages: &[_]| collectives(&run(messages, Some(1_000)))[0].clone();
+        let broadcast = of(&[(0, 2, 0), (0, 1, 10), (2, 3, 10)]);
+        assert_eq!((broadcast.mean_ps, broadcast.bandwidth_bps(1_000)), (Some(20 * US), Some(4e8)));
+        assert_eq!(of(&[(1, 0, 0), (3, 2, 0), (2, 0, 10)]).mean_ps, Some(15 * US));
+        // A rank of a ring that posts late has computed before.
+        assert_eq!(of(&[(0, 1, 0), (1, 2, 5), (2, 0, 10)]).mean_ps, Some((20 + 10 + 10) * US / 3));
+        // The experts of rank 0 get no tokens, and ranks 1 and 2 post late.
+        let dispatch = run(&[(0, 1, 0), (0, 2, 0), (1, 2, 5), (2, 1, 10)], None);
+        assert_eq!(collectives(&dispatch)[0].mean_ps, Some((10 + 15 + 10) * US / 3));
     }
 }

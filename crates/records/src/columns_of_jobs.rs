@@ -77,7 +77,7 @@ pub const COLLECTIVES: &[Column<CollectiveRecord>] = &[
     nullable("last_finish_ns", "When the last one was.", Get::F64(|_, c| c.last_finish_ps.map(ns))),
     nullable(
         "time_ns",
-        "From a rank's begin until it is through, the mean over ranks, as nccl-tests time it (`-a 1`).",
+        "From a rank's begin until it is through, the mean over ranks, as nccl-tests time it (`-a 1`). Ranks of a broadcast or reduction that wait for others begin with the first one.",
         Get::F64(|_, c| c.mean_ps.map(ns)),
     ),
     nullable(

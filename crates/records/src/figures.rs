@@ -253,6 +253,7 @@ pub(crate) struct Rank {
     /// Post time of its first own message, or of the first one sent to it while it has sent none.
     pub(crate) start_ps: u64,
     sends: bool,
+    receives: bool,
     /// Arrival of its last message, or `None` if one did not arrive.
     pub(crate) finish_ps: Option<u64>,
 }
@@ -265,6 +266,7 @@ impl Rank {
             _ => self.start_ps.min(flow.start_ps),
         };
         self.sends |= sends;
+        self.receives |= !sends;
         self.finish_ps = self.finish_ps.zip(flow.finish_ps).map(|(a, b)| a.max(b));
     }
 }
@@ -278,11 +280,24 @@ pub(crate) struct CollectiveState {
 }
 
 impl CollectiveState {
+    /// Returns the time that each rank took, if each arrived: from its begin until its last message is there. If all have
+    /// `equal` parts and one rank only sends or only receives, that is the root of a broadcast or a reduction. Ranks that
+    /// receive then wait for others before they can send: they begin with the first rank, not with a message of their own.
+    pub(crate) fn times_ps(&self, equal: bool) -> Option<Vec<u64>> {
+        let ranks = || self.ranks.values();
+        let only_send = ranks().filter(|rank| !rank.receives).count();
+        let only_receive = ranks().filter(|rank| !rank.sends).count();
+        let has_root = equal && (only_send == 1 || only_receive == 1);
+        let first_ps = ranks().map(|rank| rank.start_ps).min().unwrap_or(0);
+        let begin_ps = |rank: &Rank| if has_root && rank.receives { first_ps } else { rank.start_ps };
+        ranks().map(|rank| Some(rank.finish_ps?.saturating_sub(begin_ps(rank)))).collect()
+    }
+
     /// Adds a message. `receiver` is the recorded host that represents its destination.
     fn add(&mut self, flow: &FlowRecord, receiver: u32) {
         self.flows += 1;
         for (host, sends) in [(flow.src_host, true), (receiver, false)] {
-            let fresh = Rank { start_ps: flow.start_ps, sends, finish_ps: flow.finish_ps };
+            let fresh = Rank { start_ps: flow.start_ps, sends, receives: !sends, finish_ps: flow.finish_ps };
             self.ranks.entry(host).and_modify(|rank| rank.add(flow, sends)).or_insert(fresh);
         }
         if let Some(fct_ps) = flow.fct_ps() {

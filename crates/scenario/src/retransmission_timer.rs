@@ -10,7 +10,7 @@ use pathweave_units::{Duration, HostId};
 use crate::load::Loaded;
 use crate::text::FieldPath;
 
-/// Longest delay of a link below which no path of up to 128 links has a round trip that concerns the timer.
+/// Longest time of a full packet on a link below which no path of up to 128 links has a round trip that concerns the timer.
 const SHORT_LINK: Duration = Duration::from_us(15);
 
 /// Largest number of host pairs that are examined for each pair of sites.
@@ -58,7 +58,8 @@ impl Loaded {
 /// Returns the longest idle round trip of the hosts that exchange messages, and these hosts, unless all are short.
 fn longest_round_trip(spec: &SimSpec) -> Option<(Duration, (HostId, HostId))> {
     let topology = &spec.topology;
-    if topology.longest_delay() < SHORT_LINK {
+    let (full, ack) = full_and_ack_bytes(&spec.network);
+    if topology.longest_time_of(full.into()) < SHORT_LINK {
         return None;
     }
     let site = |host| topology.sites().map_or(0, |sites| sites.of_host(host));
@@ -70,7 +71,6 @@ fn longest_round_trip(spec: &SimSpec) -> Option<(Duration, (HostId, HostId))> {
         }
     }
     let routing = Routing::all_links_up(topology);
-    let (full, ack) = full_and_ack_bytes(&spec.network);
     let round_trip = |pair: (HostId, HostId)| {
         let path = profile(topology, &routing, pair.0, pair.1)?;
         Some((path.round_trip(full, ack), pair))
@@ -127,5 +127,22 @@ mod tests {
         assert!(short.contains("timeout = 4ms: the idle round trip of "), "{short}");
         let enough = "[network.retransmission]\ntimeout = \"7ms\"\n";
         assert_eq!(notes("3ms", enough), [""; 0]);
+    }
+
+    /// At 10 Mb/s a packet of 4,178 B takes 3.34 ms on each of two links, and its acknowledgement of 86 B .07 ms: 6.83 ms both
+    /// ways, though every link is short.
+    #[test]
+    fn slow_links_are_long_round_trips_too() {
+        let timeout = |rate: &str| {
+            let text = format!(
+                "[topology]\nkind = \"star\"\nhosts = 2\nrate = \"{rate}\"\n[[workload]]\nkind = \"permutation\"\n\
+                 size = \"1MB\"\n"
+            );
+            let loaded = Loaded::parse(&text, "a.toml", ".", &Changes::default());
+            let drafted = loaded.and_then(|loaded| loaded.draft()).unwrap_or_else(|why| panic!("{why}"));
+            drafted.spec.network.retransmission.timeout
+        };
+        assert_eq!(timeout("10Mbps"), Duration::from_ms(14));
+        assert_eq!(timeout("100Mbps"), Duration::from_ms(4));
     }
 }

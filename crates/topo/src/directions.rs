@@ -104,14 +104,20 @@ impl Topology {
         self.delays().min().unwrap_or(Duration::ZERO)
     }
 
-    /// Returns the longest delay of any direction, with the latency of its switch; 0 without links.
-    pub fn longest_delay(&self) -> Duration {
-        self.delays().max().unwrap_or(Duration::ZERO)
+    /// Returns the longest time that a packet of so many bytes takes over any direction, with the latency of its switch; 0
+    /// without links.
+    pub fn longest_time_of(&self, bytes: u64) -> Duration {
+        let time = |direction: Direction| direction.delay + direction.rate.time_for(bytes);
+        self.all_directions().map(time).max().unwrap_or(Duration::ZERO)
+    }
+
+    fn all_directions(&self) -> impl Iterator<Item = Direction> {
+        let links = (0..self.links().len() as u32).map(LinkId);
+        links.flat_map(|link| [true, false].map(|from_a| self.direction(link, from_a)))
     }
 
     fn delays(&self) -> impl Iterator<Item = Duration> {
-        let links = (0..self.links().len() as u32).map(LinkId);
-        links.flat_map(|link| [true, false].map(|from_a| self.direction(link, from_a).delay))
+        self.all_directions().map(|direction| direction.delay)
     }
 
     /// Returns a link with directions that differ in themselves, if there is one.

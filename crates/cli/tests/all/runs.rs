@@ -262,6 +262,12 @@ fn unfinished_flows_are_named_with_the_reason() {
         done.err
     );
     assert_eq!(lab.json("r/summary.json")["run"]["ended"], "time_limit");
+    // A flow under way has sent packets; without packets there are none to count.
+    assert!(done.err.contains(" packets sent, "), "{}", done.err);
+    let flow = ["--set", "run.until=3us", "--set", "run.fidelity=flow", "--out", "f"];
+    let done = lab.run(&[&["run", "small.toml"], &flow[..]].concat());
+    assert_eq!(done.code, 3, "{}", done.err);
+    assert!(done.err.contains(", unfinished\n") && !done.err.contains("packets sent"), "{}", done.err);
 }
 
 #[test]

@@ -406,6 +406,16 @@ fn a_cell_is_not_judged_by_what_finished() {
         let page = fs::read_to_string(lab.path(&format!("{name}/report.html"))).unwrap();
         assert!(page.contains("Not judged: scheme=ecmp (unfinished)."));
     }
+    // What is best at one size of two is not best at both.
+    let sizes = "[[grid]]\nkey = \"workload[0].size\"\nvalues = [\"100KB\", \"200KB\"]\n";
+    fs::write(lab.path("sizes.toml"), sweep(&until("46us"), "slowdown_p99") + sizes).unwrap();
+    let done = lab.run(&["sweep", "sizes.toml", "--out", "sizes"]);
+    assert!(done.out.contains("Slowdown P99, in 1 of 2 settings: rps is best."), "{}", done.out);
+    assert!(
+        done.out.contains("Not judged: scheme=ecmp, workload[0].size=200KB (unfinished)."),
+        "{}",
+        done.out
+    );
 }
 
 #[test]

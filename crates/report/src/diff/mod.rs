@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::export::quoted;
 use crate::judge::LEVEL;
-use crate::metrics::{Better, name};
+use crate::metrics::{Better, Needs, name};
 pub use error::DiffError;
 use figures::{FIGURES, format_of, needs_of};
 use folder::{Contents, Entry, Kind};
@@ -52,7 +52,8 @@ pub struct ResultDifference {
     pub a: Option<f64>,
     /// Value in the second folder; `None` if it has none.
     pub b: Option<f64>,
-    /// Relative change: 0.1 if the second value is 10 % larger. `None` without two values, or from zero.
+    /// Relative change: 0.1 if the second value is 10 % larger. `None` without two values, from zero, or of a figure of what
+    /// finished where a run left work undone.
     pub change_ratio: Option<f64>,
 }
 
@@ -174,14 +175,17 @@ fn of_pair(pair: &Pair) -> Vec<ResultDifference> {
         let workload = if other == workload { workload.clone() } else { format!("{workload} to {other}") };
         for &label in FIGURES {
             let (quantity, better) = format_of(label);
-            let better = needs_of(label).direction(better, open);
+            let needs = needs_of(label);
+            let better = needs.direction(better, open);
             let figure = name(label, quantity);
             let value = |figures: &folder::Figures| figures.get(&figure).copied();
             let (a, b) = (value(a), value(b));
             if a.is_none() && b.is_none() {
                 continue;
             }
-            let change_ratio = a.zip(b).and_then(|(a, b)| change(a, b));
+            // The fast flows finish first, so that a run which ends early seems the better one.
+            let of_part = open && needs != Needs::Nothing;
+            let change_ratio = a.zip(b).filter(|_| !of_part).and_then(|(a, b)| change(a, b));
             let (run, workload) = (pair.name.clone(), workload.clone());
             out.push(ResultDifference { run, workload, figure, label, quantity, better, a, b, change_ratio });
         }

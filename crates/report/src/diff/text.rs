@@ -132,11 +132,13 @@ fn show(row: &ResultDifference, value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| row.quantity.format(value))
 }
 
-/// Returns the change as text: "=" for level values, and both values if it begins at zero.
+/// Returns the change as text: "=" for level values, both values if it begins at zero, and "-" for a figure of what
+/// finished where a run left work undone.
 fn change(row: &ResultDifference) -> String {
     match (row.a, row.b, row.change_ratio) {
         (Some(_), Some(_), Some(ratio)) if row.differs() => percent(1.0 + ratio),
         (Some(_), Some(_), Some(_)) => "=".to_owned(),
+        (Some(a), Some(_), None) if a != 0.0 => "-".to_owned(),
         _ => format!("{} to {}", show(row, row.a), show(row, row.b)),
     }
 }

@@ -131,7 +131,10 @@ pub(super) struct Flow {
     pub(super) dst_host: u32,
     pub(super) size_bytes: f64,
     pub(super) took_ns: f64,
+    /// Time on an idle network, of what was sent before the end of the run if that cut the flow off.
     pub(super) ideal_ns: f64,
+    /// True if the end of the run cut the flow off before it was late as a whole.
+    pub(super) is_cut: bool,
     /// Time to the last acknowledgement on an idle network; NaN without acknowledgements.
     pub(super) ideal_acked_ns: f64,
     pub(super) sent: f64,
@@ -235,6 +238,7 @@ fn flows(table: &Table) -> Vec<Flow> {
                 size_bytes: number("size_bytes"),
                 took_ns: number("flow_ns"),
                 ideal_ns: number("ideal_fct_ns"),
+                is_cut: false,
                 ideal_acked_ns: number("ideal_acked_fct_ns"),
                 sent: number("sent_packets"),
                 sent_again: number("retransmitted_packets"),
@@ -281,7 +285,7 @@ impl Facts {
         count_unrecorded(&mut drops, &links, &faults);
         let spans = (0..links.len()).map(|row| link_table.number("busy_ns", row) / links[row].busy);
         let run_ns = spans.filter(|span| span.is_finite()).fold(0.0, f64::max);
-        Facts {
+        let mut facts = Facts {
             run_ns,
             ignoring_marks: Vec::new(),
             flows: flows(wait_table),
@@ -291,7 +295,9 @@ impl Facts {
             links,
             neighbours: OnceCell::new(),
             links_down: OnceCell::new(),
-        }
+        };
+        facts.cut_at_the_end();
+        facts
     }
 
     /// Returns the number of packets dropped for these reasons, and the link that dropped most of them.

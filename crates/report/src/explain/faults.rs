@@ -26,6 +26,16 @@ impl Facts {
             .flat_map(|(src_host, dst_host)| self.layers_between(src_host, dst_host).concat())
             .collect()
     }
+
+    /// Returns the probability with which a fault and those of its kind that go on beside it take a packet from its link. They
+    /// are independent.
+    fn probability(&self, fault: &Fault) -> f64 {
+        let end_ns = fault.until_ns.unwrap_or(f64::INFINITY);
+        let beside = |other: &&Fault| {
+            other.kind == fault.kind && other.on == fault.on && other.overlap_ns(fault.at_ns, end_ns) > 0.0
+        };
+        1.0 - self.faults.iter().filter(beside).map(|other| 1.0 - other.probability).product::<f64>()
+    }
 }
 
 impl CauseBuilder<'_> {
@@ -76,10 +86,18 @@ impl CauseBuilder<'_> {
             "switch-down" => format!("switch {} down {when}{lost}", fault.on),
             "pause-storm" => format!("PFC storm: {} paused its link {when}", fault.on),
             "link-loss" => {
-                format!("lossy link {}: it drops {} of the packets", fault.on, share(fault.probability))
+                format!(
+                    "lossy link {}: it drops {} of the packets",
+                    fault.on,
+                    share(self.facts.probability(fault))
+                )
             }
             "link-corruption" => {
-                format!("lossy link {}: it corrupts {} of the packets", fault.on, share(fault.probability))
+                format!(
+                    "lossy link {}: it corrupts {} of the packets",
+                    fault.on,
+                    share(self.facts.probability(fault))
+                )
             }
             other => format!("fault {other} on {}", fault.on),
         };
@@ -167,7 +185,7 @@ impl Run {
                     0 => {}
                     lost => notes.push(format!("{} packets lost on it", Quantity::Count.format(lost as f64))),
                 }
-                let bound = bounds.get(&index).copied().unwrap_or(0.0);
+                let bound = bounds.get(&index).copied().unwrap_or_else(|| self.bound_in_scale_up(fault));
                 if bound < FAULT_WORTH && !said.starts_with("nothing") {
                     notes.push(format!("at most {} of the time lost", share_at_most(bound)));
                 }

@@ -4,6 +4,7 @@
 mod accounting;
 mod at_once;
 mod causes;
+mod cut;
 mod facts;
 mod faults;
 mod findings;

@@ -1,6 +1,6 @@
 //! Outages: spans in which faults leave a pair of hosts no path, alone or together.
 
-use pathweave_records::{FlowRecord, FlowStats, FlowStatus, Quantity, Role, RunResult, ns};
+use pathweave_records::{FlowRecord, FlowStats, FlowStatus, LATE_SLOWDOWN, Quantity, Role, RunResult, ns};
 
 use super::causes::{CauseBuilder, Class, NamedCause, list};
 use super::facts::{Facts, Flow};
@@ -100,6 +100,12 @@ impl Trip {
         let end_ns = if run_ns > 0.0 { run_ns } else { f64::INFINITY }.min(self.start_ns + self.took_ns);
         let (src_host, dst_host) = (self.src_host, self.dst_host);
         Journey { src_host, dst_host, start_ns: self.start_ns, end_ns: end_ns.max(self.start_ns) }
+    }
+
+    /// Returns true if the flow was late when the run ended or its sender gave up. One that was never posted is not.
+    pub(super) fn is_late(&self, run_ns: f64) -> bool {
+        let has_ended = !matches!(self.ending, Ending::Open | Ending::GaveUp);
+        !has_ended && self.ideal_ns > 0.0 && self.lateness(run_ns) >= LATE_SLOWDOWN - 1.0
     }
 
     /// Returns the time lost against an idle network, up to the end of the run.

@@ -47,8 +47,7 @@ impl Run {
         let faults = self.facts.faults.iter().filter(|fault| {
             self.facts.was_in_force(fault) && of_server(&fault.on) && !self.facts.is_on_a_link(fault)
         });
-        let lost_ns = inside.lost_ps as f64 / 1e3 / inside.flows as f64;
-        let part = |fault: &Fault| (self.most_in_scale_up_ns(fault) / lost_ns).min(1.0);
+        let part = |fault: &Fault| self.most_of_those_inside(fault);
         let mut found: Vec<(f64, String)> = faults
             .filter(|fault| part(fault) >= FAULT_WORTH)
             .map(|fault| {
@@ -62,6 +61,23 @@ impl Run {
             found.push((rest, format!("the scale-up network, whose links late flows share{place}")));
         }
         found
+    }
+
+    /// Returns an upper bound of the share of the late flows' lost time that a fault in a scale-up network can have cost; 0 for
+    /// a fault on a link of the run.
+    pub(super) fn bound_in_scale_up(&self, fault: &Fault) -> f64 {
+        if self.late.inside.flows == 0 || self.facts.is_on_a_link(fault) {
+            return 0.0;
+        }
+        let share = self.late.inside.lost_ps as f64 / self.late.lost_ps as f64;
+        share * self.most_of_those_inside(fault)
+    }
+
+    /// Returns an upper bound of the part of the lost time of late flows inside scale-up networks that a fault can have cost.
+    fn most_of_those_inside(&self, fault: &Fault) -> f64 {
+        let inside = self.late.inside;
+        let lost_ns = inside.lost_ps as f64 / 1e3 / inside.flows as f64;
+        (self.most_in_scale_up_ns(fault) / lost_ns).min(1.0)
     }
 
     /// Returns the longest time that a fault in a scale-up network can have cost a flow. A flow is spread over all chips.

@@ -135,6 +135,7 @@ mod tests {
             size_bytes: 6.25e6,
             took_ns: 1e6,
             ideal_ns: 5e5,
+            is_cut: false,
             ideal_acked_ns: f64::NAN,
             sent: 1500.0,
             sent_again: 0.0,

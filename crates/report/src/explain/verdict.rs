@@ -37,22 +37,29 @@ impl Run {
         let delays_jobs = of_jobs > 0.0 && paths.lost_ns >= LOST_SHARE * of_jobs;
         let matters = delays_jobs || (paths.computation_ns == 0.0 && tail >= LATE_SLOWDOWN);
         let unreachable = self.trips.iter().find(|trip| trip.ending == Ending::Unreachable);
-        // Flows that are young when the run ends are not late. Without records of waits nothing is known of them.
+        // Flows that are young when the run ends are not late.
         let held_up = match self.facts.flows.first() {
-            Some(flow) => open > 0 && flow.slowdown() >= LATE_SLOWDOWN,
-            None => open > 0 && unreachable.is_none(),
+            Some(flow) => open > 0 && !flow.is_cut && flow.slowdown() >= LATE_SLOWDOWN,
+            None => {
+                open > 0
+                    && unreachable.is_none()
+                    && self.trips.iter().any(|trip| trip.is_late(self.facts.run_ns))
+            }
         };
+        // Those that would have been late at the pace so far tell what held them up, as late ones do.
+        let falls_behind =
+            open > 0 && self.facts.flows.iter().any(|flow| flow.is_cut && flow.slowdown() >= LATE_SLOWDOWN);
         let stuck = held_up || unreachable.is_some();
         let mut found: Vec<(f64, String)> = Vec::new();
         let account = LostTime::new(&self.facts, tail);
-        if held_up || (matters && !tail.is_nan()) {
+        if held_up || falls_behind || (matters && !tail.is_nan()) {
             let lost = if paths.computation_ns > 0.0 { paths.lost_ns / of_jobs } else { 1.0 };
             let mut inside = self.in_scale_up();
             if inside.iter().map(|(share, _)| share).sum::<f64>() < LOST_SHARE {
                 inside.clear();
             }
             let outside = 1.0 - inside.iter().map(|(share, _)| share).sum::<f64>();
-            if held_up || outside >= LOST_SHARE {
+            if held_up || falls_behind || outside >= LOST_SHARE {
                 found.extend(self.of_network(&account, lost * outside));
             }
             found.extend(inside.into_iter().map(|(share, words)| (lost * share, words)));
@@ -68,14 +75,14 @@ impl Run {
             let nic = self.facts.slow_nic_at_end(&said, self.measured().count());
             said.splice(0..0, nic);
         }
-        let latency = self.latency(&paths);
+        let latency = self.latency(&paths, open);
         if let Some((words, Some((link, share)))) = &latency {
             let at = format!("{} of it on the way from {}", percent(*share), self.facts.links[*link].name());
             said.push(format!("distance (latency): {words}, {at}"));
         }
         let mut causes = match (said.is_empty(), latency) {
-            (true, Some((words, _))) => format!("{}; {words}", self.nothing(tail, &paths)),
-            (true, None) => self.nothing(tail, &paths),
+            (true, Some((words, _))) => format!("{}; {words}", self.nothing(tail, &paths, open)),
+            (true, None) => self.nothing(tail, &paths, open),
             (false, _) => said.join("; and "),
         };
         causes += &self.faults_besides(&causes, &account);
@@ -89,9 +96,11 @@ impl Run {
                 counted(open),
                 trip.timeouts
             ),
-            (_, None) => {
-                format!("the end of the run, at which {} had not finished; otherwise {causes}", counted(open))
-            }
+            (_, None) => format!(
+                "the end of the run, at which {} had not finished{}; otherwise {causes}",
+                counted(open),
+                self.busiest_of_open()
+            ),
         };
         Finding {
             about: "limited by",
@@ -118,6 +127,23 @@ impl Run {
         found
     }
 
+    /// Names the busiest link on the way of flows that the end of the run cut off, for runs without records of waits, in which
+    /// it is not known how much they had sent.
+    fn busiest_of_open(&self) -> String {
+        let open: Vec<&Trip> = self.trips.iter().filter(|trip| trip.ending == Ending::Open).collect();
+        let busiest = || self.facts.links_of_paths(&open).into_iter().max_by(|&a, &b| self.by_use(a, b));
+        match busiest().filter(|_| self.facts.flows.is_empty()).map(|link| &self.facts.links[link]) {
+            Some(link) => {
+                format!(" (of their links {} was busiest, {} of the run)", link.name(), percent(link.busy))
+            }
+            None => String::new(),
+        }
+    }
+
+    fn by_use(&self, a: usize, b: usize) -> std::cmp::Ordering {
+        self.facts.links[a].busy.total_cmp(&self.facts.links[b].busy)
+    }
+
     /// Describes the busiest link on the paths of late flows, for runs without records of waits.
     fn by_links(&self, late: &[&Trip]) -> String {
         let links = &self.facts.links;
@@ -125,7 +151,7 @@ impl Run {
         if on_paths.is_empty() {
             on_paths = (0..links.len()).collect();
         }
-        let busiest = on_paths.into_iter().max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy));
+        let busiest = on_paths.into_iter().max_by(|&a, &b| self.by_use(a, b));
         let Some(link) = busiest else { return "nothing that was recorded".to_owned() };
         let account = LostTime::of_link(link);
         let named = causes(&self.facts, &account).into_iter().next().map(|cause| cause.words);
@@ -139,7 +165,7 @@ impl Run {
 
     /// Returns the verdict that latency dominates the ideal time of messages, rather than rates. Also returns the
     /// link that is far longer than others, if there is one, with its share of the time on links.
-    fn latency(&self, paths: &Paths) -> Option<(String, Option<(usize, f64)>)> {
+    fn latency(&self, paths: &Paths, open: u64) -> Option<(String, Option<(usize, f64)>)> {
         let share = self.latency_share()?;
         if share < LATENCY_SHARE {
             return None;
@@ -161,15 +187,17 @@ impl Run {
         let far = most
             .filter(|(_, ns)| **ns >= 0.3 * all && **ns >= FAR_FACTOR * usual)
             .map(|(link, ns)| (*link, ns / all));
-        let words = format!("{} of the time of messages is propagation and hops, not bytes", percent(share));
+        let messages = if open == 0 { "messages" } else { "the messages that finished" };
+        let words =
+            format!("{} of the time of {messages} is propagation and hops, not bytes", percent(share));
         Some((words, far))
     }
 
-    /// Returns the part of the messages' ideal time that does not depend on rates.
+    /// Returns the part of the ideal time of the messages that finished which does not depend on rates.
     fn latency_share(&self) -> Option<f64> {
         let rate = self.facts.host_rate_bps();
         let (mut ideal, mut latency) = (0.0, 0.0);
-        for row in self.measured() {
+        for row in self.measured().filter(|&row| self.flows.text("status", row) == "finished") {
             let ideal_ns = self.flows.number("ideal_fct_ns", row);
             if ideal_ns.is_finite() {
                 let acked = Some(self.flows.number("ideal_acked_fct_ns", row)).filter(|ns| ns.is_finite());
@@ -181,7 +209,7 @@ impl Run {
         (ideal > 0.0 && latency.is_finite()).then(|| latency / ideal)
     }
 
-    fn nothing(&self, tail: f64, paths: &Paths) -> String {
+    fn nothing(&self, tail: f64, paths: &Paths, open: u64) -> String {
         if tail.is_nan() {
             return "nothing: no flow finished".to_owned();
         }
@@ -199,10 +227,11 @@ impl Run {
                 ),
             };
         }
+        let flows = if open == 0 { "flows" } else { "flows that finished" };
         if let Some(slow) = self.slow_by_build() {
-            return format!("{slow}; at this distance flows took about as long as on an idle network");
+            return format!("{slow}; at this distance {flows} took about as long as on an idle network");
         }
-        "nothing: flows took about as long as on an idle network, at the rate of their own links".to_owned()
+        format!("nothing: {flows} took about as long as on an idle network, at the rate of their own links")
     }
 
     /// Describes the busiest link if its rate is below that of similar links: packets take long on it, even on an

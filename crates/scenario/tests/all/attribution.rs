@@ -1,6 +1,6 @@
 //! Packets and computations count for the message and the host that they belong to.
 
-use pathweave_records::{FLOWS, FlowStatus, Get, RunResult, Summary};
+use pathweave_records::{FLOWS, FlowStatus, Get, RunResult, Summary, collectives, layers};
 use pathweave_scenario::{Changes, Loaded, run};
 use pathweave_sim::NoMonitor;
 
@@ -70,4 +70,20 @@ fn a_host_with_more_work_is_told_from_a_slow_one() {
         let words: String = summary.critical_paths.iter().map(|path| path.words.clone()).collect();
         assert!(words.contains(said) && !words.contains(not), "{words}");
     }
+}
+
+/// Nothing computes, so that the whole time of each rank in the all-reduce is exposed. The trace of the ranks is the job, of
+/// which the collective is a part.
+#[test]
+fn a_collective_of_a_trace_is_as_exposed_as_its_layer() {
+    let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/chakra/all-reduce-16/all_reduce");
+    let run = result(&star(16, &format!("[[workload]]\nkind = \"chakra\"\ntrace = \"{trace}\"\n")));
+    let (all, layers) = (collectives(&run), layers(&run));
+    assert_eq!((all.len(), layers.len()), (1, 1));
+    assert!(all[0].job != layers[0].job, "the collective is a job within the trace");
+    assert_eq!(Some(all[0].exposed_ps), all[0].mean_ps);
+    assert_eq!(
+        (all[0].exposed_ps, all[0].most_exposed_ps),
+        (layers[0].exposed_ps, layers[0].most_exposed_ps)
+    );
 }

@@ -153,6 +153,9 @@ fn best_values(plan: &Plan, summary: &SweepSummary, figure: &str) -> Option<Stri
     let of_figure: Vec<&Best> = summary.best.iter().filter(|best| best.metric == figure).collect();
     let label = summary.metrics.iter().find(|metric| metric.name == figure)?.label;
     let values = &summary.axes[plan.compare].values;
+    // Cells that are not judged have no part in it.
+    let settings = summary.cells.len() / values.len().max(1);
+    let judged = of_figure.len();
     if let [only] = &of_figure[..] {
         let best = &values[only.value];
         let names = |of: &mut dyn Iterator<Item = &usize>| -> String {
@@ -160,6 +163,8 @@ fn best_values(plan: &Plan, summary: &SweepSummary, figure: &str) -> Option<Stri
         };
         let level = names(&mut only.level.iter());
         let undecided = names(&mut only.tied.iter().filter(|value| !only.level.contains(value)));
+        let label =
+            if settings > 1 { format!("{label}, in 1 of {settings} settings") } else { label.to_owned() };
         return Some(match (level.is_empty(), undecided.is_empty()) {
             (true, true) => format!("{label}: {best} is best."),
             (false, true) => format!("{label}: {best} is level with {level}; none is better."),
@@ -185,6 +190,6 @@ fn best_values(plan: &Plan, summary: &SweepSummary, figure: &str) -> Option<Stri
     if undecided > 0 {
         parts.push(format!("undecided in {undecided}"));
     }
-    (!of_figure.is_empty())
-        .then(|| format!("{label}, best of {} settings: {}.", of_figure.len(), parts.join(", ")))
+    let of_all = if judged < settings { format!("{judged} of {settings}") } else { judged.to_string() };
+    (judged > 0).then(|| format!("{label}, best of {of_all} settings: {}.", parts.join(", ")))
 }

@@ -1,5 +1,7 @@
 //! Attachment points: the hosts of the scale-out network that NIC ports take the place of.
 
+use std::collections::HashMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -101,10 +103,8 @@ impl Points {
                 return Err(refuse("attach", point, allowed));
             }
         }
-        match (&config.attach, config.unit) {
-            (Attach::Rule(AttachRule::Rail), _) => one_rail_a_leaf(numbering, &owner, inner)?,
-            (Attach::Rule(AttachRule::Server), Some(_)) => one_port_a_leaf(numbering, &owner, inner)?,
-            _ => {}
+        if let Some(mixed) = numbering.mixed_leaf(config, &owner, inner) {
+            return Err(mixed.refused(config, numbering, servers, inner));
         }
         Ok(Points { planes, owner })
     }
@@ -162,6 +162,91 @@ impl Numbering {
         let [nics, ports, unit] = [nics, ports, unit].map(u64::from);
         ((server / unit * ports + port) * unit + server % unit) * nics + nic
     }
+
+    /// Returns a leaf that would hold two rails of a unit, or two ports of its NICs where these share leaves.
+    fn mixed_leaf(self, config: &Cluster, owner: &[Option<NicPort>], inner: &Topology) -> Option<MixedLeaf> {
+        let on_rail = match &config.attach {
+            Attach::Rule(AttachRule::Rail) if self.nics > 1 => true,
+            Attach::Rule(AttachRule::Server) if config.unit.is_some() => false,
+            _ => return None,
+        };
+        let side = self.unit.saturating_mul(self.nics);
+        // Unit and rail, or unit and number of the port.
+        let place = |point: u32, NicPort { server, nic }: NicPort| match on_rail {
+            true => (server / self.unit, nic),
+            false => (point / side / self.ports, point / side % self.ports),
+        };
+        let mut held = HashMap::new();
+        for (point, owner) in (0u32..).zip(owner).filter_map(|(point, owner)| Some((point, (*owner)?))) {
+            let (unit, part) = place(point, owner);
+            for port in inner.ports(NodeId(point)) {
+                let known: u32 = *held.entry((port.peer, unit)).or_insert(part);
+                if known != part {
+                    return Some(MixedLeaf { leaf: port.peer, parts: [known, part], on_rail });
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns true if the ports of all servers have points of their own in units of so many servers, and no leaf is mixed.
+    fn fits_with(self, unit: u32, config: &Cluster, servers: u32, inner: &Topology) -> bool {
+        let numbering = Numbering { unit, ..self };
+        let mut owner = vec![None; inner.hosts() as usize];
+        for server in 0..servers {
+            for (nic, port) in (0..self.nics).flat_map(|nic| (0..self.ports).map(move |port| (nic, port))) {
+                let nic_port = NicPort { server, nic };
+                let point = match config.attach {
+                    Attach::Rule(AttachRule::Server) => numbering.in_unit(nic_port, port),
+                    _ => numbering.on_rail(nic_port, port),
+                };
+                match usize::try_from(point).ok().and_then(|point| owner.get_mut(point)) {
+                    Some(place) => *place = Some(nic_port),
+                    None => return false,
+                }
+            }
+        }
+        numbering.mixed_leaf(config, &owner, inner).is_none()
+    }
+}
+
+/// A leaf that would hold what belongs to different leaves.
+struct MixedLeaf {
+    leaf: NodeId,
+    /// Two rails of a unit, or two numbers of ports of a NIC.
+    parts: [u32; 2],
+    on_rail: bool,
+}
+
+impl MixedLeaf {
+    /// Returns the error, with a `unit` that fits, if there is one, or a rule that does without.
+    fn refused(&self, config: &Cluster, numbering: Numbering, servers: u32, inner: &Topology) -> TopoError {
+        let Numbering { nics, ports, unit } = numbering;
+        let [first, second] = self.parts;
+        let name = inner.node_name(self.leaf);
+        let held = match self.on_rail {
+            true => format!("{name} would hold rails {first} and {second} of a unit"),
+            false => format!("{name} would hold ports {first} and {second} of a NIC"),
+        };
+        let at_leaf = inner.ports(self.leaf).iter().filter(|port| inner.is_host(port.peer)).count() as u32;
+        let fitting = (at_leaf / if self.on_rail { ports } else { nics }).max(1);
+        let fits = numbering.fits_with(fitting, config, servers, inner);
+        match (fits, self.on_rail) {
+            (true, true) => {
+                let other = "or attach = \"server\"";
+                refuse("unit", unit, format!("{held}; its {at_leaf} hosts fit `unit` = {fitting}, {other}"))
+            }
+            (true, false) => {
+                refuse("unit", unit, format!("{held}; its {at_leaf} hosts fit `unit` = {fitting}"))
+            }
+            (false, true) => refuse(
+                "attach",
+                "\"rail\"",
+                format!("{held} of {unit} servers; attach = \"server\" has no rails"),
+            ),
+            (false, false) => refuse("unit", unit, format!("{held}; without `unit` ports follow each other")),
+        }
+    }
 }
 
 fn missing(config: &Cluster, numbering: Numbering, servers: u32, inner: &Topology, point: u64) -> TopoError {
@@ -193,12 +278,23 @@ fn missing(config: &Cluster, numbering: Numbering, servers: u32, inner: &Topolog
                 count(fit, "unit"),
             );
             let near = |by: u32| [unit.saturating_sub(by), unit.saturating_add(by)];
-            let fits = |unit: &u32| (1..=servers).contains(unit) && points(*unit) <= hosts;
+            let fits = |unit: &u32| {
+                (1..=servers).contains(unit)
+                    && points(*unit) <= hosts
+                    && numbering.fits_with(*unit, config, servers, inner)
+            };
             let nearest = Some(servers_of_leaf(config, numbering, inner)).filter(fits);
             let nearest = nearest.or_else(|| (1..servers.max(unit)).flat_map(near).find(fits));
             if let Some(nearest) = nearest.filter(|_| u64::from(servers) * per_server <= hosts) {
                 allowed += &format!("; `unit` = {nearest} fits");
                 return refuse("unit", unit, allowed);
+            }
+            if config.unit.is_some() && u64::from(servers) * per_server <= hosts {
+                let other = match config.attach {
+                    Attach::Rule(AttachRule::Rail) => "no other fits, and attach = \"server\" needs none",
+                    _ => "no other fits, and without one ports follow each other",
+                };
+                return refuse("unit", unit, format!("{allowed}; {other}"));
             }
             if fit > 0 {
                 allowed += &format!(", which are {}", count(fit * u64::from(unit), "server"));
@@ -216,62 +312,4 @@ fn servers_of_leaf(config: &Cluster, Numbering { nics, .. }: Numbering, inner: &
         Attach::Rule(AttachRule::Server) => at_leaf / nics,
         _ => at_leaf,
     }
-}
-
-/// Returns an error if a switch of the scale-out network holds several rails of a unit.
-fn one_rail_a_leaf(
-    Numbering { nics, ports, unit }: Numbering,
-    owner: &[Option<NicPort>],
-    inner: &Topology,
-) -> Result<(), TopoError> {
-    if nics == 1 {
-        return Ok(());
-    }
-    let mut rail_of = std::collections::HashMap::new();
-    for (point, owner) in (0u32..).zip(owner) {
-        let Some(NicPort { server, nic }) = *owner else { continue };
-        for port in inner.ports(NodeId(point)) {
-            let rail = (server / unit, nic);
-            let held = *rail_of.entry(port.peer).or_insert(rail);
-            if held.0 == rail.0 && held.1 != rail.1 {
-                let at_leaf =
-                    inner.ports(port.peer).iter().filter(|port| inner.is_host(port.peer)).count() as u32;
-                let allowed = format!(
-                    "{} would hold rails {} and {} of a unit; its {at_leaf} hosts fit `unit` = {}, or attach = \"server\"",
-                    inner.node_name(port.peer),
-                    held.1,
-                    rail.1,
-                    (at_leaf / ports).max(1)
-                );
-                return Err(refuse("unit", unit, allowed));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns an error if a switch of the scale-out network holds ports of a unit with different numbers.
-fn one_port_a_leaf(
-    Numbering { nics, ports, unit }: Numbering,
-    owner: &[Option<NicPort>],
-    inner: &Topology,
-) -> Result<(), TopoError> {
-    let side = unit.saturating_mul(nics);
-    let mut held = std::collections::HashMap::new();
-    for point in (0u32..).zip(owner).filter_map(|(point, owner)| owner.map(|_| point)) {
-        let (su, port_number) = (point / side / ports, point / side % ports);
-        for port in inner.ports(NodeId(point)) {
-            let other = *held.entry((port.peer, su)).or_insert(port_number);
-            if other != port_number {
-                let at_leaf = inner.ports(port.peer).iter().filter(|port| inner.is_host(port.peer)).count();
-                let allowed = format!(
-                    "{} would hold ports {other} and {port_number} of a NIC; its {at_leaf} hosts fit `unit` = {}",
-                    inner.node_name(port.peer),
-                    (at_leaf as u32 / nics).max(1)
-                );
-                return Err(refuse("unit", unit, allowed));
-            }
-        }
-    }
-    Ok(())
 }

@@ -352,6 +352,18 @@ fn what_is_wrong_is_named() {
         error(&whole),
         "topology field `unit` = 1: leaf0 would hold ports 0 and 1 of a NIC; its 4 hosts fit `unit` = 2"
     );
+    // One switch holds all rails, whatever the unit: advice to set one would go round in a circle.
+    let star =
+        |unit| Cluster { unit, ..Cluster::new(2, server(4, 4, 1), TopologyConfig::Star(Star::new(8))) };
+    let needs_none = "topology field `attach` = \"rail\": switch0 would hold rails 0 and 1 of a unit of 2 servers; attach = \
+                      \"server\" has no rails";
+    assert_eq!([error(&star(None)), error(&star(Some(2)))], [needs_none, needs_none]);
+    assert_eq!(
+        error(&star(Some(8))),
+        "topology field `unit` = 8: 2 servers are 1 unit of 8 and need 32 attachment points, 4 a server; `scale_out` has 8 \
+         hosts, for 0 units; no other fits, and attach = \"server\" needs none"
+    );
+    build(&Cluster { attach: Attach::Rule(AttachRule::Server), ..star(None) });
     let unknown = Server { preset: Some("dgx-h10".into()), ..Server::default() };
     let unknown = error(&Cluster { server: unknown, ..base() });
     assert!(
