@@ -191,7 +191,8 @@ fn unequal(
 ) -> Option<Slow> {
     let mut work: BTreeMap<&str, BTreeMap<u32, f64>> = BTreeMap::new();
     for row in (0..activities.rows).filter(|&row| activities.text("kind", row) == "computation") {
-        let (host, nominal_ns) = (activities.number("host", row) as u32, activities.number("nominal_ns", row));
+        let (host, nominal_ns) =
+            (activities.number("host", row) as u32, activities.number("nominal_ns", row));
         let of_group = work.entry(activities.text("group", row)).or_default();
         *of_group.entry(host).or_default() += if nominal_ns.is_finite() { nominal_ns } else { 0.0 };
     }

@@ -293,7 +293,10 @@ mod tests {
         assert!(svg.contains("n2 to n1 was busy 90.00 % of the time"), "{svg}");
         // From .08 + .92 x .25 of an idle link to 1, in proportion to the use: .31 + .69 x .25, .31 + .69 x .9.
         for opacity in ["0.48", "0.93"] {
-            assert!(svg.contains(&format!("class=\"busy\" style=\"stroke-opacity:{opacity}")), "{opacity}: {svg}");
+            assert!(
+                svg.contains(&format!("class=\"busy\" style=\"stroke-opacity:{opacity}")),
+                "{opacity}: {svg}"
+            );
         }
         assert!(
             svg.find("n1 to n2: busy 25").unwrap() < svg.find("n2 to n1: busy 90").unwrap(),
