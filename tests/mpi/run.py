@@ -80,8 +80,8 @@ ONE_HOST = {"PATHWEAVE_IFACE": "lo"}
 #: What carries messages between the ranks, which are all on this host.
 CARRIERS = {
     "network": {"PATHWEAVE_SHARED_MEMORY": "off"},
-    # The interface that the provider chooses: that of a card, where there is one, about which MPIs ask more. Packets to its
-    # own address stay on this host, but sockets listen on it, so that it has to be asked for.
+    # The interface that the provider chooses: that of a card, where there is one, about which MPIs ask more. Packets to
+    # its own address stay on this host, but sockets listen on it, so that it has to be asked for.
     "interface": {"PATHWEAVE_SHARED_MEMORY": "off", "PATHWEAVE_IFACE": ""},
     "memory": {"PATHWEAVE_SHARED_MEMORY": "on"},
 }
