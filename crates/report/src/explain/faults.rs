@@ -85,19 +85,10 @@ impl CauseBuilder<'_> {
             "link-flap" => format!("flapping link {}: down {} times {when}{lost}", fault.on, fault.times),
             "switch-down" => format!("switch {} down {when}{lost}", fault.on),
             "pause-storm" => format!("PFC storm: {} paused its link {when}", fault.on),
-            "link-loss" => {
-                format!(
-                    "lossy link {}: it drops {} of the packets",
-                    fault.on,
-                    share(self.facts.probability(fault))
-                )
-            }
-            "link-corruption" => {
-                format!(
-                    "lossy link {}: it corrupts {} of the packets",
-                    fault.on,
-                    share(self.facts.probability(fault))
-                )
+            "link-loss" | "link-corruption" => {
+                let does = if fault.kind == "link-loss" { "drops" } else { "corrupts" };
+                let packets = share(self.facts.probability(fault));
+                format!("lossy link {}: it {does} {packets} of the packets", fault.on)
             }
             other => format!("fault {other} on {}", fault.on),
         };

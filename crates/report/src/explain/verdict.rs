@@ -238,7 +238,7 @@ impl Run {
     /// idle network.
     fn slow_by_build(&self) -> Option<String> {
         let links = &self.facts.links;
-        let link = (0..links.len()).max_by(|&a, &b| links[a].busy.total_cmp(&links[b].busy))?;
+        let link = (0..links.len()).max_by(|&a, &b| self.by_use(a, b))?;
         let slow = self.facts.is_slow(link) && links[link].busy >= LATENCY_SHARE;
         let causes = causes(&self.facts, &LostTime::of_link(link));
         causes.into_iter().next().filter(|_| slow).map(|cause| cause.words)
